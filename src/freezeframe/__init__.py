@@ -1,0 +1,1 @@
+"""What an integration keeps for each of its tenants between two sync jobs."""

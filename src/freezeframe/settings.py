@@ -1,0 +1,47 @@
+"""Every setting of the library, with its meaning, its default and where it may be set.
+
+A value comes from the environment (``FREEZEFRAME_…``) or from its default. Nothing is read
+at import time: the composition root builds one ``Settings`` and hands it down.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    """What can be set. Frozen: a running job never changes its mind."""
+
+    model_config = SettingsConfigDict(env_prefix="FREEZEFRAME_", frozen=True, extra="ignore")
+
+    spark: str = Field(
+        default="auto",
+        description="Where Spark is: `auto` (a warm local server, started on demand), `local` (in this "
+        "process), `sc://host:port` (a Spark Connect server) or `spark://host:port` (a cluster).",
+    )
+    spark_memory: str = Field(default="4g", description="Memory of the warm local server's JVM.")
+    spark_idle_seconds: int = Field(
+        default=1800, ge=1, description="The warm local server stops after this long without a job."
+    )
+    spark_start_seconds: int = Field(
+        default=120, ge=1, description="How long the start of the warm local server may take."
+    )
+    state_dir: Path = Field(
+        default_factory=lambda: Path.home() / ".cache" / "freezeframe",
+        description="Where the warm server keeps its address, token and log (mode 0700).",
+    )
+    staleness_limit_ms: int = Field(
+        default=0,
+        ge=0,
+        description="How old a table's state may be when a reader accepts a stale one "
+        "(Spark's `spark.databricks.delta.stalenessLimit`).",
+    )
+    commit_tries_max: int = Field(
+        default=20, ge=1, description="How often a job is re-based on others' commits before ConflictError."
+    )
+    checkpoint_interval: int = Field(
+        default=10, ge=1, description="A checkpoint is written every so many versions."
+    )

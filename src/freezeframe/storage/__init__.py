@@ -1,0 +1,7 @@
+"""Bytes under names: the seam between freezeframe and a disk or an object store."""
+
+from freezeframe.storage.base import FileStatus, Storage
+from freezeframe.storage.local import LocalStorage
+from freezeframe.storage.memory import MemoryStorage
+
+__all__ = ["FileStatus", "LocalStorage", "MemoryStorage", "Storage"]

@@ -1,0 +1,71 @@
+"""A storage with a few more files laid over it in memory, seen by this reader only.
+
+The tenant log may be ahead of a table's own log for a moment (or on a read-only disk, for
+good). A reader lays the commits that are not yet landed over the table and reads as if they
+were there; nothing is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from freezeframe.storage.base import FileStatus, Storage
+
+
+class OverlayStorage:
+    """``inner`` plus ``files``; where both have a name, ``inner`` wins, for it landed meanwhile."""
+
+    def __init__(self, inner: Storage, files: Mapping[str, bytes], modified_ms: int) -> None:
+        self._inner = inner
+        self._files = dict(files)
+        self._modified_ms = modified_ms
+
+    @property
+    def root(self) -> str:
+        """The inner storage's root: it is the same place."""
+        return self._inner.root
+
+    def list_from(self, folder: str, start: str = "") -> Iterator[FileStatus]:
+        """Both, in order; see ``Storage.list_from``."""
+        prefix = f"{folder.strip('/')}/" if folder.strip("/") else ""
+        merged = {
+            path[len(prefix) :]: FileStatus(path[len(prefix) :], len(content), self._modified_ms)
+            for path, content in self._files.items()
+            if path.startswith(prefix) and "/" not in path[len(prefix) :]
+        }
+        merged = {name: status for name, status in merged.items() if name.encode() >= start.encode()}
+        merged |= {status.name: status for status in self._inner.list_from(folder, start)}
+        return iter(sorted(merged.values(), key=lambda status: status.name.encode()))
+
+    def read(self, name: str, offset: int = 0, length: int | None = None) -> bytes:
+        """See ``Storage.read``."""
+        try:
+            return self._inner.read(name, offset, length)
+        except FileNotFoundError:
+            if name not in self._files:
+                raise
+        content = self._files[name]
+        return content[offset:] if length is None else content[offset : offset + length]
+
+    def put_if_absent(self, name: str, content: bytes | Iterable[bytes]) -> None:
+        """Written to the inner storage; a laid-over name counts as taken."""
+        if name in self._files:
+            raise FileExistsError(name)
+        self._inner.put_if_absent(name, content)
+
+    def replace(self, name: str, content: bytes) -> None:
+        """Written to the inner storage."""
+        self._inner.replace(name, content)
+
+    def delete(self, name: str) -> None:
+        """Deleted from the inner storage."""
+        self._inner.delete(name)
+
+    def local_path(self, name: str) -> Path | None:
+        """The inner storage's, unless the file is only laid over."""
+        return None if name in self._files else self._inner.local_path(name)
+
+    def uri(self, name: str) -> str:
+        """The inner storage's."""
+        return self._inner.uri(name)

@@ -1,0 +1,277 @@
+"""What a data file's own footer says about its rows, in the form of Delta's ``add.stats``.
+
+Nothing but the Parquet footer is read. A bound is given only where the footer's is one for
+every reader of Delta: what is missing costs a reader some speed, what is wrong would cost it
+rows. Per-file statistics are described in the protocol's section of that name.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from io import BytesIO
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyarrow.types as kinds
+
+from freezeframe.errors import CorruptData
+from freezeframe.log.schema import fields_of, is_list
+
+INDEXED_COLUMNS_MAX = 32  # delta.dataSkippingNumIndexedCols
+TEXT_LENGTH_MAX = 32
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_PER_MILLISECOND = {"milliseconds": 1, "microseconds": 1_000, "nanoseconds": 1_000_000}
+_ORDERED = frozenset(
+    {"string", "long", "integer", "short", "byte", "float", "double", "date", "timestamp", "timestamp_ntz"}
+)
+_LAST_ASCII = "\x7f"
+_LAST_CHARACTER = "\U0010ffff"
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """One leaf column over all row groups; ``bounds`` are raw footer values or None."""
+
+    null_count: int | None
+    bounds: tuple[Any, Any] | None
+    unit: str
+
+
+def file_statistics(
+    source: bytes | str | Path | BinaryIO,
+    delta_schema: Mapping[str, Any],
+    indexed_columns_max: int = INDEXED_COLUMNS_MAX,
+) -> dict[str, Any]:
+    """``numRecords``, ``minValues``, ``maxValues``, ``nullCount`` and ``tightBounds`` of a Parquet file.
+
+    Keys are physical names; the first ``indexed_columns_max`` leaf columns of ``delta_schema`` are
+    covered (-1: all). Text is cut to 32 characters (a maximum then ends in a character above),
+    times are whole milliseconds (a maximum rounded up). A floating maximum is left out, for a
+    footer does not tell whether there are NaN, which Spark sorts above all numbers. Decimals are
+    ``Decimal``: write the answer with ``statistics_text``.
+
+    Raises:
+        CorruptData: the source is no Parquet file.
+    """
+    try:
+        file = pq.ParquetFile(BytesIO(source) if isinstance(source, bytes) else source)
+    except (pa.ArrowException, OSError) as error:
+        raise CorruptData(
+            "The statistics of a data file cannot be read.",
+            cause=f"Its Parquet footer is missing or damaged: {error}",
+            remedy="Write the file again.",
+        ) from error
+    leaves = _leaves(file.schema_arrow, file.metadata)
+    answer: dict[str, Any] = {
+        "numRecords": file.metadata.num_rows,
+        "minValues": {},
+        "maxValues": {},
+        "nullCount": {},
+        "tightBounds": True,
+    }
+    for path, kind in list(_indexed(delta_schema, indexed_columns_max)):
+        column = leaves.get(path)
+        if column is not None:
+            _enter(answer, path, kind, column)
+    return answer
+
+
+def statistics_text(statistics: Mapping[str, Any]) -> str:
+    """The statistics as the JSON text of ``add.stats``; decimals keep all their digits."""
+    return _json(statistics)
+
+
+def physical_name(field: Mapping[str, Any]) -> str:
+    """The name of a Delta field inside data files and statistics."""
+    metadata = field.get("metadata") or {}
+    return str(metadata.get("delta.columnMapping.physicalName", field["name"]))
+
+
+def _json(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ",".join(f"{json.dumps(key)}:{_json(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    return json.dumps(value)
+
+
+def _enter(answer: dict[str, Any], path: tuple[str, ...], kind: str, column: _Column) -> None:
+    if column.null_count is not None:
+        _set(answer["nullCount"], path, column.null_count)
+    if column.bounds is None or not (kind in _ORDERED or kind.startswith("decimal")):
+        return
+    low, high = column.bounds
+    for key, value in (
+        ("minValues", _low(kind, low, column.unit)),
+        ("maxValues", _high(kind, high, column.unit)),
+    ):
+        if value is not None:
+            _set(answer[key], path, value)
+
+
+def _set(values: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
+    for name in path[:-1]:
+        values = values.setdefault(name, {})
+    values[path[-1]] = value
+
+
+def _indexed(struct: Mapping[str, Any], columns_max: int) -> Iterator[tuple[tuple[str, ...], str]]:
+    """The first leaf columns as physical paths and type names; arrays and maps count as leaves."""
+    for count, (path, kind) in enumerate(_delta_leaves(struct, ())):
+        if count == columns_max:
+            return
+        if isinstance(kind, str):
+            yield path, kind
+
+
+def _delta_leaves(
+    struct: Mapping[str, Any], inside: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for field in fields_of(struct):
+        path = (*inside, physical_name(field))
+        kind = field["type"]
+        if isinstance(kind, Mapping) and kind.get("type") == "struct":
+            yield from _delta_leaves(kind, path)
+        else:
+            yield path, kind
+
+
+def _leaves(schema: pa.Schema, metadata: Any) -> dict[tuple[str, ...], _Column]:
+    # Leaf columns stand in the footer in the schema's depth-first order; their dotted paths would
+    # be ambiguous, for a name may hold a dot.
+    paths = [path for field in schema for path in _arrow_leaves(field, (), repeated=False)]
+    if len(paths) != metadata.num_columns:
+        return {}
+    return {path: _column(metadata, index) for index, path in enumerate(paths) if path is not None}
+
+
+def _arrow_leaves(
+    field: pa.Field, inside: tuple[str, ...], *, repeated: bool
+) -> Iterator[tuple[str, ...] | None]:
+    """The path of each leaf below ``field``; None for one inside a list or map, whose nulls are not rows."""
+    kind = field.type.storage_type if isinstance(field.type, pa.BaseExtensionType) else field.type
+    path = (*inside, field.name)
+    if kinds.is_struct(kind):
+        for index in range(kind.num_fields):
+            yield from _arrow_leaves(kind.field(index), path, repeated=repeated)
+    elif kinds.is_map(kind):
+        for child in (kind.key_field, kind.item_field):
+            yield from _arrow_leaves(child, path, repeated=True)
+    elif is_list(kind):
+        yield from _arrow_leaves(kind.value_field, path, repeated=True)
+    else:
+        yield None if repeated else path
+
+
+def _column(metadata: Any, index: int) -> _Column:
+    null_count, low, high, bounded, unit = 0, None, None, True, ""
+    counted = True
+    for group in range(metadata.num_row_groups):
+        chunk = metadata.row_group(group).column(index)
+        found = chunk.statistics
+        if chunk.num_values == 0:
+            continue  # an empty file may have a row group of no rows, and that has no statistics
+        counted = counted and found is not None and found.has_null_count
+        null_count += found.null_count if counted and found is not None else 0
+        if found is not None and counted and found.null_count == chunk.num_values:
+            continue  # nothing but nulls: the group has no bounds and needs none
+        if found is None or not found.has_min_max:
+            bounded = False
+            continue
+        unit = _unit(found)
+        least, most = _raw_bounds(found, unit)
+        if least != least:  # noqa: PLR0124 - NaN, the one value that is not itself: no order to rely on
+            bounded = False
+            continue
+        low = least if low is None else min(low, least)
+        high = most if high is None else max(high, most)
+    known = bounded and low is not None
+    return _Column(null_count if counted else None, (low, high) if known else None, unit)
+
+
+def _unit(found: Any) -> str:
+    if found.logical_type.type == "DATE":
+        return "days"
+    if found.logical_type.type == "TIMESTAMP":
+        return str(json.loads(found.logical_type.to_json())["timeUnit"])
+    return ""
+
+
+def _raw_bounds(found: Any, unit: str) -> tuple[Any, Any]:
+    # Python's dates end at the year 9999 and Arrow's conversion raises there; counts do not.
+    return (found.min_raw, found.max_raw) if unit else (found.min, found.max)
+
+
+def _low(kind: str, value: Any, unit: str) -> Any:
+    match kind:
+        case "string":
+            return value[:TEXT_LENGTH_MAX] if isinstance(value, str) else None
+        case "date":
+            return _date(value, unit)
+        case "timestamp" | "timestamp_ntz":
+            per = _PER_MILLISECOND.get(unit)
+            return None if per is None else _moment(value // per, kind)
+        case "float" | "double":
+            finite = isinstance(value, float) and math.isfinite(value)
+            return (value or 0.0) if finite else None  # never "-0.0", which some sort below 0.0
+        case _:
+            return _number(kind, value)
+
+
+def _high(kind: str, value: Any, unit: str) -> Any:
+    match kind:
+        case "string":
+            return _text_above(value) if isinstance(value, str) else None
+        case "date":
+            return _date(value, unit)
+        case "timestamp" | "timestamp_ntz":
+            per = _PER_MILLISECOND.get(unit)
+            return None if per is None else _moment(-(-value // per), kind)
+        case "float" | "double":
+            return None
+        case _:
+            return _number(kind, value)
+
+
+def _number(kind: str, value: Any) -> Any:
+    if kind.startswith("decimal"):
+        return value if isinstance(value, Decimal) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _text_above(text: str) -> str | None:
+    """A short text that sorts at or above ``text`` by its UTF-8 bytes, or None if there is none."""
+    if len(text) <= TEXT_LENGTH_MAX:
+        return text
+    for length in range(TEXT_LENGTH_MAX, min(len(text), 2 * TEXT_LENGTH_MAX)):
+        if text[length] < _LAST_ASCII:
+            return text[:length] + _LAST_ASCII
+        if text[length] < _LAST_CHARACTER:
+            return text[:length] + _LAST_CHARACTER
+    return None
+
+
+def _date(days: Any, unit: str) -> str | None:
+    if unit != "days":
+        return None
+    try:
+        return (date(1970, 1, 1) + timedelta(days=days)).isoformat()
+    except OverflowError:
+        return None
+
+
+def _moment(milliseconds: int, kind: str) -> str | None:
+    try:
+        moment = _EPOCH + timedelta(milliseconds=milliseconds)
+    except OverflowError:
+        return None
+    text = moment.replace(tzinfo=None).isoformat(timespec="milliseconds")
+    return f"{text}Z" if kind == "timestamp" else text

@@ -1,0 +1,173 @@
+"""Statistics of a data file from its footer alone."""
+
+import json
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from io import BytesIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from freezeframe.errors import CorruptData
+from freezeframe.log.schema import arrow_to_delta
+from freezeframe.log.statistics import file_statistics, statistics_text
+
+
+def parquet(table, **options):
+    sink = BytesIO()
+    pq.write_table(table, sink, **options)
+    return sink.getvalue()
+
+
+def of(values, kind, **options):
+    table = pa.table({"c": pa.array(values, kind)})
+    return file_statistics(parquet(table, **options), arrow_to_delta(table.schema))
+
+
+def test_counts_and_bounds_over_row_groups():
+    """Rows, nulls, least and greatest are taken over all row groups."""
+    found = of([5, None, 3, 9, None, 7], pa.int64(), row_group_size=2)
+    assert found == {
+        "numRecords": 6,
+        "minValues": {"c": 3},
+        "maxValues": {"c": 9},
+        "nullCount": {"c": 2},
+        "tightBounds": True,
+    }
+
+
+def test_a_group_of_nulls_does_not_hide_the_bounds_of_others():
+    """A row group without values has no bounds; the others' still count."""
+    found = of([None, None, 3, 9], pa.int32(), row_group_size=2)
+    assert (found["minValues"], found["maxValues"]) == ({"c": 3}, {"c": 9})
+
+
+def test_only_nulls_have_no_bounds():
+    """A column of nulls has a null count and no bounds."""
+    found = of([None, None], pa.string())
+    assert (found["minValues"], found["maxValues"], found["nullCount"]) == ({}, {}, {"c": 2})
+
+
+def test_long_text_is_cut_and_the_maximum_stays_above():
+    """Text is cut at 32 characters; a cut maximum gets a tie-break character."""
+    found = of(["b" * 40], pa.string())
+    assert found["minValues"]["c"] == "b" * 32
+    assert found["maxValues"]["c"] == "b" * 32 + "\x7f"
+
+
+def test_text_beyond_ascii_gets_the_last_character():
+    """Where the cut-off letter is beyond ASCII the tie-break is the last code point."""
+    assert of(["é" * 33], pa.string())["maxValues"]["c"] == "é" * 32 + "\U0010ffff"
+
+
+def test_no_maximum_where_no_text_is_above():
+    """A run of the last code point has nothing above it, so there is no bound at all."""
+    assert of(["\U0010ffff" * 100], pa.string())["maxValues"] == {}
+
+
+def test_a_floating_maximum_is_never_claimed():
+    """A footer hides NaN, which Spark sorts above every number: only the minimum is given."""
+    found = of([1.5, float("nan"), -2.0], pa.float64())
+    assert (found["minValues"], found["maxValues"]) == ({"c": -2.0}, {})
+
+
+@pytest.mark.parametrize("values", [[float("nan")], [float("-inf")], []])
+def test_a_floating_minimum_must_be_finite(values):
+    """NaN and infinities are no JSON numbers and never appear."""
+    assert of(values, pa.float32())["minValues"] == {}
+
+
+def test_times_are_milliseconds_around_the_values():
+    """A minimum is rounded down and a maximum up, before 1970 too."""
+    for year in (2020, 1905):
+        start = datetime(year, 1, 1, 0, 0, 0, 1500, tzinfo=UTC).replace(tzinfo=None)
+        found = of([start], pa.timestamp("us"))
+        assert start.isoformat()[:20] + "001" == found["minValues"]["c"]
+        assert start.isoformat()[:20] + "002" == found["maxValues"]["c"]
+    instant = of([datetime(2020, 1, 1, tzinfo=UTC)], pa.timestamp("us", "UTC"))
+    assert "2020-01-01T00:00:00.000Z" == instant["maxValues"]["c"] == instant["minValues"]["c"]
+
+
+def test_moments_outside_pythons_calendar_have_no_bounds():
+    """A date or time beyond the year 9999 is left out, not an error."""
+    assert of([10_000_000], pa.date32())["maxValues"] == {}
+    assert of([9_000_000_000_000_000_00], pa.timestamp("us"))["maxValues"] == {}
+
+
+def test_dates_and_decimals_are_exact():
+    """Dates are ISO text and decimals keep all digits in the JSON text."""
+    big = Decimal("12345678901234567890123456789012345.678")
+    assert of([date(2020, 2, 29)], pa.date32())["minValues"]["c"] == "2020-02-29"
+    text = statistics_text(of([big], pa.decimal128(38, 3)))
+    assert '"minValues":{"c":12345678901234567890123456789012345.678}' in text
+    assert big == json.loads(text, parse_float=Decimal)["minValues"]["c"]
+
+
+def test_booleans_and_bytes_have_counts_only():
+    """Types that Delta does not order have a null count and no bounds."""
+    for values, kind in (([True, None], pa.bool_()), ([b"a", None], pa.binary())):
+        found = of(values, kind)
+        assert (found["minValues"], found["maxValues"], found["nullCount"]) == ({}, {}, {"c": 1})
+
+
+def test_struct_fields_are_nested_and_names_may_hold_dots():
+    """Fields of structs are nested objects; a dot in a name is part of the name."""
+    table = pa.table({"a.b": pa.array([1]), "a": pa.array([{"b": 7}][:1]), "l": pa.array([[1, None]])})
+    found = file_statistics(parquet(table), arrow_to_delta(table.schema))
+    assert found["minValues"] == {"a.b": 1, "a": {"b": 7}}
+    assert found["nullCount"] == {"a.b": 0, "a": {"b": 0}}
+
+
+def test_physical_names_are_the_keys():
+    """With column mapping the statistics are found and kept under physical names."""
+    schema = arrow_to_delta(pa.schema([pa.field("odd name", pa.int64())]))
+    schema["fields"][0]["metadata"] = {"delta.columnMapping.physicalName": "col-1"}
+    found = file_statistics(parquet(pa.table({"col-1": [4]})), schema)
+    assert found["minValues"] == {"col-1": 4}
+
+
+def test_only_the_first_columns_are_covered():
+    """Columns after the limit have no statistics, as in Delta."""
+    table = pa.table({f"c{n}": [n] for n in range(40)})
+    content, schema = parquet(table), arrow_to_delta(table.schema)
+    assert len(file_statistics(content, schema)["minValues"]) == 32
+    assert len(file_statistics(content, schema, indexed_columns_max=2)["nullCount"]) == 2
+    assert len(file_statistics(content, schema, indexed_columns_max=-1)["nullCount"]) == 40
+
+
+def test_columns_that_the_file_lacks_or_hides_are_left_out():
+    """A column only of the schema, or only of the file, has no statistics."""
+    schema = arrow_to_delta(pa.schema([pa.field("a", pa.int64()), pa.field("missing", pa.int64())]))
+    found = file_statistics(parquet(pa.table({"a": [1], "hidden": [2]})), schema)
+    assert found["minValues"] == {"a": 1}
+
+
+def test_what_is_no_parquet_is_damage(tmp_path):
+    """A source without a Parquet footer is reported as damaged data."""
+    with pytest.raises(CorruptData):
+        file_statistics(b"no parquet here", {"type": "struct", "fields": []})
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.one_of(st.none(), st.text(max_size=70)), max_size=6))
+def test_text_bounds_hold_for_every_value(values):
+    """By its UTF-8 bytes every value lies between the bounds that are given."""
+    found = of(values, pa.string())
+    texts = [value.encode() for value in values if value is not None]
+    low, high = found["minValues"].get("c"), found["maxValues"].get("c")
+    assert all(low.encode() <= text for text in texts) if low is not None else True
+    assert all(text <= high.encode() for text in texts) if high is not None else True
+    assert values.count(None) == found["nullCount"]["c"]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1)), min_size=1), st.integers(1, 4))
+def test_integer_bounds_are_exact(values, rows_per_group):
+    """For integers the bounds are the least and the greatest, whatever the row groups."""
+    found = of(values, pa.int64(), row_group_size=rows_per_group)
+    bounds = pc.min_max(pa.array(values, pa.int64())).as_py()
+    assert bounds == {"min": found["minValues"].get("c"), "max": found["maxValues"].get("c")}

@@ -1,0 +1,167 @@
+"""What a row engine does for a stream: merge a batch into stored rows, land a frame, read files.
+
+An engine moves rows and knows nothing of tenants, versions or the Delta log: it is told which Parquet
+files are live and where to write, and it answers with counts and file names. `store` plans with these
+values; `engine.spark` carries them out. This module imports no Spark.
+
+Paths are strings as Hadoop takes them: `scheme://authority/path` or an absolute local path, with nothing
+percent-encoded. Schemas are Delta schema JSON (a ``struct`` type as a dictionary). A field whose metadata
+holds ``delta.columnMapping.physicalName`` is read from and written to the file column of that name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from freezeframe.errors import InvalidOption
+
+Mode = Literal["upsert", "overwrite", "replace_where"]
+Nulls = Literal["keep", "overwrite"]
+NullKeys = Literal["error", "match"]
+LandedNullKeys = Literal["error", "match", "drop"]
+
+
+@dataclass(frozen=True, slots=True)
+class MergeTask:
+    """One update of one stream, as the engine needs to know it.
+
+    1. ``key`` is not empty for an upsert, and its columns are in ``batch_schema`` and ``target_schema``.
+    2. ``where`` is given exactly for ``replace_where``.
+    3. ``output`` is given if anything is to be written.
+    """
+
+    stored: tuple[str, ...]
+    """Live Parquet files of the stream; may be empty. A column that a file lacks reads as null."""
+    stored_schema: Mapping[str, Any]
+    batch: tuple[str, ...]
+    """Landed Parquet files of the batch; each key at most once."""
+    batch_schema: Mapping[str, Any]
+    target_schema: Mapping[str, Any]
+    """Columns, order and types of what is written: both sides are cast to it, other columns are dropped."""
+    key: tuple[str, ...]
+    mode: Mode
+    nulls: Nulls = "keep"
+    """``keep``: a null cell keeps the stored value. ``overwrite``: the whole row is replaced. A column
+    that the batch lacks keeps the stored value in both cases."""
+    null_keys: NullKeys = "error"
+    """``match``: a null in a key equals a null."""
+    where: str | None = None
+    """The window of ``replace_where``: an SQL predicate over the columns of ``target_schema``, names
+    compared with case. Rows for which it is true are replaced; where it is false or null, they stay."""
+    output: str = ""
+    """The folder to write into: belongs to this attempt alone and does not exist yet."""
+    write: bool = True
+    """False: count only, write nothing."""
+    size_bytes: int | None = None
+    """Bytes of all input files together; None: the engine looks (local files) or assumes the worst."""
+
+    def __post_init__(self) -> None:
+        _require(self.mode in ("upsert", "overwrite", "replace_where"), f"There is no mode '{self.mode}'.")
+        _require(bool(self.key) or self.mode != "upsert", "An upsert needs a key.")
+        _require(
+            (self.where is not None) == (self.mode == "replace_where"), "A window goes with replace_where."
+        )
+        _require(bool(self.output) or not self.write, "A merge that writes needs an output folder.")
+        for schema in (self.batch_schema, self.target_schema):
+            absent = set(self.key) - {column["name"] for column in schema["fields"]}
+            _require(not absent, f"Key columns {sorted(absent)} are not in the schema.")
+
+
+@dataclass(frozen=True, slots=True)
+class MergeResult:
+    """What a merge did to the rows; ``inserted + updated + unchanged`` is the batch."""
+
+    inserted: int
+    updated: int
+    unchanged: int
+    """Rows of the batch that equal what is stored: for an upsert, an overwrite and a window alike."""
+    deleted: int
+    files: tuple[str, ...] = ()
+    """Names of the Parquet files written below ``output``; they hold the whole new content of the stream."""
+    rows: int = 0
+    """Rows of the whole new content."""
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether any row differs from before; if not, the written files can be thrown away."""
+        return bool(self.inserted or self.updated or self.deleted)
+
+
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """A frame written as Parquet: what is in the folder."""
+
+    schema: Mapping[str, Any]
+    """Delta schema JSON of the files, every column nullable."""
+    files: tuple[str, ...]
+    """Names of the Parquet files below the folder."""
+    rows: int
+    duplicates: int = 0
+    """Rows left out: exact repetitions, and with ``order_by`` the earlier rows of a key."""
+    null_keys: int = 0
+    """Rows left out because their key has a null (``null_keys="drop"``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class LandTask:
+    """How a frame becomes Parquet: the folder, and what makes a row unique."""
+
+    output: str
+    """The folder to write into: does not exist yet."""
+    key: tuple[str, ...] = ()
+    order_by: tuple[str, ...] = ()
+    """Columns by which rows of one key arrive: the last wins. Without it, rows of one key that differ
+    are an error, because a Spark frame has no order of its own."""
+    null_keys: LandedNullKeys = "error"
+    drop_duplicates: bool = True
+    """False: a repeated key is an error even if the rows are equal."""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """Physical names of the columns that are written under another name than their own."""
+
+
+class TableEngine(Protocol):
+    """Rows in, rows out. One engine serves many streams and may be used from several threads.
+
+    Every method may raise EngineUnavailable, StorageFull, StorageNotShared, JavaNotFound or JavaUnsupported;
+    after any error the output folder may hold rubbish, which belongs to the caller's attempt.
+    """
+
+    def merge(self, task: MergeTask) -> MergeResult:
+        """Carry out one update and count what became of each row.
+
+        Raises:
+            NullKeyError: the batch has a null in a key and ``null_keys`` is ``error``.
+            DuplicateKeyError: the batch, or batch and rows outside the window, share a key.
+            OutsideWindow: rows of the batch do not satisfy ``where``.
+            InvalidOption: ``where`` is no predicate over the columns.
+            SchemaDriftError: a value does not fit the type of ``target_schema``.
+            CorruptData: a stored file is missing, damaged, or holds a key twice.
+        """
+        ...
+
+    def land(self, frame: Any, task: LandTask) -> Landed:
+        """Write a Spark frame as Parquet in the frame's own session, computing it once.
+
+        Rows that are equal collapse if there is a key.
+
+        Raises:
+            DuplicateKeyError: rows of one key differ and no ``order_by`` decides; names up to 10 keys.
+            NullKeyError: a key has a null and ``null_keys`` is ``error``.
+            MissingColumn: a key or order column is not in the frame.
+        """
+        ...
+
+    def read(self, files: tuple[str, ...], schema: Mapping[str, Any]) -> Any:
+        """A lazy Spark frame over Parquet files, with the columns and types of ``schema``."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the engine; a server started for this process alone stops. Idempotent."""
+        ...
+
+
+def _require(holds: bool, problem: str) -> None:  # noqa: FBT001 - a claim and the sentence for its failure
+    if not holds:
+        raise InvalidOption(problem)

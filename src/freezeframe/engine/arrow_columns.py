@@ -1,0 +1,204 @@
+"""The Arrow types a stream can keep, and the way any other Arrow column becomes one of them.
+
+Delta stores signed integers, microsecond timestamps (UTC or without a zone), decimals of up to
+38 digits and so on. What Arrow offers beyond that is taken only where every value stays the
+same: unsigned integers move to a wider signed type, nanoseconds that end in 000 become
+microseconds, encodings (dictionaries, views, large offsets) are undone. All else is refused
+with the column's name and the first rows, never rounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from freezeframe.errors import SchemaDriftError
+
+DECIMAL_DIGITS_MAX = 38
+ROWS_NAMED_MAX = 3
+
+_UTC = pa.timestamp("us", tz="UTC")
+_NAIVE = pa.timestamp("us")
+_STORED_AS: dict[pa.DataType, pa.DataType] = {
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.decimal128(20, 0),
+    pa.float16(): pa.float32(),
+    pa.large_string(): pa.string(),
+    pa.string_view(): pa.string(),
+    pa.large_binary(): pa.binary(),
+    pa.binary_view(): pa.binary(),
+    pa.date64(): pa.date32(),
+}
+# Extension types that are only another way to write a plain one.
+_PLAIN = {"arrow.json": pa.string(), "arrow.bool8": pa.bool_()}
+_KEPT: frozenset[pa.DataType] = frozenset(
+    {
+        pa.null(),
+        pa.bool_(),
+        pa.int8(),
+        pa.int16(),
+        pa.int32(),
+        pa.int64(),
+        pa.float32(),
+        pa.float64(),
+        pa.string(),
+        pa.binary(),
+        pa.date32(),
+    }
+)
+
+
+def stored_column(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column in a type that a stream can keep, every value as it was.
+
+    Dictionaries are decoded, UUIDs become their text, an unsigned 64-bit column becomes
+    ``int64`` where its values fit and ``decimal(20, 0)`` where they do not. NaN stays NaN.
+
+    Raises:
+        SchemaDriftError: the type has no counterpart in Delta (time of day, duration,
+            interval, union ...) or a value would change (nanoseconds, more than 38 digits).
+    """
+    column = _decoded(name, column)
+    target = pa.int64() if _is_long(column) else stored_type(name, column.type)
+    if column.type == target:
+        return column
+    try:
+        return column.cast(target, safe=True)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
+        raise _would_change(name, column, target, error) from error
+
+
+def _is_long(column: pa.ChunkedArray) -> bool:
+    """Whether this is an unsigned 64-bit column of which no value needs the highest bit."""
+    return column.type == pa.uint64() and (pc.max(column).as_py() or 0) < 2**63
+
+
+def stored_type(name: str, kind: pa.DataType) -> pa.DataType:
+    """The type in which a stream keeps values of ``kind``; ``name`` is for the message.
+
+    Raises:
+        SchemaDriftError: there is none.
+    """
+    if kind in _KEPT:
+        return kind
+    if kind in _STORED_AS:
+        return _STORED_AS[kind]
+    if pa.types.is_timestamp(kind):
+        return _NAIVE if kind.tz is None else _UTC
+    if pa.types.is_decimal(kind):
+        return _stored_decimal(name, kind)
+    if pa.types.is_fixed_size_binary(kind):
+        return pa.binary()
+    nested = _stored_nested(name, kind)
+    if nested is not None:
+        return nested
+    raise SchemaDriftError(
+        f"Column {name!r} has the type {kind}, which a stream cannot keep.",
+        cause="Delta tables have no such type.",
+        remedy="Turn the column into text or numbers, or leave it out.",
+        column=name,
+        type=str(kind),
+    )
+
+
+def _stored_decimal(name: str, kind: pa.DataType) -> pa.DataType:
+    # A negative scale (multiples of 100, say) is spelled out in digits: Delta has none.
+    digits = kind.precision - min(kind.scale, 0)
+    if kind.precision > DECIMAL_DIGITS_MAX and pa.types.is_decimal256(kind):
+        digits = DECIMAL_DIGITS_MAX
+    if digits > DECIMAL_DIGITS_MAX or kind.scale > DECIMAL_DIGITS_MAX:
+        raise SchemaDriftError(
+            f"Column {name!r} has the type {kind}, which needs more than {DECIMAL_DIGITS_MAX} digits.",
+            cause=f"Delta's decimals end at {DECIMAL_DIGITS_MAX} digits.",
+            remedy="Pass such numbers as text.",
+            column=name,
+            type=str(kind),
+        )
+    return pa.decimal128(digits, max(kind.scale, 0))
+
+
+def _stored_nested(name: str, kind: pa.DataType) -> pa.DataType | None:
+    if pa.types.is_map(kind):
+        return pa.map_(stored_type(name, kind.key_type), stored_type(name, kind.item_type))
+    if pa.types.is_struct(kind) and kind.num_fields:
+        return pa.struct([(field.name, stored_type(f"{name}.{field.name}", field.type)) for field in kind])
+    is_list = (
+        pa.types.is_list,
+        pa.types.is_large_list,
+        pa.types.is_fixed_size_list,
+    )
+    if any(matches(kind) for matches in is_list):
+        return pa.list_(stored_type(f"{name}[]", kind.value_type))
+    if pa.types.is_dictionary(kind):
+        return stored_type(name, kind.value_type)
+    return None
+
+
+def _decoded(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return _decoded(name, column.cast(kind.value_type))
+    if pa.types.is_run_end_encoded(kind):
+        return _decoded(name, _each_chunk(column, pc.run_end_decode, kind.value_type))
+    if kind == pa.uuid():
+        return _each_chunk(column, _uuid_texts, pa.string())
+    if pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
+        # PyArrow 26 casts a list view to a list with a broken offsets buffer.
+        lists = pa.list_(kind.value_type)
+        return _each_chunk(column, lambda chunk: pa.array(chunk.to_pylist(), lists), lists)
+    if isinstance(kind, pa.BaseExtensionType) and kind.extension_name in _PLAIN:
+        return column.cast(_PLAIN[kind.extension_name])
+    return column
+
+
+def _each_chunk(
+    column: pa.ChunkedArray, change: Callable[[pa.Array], pa.Array], kind: pa.DataType
+) -> pa.ChunkedArray:
+    return pa.chunked_array([change(chunk) for chunk in column.chunks], type=kind)
+
+
+def _uuid_texts(chunk: pa.Array) -> pa.Array:
+    return pa.array([None if value is None else str(value) for value in chunk.to_pylist()], pa.string())
+
+
+def _would_change(
+    name: str, column: pa.ChunkedArray, target: pa.DataType, error: Exception
+) -> SchemaDriftError:
+    rows = _rows_that_change(column, target)
+    return SchemaDriftError(
+        f"Column {name!r} ({column.type}) has values that {target} cannot hold exactly"
+        + (f": rows {', '.join(map(str, rows))} are the first." if rows else "."),
+        cause=str(error).splitlines()[0],
+        remedy="Round them yourself, or pass the column as text.",
+        column=name,
+        type=str(column.type),
+        rows=rows,
+    )
+
+
+def _rows_that_change(column: pa.ChunkedArray, target: pa.DataType) -> list[int]:
+    """The first rows (from 0) whose own value does not survive the cast; halves the column until found."""
+    rows: list[int] = []
+    pending = [(0, len(column))]
+    while pending and len(rows) < ROWS_NAMED_MAX:
+        start, length = pending.pop()
+        if _casts(column.slice(start, length), target):
+            continue
+        if length == 1:
+            rows.append(start)
+            continue
+        half = length // 2
+        pending += [(start + half, length - half), (start, half)]
+    return rows
+
+
+def _casts(column: pa.ChunkedArray, target: pa.DataType) -> bool:
+    try:
+        column.cast(target, safe=True)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError):
+        return False
+    return True

@@ -1,0 +1,198 @@
+"""A batch of rows that is fit to be merged: its key columns are there, filled and unique.
+
+Everything is decided in Arrow, column-wise; no Python loop runs over the rows.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from freezeframe.errors import BadInput, DuplicateKeyError, InvalidOption, MissingColumn, NullKeyError
+
+NullKeys = Literal["error", "match", "drop"]
+
+KEYS_NAMED_MAX = 10
+ROWS_NAMED_MAX = 10
+_SIMILAR_ENOUGH = 0.6
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Rows of which each has a key of its own, and what had to be left out for that.
+
+    Guarantees:
+        1. ``rows`` has every column of ``key``, and no two columns whose names differ in case only.
+        2. No two rows share a key; under ``null_keys="match"`` a null equals a null.
+        3. ``rows`` are in the order in which they arrived.
+    """
+
+    rows: pa.Table
+    key: tuple[str, ...]
+    duplicates_dropped: int = 0
+    null_keys_dropped: int = 0
+
+    def __post_init__(self) -> None:
+        _check_case(self.rows.column_names)
+        _check_key_is_there(self.rows.column_names, self.key)
+
+
+def checked_batch(
+    table: pa.Table,
+    key: str | Sequence[str],
+    drop_duplicates: bool = True,  # noqa: FBT001, FBT002 - the seed's own parameter
+    null_keys: str = "error",
+) -> Batch:
+    """The table as a ``Batch``: of rows that share a key the last to arrive stays.
+
+    ``key`` is a column or several, in the caller's order. ``null_keys`` says what a row with a
+    null in its key means: ``"error"``, ``"match"`` (null equals null), ``"drop"`` (left out and
+    counted). With ``drop_duplicates=False`` rows that share a key are an error.
+
+    Raises:
+        InvalidOption: no key column, one twice, or an unknown ``null_keys``.
+        MissingColumn: a key column is not in the table.
+        BadInput: columns whose names differ in case only, or a key column of lists or structs.
+        NullKeyError: a null in a key column (under ``null_keys="error"``).
+        DuplicateKeyError: rows that share a key (with ``drop_duplicates=False``).
+    """
+    names = key_columns(key)
+    if null_keys not in get_args(NullKeys):
+        raise InvalidOption(
+            f"null_keys cannot be {null_keys!r}.",
+            remedy='Use "error", "match" or "drop".',
+            null_keys=null_keys,
+        )
+    _check_case(table.column_names)
+    _check_key_is_there(table.column_names, names)
+    _check_key_types(table, names)
+    kept, null_keys_dropped = _with_null_keys(table, names, null_keys)
+    unique = _last_of_each_key(kept, names, drop_duplicates=drop_duplicates)
+    return Batch(unique, names, len(kept) - len(unique), null_keys_dropped)
+
+
+def key_columns(key: str | Sequence[str]) -> tuple[str, ...]:
+    """The key as a tuple of column names, whether one name or several were given.
+
+    Raises:
+        InvalidOption: there is none, one is not text, or one is named twice.
+    """
+    names = (key,) if isinstance(key, str) else tuple(key)
+    if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+        raise InvalidOption(
+            f"{key!r} cannot be a key.",
+            cause="A key is one column name, or several that differ.",
+            remedy='Pass key="Id" or key=["Id", "Line"], for example.',
+            key=repr(key),
+        )
+    return names
+
+
+def _check_case(columns: Sequence[str]) -> None:
+    seen: dict[str, str] = {}
+    for name in columns:
+        twin = seen.setdefault(name.casefold(), name)
+        if twin is not name:
+            raise BadInput(
+                f"The columns {twin!r} and {name!r} differ in case only.",
+                cause="Delta and Spark take them for the same column.",
+                remedy="Rename or drop one of them.",
+                columns=[twin, name],
+            )
+
+
+def _check_key_is_there(columns: Sequence[str], names: Sequence[str]) -> None:
+    for name in names:
+        if name in columns:
+            continue
+        folded = {column.casefold(): column for column in columns}
+        close = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=_SIMILAR_ENOUGH)
+        raise MissingColumn(
+            f"The key column {name!r} is not among the rows' columns.",
+            cause=f"They are {', '.join(map(repr, columns)) or 'none at all'}.",
+            remedy=f"Did you mean {folded[close[0]]!r}?" if close else "Name one of them as the key.",
+            column=name,
+            columns=list(columns),
+        )
+
+
+def _check_key_types(table: pa.Table, names: Sequence[str]) -> None:
+    for name in names:
+        kind = table.schema.field(name).type
+        if pa.types.is_nested(kind):
+            raise BadInput(
+                f"The key column {name!r} holds {kind}, which cannot be compared as a key.",
+                remedy="Use a column of text, numbers or dates as the key.",
+                column=name,
+                type=str(kind),
+            )
+
+
+def _with_null_keys(table: pa.Table, names: Sequence[str], null_keys: str) -> tuple[pa.Table, int]:
+    if null_keys == "match" or not any(table.column(name).null_count for name in names):
+        return table, 0
+    if null_keys == "error":
+        raise _null_key(table, names)
+    filled = pc.is_valid(table.column(names[0]))
+    for name in names[1:]:
+        filled = pc.and_(filled, pc.is_valid(table.column(name)))
+    kept = table.filter(filled)
+    return kept, len(table) - len(kept)
+
+
+def _null_key(table: pa.Table, names: Sequence[str]) -> NullKeyError:
+    name = next(name for name in names if table.column(name).null_count)
+    column = table.column(name)
+    rows = pc.indices_nonzero(pc.is_null(column)).slice(0, ROWS_NAMED_MAX).to_pylist()
+    return NullKeyError(
+        f"The key column {name!r} is null in {column.null_count} of {len(table)} rows "
+        f"(the first are {', '.join(map(str, rows))}).",
+        cause="A row without a key could never be found again, and would pile up at each sync.",
+        remedy='Fill the key, or pass null_keys="drop" or null_keys="match".',
+        column=name,
+        count=column.null_count,
+        rows=rows,
+    )
+
+
+def _last_of_each_key(table: pa.Table, names: Sequence[str], *, drop_duplicates: bool) -> pa.Table:
+    # The key columns get names of our own: "row" may well be one of theirs.
+    places = [f"k{place}" for place in range(len(names))]
+    keys = pa.table([_comparable(table.column(name)) for name in names], names=places)
+    numbered = keys.append_column("row", pa.array(np.arange(len(table))))
+    groups = numbered.group_by(places).aggregate([("row", "max"), ("row", "count")])
+    if len(groups) == len(table):
+        return table
+    if not drop_duplicates:
+        raise _duplicate_key(groups, places, names)
+    return table.take(np.sort(groups["row_max"].to_numpy()))
+
+
+def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    # Spark joins 0.0 with -0.0; adding a zero gives both the same sign.
+    return pc.add(column, pa.scalar(0.0, column.type)) if pa.types.is_floating(column.type) else column
+
+
+def _duplicate_key(groups: pa.Table, places: Sequence[str], names: Sequence[str]) -> DuplicateKeyError:
+    shared = groups.filter(pc.greater(groups["row_count"], 1)).sort_by("row_max")
+    keys: list[Any] = [
+        tuple(row[place] for place in places)
+        for row in shared.slice(0, KEYS_NAMED_MAX).select(list(places)).to_pylist()
+    ]
+    if len(names) == 1:
+        keys = [value for (value,) in keys]
+    return DuplicateKeyError(
+        f"{len(shared)} keys ({', '.join(names)}) come more than once: {', '.join(map(repr, keys))}"
+        + (" and more." if len(shared) > len(keys) else "."),
+        cause="drop_duplicates=False forbids it, and a snapshot has one row for each key.",
+        remedy="Remove the duplicates, or pass drop_duplicates=True to keep the last of each.",
+        key=list(names),
+        keys=[repr(value) for value in keys],
+        count=len(shared),
+    )

@@ -1,0 +1,132 @@
+"""Rows at the edge: pandas comes in and goes out, Arrow is what the product works with.
+
+What goes in comes out: a frame that was kept is returned with the same values, each column in
+the pandas type that has room for a missing value. Only the two converters here know pandas;
+a Spark frame is recognised by its class's name, so that nothing here loads pyspark.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import pandas as pd
+import pyarrow as pa
+
+from freezeframe.engine.arrow_columns import stored_column
+from freezeframe.engine.pandas_columns import arrow_column
+from freezeframe.errors import BadInput
+
+FrameKind = Literal["pandas", "arrow", "spark"]
+
+_MASKED: dict[pa.DataType, Any] = {
+    pa.bool_(): pd.BooleanDtype(),
+    pa.int8(): pd.Int8Dtype(),
+    pa.int16(): pd.Int16Dtype(),
+    pa.int32(): pd.Int32Dtype(),
+    pa.int64(): pd.Int64Dtype(),
+    pa.string(): pd.StringDtype("python"),
+}
+
+
+def kind_of(frame: Any) -> FrameKind:
+    """Which library's frame this is: ``"pandas"``, ``"arrow"`` or ``"spark"``.
+
+    Raises:
+        BadInput: it is none of them.
+    """
+    if isinstance(frame, pd.DataFrame):
+        return "pandas"
+    if isinstance(frame, (pa.Table, pa.RecordBatch)):
+        return "arrow"
+    if any(_is_spark_frame(kind) for kind in type(frame).__mro__):
+        return "spark"
+    raise BadInput(
+        f"Rows cannot be read from {type(frame).__module__}.{type(frame).__qualname__}.",
+        cause="Rows come as a pandas DataFrame, a PyArrow Table or RecordBatch, or a Spark DataFrame.",
+        remedy="Convert them first; most libraries have to_arrow() or to_pandas().",
+        type=type(frame).__qualname__,
+    )
+
+
+def _is_spark_frame(kind: type) -> bool:
+    return kind.__name__ == "DataFrame" and kind.__module__.startswith("pyspark.sql.")
+
+
+def to_arrow(frame: Any) -> pa.Table:
+    """The rows as an Arrow table of types that a stream can keep, every value as it was.
+
+    From pandas, NaN, None, NaT and ``pd.NA`` become NULL, a column without any value has the
+    type ``null``, and the index is left out: it is a position, not data. From Arrow, NaN stays
+    NaN and types stay as declared; encodings that Delta lacks are undone
+    (``arrow_columns.stored_column``). Schema metadata is dropped.
+
+    Raises:
+        BadInput: not a pandas or Arrow frame, or its column names are not text or not unique.
+        SchemaDriftError: a column mixes kinds of values or holds what cannot be kept unchanged.
+    """
+    if kind_of(frame) == "spark":
+        raise BadInput(
+            "A Spark DataFrame is not turned into an Arrow table on the way in.",
+            cause="Its rows stay in Spark, whatever their number.",
+            remedy="Call toArrow() on it if its rows fit this process.",
+        )
+    if isinstance(frame, pd.DataFrame):
+        names = _checked_names(list(frame.columns))
+        columns = [arrow_column(name, frame.iloc[:, place]) for place, name in enumerate(names)]
+    else:
+        table = pa.table(frame) if isinstance(frame, pa.RecordBatch) else frame
+        names = _checked_names(table.column_names)
+        columns = [stored_column(name, table.column(place)) for place, name in enumerate(names)]
+    return pa.table(columns, names=names)
+
+
+def _checked_names(names: Sequence[Any]) -> list[str]:
+    strangers = [name for name in names if not isinstance(name, str)]
+    if strangers:
+        raise BadInput(
+            f"Column names must be text; {', '.join(map(repr, strangers[:10]))} "
+            f"{'is' if len(strangers) == 1 else 'are'} not.",
+            remedy="Name every column: df.columns = [str(name) for name in df.columns], for example.",
+            columns=[repr(name) for name in strangers],
+        )
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise BadInput(
+            f"Several columns are named {', '.join(map(repr, twice[:10]))}.",
+            cause="A stream's columns are told apart by their names.",
+            remedy="Rename or drop the duplicates.",
+            columns=twice,
+        )
+    return [str(name) for name in names]
+
+
+def to_pandas(table: pa.Table) -> pd.DataFrame:
+    """The rows as pandas, in types that keep every value beside missing ones.
+
+    Integers are ``Int8`` to ``Int64``, booleans ``boolean``, text ``string``, timestamps
+    ``datetime64[us, UTC]`` or, without a zone, ``datetime64[us]``. Floats are numpy floats
+    with NaN for missing, so here a NaN and a NULL look the same. Decimals, dates
+    (``datetime.date``), bytes, lists and dicts are Python objects with None for missing; a
+    map is a list of pairs. The index is 0, 1, 2 ...
+    """
+    columns = {
+        name: _pandas_column(column) for name, column in zip(table.column_names, table.columns, strict=True)
+    }
+    return pd.DataFrame(columns, index=pd.RangeIndex(len(table)), columns=table.column_names, copy=False)
+
+
+def _pandas_column(column: pa.ChunkedArray) -> pd.Series[Any]:
+    kind = column.type
+    if kind in _MASKED:
+        return pd.Series(_MASKED[kind].__from_arrow__(column))
+    if pa.types.is_timestamp(kind):
+        numbers = column.cast(pa.timestamp("us")).to_numpy()
+        times = pd.Series(numbers.astype("datetime64[us]", copy=False))
+        return times if kind.tz is None else times.dt.tz_localize("UTC")
+    if pa.types.is_floating(kind):
+        return pd.Series(column.to_numpy())
+    # Decimals, dates and bytes, and nested values: PyArrow's own conversion would turn the
+    # integers of a list that holds a null into floats; Python objects keep them.
+    return pd.Series(column.to_pylist(), dtype=object)

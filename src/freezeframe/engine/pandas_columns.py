@@ -1,0 +1,218 @@
+"""One pandas column as an Arrow column, every value as it was and every missing one as NULL.
+
+Pandas keeps the same values in many ways: numpy arrays with NaN for missing, masked arrays,
+Arrow-backed arrays, categories, and plain Python objects. PyArrow converts most of them, and
+some of them wrongly for our purpose: in a column of objects it turns a datetime beside a date
+into that date, ``True`` beside 1.5 into 1.0, text beside bytes into bytes, and cuts the
+nanoseconds off. Object columns are therefore checked by the kinds of their values first.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from freezeframe.engine.arrow_columns import DECIMAL_DIGITS_MAX, ROWS_NAMED_MAX, stored_column
+from freezeframe.errors import SchemaDriftError
+
+# PyArrow gives these types only to objects of that one kind, so no second look is needed.
+_UNMISTAKABLE = frozenset({pa.null(), pa.bool_(), pa.int64(), pa.string()})
+_TOGETHER = (frozenset({"integer", "float"}), frozenset({"integer", "decimal"}))
+_CANNOT_BE_KEPT = (pa.ArrowException, TypeError, ValueError, OverflowError, UnicodeError)
+
+
+def arrow_column(name: str, series: pd.Series[Any]) -> pa.ChunkedArray:
+    """The column as Arrow: NaN, None, NaT and ``pd.NA`` are NULL, all else is exactly as it was.
+
+    A column of at least one row without any value has the type ``null``: pandas cannot say
+    what it was meant to hold. Naive datetimes are timestamps without a zone, others are UTC,
+    both in microseconds. UUIDs become their text, dicts one struct (an absent key is NULL).
+
+    Raises:
+        SchemaDriftError: the column mixes kinds of values, or holds one that cannot be kept.
+    """
+    kind = series.dtype
+    if isinstance(kind, pd.CategoricalDtype):
+        column = _of_categories(name, series)
+    elif isinstance(kind, np.dtype) and kind.hasobject:
+        column = _of_objects(name, series)
+    else:
+        column = _of_typed(name, series)
+    column = _without_nan(stored_column(name, column))
+    if len(column) and column.null_count == len(column):
+        return pa.chunked_array([pa.nulls(len(column))])
+    return column
+
+
+def _of_typed(name: str, series: pd.Series[Any]) -> pa.ChunkedArray:
+    is_sparse = isinstance(series.dtype, pd.SparseDtype)
+    try:
+        return _chunked(pa.array(series.to_numpy() if is_sparse else series, from_pandas=True))
+    except _CANNOT_BE_KEPT as error:
+        if isinstance(series.dtype, pd.StringDtype):
+            return _of_objects(name, series.astype(object))
+        raise _not_kept(name, str(series.dtype), [], error) from error
+
+
+def _of_categories(name: str, series: pd.Series[Any]) -> pa.ChunkedArray:
+    codes = series.cat.codes.to_numpy()
+    categories = arrow_column(name, pd.Series(series.cat.categories))
+    return categories.take(pa.array(codes, mask=codes < 0))
+
+
+def _of_objects(name: str, series: pd.Series[Any]) -> pa.ChunkedArray:
+    values = series.to_numpy(dtype=object)
+    try:
+        column = pa.array(values, from_pandas=True)
+    except _CANNOT_BE_KEPT as error:
+        return _of_difficult_objects(name, values, error)
+    if column.type not in _UNMISTAKABLE:
+        _check_kinds(name, values)
+    return _chunked(column)
+
+
+def _of_difficult_objects(name: str, values: np.ndarray[Any, Any], error: Exception) -> pa.ChunkedArray:
+    """What PyArrow does not take as it is: long integers and UUIDs are ours to convert."""
+    kinds = _check_kinds(name, values)
+    present = [None if is_missing(value) else value for value in values]
+    try:
+        if kinds == {"integer"}:
+            return _chunked(pa.array(present, pa.decimal128(DECIMAL_DIGITS_MAX, 0)))
+        if kinds == {"uuid"}:
+            return _chunked(pa.array([value and str(value) for value in present], pa.string()))
+    except _CANNOT_BE_KEPT as refused:
+        error = refused
+    rows = _rows_refused(present) if kinds <= {"text", "integer", "decimal"} else []
+    raise _not_kept(name, " and ".join(sorted(kinds)), rows, error) from error
+
+
+def _chunked(column: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
+    return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
+
+
+def _without_nan(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    # A masked or Arrow-backed float column can hold NaN beside NA; in pandas both mean missing.
+    if not pa.types.is_floating(column.type):
+        return column
+    is_nan = pc.is_nan(column)
+    if not pc.any(is_nan).as_py():
+        return column
+    return pc.if_else(is_nan, pa.scalar(None, column.type), column)
+
+
+def is_missing(value: Any) -> bool:
+    """Whether pandas counts this single value as missing: None, NaN (Decimal too), NaT, ``pd.NA``."""
+    if value is None or value is pd.NA or value is pd.NaT:
+        return True
+    if isinstance(value, (float, np.floating, Decimal)):
+        return bool(value != value)  # noqa: PLR0124 - only a NaN differs from itself
+    return isinstance(value, (np.datetime64, np.timedelta64)) and bool(np.isnat(value))
+
+
+def _check_kinds(name: str, values: Iterable[Any]) -> frozenset[str]:
+    """The kinds of values in the column, refused where they are several or cannot be kept."""
+    first_rows: dict[str, list[int]] = {}
+    for row, kind in _kinds(values):
+        rows = first_rows.setdefault(kind, [])
+        if len(rows) < ROWS_NAMED_MAX:
+            rows.append(row)
+    kinds = frozenset(first_rows)
+    unknown = sorted(kind for kind in kinds if kind.startswith("?"))
+    if unknown:
+        raise _not_kept(name, unknown[0][1:], first_rows[unknown[0]], None)
+    if len(kinds) > 1 and kinds not in _TOGETHER:
+        raise SchemaDriftError(
+            f"Column {name!r} mixes {_with_rows(first_rows)}.",
+            cause="A stream's column has one type, and none holds all of them unchanged.",
+            remedy="Convert the column to one type before the update.",
+            column=name,
+            rows=first_rows,
+        )
+    if kinds & {"struct", "list"}:
+        _check_nested(name, values)
+    return kinds
+
+
+def _check_nested(name: str, values: Iterable[Any]) -> None:
+    fields: dict[str, list[Any]] = {}
+    for value in values:
+        if isinstance(value, Mapping):
+            for key, inner in value.items():
+                fields.setdefault(f"{name}.{key}", []).append(inner)
+        elif not is_missing(value):
+            fields.setdefault(f"{name}[]", []).extend(value)
+    for field, inner_values in fields.items():
+        _check_kinds(field, inner_values)
+
+
+def _kinds(values: Iterable[Any]) -> Iterator[tuple[int, str]]:
+    for row, value in enumerate(values):
+        if not is_missing(value):
+            yield row, _kind(value)
+
+
+def _kind(value: Any) -> str:
+    # The order matters: a bool is an int, a datetime is a date, a Timestamp is a datetime.
+    if isinstance(value, dt.datetime):
+        if getattr(value, "nanosecond", 0):
+            return "?a datetime with nanoseconds"
+        return "naive datetime" if value.tzinfo is None else "zoned datetime"
+    if isinstance(value, np.datetime64):
+        return str(value.dtype)
+    if isinstance(value, Decimal) and not value.is_finite():
+        return "?an infinite decimal"
+    for types, kind in _KINDS:
+        if isinstance(value, types):
+            return kind
+    return f"?{type(value).__module__}.{type(value).__qualname__}"
+
+
+_KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
+    (str, "text"),
+    ((bool, np.bool_), "boolean"),
+    ((dt.timedelta, np.timedelta64), "?a duration"),
+    ((int, np.integer), "integer"),
+    ((float, np.floating), "float"),
+    (Decimal, "decimal"),
+    (dt.date, "date"),
+    (dt.time, "?a time of day"),
+    ((bytes, bytearray, memoryview), "bytes"),
+    (uuid.UUID, "uuid"),
+    (Mapping, "struct"),
+    ((list, tuple, np.ndarray), "list"),
+)
+
+
+def _rows_refused(values: list[Any]) -> list[int]:
+    rows = []
+    for row, value in enumerate(values):
+        try:
+            pa.array([value], pa.decimal128(DECIMAL_DIGITS_MAX, 0) if isinstance(value, int) else None)
+        except _CANNOT_BE_KEPT:
+            rows.append(row)
+    return rows[:ROWS_NAMED_MAX]
+
+
+def _with_rows(first_rows: Mapping[str, list[int]]) -> str:
+    parts = [f"{kind} (rows {', '.join(map(str, rows))})" for kind, rows in sorted(first_rows.items())]
+    return ", ".join(parts[:-1]) + " and " + parts[-1]
+
+
+def _not_kept(name: str, kind: str, rows: list[int], error: Exception | None) -> SchemaDriftError:
+    where = f" (rows {', '.join(map(str, rows))})" if rows else ""
+    return SchemaDriftError(
+        f"Column {name!r} holds {kind}{where}, which a stream cannot keep unchanged.",
+        cause=str(error).splitlines()[0] if error and str(error) else "No type of a Delta table can hold it.",
+        remedy="Turn the column into text or into a type with the same values, or leave it out.",
+        column=name,
+        type=kind,
+        rows=rows,
+    )

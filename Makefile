@@ -1,0 +1,36 @@
+# Each target sets up what it needs by itself (virtual environment, Java, jars) and skips what is there.
+.DEFAULT_GOAL := help
+.PHONY: help demo test fast check nightly bench clean
+
+help: ## Show this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 18
+
+demo: ## Two syncs of a tenant, a second tenant beside it, and a look back in time (SAMPLES=DIR, KEEP=DIR)
+	@tools/setup.sh python java
+	@tools/run.sh freezeframe demo $(if $(SAMPLES),--samples "$(SAMPLES)") $(if $(KEEP),--keep "$(KEEP)")
+
+test: ## Run every test but the nightly ones
+	@tools/setup.sh python java jars
+	@tools/run.sh pytest -m "not nightly" $(ARGS)
+
+fast: ## Run the tests that need no Java
+	@tools/setup.sh python
+	@tools/run.sh pytest -m "not spark and not nightly" $(ARGS)
+
+check: ## All that a change must pass: style, format, types, dependency directions, tests
+	@tools/setup.sh python java jars
+	@tools/check.sh
+	@tools/run.sh pytest -m "not nightly" $(ARGS)
+
+nightly: ## Run the long tests
+	@tools/setup.sh python java jars
+	@tools/run.sh pytest -m nightly $(ARGS)
+
+bench: ## Measure; results go to benchmarks/results/
+	@tools/setup.sh python java jars
+	@tools/run.sh python benchmarks/import_time.py
+	@tools/run.sh python benchmarks/second_process.py
+	@tools/run.sh python benchmarks/updates_small.py
+
+clean: ## Remove what the other targets made here
+	rm -rf .venv .cache .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist

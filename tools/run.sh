@@ -1,0 +1,20 @@
+#!/bin/sh
+# tools/run.sh COMMAND ...: runs a command of the virtual environment with what setup.sh found.
+set -eu
+root=$(cd "$(dirname "$0")/.." && pwd)
+
+export PATH="$root/.venv/bin:$PATH"
+if [ -z "${JAVA_HOME:-}" ] && [ -f "$root/.cache/stamps/java" ]; then
+    JAVA_HOME=$(cat "$root/.cache/stamps/java")
+    export JAVA_HOME
+fi
+
+# Two folders beside the repository take part in the tests where they exist; without them those tests skip.
+shared=$(dirname "$root")/shared
+if [ -z "${FREEZEFRAME_CONFORMANCE:-}" ] && [ -d "$shared/conformance" ]; then
+    export FREEZEFRAME_CONFORMANCE="$shared/conformance"
+fi
+if [ -z "${FREEZEFRAME_SAMPLES:-}" ] && [ -d "$shared/samples" ]; then
+    export FREEZEFRAME_SAMPLES="$shared/samples"
+fi
+exec "$@"

@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as kinds
 
 from freezeframe.errors import CorruptData
+from freezeframe.log.columns import physical_name
 from freezeframe.log.schema import fields_of, is_list
 
 INDEXED_COLUMNS_MAX = 32  # delta.dataSkippingNumIndexedCols
@@ -87,12 +88,6 @@ def file_statistics(
 def statistics_text(statistics: Mapping[str, Any]) -> str:
     """The statistics as the JSON text of ``add.stats``; decimals keep all their digits."""
     return _json(statistics)
-
-
-def physical_name(field: Mapping[str, Any]) -> str:
-    """The name of a Delta field inside data files and statistics."""
-    metadata = field.get("metadata") or {}
-    return str(metadata.get("delta.columnMapping.physicalName", field["name"]))
 
 
 def _json(value: Any) -> str:

@@ -1,0 +1,136 @@
+"""Column mapping: which name, or which id, a column of the table has inside the data files.
+
+A table without column mapping uses its own names. With it the names in files, statistics and
+partition values are physical ones that never change, so a column can have any name at all and
+be renamed without a rewrite (protocol, section "Column Mapping").
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from freezeframe.errors import UnsupportedTable
+from freezeframe.log.actions import Metadata, Protocol
+from freezeframe.log.protocol import has_reader_feature
+from freezeframe.log.schema import fields_of
+
+MODE_KEY = "delta.columnMapping.mode"
+MAX_ID_KEY = "delta.columnMapping.maxColumnId"
+ID_KEY = "delta.columnMapping.id"
+PHYSICAL_NAME_KEY = "delta.columnMapping.physicalName"
+
+Mode = Literal["none", "name", "id"]
+
+# What Spark and Parquet refuse in a name that is not mapped.
+_ODD = re.compile(r"[ ,;{}()\n\t=]")
+
+
+def mapping_mode(protocol: Protocol, metadata: Metadata) -> Mode:
+    """How columns are found in the data files; the property counts only if the protocol has the feature.
+
+    Raises:
+        UnsupportedTable: a mode that is none of ``none``, ``name`` and ``id``.
+    """
+    mode = str(metadata.configuration.get(MODE_KEY, "none")).lower()
+    if mode not in {"none", "name", "id"}:
+        raise UnsupportedTable(
+            f"The table maps its columns in the mode {mode!r}, which is not known here.",
+            cause="Delta knows the modes 'none', 'name' and 'id'.",
+            remedy="Use a version of freezeframe that knows this mode.",
+            code="DELTA_MODE_NOT_SUPPORTED",
+            mode=mode,
+        )
+    if not has_reader_feature(protocol, "columnMapping"):
+        return "none"
+    return "name" if mode == "name" else "id" if mode == "id" else "none"
+
+
+def physical_name(field: Mapping[str, Any], mode: Mode = "name") -> str:
+    """The name of a Delta field in partition values, in statistics and (unless found by id) in files."""
+    metadata = field.get("metadata") or {}
+    if mode == "none":
+        return str(field["name"])
+    return str(metadata.get(PHYSICAL_NAME_KEY, field["name"]))
+
+
+def field_id(field: Mapping[str, Any]) -> int | None:
+    """The number of a Delta field under column mapping, or None."""
+    found = (field.get("metadata") or {}).get(ID_KEY)
+    return None if found is None else int(found)
+
+
+def need_mapping(schema: Mapping[str, Any]) -> bool:
+    """Whether a name of the schema, at any depth, can only be kept by column mapping."""
+    return any(_ODD.search(field["name"]) for field in every_field(schema))
+
+
+def every_field(kind: Any) -> Iterator[dict[str, Any]]:
+    """All fields of a Delta type, outer before inner, through structs, arrays and maps."""
+    if not isinstance(kind, Mapping):
+        return
+    if kind.get("type") == "struct":
+        for field in fields_of(kind):
+            yield field
+            yield from every_field(field.get("type"))
+    for key in ("elementType", "keyType", "valueType"):
+        yield from every_field(kind.get(key))
+
+
+def with_mapping(
+    schema: Mapping[str, Any], previous: Mapping[str, Any] | None = None, id_max: int = 0
+) -> tuple[dict[str, Any], int]:
+    """The schema with an id and a physical name in every field, and the highest id ever given.
+
+    Fields that ``previous`` has under the same path keep theirs; a field of a table that had no
+    mapping before (``previous`` without ids) keeps its name as the physical one, for that is what
+    its files hold. New fields get names that no other writer can hit upon.
+    """
+    mapped = copy.deepcopy(dict(schema))
+    known = dict(_paths(previous or {"type": "struct", "fields": []}, ()))
+    id_max = max([id_max, *(field_id(field) or 0 for field in known.values())])
+    for path, field in _paths(mapped, ()):
+        old = known.get(path)
+        old_id = None if old is None else field_id(old)
+        if old_id is None:
+            id_max += 1
+        name = f"col-{uuid.uuid4()}" if old is None else physical_name(old)
+        numbers = {ID_KEY: id_max if old_id is None else old_id, PHYSICAL_NAME_KEY: name}
+        field["metadata"] = {**(field.get("metadata") or {}), **numbers}
+    return mapped, id_max
+
+
+def _paths(kind: Any, inside: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
+    if not isinstance(kind, Mapping):
+        return
+    if kind.get("type") == "struct":
+        for field in fields_of(kind):
+            path = (*inside, field["name"])
+            yield path, field
+            yield from _paths(field.get("type"), path)
+    for key in ("elementType", "keyType", "valueType"):
+        yield from _paths(kind.get(key), (*inside, key))
+
+
+def find_column(fields: Iterable[pa.Field], wanted: Mapping[str, Any], mode: Mode) -> int | None:
+    """The place of a Delta field among a file's fields, or None where the file lacks it.
+
+    By id in the mode ``id``; else by physical name, and where no name is the same, by one that
+    differs in case only, as Spark finds it.
+    """
+    listed = list(fields)
+    if mode == "id":
+        number = str(field_id(wanted)).encode()
+        ids = [(field.metadata or {}).get(b"PARQUET:field_id") for field in listed]
+        return ids.index(number) if number in ids else None
+    name = physical_name(wanted, mode)
+    names = [field.name for field in listed]
+    if name in names:
+        return names.index(name)
+    lower = [each.lower() for each in names]
+    return lower.index(name.lower()) if name.lower() in lower else None

@@ -1,0 +1,140 @@
+"""What a data file holds, in the shape and types that the table has now.
+
+Files are older than the schema: a column may have been added, renamed, widened or moved inside
+a struct since. Each array is rebuilt from the parts that the file has, at every depth; what it
+lacks is null, and what would lose a value is damage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as kinds
+
+from freezeframe.errors import CorruptData, UnsupportedTable
+from freezeframe.log.columns import Mode, find_column
+from freezeframe.log.schema import arrow_type, fields_of, is_list
+
+
+def conform(array: pa.Array, kind: Any, mode: Mode) -> pa.Array:
+    """The array in the Arrow type of the Delta type ``kind``, nested fields found by ``mode``.
+
+    Raises:
+        CorruptData: the file holds another type, or values that the table's type cannot hold.
+        UnsupportedTable: a variant that is stored in shredded form.
+    """
+    target = arrow_type(kind)
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    if isinstance(kind, str):
+        return _variant(array) if kind == "variant" else _primitive(array, target)
+    if kinds.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    match kind["type"]:
+        case "struct" if kinds.is_struct(array.type):
+            return _struct(array, kind, mode, target)
+        case "array" if is_list(array.type):
+            return _list(array, kind, mode, target)
+        case "map" if kinds.is_map(array.type):
+            return _map(array, kind, mode, target)
+    raise _mismatch(array.type, target)
+
+
+def _struct(array: pa.Array, kind: Mapping[str, Any], mode: Mode, target: pa.DataType) -> pa.Array:
+    inner = [array.type.field(index) for index in range(array.type.num_fields)]
+    children = []
+    for index, field in enumerate(fields_of(kind)):
+        found = find_column(inner, field, mode)
+        if found is None:
+            children.append(pa.nulls(len(array), target.field(index).type))
+        else:
+            children.append(conform(array.field(found), field["type"], mode))
+    if not children:
+        return pa.nulls(len(array), target)
+    fields = [target.field(index) for index in range(target.num_fields)]
+    return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null())
+
+
+def _list(array: pa.Array, kind: Mapping[str, Any], mode: Mode, target: pa.DataType) -> pa.Array:
+    plain = _from_zero(array.cast(pa.list_(array.type.value_field)))
+    values = conform(plain.values, kind["elementType"], mode)
+    return pa.ListArray.from_arrays(plain.offsets, values, type=target, mask=plain.is_null())
+
+
+def _map(array: pa.Array, kind: Mapping[str, Any], mode: Mode, target: pa.DataType) -> pa.Array:
+    plain = _from_zero(array)
+    keys = conform(plain.keys, kind["keyType"], mode)
+    items = conform(plain.items, kind["valueType"], mode)
+    return pa.MapArray.from_arrays(plain.offsets, keys, items, type=target, mask=plain.is_null())
+
+
+def _from_zero(array: pa.Array) -> pa.Array:
+    # Arrow cannot rebuild a list from offsets that begin inside of another array.
+    return array if array.offset == 0 else array.take(pa.array(range(len(array)), pa.int64()))
+
+
+def _primitive(array: pa.Array, target: pa.DataType) -> pa.Array:
+    if array.type == target:
+        return array
+    if kinds.is_null(target):
+        return pa.nulls(len(array))
+    if kinds.is_timestamp(array.type) and kinds.is_timestamp(target):
+        # A zone in the type is only a label: both count from 1970 UTC (older writers left it out).
+        array = array.cast(pa.timestamp(array.type.unit)).cast(pa.timestamp("us"))
+        return array.cast(pa.int64()).cast(target)
+    if _is_other_kind(array.type, target):
+        raise _mismatch(array.type, target)
+    try:
+        return array.cast(target)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise _mismatch(array.type, target, str(error)) from error
+
+
+def _is_other_kind(stored: pa.DataType, target: pa.DataType) -> bool:
+    # Arrow would turn "12" into 12 and back; in a table that only happens to damaged files.
+    return _family(stored) != _family(target) and (_family(stored), _family(target)) != ("date", "time")
+
+
+def _family(kind: pa.DataType) -> str:
+    if kinds.is_dictionary(kind):
+        return _family(kind.value_type)
+    if kinds.is_boolean(kind):
+        return "boolean"
+    if kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_decimal(kind):
+        return "number"
+    if kinds.is_date(kind):
+        return "date"
+    if kinds.is_timestamp(kind):
+        return "time"
+    return "nested" if kinds.is_nested(kind) else "bytes"
+
+
+def _variant(array: pa.Array) -> pa.Array:
+    target = arrow_type("variant")
+    names = (
+        [array.type.field(index).name for index in range(array.type.num_fields)]
+        if kinds.is_struct(array.type)
+        else []
+    )
+    if "typed_value" in names:
+        raise UnsupportedTable(
+            "The table holds variants in shredded form, which this version does not read.",
+            cause="Their values are spread over several columns of the data files.",
+            remedy="Read them with Spark, or rewrite the table without variantShredding.",
+            code="DELTA_UNSUPPORTED_FEATURES_FOR_READ",
+            features=["variantShredding"],
+        )
+    if not {"metadata", "value"} <= set(names):
+        raise _mismatch(array.type, target)
+    parts = [array.field(names.index(field.name)).cast(field.type) for field in target]
+    return pa.StructArray.from_arrays(parts, fields=list(target), mask=array.is_null())
+
+
+def _mismatch(stored: pa.DataType, target: pa.DataType, cause: str = "") -> CorruptData:
+    return CorruptData(
+        f"A data file holds {stored} where the table has {target}.",
+        cause=cause or "No change of type that Delta allows leads from one to the other.",
+        remedy="Restore the file from a copy, or read a version of the table that does not use it.",
+    )

@@ -1,0 +1,183 @@
+"""Data files of a table: where each one is, and its bytes as a file that Arrow can read.
+
+Paths in the log are URIs: percent-encoded, relative to the table's folder, or absolute
+(``file:/...``, as shallow clones have them).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from freezeframe.errors import CorruptData, CorruptLog, FreezeframeError, InvalidName, UnsupportedTable
+from freezeframe.storage.base import Storage
+from freezeframe.storage.local import failure
+
+SHA256_TAG = "freezeframe.sha256"
+
+
+class StoredFile(io.RawIOBase):
+    """A stored file of known size that can be read from any position, by ranges."""
+
+    def __init__(self, storage: Storage, name: str, size: int) -> None:
+        super().__init__()
+        self._storage = storage
+        self._name = name
+        self._size = size
+        self._at = 0
+
+    def readable(self) -> bool:
+        """It can be read."""
+        return True
+
+    def seekable(self) -> bool:
+        """It can be read from any position."""
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Move to a position; see ``io.IOBase.seek``."""
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
+        self._at = max(0, base + offset)
+        return self._at
+
+    def tell(self) -> int:
+        """The present position."""
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill the buffer as far as the file reaches."""
+        view = memoryview(buffer).cast("B")
+        wanted = min(len(view), self._size - self._at)
+        if wanted <= 0:
+            return 0
+        found = self._storage.read(self._name, self._at, wanted)
+        view[: len(found)] = found
+        self._at += len(found)
+        return len(found)
+
+
+def file_name(storage: Storage, table: str, path: str) -> str | Path:
+    """The file of a path in the log: a name in the storage, or an absolute path outside of it.
+
+    Raises:
+        UnsupportedTable: the path is on another kind of storage.
+        CorruptLog: the path climbs out of the table's folder.
+    """
+    scheme, colon, rest = path.partition(":")
+    if colon and scheme.isalnum() and "/" not in scheme:
+        return _absolute(storage, path, scheme, rest)
+    if path.startswith("/"):
+        return _absolute(storage, path, "file", path)
+    name = unquote(path)
+    if ".." in name.split("/"):
+        raise CorruptLog(
+            f"The log names a file outside of the table: {path!r}.",
+            cause="A relative path must stay in the table's folder.",
+            remedy="Restore the log from a copy.",
+        )
+    return f"{table}/{name}" if table else name
+
+
+def _absolute(storage: Storage, path: str, scheme: str, rest: str) -> str | Path:
+    root = storage.root.rstrip("/")
+    if scheme != "file":
+        if path.startswith(f"{root}/"):
+            return unquote(path[len(root) + 1 :])
+        raise UnsupportedTable(
+            f"The table refers to a file on another storage: {path!r}.",
+            cause=f"This table is read through {storage.root}.",
+            remedy="Copy the table with its files, or read it where they are.",
+            path=path,
+        )
+    absolute = Path("/" + unquote(rest).lstrip("/"))
+    return str(absolute.relative_to(root)) if absolute.is_relative_to(root) else absolute
+
+
+def open_parquet(storage: Storage, name: str | Path, size: int) -> pq.ParquetFile:
+    """The data file, opened so that damaged pages are errors.
+
+    Raises:
+        CorruptData: the file is missing, has another size, or has no Parquet footer.
+        StorageUnavailable: the storage failed.
+    """
+    try:
+        return pq.ParquetFile(
+            _source(storage, name, size),
+            memory_map=False,
+            page_checksum_verification=True,
+            coerce_int96_timestamp_unit="us",
+            arrow_extensions_enabled=False,
+        )
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise read_failure(name, error) from error
+
+
+def _source(storage: Storage, name: str | Path, size: int) -> Any:
+    path = name if isinstance(name, Path) else storage.local_path(name)
+    if path is None:
+        return pa.PythonFile(StoredFile(storage, str(name), size), mode="r")
+    found = path.stat().st_size
+    if found != size:
+        raise damaged_file(name, f"It has {found} bytes and should have {size}.")
+    return str(path)
+
+
+def read_range(storage: Storage, name: str | Path, offset: int, length: int | None) -> bytes:
+    """``length`` bytes of a file from ``offset`` on (None: to its end).
+
+    Raises:
+        CorruptData: the file is missing.
+        StorageUnavailable: the storage failed.
+    """
+    try:
+        if isinstance(name, str):
+            return storage.read(name, offset, length)
+        with name.open("rb") as file:
+            file.seek(offset)
+            return file.read() if length is None else file.read(length)
+    except (OSError, InvalidName) as error:
+        raise read_failure(name, error) from error
+
+
+def require_digest(found: bytes, expected: str, name: str | Path) -> None:
+    """Refuse bytes that are not those the log recorded.
+
+    Raises:
+        CorruptData: the SHA-256 differs; the file is named.
+    """
+    if hashlib.sha256(found).hexdigest() != expected:
+        raise damaged_file(name, "Its SHA-256 is not the one that was recorded when it was written.")
+
+
+def read_failure(name: str | Path, error: Exception) -> FreezeframeError:
+    """The typed error for what went wrong while a data file was read."""
+    if isinstance(error, FreezeframeError):
+        return error
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        return CorruptData(
+            f"The data file {str(name)!r} is missing.",
+            cause="The table's log names it, but it is not there.",
+            remedy="Restore the file from a copy, or read a version of the table that does not use it.",
+            code="FAILED_READ_FILE.FILE_NOT_EXIST",
+            file=str(name),
+        )
+    if isinstance(error, OSError) and error.errno is not None:
+        return failure("read", str(name), error)
+    return damaged_file(name, str(error).split("\n", 1)[0][:300])
+
+
+def damaged_file(name: str | Path, cause: str) -> CorruptData:
+    """The error for a data file whose bytes cannot be trusted."""
+    return CorruptData(
+        f"The data file {str(name)!r} is damaged.",
+        cause=cause,
+        remedy="Restore the file from a copy, or read a version of the table that does not use it.",
+        file=str(name),
+    )

@@ -1,0 +1,227 @@
+"""The rows of one data file: opened, checked against the log, freed of deleted rows, in the table's shape."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from freezeframe.errors import CorruptData
+from freezeframe.log.columns import Mode, find_column
+from freezeframe.log.conversion import conform
+from freezeframe.log.data_files import (
+    SHA256_TAG,
+    damaged_file,
+    file_name,
+    open_parquet,
+    read_failure,
+    read_range,
+    require_digest,
+)
+from freezeframe.log.deletion_vectors import (
+    damaged,
+    inline_rows,
+    require_file_version,
+    stored_rows,
+    vector_name,
+)
+from freezeframe.log.file_actions import DeletionVector
+from freezeframe.log.schema import arrow_field
+from freezeframe.storage.base import Storage
+
+VERIFIED_BYTES_MAX = 4 << 20
+_BATCH_ROWS = 1 << 17
+
+
+@dataclass(frozen=True, slots=True)
+class FileRead:
+    """One file of a snapshot and what is wanted of it.
+
+    ``fields`` are the Delta fields to read, of which the first ``shown`` are handed out and the
+    others only serve the predicate; ``partition`` holds the typed values of partition columns.
+    """
+
+    table: str
+    path: str
+    size: int
+    rows: int | None
+    digest: str | None
+    vector: DeletionVector | None
+    partition: Mapping[str, pa.Scalar]
+    fields: tuple[Mapping[str, Any], ...]
+    shown: int
+    mode: Mode
+
+    @classmethod
+    def of(
+        cls,
+        table: str,
+        row: Mapping[str, Any],
+        partition: Mapping[str, pa.Scalar],
+        fields: tuple[Mapping[str, Any], ...],
+        shown: int,
+        mode: Mode,
+    ) -> FileRead:
+        """The reading of a file that is a row of ``Snapshot.files``."""
+        vector = row["deletion_vector"]
+        return cls(
+            table,
+            row["path"],
+            row["size"],
+            _row_count(row["stats"]),
+            dict(row["tags"] or ()).get(SHA256_TAG),
+            None if vector is None else DeletionVector.from_json(vector),
+            partition,
+            fields,
+            shown,
+            mode,
+        )
+
+
+def file_batches(
+    storage: Storage, read: FileRead, where: pc.Expression | None, *, verify: bool | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The file's rows that are not deleted and match, in file order; see ``rows.read`` for the rest.
+
+    Raises:
+        CorruptData: file or deletion vector is missing or damaged; it is named.
+    """
+    name = file_name(storage, read.table, read.path)
+    _verify(storage, name, read, verify)
+    file = open_parquet(storage, name, read.size)
+    rows = file.metadata.num_rows
+    if read.rows is not None and read.rows != rows:
+        raise damaged_file(name, f"It holds {rows} rows and should hold {read.rows}.")
+    alive = _alive(storage, read, rows, str(name))
+    schema = pa.schema([arrow_field(field) for field in read.fields])
+    at = 0
+    for columns, length in _stored(file, name, read):
+        batch = pa.RecordBatch.from_arrays(_arrays(columns, length, read, name), schema=schema)
+        if alive is not None:
+            batch = batch.filter(pa.array(alive[at : at + length]))
+        at += length
+        if where is not None:
+            batch = _matching(batch, where)
+        if batch.num_rows:
+            yield batch.select(list(range(read.shown)))
+    if at != rows:
+        raise damaged_file(name, f"It gave {at} rows and should hold {rows}.")
+
+
+def file_count(storage: Storage, read: FileRead) -> int:
+    """The number of the file's rows that are not deleted, from the log or else from the footer."""
+    rows = read.rows
+    if rows is None:
+        file = open_parquet(storage, file_name(storage, read.table, read.path), read.size)
+        rows = int(file.metadata.num_rows)
+    return rows - (0 if read.vector is None else read.vector.cardinality)
+
+
+def deleted_rows(storage: Storage, table: str, vector: DeletionVector) -> npt.NDArray[np.uint64]:
+    """The positions that a deletion vector names, ascending.
+
+    Raises:
+        CorruptData: it is missing or damaged; the file is named.
+    """
+    if vector.storage_type == "i":
+        return inline_rows(vector)
+    if vector.storage_type == "u":
+        name: str | Path = f"{table}/{vector_name(vector)}" if table else vector_name(vector)
+    elif vector.storage_type == "p":
+        name = file_name(storage, table, vector.path_or_inline_dv)
+    else:
+        raise damaged(vector.path_or_inline_dv, f"Its kind is {vector.storage_type!r}, not 'i', 'u' or 'p'.")
+    require_file_version(read_range(storage, name, 0, 1), str(name))
+    block = read_range(storage, name, vector.offset or 0, vector.size_in_bytes + 8)
+    return stored_rows(vector, block, str(name))
+
+
+def _verify(storage: Storage, name: str | Path, read: FileRead, verify: bool | None) -> None:  # noqa: FBT001
+    if read.digest is None or verify is False or (verify is None and read.size > VERIFIED_BYTES_MAX):
+        return
+    require_digest(read_range(storage, name, 0, None), read.digest, name)
+
+
+def _alive(storage: Storage, read: FileRead, rows: int, name: str) -> npt.NDArray[np.bool_] | None:
+    if read.vector is None:
+        return None
+    gone = deleted_rows(storage, read.table, read.vector)
+    if len(gone) and int(gone[-1]) >= rows:
+        raise damaged(read.vector.unique_id, f"It names row {gone[-1]} of {name}, which has {rows} rows.")
+    alive = np.ones(rows, dtype=np.bool_)
+    alive[gone] = False
+    return alive
+
+
+def _stored(
+    file: pq.ParquetFile, name: str | Path, read: FileRead
+) -> Iterator[tuple[dict[str, pa.Array], int]]:
+    """The file's own arrays of the wanted columns, by the column's name in the table, batch by batch."""
+    stored = file.schema_arrow
+    _require_ids(stored, read, name)
+    places = {
+        field["name"]: find_column(stored, field, read.mode)
+        for field in read.fields
+        if field["name"] not in read.partition
+    }
+    wanted = {column: stored.field(place).name for column, place in places.items() if place is not None}
+    if not wanted:
+        rows = file.metadata.num_rows
+        yield from (({}, min(_BATCH_ROWS, rows - at)) for at in range(0, rows, _BATCH_ROWS))
+        return
+    try:
+        for batch in file.iter_batches(_BATCH_ROWS, columns=list(wanted.values())):
+            yield {column: batch.column(own) for column, own in wanted.items()}, batch.num_rows
+    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+        raise read_failure(name, error) from error
+
+
+def _arrays(columns: dict[str, pa.Array], length: int, read: FileRead, name: str | Path) -> list[pa.Array]:
+    arrays = []
+    for field in read.fields:
+        column = field["name"]
+        if column in read.partition:
+            arrays.append(pa.repeat(read.partition[column], length))
+        elif column in columns:
+            arrays.append(_conformed(columns[column], field, read.mode, name))
+        else:
+            arrays.append(pa.nulls(length, arrow_field(field).type))
+    return arrays
+
+
+def _conformed(array: pa.Array, field: Mapping[str, Any], mode: Mode, name: str | Path) -> pa.Array:
+    try:
+        return conform(array, field["type"], mode)
+    except CorruptData as error:
+        raise damaged_file(name, f"Column {field['name']!r}: {error.problem} {error.cause}") from error
+    except (pa.ArrowException, ValueError) as error:
+        raise damaged_file(name, f"Column {field['name']!r}: {error}") from error
+
+
+def _require_ids(stored: pa.Schema, read: FileRead, name: str | Path) -> None:
+    if read.mode != "id" or all(field["name"] in read.partition for field in read.fields):
+        return
+    if not any(b"PARQUET:field_id" in (field.metadata or {}) for field in stored):
+        raise damaged_file(name, "Its columns have no ids, and this table finds columns by id.")
+
+
+def _matching(batch: pa.RecordBatch, where: pc.Expression) -> pa.RecordBatch:
+    found = pa.Table.from_batches([batch]).filter(where).combine_chunks().to_batches()
+    return found[0] if found else batch.slice(0, 0)
+
+
+def _row_count(statistics: str | None) -> int | None:
+    try:
+        found = json.loads(statistics) if statistics else {}
+    except ValueError:
+        return None
+    rows = found.get("numRecords") if isinstance(found, dict) else None
+    return rows if isinstance(rows, int) and not isinstance(rows, bool) else None

@@ -1,0 +1,87 @@
+"""Partition values: in the log they are text, in a row they have the column's type.
+
+The forms are the protocol's ("Partition Value Serialization"): the empty text is null for
+every type, times without a zone are UTC.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as kinds
+
+from freezeframe.errors import BadInput, CorruptLog
+
+_ZONE = re.compile(r"(Z|[+-]\d{2}:?\d{2})$")
+
+
+def partition_scalar(text: str | None, kind: pa.DataType) -> pa.Scalar:
+    """The value that the log's text stands for, in the column's Arrow type.
+
+    Raises:
+        CorruptLog: the text is no value of that type.
+    """
+    if text is None or text == "":
+        return pa.scalar(None, kind)
+    try:
+        if kinds.is_binary(kind):
+            return pa.scalar(text.encode(), kind)
+        if kinds.is_timestamp(kind):
+            return instant(text, kind)
+        return pa.scalar(text).cast(kind)
+    except (pa.ArrowException, ValueError) as error:
+        raise CorruptLog(
+            f"The partition value {text!r} is no {kind}.",
+            cause=str(error),
+            remedy="The log names a partition that its own schema rules out; restore the log from a copy.",
+        ) from error
+
+
+def partition_text(value: Any, column: str) -> str | None:
+    """The log's text for a partition value (a Python value of the column's type).
+
+    Raises:
+        BadInput: a value of a type by which a table cannot be partitioned.
+    """
+    match value:
+        case None | "":
+            return None
+        case bool():
+            return "true" if value else "false"
+        case str() | int() | float():
+            return _number(value) if isinstance(value, float) else str(value)
+        case Decimal():
+            return format(value, "f")
+        case datetime():
+            moment = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
+            return moment.isoformat(sep=" ", timespec="microseconds")
+        case date():
+            return value.isoformat()
+        case bytes():
+            return value.decode()
+        case _:
+            raise BadInput(
+                f"The column {column!r} cannot partition a table.",
+                cause=f"Its values are of type {type(value).__name__}.",
+                remedy="Partition by text, a number, a date or a time.",
+                column=column,
+            )
+
+
+def _number(value: float) -> str:
+    names = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
+    return names.get(repr(value), repr(value))
+
+
+def instant(text: str, kind: pa.DataType) -> pa.Scalar:
+    """The moment that a text with or without a zone names, as a timestamp of ``kind`` (microseconds).
+
+    Raises:
+        pyarrow.ArrowInvalid: the text names none.
+    """
+    stored = pa.timestamp("us", "UTC") if _ZONE.search(text) else pa.timestamp("us")
+    return pa.scalar(text).cast(stored).cast(pa.int64()).cast(kind)

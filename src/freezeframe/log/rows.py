@@ -1,0 +1,195 @@
+"""The rows of a snapshot as Arrow: every file that may hold a wanted row, read, checked and put in shape.
+
+Damage is never returned as rows. A file that is missing, of another size, or holds another
+number of rows than the log says, a page whose checksum does not fit, a deletion vector that
+fails one of its checks: each is a ``CorruptData`` that names the file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from freezeframe.errors import MissingColumn, NotFound, UnsupportedTable
+from freezeframe.log import actions
+from freezeframe.log.columns import Mode, mapping_mode, physical_name
+from freezeframe.log.file_rows import FileRead, file_batches, file_count
+from freezeframe.log.partitions import partition_scalar
+from freezeframe.log.schema import arrow_field, delta_to_arrow, fields_of
+from freezeframe.log.skipping import FileFacts, Predicate, as_expression, columns_of, keep
+from freezeframe.log.widening import require_known_changes
+from freezeframe.storage.base import Storage
+
+_THREADS_MAX = 8
+
+
+class ReadableSnapshot(Protocol):
+    """What is asked of a snapshot to read its rows: ``table`` is its folder in ``storage``."""
+
+    @property
+    def storage(self) -> Storage: ...  # noqa: D102 - the class says what they are
+    @property
+    def table(self) -> str: ...  # noqa: D102
+    @property
+    def version(self) -> int: ...  # noqa: D102
+    @property
+    def protocol(self) -> actions.Protocol: ...  # noqa: D102
+    @property
+    def metadata(self) -> actions.Metadata: ...  # noqa: D102
+    @property
+    def schema(self) -> Any: ...  # noqa: D102
+    @property
+    def files(self) -> pa.Table: ...  # noqa: D102
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """Which columns are read, of which files, and what is done with their rows."""
+
+    storage: Storage
+    schema: pa.Schema
+    where: pc.Expression | None
+    reads: tuple[FileRead, ...]
+
+
+def read(
+    snapshot: ReadableSnapshot,
+    columns: Sequence[str] | None = None,
+    where: Predicate | None = None,
+    *,
+    verify: bool | None = None,
+) -> pa.Table:
+    """The snapshot's rows as one table, files in the order of the log, rows in the order of each file.
+
+    ``columns`` are the columns wanted, in that order (None: all). ``where`` is a
+    ``pyarrow.compute`` expression, or tuples as ``pyarrow.parquet`` takes them:
+    ``[("city", "=", "Bern"), ("age", ">", 17)]`` (all hold), lists of such lists (one holds).
+    ``verify`` compares each file with the SHA-256 that was kept for it, where one was: None does
+    so for files of up to 4 MiB, True for all, False for none.
+
+    Raises:
+        MissingColumn: a column that the table does not have.
+        InvalidOption: ``where`` is no predicate for this table.
+        CorruptData: a file or deletion vector is missing or damaged; it is named.
+        UnsupportedTable: the rows need a feature that this version does not know, named.
+        NotFound: the table has no version at all.
+        StorageUnavailable: the storage failed; the same call may succeed later.
+    """
+    plan = _planned(snapshot, columns, where)
+    workers = min(_THREADS_MAX, os.cpu_count() or 1, len(plan.reads))
+    if workers <= 1:
+        found = [list(file_batches(plan.storage, one, plan.where, verify=verify)) for one in plan.reads]
+    else:
+        with ThreadPoolExecutor(workers) as pool:
+            found = list(pool.map(lambda one: _file(plan, one, verify), plan.reads))
+    return pa.Table.from_batches([batch for batches in found for batch in batches], plan.schema)
+
+
+def read_batches(
+    snapshot: ReadableSnapshot,
+    columns: Sequence[str] | None = None,
+    where: Predicate | None = None,
+    *,
+    verify: bool | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """The same rows as ``read`` in the same order, a batch at a time, for tables larger than memory.
+
+    What is wrong with the call is raised at once; damage when the iteration comes to it.
+    """
+    plan = _planned(snapshot, columns, where)
+    return (
+        batch for one in plan.reads for batch in file_batches(plan.storage, one, plan.where, verify=verify)
+    )
+
+
+def count(snapshot: ReadableSnapshot) -> int:
+    """The number of rows: from the log's statistics where they are there, else from the files' footers.
+
+    Raises:
+        CorruptData: a file without statistics is missing or damaged.
+    """
+    return sum(file_count(snapshot.storage, one) for one in _planned(snapshot, None, None).reads)
+
+
+def _file(plan: _Plan, one: FileRead, verify: bool | None) -> list[pa.RecordBatch]:  # noqa: FBT001 - passed on
+    return list(file_batches(plan.storage, one, plan.where, verify=verify))
+
+
+def _planned(snapshot: ReadableSnapshot, columns: Sequence[str] | None, where: Predicate | None) -> _Plan:
+    _require_rows(snapshot)
+    mode = mapping_mode(snapshot.protocol, snapshot.metadata)
+    fields = {field["name"]: field for field in fields_of(snapshot.schema)}
+    names = list(fields) if columns is None else list(columns)
+    for name in names:
+        _require_column(name, fields)
+    whole = delta_to_arrow(snapshot.schema)
+    expression = None if where is None else as_expression(where)
+    needed = [] if expression is None else columns_of(expression, whole)
+    partition = _partition_fields(snapshot, fields)
+    read_names = [*names, *(name for name in needed if name not in names)]
+    files = _files(snapshot, partition, mode)
+    if expression is not None:
+        keys = {name: physical_name(field, mode) for name, field in fields.items()}
+        wanted = pa.schema([whole.field(name) for name in needed])
+        facts = [FileFacts(values, row["stats"]) for row, values in files]
+        kept = keep(expression, wanted, facts, keys)
+        files = [one for one, is_kept in zip(files, kept, strict=True) if is_kept]
+    wanted_fields = tuple(fields[name] for name in read_names)
+    reads = tuple(
+        FileRead.of(snapshot.table, row, values, wanted_fields, len(names), mode) for row, values in files
+    )
+    return _Plan(snapshot.storage, pa.schema([whole.field(name) for name in names]), expression, reads)
+
+
+def _require_rows(snapshot: ReadableSnapshot) -> None:
+    if snapshot.version < 0:
+        raise NotFound(
+            f"There is no table at {snapshot.storage.root}/{snapshot.table}.",
+            cause="Its log holds no version.",
+            remedy="Check the path, or write the table first.",
+            code="DELTA_TABLE_NOT_FOUND",
+        )
+    if not fields_of(snapshot.schema):
+        raise UnsupportedTable(
+            "You are trying to read a Delta table that does not have any columns.",
+            cause="Its schema is empty.",
+            remedy="Write rows into it first.",
+            code="DELTA_READ_TABLE_WITHOUT_COLUMNS",
+        )
+    require_known_changes(snapshot.schema)
+
+
+def _require_column(name: str, fields: dict[str, Any]) -> None:
+    if name not in fields:
+        raise MissingColumn(
+            f"The table has no column {name!r}.",
+            cause=f"Its columns are {', '.join(fields)}.",
+            remedy="Ask for columns that it has; upper and lower case matter.",
+            column=name,
+        )
+
+
+def _partition_fields(snapshot: ReadableSnapshot, fields: dict[str, Any]) -> list[dict[str, Any]]:
+    lower = {name.lower(): field for name, field in fields.items()}
+    return [lower[name.lower()] for name in snapshot.metadata.partition_columns if name.lower() in lower]
+
+
+def _files(
+    snapshot: ReadableSnapshot, partition: list[dict[str, Any]], mode: Mode
+) -> list[tuple[dict[str, Any], dict[str, pa.Scalar]]]:
+    """Each file's row in the log with its partition values, typed, by the column's name."""
+    columns = ["path", "partition_values", "size", "stats", "deletion_vector", "tags"]
+    kinds = {field["name"]: arrow_field(field).type for field in partition}
+    keys = {field["name"]: physical_name(field, mode) for field in partition}
+    found = []
+    for row in snapshot.files.select(columns).to_pylist():
+        texts = dict(row["partition_values"] or ())
+        values = {name: partition_scalar(texts.get(keys[name]), kind) for name, kind in kinds.items()}
+        found.append((row, values))
+    return found

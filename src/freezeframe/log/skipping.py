@@ -1,0 +1,183 @@
+"""Which files need not be read for a predicate, told by partition values and statistics.
+
+What is known of a file's rows is written as an Arrow expression, and Arrow's own simplifier
+(the one that skips Parquet row groups) says whether the predicate can still be true. A file is
+left out only when it cannot; statistics that are missing or unreadable never leave one out.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import reduce
+from operator import and_
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pyarrow.types as kinds
+from pyarrow.fs import LocalFileSystem
+
+from freezeframe.errors import InvalidOption, MissingColumn
+from freezeframe.log.partitions import instant
+
+Predicate: TypeAlias = Any  # pc.Expression | Sequence[Any]: pyarrow ships no types
+
+_MILLISECOND_US = 1_000
+_BOUNDED = (
+    kinds.is_integer,
+    kinds.is_floating,
+    kinds.is_decimal,
+    kinds.is_date,
+    kinds.is_timestamp,
+    kinds.is_string,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FileFacts:
+    """What the log knows of one file: its partition values by column, and its statistics' JSON text.
+
+    ``names`` maps a column of the table to its key in the statistics.
+    """
+
+    partition: Mapping[str, pa.Scalar]
+    statistics: str | None
+
+
+def as_expression(where: Predicate) -> pc.Expression:
+    """The predicate as Arrow's expression; ``[[("a", ">", 1), ("b", "=", 2)], [...]]`` is or-of-ands.
+
+    Raises:
+        InvalidOption: it is neither an expression nor such a list.
+    """
+    if isinstance(where, pc.Expression):
+        return where
+    try:
+        return pq.filters_to_expression(where)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise InvalidOption(
+            f"{where!r:.200} is no predicate.",
+            cause=str(error),
+            remedy='Pass a pyarrow.compute expression, or tuples such as [("city", "=", "Bern")].',
+        ) from error
+
+
+def columns_of(where: pc.Expression, schema: pa.Schema) -> list[str]:
+    """The columns of the schema without which the predicate means nothing.
+
+    Raises:
+        MissingColumn: the predicate names a column that the schema lacks.
+        InvalidOption: it compares what cannot be compared.
+    """
+    empty = schema.empty_table()
+    try:
+        empty.filter(where)
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        if "FieldRef" not in str(error):
+            raise InvalidOption(
+                f"The predicate {where!s:.200} cannot be applied to this table.",
+                cause=str(error),
+                remedy="Compare each column with values of its own type.",
+            ) from error
+        raise MissingColumn(
+            f"The predicate {where!s:.200} names a column that the table does not have.",
+            cause=str(error),
+            remedy=f"The columns are {', '.join(schema.names)}.",
+        ) from error
+    return [name for name in schema.names if not _can_do_without(where, empty, name)]
+
+
+def _can_do_without(where: pc.Expression, empty: pa.Table, name: str) -> bool:
+    # An expression cannot be asked for its columns, but it fails where one of them is missing.
+    try:
+        empty.drop_columns([name]).filter(where)
+    except (pa.ArrowException, ValueError, TypeError):
+        return False
+    return True
+
+
+def keep(
+    where: pc.Expression, schema: pa.Schema, files: Iterable[FileFacts], names: Mapping[str, str]
+) -> list[bool]:
+    """For each file whether rows of it may match; ``schema`` has the predicate's columns only."""
+    listed = list(files)
+    format_ = ds.ParquetFileFormat()
+    place = LocalFileSystem()
+    fragments = [
+        format_.make_fragment(str(index), place, partition_expression=_known(facts, schema, names))
+        for index, facts in enumerate(listed)
+    ]
+    kept = {
+        int(fragment.path)
+        for fragment in ds.FileSystemDataset(fragments, schema, format_, place).get_fragments(filter=where)
+    }
+    return [index in kept for index in range(len(listed))]
+
+
+def _known(facts: FileFacts, schema: pa.Schema, names: Mapping[str, str]) -> pc.Expression:
+    claims = [
+        _partition_claim(name, value) for name, value in facts.partition.items() if name in schema.names
+    ]
+    statistics = _parsed(facts.statistics)
+    for field in schema:
+        if statistics and field.name not in facts.partition:
+            claims += _bounds(field, names.get(field.name, field.name), statistics)
+    return reduce(and_, claims) if claims else pc.scalar(True)  # noqa: FBT003 - the literal is the claim
+
+
+def _partition_claim(name: str, value: pa.Scalar) -> pc.Expression:
+    field = pc.field(name)
+    return field == pc.scalar(value) if value.is_valid else field.is_null()
+
+
+def _parsed(text: str | None) -> dict[str, Any]:
+    try:
+        found = json.loads(text, parse_float=Decimal) if text else {}
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _bounds(field: pa.Field, key: str, statistics: Mapping[str, Any]) -> list[pc.Expression]:
+    column = pc.field(field.name)
+    nulls, rows = _entry(statistics, "nullCount", key), statistics.get("numRecords")
+    if isinstance(nulls, int) and nulls == rows:
+        return [column.is_null()]
+    if not any(is_kind(field.type) for is_kind in _BOUNDED):
+        return []
+    low = _bound(_entry(statistics, "minValues", key), field.type)
+    high = _bound(_entry(statistics, "maxValues", key), field.type)
+    if high is not None and kinds.is_timestamp(field.type):
+        # Delta cuts times to whole milliseconds, so the greatest may be up to one later.
+        high = pa.scalar(high.value + _MILLISECOND_US, field.type)
+    claims = []
+    if low is not None:
+        claims.append((column >= pc.scalar(low)) | column.is_null())
+    if high is not None:
+        claims.append((column <= pc.scalar(high)) | column.is_null())
+    return claims
+
+
+def _entry(statistics: Mapping[str, Any], group: str, key: str) -> Any:
+    found = statistics.get(group)
+    return found.get(key) if isinstance(found, Mapping) else None
+
+
+def _bound(value: Any, kind: pa.DataType) -> pa.Scalar | None:
+    if value is None or isinstance(value, bool | Mapping):
+        return None
+    try:
+        if kinds.is_timestamp(kind):
+            return instant(str(value), kind)
+        if kinds.is_floating(kind):
+            number = pa.scalar(float(value), kind)
+            return None if math.isnan(number.as_py()) else number  # NaN bounds nothing
+        return pa.scalar(str(value)).cast(kind)
+    except (pa.ArrowException, ValueError, TypeError, OverflowError):
+        return None

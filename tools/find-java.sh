@@ -4,7 +4,7 @@
 set -eu
 
 for java in "${JAVA_HOME:+$JAVA_HOME/bin/java}" "$(command -v java || true)" /usr/lib/jvm/*/bin/java; do
-    [ -n "$java" ] && [ -x "$java" ] || continue
+    [ -x "$java" ] || continue
     version=$("$java" -version 2>&1 </dev/null | sed -n '1,/version "/s/.*version "\([0-9]*\).*/\1/p') || continue
     case $version in
         17 | 21)

@@ -1,0 +1,141 @@
+"""One CSV file as a table of text: nothing is interpreted, nothing is repaired.
+
+Read by PyArrow: quoted newlines, commas and quotes are part of a value. An empty field is
+NULL, an empty quoted one (``""``) the empty text; "NA" and "null" are text like any other.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+
+from freezeframe.errors import UnreadableInput
+from freezeframe.script.csv_lines import BYTE_ORDER_MARK, ragged_row, undecodable_line
+
+_BLOCK_BYTES = 8 * 2**20
+_BLOCK_BYTES_MAX = 2**31 - 1
+_REMEDY = "Repair the file, or have the sync write it again."
+
+
+def read_csv_text(file: Path) -> pa.Table:
+    """The file's rows, every column ``string``, in the order of its header.
+
+    A byte order mark and CRLF are understood; blank lines are skipped. A column without a
+    name is called ``Unnamed: {position}``, as pandas does. A file with only a header is a
+    table without rows.
+
+    Raises:
+        UnreadableInput: empty, not UTF-8, a row with too few or too many fields (its line is
+            named), an unfinished quoted field at the end, or two columns of one name.
+    """
+    if _is_empty(file):
+        raise UnreadableInput(
+            f"{str(file)!r} is empty.", cause="It has no header line.", remedy=_REMEDY, file=str(file)
+        )
+    try:
+        table = _parsed(file)
+        header = table.column_names  # decoded here: a name may be what is not UTF-8
+    except (pa.ArrowInvalid, UnicodeDecodeError) as error:
+        raise _diagnosed(file, error) from error
+    if _ends_inside_quotes(file, table):
+        raise UnreadableInput(
+            f"{str(file)!r} ends inside a quoted field.",
+            cause="The file was cut off, or a quote was never closed.",
+            remedy=_REMEDY,
+            file=str(file),
+        )
+    names = [name or f"Unnamed: {place}" for place, name in enumerate(header)]
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise UnreadableInput(
+            f"{str(file)!r} has several columns named {', '.join(map(repr, twice))}.",
+            cause="Their values could not be told apart.",
+            remedy=_REMEDY,
+            file=str(file),
+            columns=twice,
+        )
+    return table.rename_columns(names)
+
+
+def _is_empty(file: Path) -> bool:
+    with file.open("rb") as content:
+        return not content.read(_BLOCK_BYTES).removeprefix(BYTE_ORDER_MARK).strip(b"\r\n")
+
+
+def _parsed(file: Path) -> pa.Table:
+    try:
+        return _parsed_in_blocks(file, _BLOCK_BYTES)
+    except pa.ArrowInvalid as error:
+        if "straddling" in str(error):
+            # A row is longer than a block: one block for all of it.
+            return _parsed_in_blocks(file, min(file.stat().st_size + 1, _BLOCK_BYTES_MAX))
+        if "cannot infer number of columns" in str(error):
+            # PyArrow wants a newline after a header that is all there is.
+            return _parsed_in_blocks(pa.BufferReader(file.read_bytes() + b"\n"), _BLOCK_BYTES)
+        raise
+
+
+def _parsed_in_blocks(source: Path | pa.BufferReader, block_bytes: int) -> pa.Table:
+    return pyarrow.csv.read_csv(
+        source,
+        read_options=pyarrow.csv.ReadOptions(block_size=block_bytes),
+        parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
+        convert_options=pyarrow.csv.ConvertOptions(
+            default_column_type=pa.string(),
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        ),
+    )
+
+
+def _ends_inside_quotes(file: Path, table: pa.Table) -> bool:
+    """Whether the last field was opened by a quote that nothing closes; PyArrow lets that pass.
+
+    Then, and only then, a separator, a quote and the whole last value are the file's last bytes.
+    """
+    if not len(table):
+        return False
+    value = table.column(table.num_columns - 1)[-1].as_py()
+    if value is None:
+        return False
+    unclosed = b'"' + value.replace('"', '""').encode()
+    with file.open("rb") as content:
+        size = content.seek(0, os.SEEK_END)
+        content.seek(max(0, size - len(unclosed) - 1))
+        tail = content.read()
+    return tail[1:] == unclosed and tail[:1] in b",\r\n"
+
+
+def _diagnosed(file: Path, error: Exception) -> UnreadableInput:
+    line = undecodable_line(file)
+    if line is not None:
+        return UnreadableInput(
+            f"{str(file)!r} is not UTF-8: line {line} is the first that is not.",
+            cause="The sync wrote another encoding, or the file is damaged.",
+            remedy="Have it written in UTF-8.",
+            file=str(file),
+            line=line,
+        )
+    ragged = ragged_row(file)
+    if ragged is not None:
+        row, expected = ragged
+        return UnreadableInput(
+            f"{str(file)!r} has {row.fields} fields in line {row.line}, and {expected} in its header.",
+            cause="A field with a comma or newline may be unquoted, or the file was cut off.",
+            remedy=_REMEDY,
+            file=str(file),
+            line=row.line,
+            fields=row.fields,
+            expected=expected,
+        )
+    return UnreadableInput(
+        f"{str(file)!r} cannot be read as CSV.",
+        cause=str(error).splitlines()[0],
+        remedy=_REMEDY,
+        file=str(file),
+    )

@@ -1,0 +1,69 @@
+"""Where in a CSV file a row goes wrong: the scan that names a line, used after a reader refused.
+
+The reader itself is PyArrow's; it does not say at which line of the file a row begins, and
+quoted newlines make rows and lines differ.
+"""
+
+from __future__ import annotations
+
+import mmap
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+# One field and what ends it. Quotes count only at a field's beginning; inside them "" is a quote.
+_FIELD = re.compile(rb'(?P<quoted>"[^"]*(?:""[^"]*)*(?:"|\Z))?[^,\r\n]*(?P<end>,|\r\n|\r|\n|\Z)')
+_NEWLINE = re.compile(rb"\r\n|\r|\n")
+
+
+@dataclass(frozen=True, slots=True)
+class CsvRow:
+    """A row of the file: the line on which it begins (from 1) and the number of its fields."""
+
+    line: int
+    fields: int
+
+
+def ragged_row(file: Path) -> tuple[CsvRow, int] | None:
+    """The first row that has not as many fields as the header, with the header's number of them."""
+    header = 0
+    for row in _rows(file):
+        header = header or row.fields
+        if row.fields != header:
+            return row, header
+    return None
+
+
+def undecodable_line(file: Path) -> int | None:
+    """The first line (from 1) that is not UTF-8; None if all are."""
+    with file.open("rb") as lines:
+        for number, line in enumerate(lines, start=1):
+            try:
+                line.decode()
+            except UnicodeDecodeError:
+                return number
+    return None
+
+
+def _rows(file: Path) -> Iterator[CsvRow]:
+    with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        position = len(BYTE_ORDER_MARK) if content[:3] == BYTE_ORDER_MARK else 0
+        line, first_line, fields = 1, 1, 0
+        while position < len(content):
+            match = _FIELD.match(content, position)
+            if match is None:  # pragma: no cover - the pattern matches anything, even nothing
+                return
+            line += len(_NEWLINE.findall(match["quoted"] or b""))
+            fields += 1
+            if match["end"] != b",":
+                is_blank = fields == 1 and match.start("end") == match.start()
+                if not is_blank:
+                    yield CsvRow(first_line, fields)
+                line += 1
+                first_line, fields = line, 0
+            position = match.end()
+        if fields:  # the file ends with a comma
+            yield CsvRow(first_line, fields + 1)

@@ -1,0 +1,85 @@
+"""The Parquet files of one stream as one table."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from freezeframe.engine.frames import to_arrow
+from freezeframe.errors import BadInput, SchemaDriftError, UnreadableInput
+from freezeframe.store.evolution import evolve, is_undecided
+
+# What pandas calls an index without a name when it writes it: a position, not data.
+_UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
+
+
+def read_parquet_files(files: Sequence[Path]) -> pa.Table:
+    """The rows of all files, in their order; a column that a file lacks is NULL there.
+
+    Types that differ between files are joined where every value stays the same (int and long,
+    long and decimal, date and timestamp ...), as for a stream.
+
+    Raises:
+        UnreadableInput: a file is damaged or no Parquet.
+        SchemaDriftError: the files' types cannot be joined, or hold what a stream cannot keep.
+    """
+    schema: pa.Schema | None = None
+    tables = []
+    for file in files:
+        table = _read(file)
+        try:
+            schema = evolve(schema, table).target
+        except BadInput as error:
+            raise SchemaDriftError(
+                f"{str(file)!r} does not fit the stream's earlier files: {error.problem}",
+                cause=error.cause,
+                remedy="Have the sync write all files of a stream with the same types.",
+                files=[str(file) for file in files],
+            ) from error
+        tables.append(table)
+    if schema is None:
+        return pa.table({})
+    target = pa.schema([pa.field(f.name, pa.null() if is_undecided(f) else f.type) for f in schema])
+    return pa.concat_tables([_in_schema(table, target) for table in tables])
+
+
+def _in_schema(table: pa.Table, target: pa.Schema) -> pa.Table:
+    columns = [
+        table.column(field.name).cast(field.type)
+        if field.name in table.column_names
+        else pa.chunked_array([pa.nulls(len(table), field.type)])
+        for field in target
+    ]
+    return pa.table(columns, schema=target)
+
+
+def _read(file: Path) -> pa.Table:
+    try:
+        with pq.ParquetFile(
+            file, page_checksum_verification=True, coerce_int96_timestamp_unit="us"
+        ) as opened:
+            table = opened.read()
+    except (pa.ArrowException, OSError) as error:
+        raise UnreadableInput(
+            f"{str(file)!r} cannot be read as Parquet.",
+            cause=str(error).splitlines()[0],
+            remedy="Have the sync write the file again.",
+            file=str(file),
+        ) from error
+    index = [name for name in _index_columns(table.schema) if name in table.column_names]
+    try:
+        return to_arrow(table.drop_columns(index))
+    except BadInput as error:
+        error.details["file"] = str(file)
+        raise
+
+
+def _index_columns(schema: pa.Schema) -> list[str]:
+    said_by_pandas = (schema.metadata or {}).get(b"pandas")
+    columns = json.loads(said_by_pandas).get("index_columns", []) if said_by_pandas else []
+    return [name for name in columns if isinstance(name, str) and _UNNAMED_INDEX.fullmatch(name)]

@@ -1,0 +1,196 @@
+"""What a sync left in a folder, as one frame a stream.
+
+``read_csv_folder`` and ``read_parquet_folder`` are what a transformation script begins with;
+names and first parameters are gluestick's. They differ from it where it loses data: all files
+of a stream are read, not one of them, and a CSV value becomes a number, date or boolean only
+if its text can be told from it again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+import pandas as pd
+import pyarrow as pa
+
+from freezeframe.engine.frames import FrameKind, to_arrow, to_pandas
+from freezeframe.errors import InvalidOption, MissingColumn
+from freezeframe.script.catalog import catalog_beside
+from freezeframe.script.csv_file import read_csv_text
+from freezeframe.script.inference import inferred
+from freezeframe.script.input_folder import stream_files
+from freezeframe.script.parquet_files import read_parquet_files
+from freezeframe.script.text_values import exact_values
+from freezeframe.store.evolution import is_undecided
+
+Converters = Mapping[str, Callable[[str], Any]]
+IndexColumns = str | int | Sequence[str | int]
+
+_LONGEST_INTEGER = pa.decimal128(38, 0)
+
+
+def read_csv_folder(
+    path: str | os.PathLike[str],
+    converters: Mapping[str, Converters] | None = None,
+    index_cols: Mapping[str, IndexColumns] | None = None,
+    ignore: Collection[str] = (),
+    as_: FrameKind = "pandas",
+    *,
+    schemas: Mapping[str, pa.Schema] | None = None,
+    session: Any = None,
+) -> dict[str, Any]:
+    """Each stream's rows from the CSV files of a folder (or from one file).
+
+    The stream is the file's name up to the last ``-``; several files of one stream are appended
+    in the order of the stamps in their names. A column's type is that of ``schemas``, else
+    what ``catalog.json`` beside the folder declares, if every value of the column is exact in
+    it; else it is inferred so that no letter is lost (``inference``). An empty field is NULL,
+    an empty quoted one the empty text; "NA" and "null" are text.
+
+    Args:
+        path: the folder, for example ``sync-output``.
+        converters: by stream and column, a function that gets each value as text ("" for an
+            empty field) and returns the value to keep.
+        index_cols: by stream, the column or columns (names or positions) that become the index;
+            for pandas only.
+        ignore: streams to leave out.
+        as_: ``"pandas"``, ``"arrow"`` or ``"spark"``; the rows are the same in all three.
+        schemas: by stream, the types that are stored already.
+        session: the Spark session whose frames are wanted; for ``as_="spark"``.
+
+    Raises:
+        InputNotFound: there is no such folder.
+        UnreadableInput: a file is empty, ragged, cut off or not UTF-8; file and line are named.
+        MissingColumn: an index column is not in the file.
+        InvalidOption: an unknown ``as_``, or one without what it needs.
+    """
+    _check_kind(as_, session)
+    if index_cols and as_ != "pandas":
+        raise InvalidOption(
+            f"index_cols cannot be used with as_={as_!r}.",
+            cause="Only pandas frames have an index.",
+            remedy="Leave index_cols out; the columns are there.",
+        )
+    place = Path(path)
+    files = stream_files(place, ".csv", ignore)
+    catalog = catalog_beside(place if place.is_dir() else place.parent)
+    frames = {}
+    for stream, parts in files.items():
+        text = pa.concat_tables([read_csv_text(part) for part in parts], promote_options="default")
+        converted = _converted(text, (converters or {}).get(stream, {}))
+        table = _typed(
+            text.drop_columns(list(converted)), (schemas or {}).get(stream), catalog.columns(stream)
+        )
+        frame = _framed(table, converted, text.column_names, as_, session)
+        frames[stream] = _indexed(frame, stream, (index_cols or {}).get(stream))
+    return frames
+
+
+def read_parquet_folder(
+    path: str | os.PathLike[str],
+    ignore: Collection[str] = (),
+    as_: FrameKind = "pandas",
+    *,
+    session: Any = None,
+) -> dict[str, Any]:
+    """Each stream's rows from the Parquet files of a folder (or from one file).
+
+    Names, order of files, ``ignore``, ``as_`` and ``session`` are those of ``read_csv_folder``;
+    types are the files' own, joined without loss where several files differ.
+
+    Raises:
+        InputNotFound: there is no such folder.
+        UnreadableInput: a file is damaged; it is named.
+        SchemaDriftError: the types of a stream's files cannot be joined; the files are named.
+        InvalidOption: an unknown ``as_``, or ``"spark"`` without a session.
+    """
+    _check_kind(as_, session)
+    frames = {}
+    for stream, parts in stream_files(path, ".parquet", ignore).items():
+        table = read_parquet_files(parts)
+        frames[stream] = _framed(table, {}, table.column_names, as_, session)
+    return frames
+
+
+def _check_kind(as_: str, session: Any) -> None:
+    kinds = get_args(FrameKind)
+    if as_ not in kinds:
+        raise InvalidOption(
+            f"as_ cannot be {as_!r}.", remedy=f"Use one of {', '.join(kinds)}.", as_=repr(as_)
+        )
+    if as_ == "spark" and session is None:
+        raise InvalidOption(
+            'as_="spark" needs a session.',
+            cause="A Spark frame belongs to the session that made it.",
+            remedy="Pass session=your SparkSession.",
+        )
+
+
+def _typed(text: pa.Table, stored: pa.Schema | None, declared: Mapping[str, pa.DataType]) -> pa.Table:
+    known = {field.name: field.type for field in stored or () if not is_undecided(field)}
+    columns = {}
+    for name in text.column_names:
+        column = text.column(name)
+        if name in known and not pa.types.is_null(known[name]):
+            exact = exact_values(column, known[name])
+            # Values that do not fit the stored type are told as they are: the update then
+            # refuses or widens, and names the rows.
+            columns[name] = inferred(column) if exact is None else exact
+        elif name in declared:
+            columns[name] = _as_declared(column, declared[name])
+        else:
+            columns[name] = inferred(column)
+    return pa.table(columns)
+
+
+def _as_declared(text: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    values = exact_values(text, kind, naive_is_utc=True)
+    if values is None and pa.types.is_integer(kind):
+        values = exact_values(text, _LONGEST_INTEGER)
+    return text if values is None else values
+
+
+def _converted(text: pa.Table, converters: Converters) -> dict[str, list[Any]]:
+    return {
+        name: [convert(value) for value in text.column(name).fill_null("").to_pylist()]
+        for name, convert in converters.items()
+        if name in text.column_names
+    }
+
+
+def _framed(
+    table: pa.Table, converted: Mapping[str, list[Any]], names: Sequence[str], as_: str, session: Any
+) -> Any:
+    """The table and the converted columns, in the order of ``names``, as the kind wanted."""
+    if as_ == "pandas":
+        frame = to_pandas(table)
+        # As pandas does with converters: it keeps whatever they return.
+        return frame.assign(**converted)[list(names)] if converted else frame
+    columns = dict(zip(table.column_names, table.columns, strict=True))
+    for name, values in converted.items():
+        columns[name] = to_arrow(pd.DataFrame({name: pd.Series(values, dtype=object)})).column(0)
+    rows = pa.table({name: columns[name] for name in names})
+    return session.createDataFrame(rows) if as_ == "spark" else rows
+
+
+def _indexed(frame: Any, stream: str, columns: IndexColumns | None) -> Any:
+    if columns is None:
+        return frame
+    wanted = [columns] if isinstance(columns, str | int) else list(columns)
+    available = list(frame.columns)
+    names = []
+    for column in wanted:
+        is_position = isinstance(column, int) and 0 <= column < len(available)
+        if column not in available and not is_position:
+            raise MissingColumn(
+                f"The index column {column!r} is not in the stream {stream!r}.",
+                cause=f"Its columns are {', '.join(map(repr, available))}.",
+                remedy="Name one of them in index_cols.",
+                column=column,
+                columns=available,
+            )
+        names.append(available[column] if isinstance(column, int) else column)
+    return frame.set_index(names)

@@ -1,0 +1,125 @@
+"""Text columns as typed columns, exactly or not at all.
+
+A CSV file holds text. Whoever knows what a column means (the stream's stored schema, a
+catalog) may ask for its values here: each text must be a plain way to write such a value, and
+no digit may be lost; one that is not leaves the whole column as text. So "007" never becomes
+7, and a number with twenty digits never becomes a rounded one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+UTC_TIMESTAMP = pa.timestamp("us", tz="UTC")
+NAIVE_TIMESTAMP = pa.timestamp("us")
+
+YEAR = r"(?:000[1-9]|00[1-9]\d|0[1-9]\d\d|[1-9]\d{3})"  # Python's dates begin with the year 1
+DATE = YEAR + r"-\d\d-\d\d"
+INTEGER = r"^(?:0|-?[1-9][0-9]*)$"
+_INTEGER = r"^(?:0|-?[1-9][0-9]*)(?:\.0+)?$"
+_NUMBER = r"^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$"  # JSON's grammar
+_NAIVE = "^" + DATE + r"[T ]\d\d:\d\d:\d\d(?:\.\d{1,6})?"
+_ZONE = r"(?:Z|[+-]\d\d:?\d\d)$"
+_TRUE, _FALSE = ("true", "True"), ("false", "False")
+# So many digits survive the way into the type and back, whatever they are (C's DBL_DIG, FLT_DIG).
+_SAFE_DIGITS = {pa.float64(): 15, pa.float32(): 6}
+
+
+def exact_values(
+    text: pa.ChunkedArray, kind: pa.DataType, *, naive_is_utc: bool = False
+) -> pa.ChunkedArray | None:
+    """The text as values of ``kind``, nulls as nulls, or None if a single one is not exact.
+
+    Integers may carry a ".0" (what pandas makes of integers beside missing ones); numbers
+    follow JSON's grammar; booleans are true/false or True/False; dates and timestamps are
+    ISO 8601, timestamps with a zone for ``timestamp[us, UTC]`` and without one for
+    ``timestamp[us]``. ``naive_is_utc`` reads timestamps without any zone as UTC.
+    """
+    if text.null_count == len(text):
+        return pa.chunked_array([pa.nulls(len(text), kind)])
+    for applies, convert in _CONVERSIONS:
+        if applies(kind):
+            return convert(text, kind)
+    if kind == UTC_TIMESTAMP and naive_is_utc and all_match(text, _NAIVE + "$"):
+        naive = cast_or_none(text, NAIVE_TIMESTAMP)
+        return None if naive is None else pc.assume_timezone(naive, "UTC")
+    return _timestamps(text, kind) if pa.types.is_timestamp(kind) else None
+
+
+def all_match(text: pa.ChunkedArray, pattern: str) -> bool:
+    """Whether every text that is not null matches the RE2 pattern."""
+    return bool(pc.all(pc.match_substring_regex(text, pattern), min_count=0).as_py())
+
+
+def cast_or_none(text: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
+    """The text parsed by Arrow, or None where Arrow refuses one of them."""
+    try:
+        return text.cast(kind)
+    except pa.ArrowInvalid:
+        return None
+
+
+def _integers(text: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
+    if not all_match(text, _INTEGER):
+        return None
+    return cast_or_none(pc.replace_substring_regex(text, r"\.0+$", ""), kind)
+
+
+def _decimals(text: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
+    return cast_or_none(text, kind) if all_match(text, _NUMBER) else None
+
+
+def _floats(text: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
+    if not all_match(text, _NUMBER):
+        return None
+    values = cast_or_none(text, kind)
+    if values is None or not pc.all(pc.is_finite(values), min_count=0).as_py():
+        return None
+    digits = pc.replace_substring_regex(text, r"[eE].*$|[-.]", "")
+    digits = pc.utf8_ltrim(digits, "0")
+    vanished = pc.and_(pc.equal(values, pa.scalar(0, kind)), pc.not_equal(digits, ""))
+    is_short = pc.less_equal(pc.utf8_length(digits), _SAFE_DIGITS[kind])
+    # A longer one is exact only if it is the very text that the value would be written as.
+    is_same = pc.equal(pc.replace_substring_regex(text, r"\.0$", ""), values.cast(pa.string()))
+    is_exact = pc.and_(pc.or_(is_short, is_same), pc.invert(vanished))
+    return values if pc.all(is_exact, min_count=0).as_py() else None
+
+
+def _booleans(text: pa.ChunkedArray, _: pa.DataType) -> pa.ChunkedArray | None:
+    known = pc.is_in(text, pa.array([*_TRUE, *_FALSE, None], pa.string()))
+    if not pc.all(known, min_count=0).as_py():
+        return None
+    truth = pc.is_in(text, pa.array(_TRUE))
+    return pc.if_else(pc.is_valid(text), truth, pa.scalar(None, pa.bool_()))
+
+
+def _dates(text: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
+    return cast_or_none(text, kind) if all_match(text, f"^{DATE}$") else None
+
+
+def _timestamps(text: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
+    if not all_match(text, _NAIVE + (_ZONE if kind.tz else "$")):
+        return None
+    values = cast_or_none(text, kind)
+    if values is None:
+        return None
+    # An offset can move the ends of the calendar out of the years 1 to 9999.
+    ends = pc.min_max(values.cast(pa.int64())).as_py()
+    return values if ends["min"] >= _MICROSECONDS_MIN and ends["max"] <= _MICROSECONDS_MAX else None
+
+
+_MICROSECONDS_MIN = -62_135_596_800_000_000  # 0001-01-01T00:00:00Z
+_MICROSECONDS_MAX = 253_402_300_799_999_999  # 9999-12-31T23:59:59.999999Z
+
+_Conversion = Callable[[pa.ChunkedArray, pa.DataType], pa.ChunkedArray | None]
+_CONVERSIONS: tuple[tuple[Callable[[pa.DataType], bool], _Conversion], ...] = (
+    (pa.types.is_string, lambda text, _: text),
+    (pa.types.is_signed_integer, _integers),
+    (pa.types.is_decimal, _decimals),
+    (_SAFE_DIGITS.__contains__, _floats),
+    (pa.types.is_boolean, _booleans),
+    (pa.types.is_date32, _dates),
+)

@@ -1,0 +1,39 @@
+"""Delta's transaction log in Python: its snapshots, its files, its commits. No Spark, no JVM."""
+
+from freezeframe.log.actions import (
+    Add,
+    CommitInfo,
+    DeletionVector,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    Remove,
+    Txn,
+    parse_line,
+    to_json_line,
+)
+from freezeframe.log.delta_log import DeltaLog
+from freezeframe.log.management import SnapshotManagement
+from freezeframe.log.options import LogOptions
+from freezeframe.log.replay import StateRebuilder
+from freezeframe.log.segment import LogSegment
+from freezeframe.log.snapshot import Snapshot
+
+__all__ = [
+    "Add",
+    "CommitInfo",
+    "DeletionVector",
+    "DeltaLog",
+    "DomainMetadata",
+    "LogOptions",
+    "LogSegment",
+    "Metadata",
+    "Protocol",
+    "Remove",
+    "Snapshot",
+    "SnapshotManagement",
+    "StateRebuilder",
+    "Txn",
+    "parse_line",
+    "to_json_line",
+]

@@ -1,0 +1,195 @@
+"""File actions as Arrow columns: the form in which a table's state is read, kept and handed out.
+
+One row is one file action. ``FILE_SCHEMA`` is what ``Snapshot.files`` gives, ``TOMBSTONE_SCHEMA``
+what ``Snapshot.tombstones`` gives. Names are Delta's in snake case; the deletion vector keeps
+Delta's own field names inside, for it is handed to engines as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from freezeframe.log.actions import Add, DeletionVector, Remove
+from freezeframe.log.arrow_numbers import Ints, is_valid, to_arrow_flags, to_arrow_ints, to_arrow_offsets
+
+TEXT_MAP = pa.map_(pa.string(), pa.string())
+DELETION_VECTOR = pa.struct(
+    [
+        ("storageType", pa.string()),
+        ("pathOrInlineDv", pa.string()),
+        ("offset", pa.int32()),
+        ("sizeInBytes", pa.int32()),
+        ("cardinality", pa.int64()),
+    ]
+)
+FILE_SCHEMA = pa.schema(
+    [
+        ("path", pa.string()),
+        ("partition_values", TEXT_MAP),
+        ("size", pa.int64()),
+        ("modification_time", pa.int64()),
+        ("data_change", pa.bool_()),
+        ("stats", pa.string()),
+        ("deletion_vector", DELETION_VECTOR),
+        ("tags", TEXT_MAP),
+        ("base_row_id", pa.int64()),
+        ("default_row_commit_version", pa.int64()),
+        ("clustering_provider", pa.string()),
+    ]
+)
+TOMBSTONE_SCHEMA = pa.schema(
+    [
+        ("path", pa.string()),
+        ("deletion_timestamp", pa.int64()),
+        ("data_change", pa.bool_()),
+        ("extended_file_metadata", pa.bool_()),
+        ("partition_values", TEXT_MAP),
+        ("size", pa.int64()),
+        ("deletion_vector", DELETION_VECTOR),
+        ("base_row_id", pa.int64()),
+        ("default_row_commit_version", pa.int64()),
+    ]
+)
+# The name of each column in Delta's JSON and Parquet.
+DELTA_NAMES = {
+    "path": "path",
+    "partition_values": "partitionValues",
+    "size": "size",
+    "modification_time": "modificationTime",
+    "data_change": "dataChange",
+    "stats": "stats",
+    "deletion_vector": "deletionVector",
+    "tags": "tags",
+    "base_row_id": "baseRowId",
+    "default_row_commit_version": "defaultRowCommitVersion",
+    "clustering_provider": "clusteringProvider",
+    "deletion_timestamp": "deletionTimestamp",
+    "extended_file_metadata": "extendedFileMetadata",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FileActions:
+    """Adds and removes of some commits: ``*_order`` grows with the commit, row by row."""
+
+    adds: pa.Table
+    adds_order: Ints
+    removes: pa.Table
+    removes_order: Ints
+
+    @classmethod
+    def empty(cls) -> FileActions:
+        """No action at all."""
+        none = np.zeros(0, dtype=np.int64)
+        return cls(FILE_SCHEMA.empty_table(), none, TOMBSTONE_SCHEMA.empty_table(), none)
+
+    @classmethod
+    def joined(cls, batches: Sequence[FileActions]) -> FileActions:
+        """All batches as one, each later than those before it."""
+        if len(batches) == 1:
+            return batches[0]
+        if not batches:
+            return cls.empty()
+        starts = np.cumsum([0] + [_order_end(batch) for batch in batches[:-1]])
+        return cls(
+            pa.concat_tables([batch.adds for batch in batches]),
+            np.concatenate([batch.adds_order + at for batch, at in zip(batches, starts, strict=True)]),
+            pa.concat_tables([batch.removes for batch in batches]),
+            np.concatenate([batch.removes_order + at for batch, at in zip(batches, starts, strict=True)]),
+        )
+
+
+def file_keys(table: pa.Table) -> pa.ChunkedArray:
+    """What identifies a logical file: its path, with the unique id of its deletion vector if it has one."""
+    paths, vectors = table["path"], table["deletion_vector"]
+    if vectors.null_count == len(vectors):
+        return paths
+    kind = pc.struct_field(vectors, "storageType")
+    place = pc.struct_field(vectors, "pathOrInlineDv")
+    offset = pc.cast(pc.struct_field(vectors, "offset"), pa.string())
+    plain = pc.binary_join_element_wise(paths, kind, place, "\n")
+    at = pc.binary_join_element_wise(plain, offset, "@")
+    return pc.coalesce(at, plain, paths)
+
+
+def text_map(columns: Sequence[pa.Array], names: Sequence[str], valid: Any, *, keep_nulls: bool) -> pa.Array:
+    """A map per row out of one text column per key; with ``keep_nulls`` a null is a value, else no entry."""
+    rows, count = len(valid), len(names)
+    if count == 0:
+        offsets = to_arrow_offsets(np.zeros(rows + 1, dtype=np.int32))
+        empty = pa.nulls(0, pa.string())
+        return _map(offsets, empty, empty, valid)
+    turn = np.arange(rows * count)
+    items = pa.concat_arrays(columns).take(to_arrow_ints((turn % count) * rows + turn // count))
+    builder = pa.lib.StringBuilder()
+    builder.append_values(list(names))
+    keys = builder.finish().take(to_arrow_ints(turn % count))
+    ends = np.arange(1, rows + 1) * count
+    if not keep_nulls:
+        kept = is_valid(items)
+        items, keys = items.filter(to_arrow_flags(kept)), keys.filter(to_arrow_flags(kept))
+        ends = np.cumsum(kept.reshape(rows, count).sum(axis=1))
+    return _map(to_arrow_offsets(np.concatenate([[0], ends])), keys, items, valid)
+
+
+def to_adds(files: pa.Table) -> list[Add]:
+    """The rows of ``FILE_SCHEMA`` as actions."""
+    return [Add.from_json(_delta_fields(row)) for row in files.to_pylist()]
+
+
+def to_removes(tombstones: pa.Table) -> list[Remove]:
+    """The rows of ``TOMBSTONE_SCHEMA`` as actions."""
+    return [Remove.from_json(_delta_fields(row)) for row in tombstones.to_pylist()]
+
+
+def from_adds(adds: Iterable[Add]) -> pa.Table:
+    """The actions as rows of ``FILE_SCHEMA``."""
+    return pa.Table.from_pylist([_row(add, FILE_SCHEMA) for add in adds], schema=FILE_SCHEMA)
+
+
+def from_removes(removes: Iterable[Remove]) -> pa.Table:
+    """The actions as rows of ``TOMBSTONE_SCHEMA``."""
+    return pa.Table.from_pylist([_row(one, TOMBSTONE_SCHEMA) for one in removes], schema=TOMBSTONE_SCHEMA)
+
+
+def _map(offsets: pa.Array, keys: pa.Array, items: pa.Array, valid: Any) -> pa.Array:
+    if valid.all():
+        return pa.MapArray.from_arrays(offsets, keys, items, TEXT_MAP)
+    entries = pa.StructArray.from_arrays([keys, items], fields=list(_entry_fields()))
+    buffers = [pa.py_buffer(np.packbits(valid, bitorder="little")), offsets.buffers()[1]]
+    return pa.Array.from_buffers(TEXT_MAP, len(valid), buffers, children=[entries])
+
+
+def _entry_fields() -> tuple[pa.Field, pa.Field]:
+    return TEXT_MAP.key_field, TEXT_MAP.item_field
+
+
+def _order_end(batch: FileActions) -> int:
+    return 1 + max(
+        int(batch.adds_order.max(initial=-1)),
+        int(batch.removes_order.max(initial=-1)),
+    )
+
+
+def _delta_fields(row: dict[str, Any]) -> dict[str, Any]:
+    fields = {DELTA_NAMES[name]: value for name, value in row.items()}
+    for name in ("partitionValues", "tags"):
+        if fields.get(name) is not None:
+            fields[name] = dict(fields[name])
+    return fields
+
+
+def _row(action: Add | Remove, schema: pa.Schema) -> dict[str, Any]:
+    row: dict[str, Any] = {name: getattr(action, name) for name in schema.names}
+    for name in ("partition_values", "tags"):
+        if row.get(name) is not None:
+            row[name] = list(row[name].items())
+    vector: DeletionVector | None = row.get("deletion_vector")
+    row["deletion_vector"] = None if vector is None else vector.to_json()
+    return row

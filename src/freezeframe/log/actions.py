@@ -1,0 +1,311 @@
+"""The actions a commit is made of, as frozen values, and their one-line JSON form.
+
+Field names are Delta's in snake case; ``to_json_line`` writes Delta's own spelling and
+``parse_line`` reads it. Unknown actions and unknown fields are ignored, as the protocol asks
+("Requirements for Readers"); a line that is no JSON object is damage.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from freezeframe.errors import CorruptLog
+from freezeframe.log.file_actions import Add, DeletionVector, Remove, without_nulls
+
+__all__ = [
+    "KINDS",
+    "Action",
+    "Add",
+    "CheckpointMetadata",
+    "CommitInfo",
+    "DeletionVector",
+    "DomainMetadata",
+    "Format",
+    "Metadata",
+    "Protocol",
+    "Remove",
+    "Sidecar",
+    "Txn",
+    "from_json",
+    "malformed",
+    "parse_line",
+    "to_json_line",
+    "without_nulls",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """How data files are encoded: Parquet, always."""
+
+    provider: str = "parquet"
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """What a reader and a writer must be able to do; feature lists are sorted and without repeats."""
+
+    KEY: ClassVar[str] = "protocol"
+
+    min_reader_version: int
+    min_writer_version: int
+    reader_features: tuple[str, ...] | None = None
+    writer_features: tuple[str, ...] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The action's fields under Delta's names."""
+        found: dict[str, Any] = {
+            "minReaderVersion": self.min_reader_version,
+            "minWriterVersion": self.min_writer_version,
+        }
+        if self.reader_features is not None:
+            found["readerFeatures"] = list(self.reader_features)
+        if self.writer_features is not None:
+            found["writerFeatures"] = list(self.writer_features)
+        return found
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Protocol:
+        """The action of Delta's fields."""
+        return cls(
+            min_reader_version=int(value.get("minReaderVersion") or 1),
+            min_writer_version=int(value.get("minWriterVersion") or 1),
+            reader_features=_features(value.get("readerFeatures")),
+            writer_features=_features(value.get("writerFeatures")),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """A table's identity, schema (JSON text), partition columns and properties."""
+
+    KEY: ClassVar[str] = "metaData"
+
+    id: str
+    schema_string: str | None = None
+    partition_columns: tuple[str, ...] = ()
+    configuration: Mapping[str, str] = field(default_factory=dict)
+    name: str | None = None
+    description: str | None = None
+    created_time: int | None = None
+    format: Format = field(default_factory=Format)
+
+    def to_json(self) -> dict[str, Any]:
+        """The action's fields under Delta's names."""
+        found: dict[str, Any] = {
+            "id": self.id,
+            "name": self.name,
+            "description": self.description,
+            "format": {"provider": self.format.provider, "options": dict(self.format.options)},
+            "schemaString": self.schema_string,
+            "partitionColumns": list(self.partition_columns),
+            "configuration": dict(self.configuration),
+            "createdTime": self.created_time,
+        }
+        return without_nulls(found)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Metadata:
+        """The action of Delta's fields; missing and null fields take their defaults."""
+        kind = value.get("format") or {}
+        return cls(
+            id=str(value.get("id") or ""),
+            schema_string=value.get("schemaString"),
+            partition_columns=tuple(value.get("partitionColumns") or ()),
+            configuration=dict(value.get("configuration") or {}),
+            name=value.get("name"),
+            description=value.get("description"),
+            created_time=value.get("createdTime"),
+            format=Format(kind.get("provider") or "parquet", dict(kind.get("options") or {})),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Txn:
+    """An application's own progress: the last of its versions that is in the table."""
+
+    KEY: ClassVar[str] = "txn"
+
+    app_id: str
+    version: int
+    last_updated: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The action's fields under Delta's names."""
+        found = {"appId": self.app_id, "version": self.version, "lastUpdated": self.last_updated}
+        return without_nulls(found)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Txn:
+        """The action of Delta's fields."""
+        return cls(value["appId"], int(value["version"]), value.get("lastUpdated"))
+
+
+@dataclass(frozen=True, slots=True)
+class DomainMetadata:
+    """A named piece of configuration that belongs to a feature; ``removed`` ends it."""
+
+    KEY: ClassVar[str] = "domainMetadata"
+
+    domain: str
+    configuration: str = "{}"
+    removed: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """The action's fields under Delta's names."""
+        return {"domain": self.domain, "configuration": self.configuration, "removed": self.removed}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> DomainMetadata:
+        """The action of Delta's fields."""
+        configuration = value.get("configuration")
+        return cls(
+            value["domain"], "{}" if configuration is None else configuration, bool(value.get("removed"))
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CommitInfo:
+    """Who did what, and when: free fields, of which a few are read."""
+
+    KEY: ClassVar[str] = "commitInfo"
+
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def timestamp(self) -> int | None:
+        """The writer's clock, in ms."""
+        return self.fields.get("timestamp")
+
+    @property
+    def in_commit_timestamp(self) -> int | None:
+        """The commit's own time in ms, where in-commit timestamps are on."""
+        return self.fields.get("inCommitTimestamp")
+
+    @property
+    def operation(self) -> str | None:
+        """What was done, as the writer calls it."""
+        return self.fields.get("operation")
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as they are."""
+        return dict(self.fields)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> CommitInfo:
+        """All fields, known or not."""
+        return cls(dict(value))
+
+
+@dataclass(frozen=True, slots=True)
+class Sidecar:
+    """A Parquet file in ``_sidecars`` that holds file actions of a V2 checkpoint."""
+
+    KEY: ClassVar[str] = "sidecar"
+
+    path: str
+    size_in_bytes: int
+    modification_time: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The action's fields under Delta's names."""
+        return {
+            "path": self.path,
+            "sizeInBytes": self.size_in_bytes,
+            "modificationTime": self.modification_time,
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Sidecar:
+        """The action of Delta's fields."""
+        size, modified = value.get("sizeInBytes"), value.get("modificationTime")
+        return cls(value["path"], int(size or 0), int(modified or 0))
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointMetadata:
+    """The action that makes a checkpoint a V2 one."""
+
+    KEY: ClassVar[str] = "checkpointMetadata"
+
+    version: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The action's fields under Delta's names."""
+        return {"version": self.version}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> CheckpointMetadata:
+        """The action of Delta's fields."""
+        return cls(int(value["version"]))
+
+
+Action = Protocol | Metadata | Add | Remove | Txn | DomainMetadata | CommitInfo | Sidecar | CheckpointMetadata
+KINDS: Mapping[str, type[Action]] = {
+    kind.KEY: kind
+    for kind in (
+        Protocol,
+        Metadata,
+        Add,
+        Remove,
+        Txn,
+        DomainMetadata,
+        CommitInfo,
+        Sidecar,
+        CheckpointMetadata,
+    )
+}
+
+
+def to_json_line(action: Action) -> str:
+    """The action as Delta writes it: one line of JSON, without its newline."""
+    body = {action.KEY: action.to_json()}
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+
+
+def parse_line(line: str | bytes) -> Action | None:
+    """The action of one line, or ``None`` for an action of a kind we do not know.
+
+    Raises:
+        CorruptLog: the line is no JSON object, or a field the action cannot be without is missing.
+    """
+    try:
+        value = json.loads(line)
+    except ValueError as error:
+        raise malformed(str(error)) from error
+    if not isinstance(value, dict):
+        raise malformed(f"It is {type(value).__name__}, not an object.")
+    for key, body in value.items():
+        if key in KINDS and body is not None:
+            return from_json(key, body)
+    return None
+
+
+def from_json(key: str, body: Mapping[str, Any]) -> Action:
+    """The action named ``key`` with the fields of ``body``.
+
+    Raises:
+        CorruptLog: a field the action cannot be without is missing or of another type.
+    """
+    try:
+        return KINDS[key].from_json(body)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise malformed(f"The {key} action lacks or garbles a field: {error!r}.") from error
+
+
+def malformed(cause: str) -> CorruptLog:
+    """The error for a line that is no action."""
+    return CorruptLog(
+        "A line of the log is no action.",
+        cause=cause,
+        remedy="Restore the file from a copy; until then read a version before it.",
+        code="DELTA_LOG_MALFORMED_JSON",
+    )
+
+
+def _features(value: Any) -> tuple[str, ...] | None:
+    return None if value is None else tuple(sorted(set(value)))

@@ -1,0 +1,176 @@
+"""Reading checkpoints of every kind: classic, in parts, V2 as JSON or Parquet with sidecars.
+
+Any damage is a ``CorruptLog`` with the code ``CHECKPOINT_DAMAGED`` that names the file, so that
+``SnapshotManagement`` can try another checkpoint (behaviours 32, 34 to 36).
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from freezeframe.errors import CorruptLog
+from freezeframe.log.action_columns import FILE_SCHEMA, TOMBSTONE_SCHEMA
+from freezeframe.log.actions import (
+    KINDS,
+    Action,
+    CheckpointMetadata,
+    Metadata,
+    Sidecar,
+    from_json,
+)
+from freezeframe.log.checkpoint_columns import actions_in, rows_of
+from freezeframe.log.commit_content import parse_file_actions, read_content
+from freezeframe.log.listing import CheckpointFiles
+from freezeframe.log.paths import SIDECAR_FOLDER
+from freezeframe.storage import Storage
+
+CHECKPOINT_DAMAGED = "CHECKPOINT_DAMAGED"
+READERS_MAX = 4
+_SMALL_KINDS = ("protocol", "metaData", "txn", "domainMetadata", "checkpointMetadata", "sidecar")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointContent:
+    """What a checkpoint holds: the small actions, and its file actions as Arrow columns."""
+
+    actions: tuple[Action, ...]
+    files: pa.Table
+    tombstones: pa.Table
+
+
+def read_checkpoint_actions(storage: Storage, folder: str, checkpoint: CheckpointFiles) -> tuple[Action, ...]:
+    """The small actions alone (protocol, metadata, transactions, domains): no file action is decoded.
+
+    Raises:
+        CorruptLog: ``CHECKPOINT_DAMAGED``, naming the file.
+    """
+    found = [
+        _guarded(_path(folder, file.name), lambda name: _small_actions(storage, name))
+        for file in checkpoint.files
+    ]
+    actions = tuple(action for one in found for action in one)
+    _require_v2_shape(actions, _path(folder, checkpoint.files[0].name))
+    return actions
+
+
+def read_checkpoint(storage: Storage, folder: str, checkpoint: CheckpointFiles) -> CheckpointContent:
+    """The whole checkpoint, sidecars included, its parts read side by side.
+
+    Raises:
+        CorruptLog: ``CHECKPOINT_DAMAGED``, naming the file.
+    """
+    actions = read_checkpoint_actions(storage, folder, checkpoint)
+    sidecars = [action for action in actions if isinstance(action, Sidecar)]
+    names = [_path(folder, file.name) for file in checkpoint.files]
+    names += [_path(folder, f"{SIDECAR_FOLDER}/{_sidecar_name(one)}") for one in sidecars]
+    partitions = _partition_names(actions)
+
+    def read(name: str) -> tuple[pa.Table, pa.Table]:
+        return _guarded(name, lambda at: _file_actions(storage, at, partitions))
+
+    if len(names) == 1:
+        tables = [read(names[0])]
+    else:
+        with ThreadPoolExecutor(min(READERS_MAX, len(names)), "freezeframe-checkpoint") as pool:
+            tables = list(pool.map(read, names))
+    return CheckpointContent(
+        tuple(action for action in actions if not isinstance(action, Sidecar | CheckpointMetadata)),
+        pa.concat_tables([adds for adds, _ in tables]),
+        pa.concat_tables([removes for _, removes in tables]),
+    )
+
+
+def _small_actions(storage: Storage, name: str) -> list[Action]:
+    if name.endswith(".json"):
+        return list(read_content(name, storage.read(name)).actions)
+    with _open(storage, name) as file:
+        return [
+            from_json(kind, body) for kind in _SMALL_KINDS if kind in KINDS for body in actions_in(file, kind)
+        ]
+
+
+def _file_actions(storage: Storage, name: str, partitions: Sequence[str]) -> tuple[pa.Table, pa.Table]:
+    if name.endswith(".json"):
+        found = parse_file_actions([read_content(name, storage.read(name))], partitions)
+        return found.adds, found.removes
+    with _open(storage, name) as file:
+        return rows_of(file, "add", FILE_SCHEMA), rows_of(file, "remove", TOMBSTONE_SCHEMA)
+
+
+def _open(storage: Storage, name: str) -> Any:
+    path = storage.local_path(name)
+    if path is None:
+        source: Any = io.BytesIO(storage.read(name))
+    elif path.is_file():
+        source = str(path)
+    else:
+        raise FileNotFoundError(name)
+    return pq.ParquetFile(source, page_checksum_verification=True, pre_buffer=False)
+
+
+def _guarded(name: str, read: Callable[[str], T]) -> T:
+    try:
+        return read(name)
+    except CorruptLog as error:
+        raise damaged(name, str(error)) from error
+    except (FileNotFoundError, pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
+        raise damaged(name, f"{type(error).__name__}: {error}") from error
+
+
+def damaged(name: str, cause: str) -> CorruptLog:
+    """The error for a checkpoint file that cannot be read."""
+    return CorruptLog(
+        f"The checkpoint file {name} cannot be read.",
+        cause=cause,
+        remedy="An earlier checkpoint or the commits are used where they suffice; else restore the file.",
+        code=CHECKPOINT_DAMAGED,
+        file=name,
+    )
+
+
+def _path(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name
+
+
+def _require_v2_shape(actions: Sequence[Action], name: str) -> None:
+    headers = sum(isinstance(action, CheckpointMetadata) for action in actions)
+    sidecars = any(isinstance(action, Sidecar) for action in actions)
+    if headers > 1 or (sidecars and headers == 0):
+        raise damaged(name, f"A V2 checkpoint has one checkpointMetadata action; this one has {headers}.")
+
+
+def _sidecar_name(sidecar: Sidecar) -> str:
+    # Sidecars lie in _sidecars and nowhere else; only the last part of a path is believed.
+    return unquote(sidecar.path).rsplit("/", 1)[-1]
+
+
+def _partition_names(actions: Sequence[Action]) -> tuple[str, ...]:
+    for action in actions:
+        if isinstance(action, Metadata):
+            return physical_partition_names(action)
+    return ()
+
+
+def physical_partition_names(metadata: Metadata) -> tuple[str, ...]:
+    """The keys of ``partitionValues``: partition columns by their physical names."""
+    if not metadata.partition_columns or not metadata.schema_string:
+        return metadata.partition_columns
+    fields = _fields(metadata.schema_string)
+    return tuple(fields.get(name, name) for name in metadata.partition_columns)
+
+
+def _fields(schema_string: str) -> dict[str, str]:
+    fields = json.loads(schema_string).get("fields") or []
+    key = "delta.columnMapping.physicalName"
+    return {field["name"]: (field.get("metadata") or {}).get(key, field["name"]) for field in fields}

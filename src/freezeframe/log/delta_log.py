@@ -1,0 +1,280 @@
+"""DeltaLog: the log of one Delta table. It *is* a SnapshotManagement whose snapshots are tables."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+from urllib.parse import unquote, urlsplit
+
+from freezeframe.errors import CorruptLog, InvalidOption
+from freezeframe.log.actions import Metadata, Protocol
+from freezeframe.log.checkpoint import CHECKPOINT_DAMAGED
+from freezeframe.log.management import SnapshotManagement
+from freezeframe.log.options import LogOptions
+from freezeframe.log.paths import LOG_FOLDER, LogFile
+from freezeframe.log.protocol import in_commit_timestamps, require_readable
+from freezeframe.log.replay import ArrowRebuilder, FileState, StateRebuilder
+from freezeframe.log.segment import EMPTY_VERSION, LogSegment
+from freezeframe.log.snapshot import Snapshot
+from freezeframe.log.state_reader import StateReader
+from freezeframe.log.table_state import Heads, TableState, require_heads
+from freezeframe.storage import LocalStorage, Storage
+
+CACHE_SIZE = 10_000
+CACHE_RETENTION_SECONDS = 3_600.0
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Entry:
+    log: DeltaLog
+    used_at: float
+
+
+class DeltaLog(SnapshotManagement[Snapshot]):
+    """The log of one Delta table: its snapshots, now and then.
+
+    ``DeltaLog.for_table`` gives the same object for the same table; a log made directly is
+    nobody else's.
+    """
+
+    cache_size: ClassVar[int] = CACHE_SIZE
+    cache_retention_seconds: ClassVar[float] = CACHE_RETENTION_SECONDS
+    _cache: ClassVar[OrderedDict[tuple[object, str], _Entry]] = OrderedDict()
+    _cache_lock: ClassVar[threading.Lock] = threading.Lock()
+
+    def __init__(
+        self,
+        storage: Storage,
+        table: str = "",
+        options: LogOptions | None = None,
+        rebuilder: StateRebuilder | None = None,
+    ) -> None:
+        self.table = table.strip("/")
+        folder = f"{self.table}/{LOG_FOLDER}" if self.table else LOG_FOLDER
+        self._rebuilder = rebuilder or ArrowRebuilder()
+        chosen = options or LogOptions()
+        self._reader = StateReader(storage, folder, self._rebuilder, use_checksum=chosen.use_checksum)
+        super().__init__(storage, folder, chosen)
+
+    def __repr__(self) -> str:
+        return f"DeltaLog({self.path!r})"
+
+    @property
+    def path(self) -> str:
+        """Where the table is, for messages."""
+        return self.storage.uri(self.table) if self.table else self.storage.root
+
+    # One log per table
+
+    @classmethod
+    def for_table(
+        cls,
+        location: str | os.PathLike[str] | Storage,
+        table: str = "",
+        *,
+        options: LogOptions | None = None,
+        rebuilder: StateRebuilder | None = None,
+    ) -> DeltaLog:
+        """The log of a table: by its directory, or by a storage and the table's folder in it.
+
+        Every spelling of a directory gives the same object while it is cached; it is not
+        updated by asking (behaviours 41, 49). The cache holds ``DeltaLog.cache_size`` logs, each
+        for ``DeltaLog.cache_retention_seconds`` after its last use. ``options`` and
+        ``rebuilder`` count when the log is opened.
+
+        Raises:
+            CorruptLog: the log is damaged.
+            UnsupportedTable: the table needs what is not known here.
+        """
+        storage, table, key = _locate(location, table)
+        with cls._cache_lock:
+            cls._expire()
+            entry = cls._cache.get(key)
+            if entry is not None:
+                entry.used_at = time.monotonic()
+                cls._cache.move_to_end(key)
+                return entry.log
+        log = cls(storage, table, options, rebuilder)
+        with cls._cache_lock:
+            entry = cls._cache.setdefault(key, _Entry(log, time.monotonic()))
+            cls._expire()
+            return entry.log
+
+    @classmethod
+    def for_table_with_snapshot(
+        cls, location: str | os.PathLike[str] | Storage, table: str = ""
+    ) -> tuple[DeltaLog, Snapshot]:
+        """The log and its latest snapshot, updated (behaviour 41)."""
+        log = cls.for_table(location, table)
+        return log, log.update()
+
+    @classmethod
+    def clear_cache(cls) -> None:
+        """Forget all logs; who holds one keeps it."""
+        with cls._cache_lock:
+            cls._cache.clear()
+
+    @classmethod
+    def invalidate_cache(cls, location: str | os.PathLike[str] | Storage, table: str = "") -> None:
+        """Forget the log of one table."""
+        _, _, key = _locate(location, table)
+        with cls._cache_lock:
+            cls._cache.pop(key, None)
+
+    @classmethod
+    def _expire(cls) -> None:
+        oldest = time.monotonic() - cls.cache_retention_seconds
+        expired = [key for key, entry in cls._cache.items() if entry.used_at < oldest]
+        for key in expired:
+            del cls._cache[key]
+        while len(cls._cache) > max(0, cls.cache_size):
+            cls._cache.popitem(last=False)
+
+    # Snapshots
+
+    def create_snapshot(
+        self,
+        segment: LogSegment,
+        previous: Snapshot | None = None,
+        new_commits: Sequence[LogFile] | None = None,
+    ) -> Snapshot:
+        """The table at the segment's version (seed: ``createSnapshot``; the checksum is read here).
+
+        Raises:
+            CorruptLog: the log is damaged, or protocol or metadata are nowhere to be found.
+            UnsupportedTable: the protocol asks for what is not known here.
+        """
+        if segment.version == EMPTY_VERSION:
+            _log.info("Creating initial snapshot without metadata, because the directory is empty")
+            return self._snapshot(segment, Heads.empty(), Protocol(1, 1), Metadata(id=""))
+        state: TableState | None = None
+        if previous is not None and new_commits is not None and previous.is_loaded:
+            state = self._reader.advance(previous.state, segment, new_commits)
+            heads = state.heads
+        else:
+            heads = self._reader.heads(segment)
+        protocol, metadata = require_heads(heads, segment.version)
+        require_readable(protocol, self.path)
+        self._note_changes(previous, metadata)
+        snapshot = self._snapshot(segment, heads, protocol, metadata)
+        return snapshot if state is None else snapshot.with_state(state)
+
+    def _snapshot(
+        self, segment: LogSegment, heads: Heads, protocol: Protocol, metadata: Metadata
+    ) -> Snapshot:
+        return Snapshot(
+            self.storage,
+            self.table,
+            segment,
+            protocol=protocol,
+            metadata=metadata,
+            timestamp=_timestamp(segment, heads, metadata),
+            commit_info=heads.commit_info,
+            load_state=lambda: self._load_state(segment),
+            clock=self.options.clock,
+        )
+
+    def _load_state(self, segment: LogSegment) -> TableState:
+        """The state of the segment; where its checkpoint is damaged, of one that does without it."""
+        if segment.version == EMPTY_VERSION:
+            return TableState(Heads.empty(), FileState.empty())
+        first: CorruptLog | None = None
+        avoid: frozenset[str] = frozenset()
+        for _ in range(1 + self.options.checkpoint_retries_max):
+            try:
+                state = self._reader.state(segment)
+            except CorruptLog as error:
+                if error.error_code != CHECKPOINT_DAMAGED or segment.checkpoint is None:
+                    raise
+                first = first or error
+                avoid |= {file.name for file in segment.checkpoint.files}
+            else:
+                self._warn_of_size(state)
+                return state
+            _log.warning("The checkpoint of %s is damaged. Trying a different checkpoint.", segment)
+            other = self._segment_below(segment.checkpoint.version, segment.version, avoid)
+            if other is None:
+                break
+            segment = other
+        if first is None:
+            raise AssertionError
+        raise first
+
+    def _note_changes(self, previous: Snapshot | None, metadata: Metadata) -> None:
+        if previous is not None and previous.exists and previous.metadata.id != metadata.id:
+            _log.warning(
+                "The id of the table %s changed from %s to %s: it was made anew",
+                self.path,
+                previous.metadata.id,
+                metadata.id,
+            )
+
+    def _warn_of_size(self, state: TableState) -> None:
+        limit = self.options.files_warning_threshold
+        if limit and state.files.count > limit:
+            _log.warning("The table %s has %s files; optimizing it would help", self.path, state.files.count)
+
+
+def _timestamp(segment: LogSegment, heads: Heads, metadata: Metadata) -> int:
+    """The version's time in ms: its own where in-commit timestamps are on, else the file's."""
+    if segment.last_commit is None:
+        return -1
+    since = in_commit_timestamps(metadata)
+    if since is not None and segment.version >= since[0]:
+        own = heads.commit_info.in_commit_timestamp if heads.commit_info else None
+        if own is None:
+            missing = "commitInfo" if heads.commit_info is None else "inCommitTimestamp"
+            raise CorruptLog(
+                f"Version {segment.version} has no {missing}, though in-commit timestamps are on.",
+                cause="A writer that does not know them wrote this version, or the file was changed.",
+                remedy="Restore the commit from a copy.",
+                code="DELTA_MISSING_COMMIT_INFO"
+                if missing == "commitInfo"
+                else "DELTA_MISSING_COMMIT_TIMESTAMP",
+            )
+        return own
+    return segment.last_commit.modified_ms
+
+
+def _locate(
+    location: str | os.PathLike[str] | Storage, table: str
+) -> tuple[Storage, str, tuple[object, str]]:
+    """(storage, folder, cache key) of a table."""
+    if isinstance(location, str | os.PathLike):
+        text = os.fspath(location)
+        if text.startswith("file:"):
+            text = unquote(urlsplit(text).path)
+        elif "://" in text:
+            raise InvalidOption(
+                f"{text!r} is no directory of this machine.",
+                remedy="For an object store, pass a storage and the table's folder in it.",
+            )
+        storage: Storage = LocalStorage(Path(text))
+    else:
+        storage = location
+    folder = table.strip("/")
+    if isinstance(storage, LocalStorage):
+        return storage, folder, ("local", os.path.realpath(Path(storage.root) / folder))
+    return storage, folder, (_Identity(storage), folder)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Identity:
+    """A storage as a key: the object itself, whatever it calls itself (overlays share their root's name)."""
+
+    storage: Storage
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Identity) and other.storage is self.storage
+
+    def __hash__(self) -> int:
+        return id(self.storage)

@@ -1,0 +1,159 @@
+"""``_last_checkpoint``: where the newest checkpoint may be. It is read, and distrusted.
+
+The file is overwritten without a lock and may be missing, old, cut off or foreign. Whatever
+is wrong with it costs time, never an answer (behaviours 26 to 30).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from freezeframe.log.paths import HINT_NAME
+from freezeframe.storage import Storage
+
+TRIES_MAX = 3
+RETRY_SECONDS = 1.0
+THRESHOLD_ACTIONS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """What the file says: the checkpoint's version, its number of actions, its parts, its checksum."""
+
+    version: int
+    size: int | None = None
+    parts: int | None = None
+    size_in_bytes: int | None = None
+    num_of_add_files: int | None = None
+    checkpoint_schema: Mapping[str, Any] | None = None
+    v2_checkpoint: Mapping[str, Any] | None = None
+    checksum: str | None = None
+    tags: Mapping[str, str] | None = None
+
+
+class GarbledHint(ValueError):
+    """The file's content is no hint; internal, callers get ``None``."""
+
+
+def read_hint(
+    storage: Storage, folder: str, *, sleep: Callable[[float], None] = time.sleep, verify: bool = True
+) -> tuple[Hint | None, bool]:
+    """The hint (``None`` if there is none to trust) and whether a file was there that is garbled.
+
+    A garbled file is read up to three times, a second apart: a writer may be in the middle of
+    overwriting it on a storage without atomic rename (behaviour 27).
+    """
+    name = f"{folder}/{HINT_NAME}" if folder else HINT_NAME
+    for attempt in range(TRIES_MAX):
+        try:
+            return parse_hint(storage.read(name), verify=verify), False
+        except FileNotFoundError:
+            return None, False
+        except GarbledHint:
+            if attempt + 1 < TRIES_MAX:
+                sleep(RETRY_SECONDS)
+    return None, True
+
+
+def parse_hint(content: bytes, *, verify: bool = True) -> Hint:
+    """The hint in the file's bytes.
+
+    Raises:
+        GarbledHint: no JSON object, a repeated key, no version, or a checksum that does not match.
+    """
+    try:
+        value = json.loads(content, object_pairs_hook=_without_repeats)
+    except (ValueError, UnicodeDecodeError) as error:
+        raise GarbledHint(str(error)) from error
+    if not isinstance(value, dict) or not _is_count(value.get("version")):
+        raise GarbledHint("no version")
+    checksum = value.get("checksum")
+    if verify and checksum is not None and checksum != canonical_checksum(value):
+        raise GarbledHint("the checksum does not match")
+    return Hint(
+        version=value["version"],
+        size=value.get("size"),
+        parts=value.get("parts"),
+        size_in_bytes=value.get("sizeInBytes"),
+        num_of_add_files=value.get("numOfAddFiles"),
+        checkpoint_schema=value.get("checkpointSchema"),
+        v2_checkpoint=value.get("v2Checkpoint"),
+        checksum=checksum,
+        tags=value.get("tags"),
+    )
+
+
+def hint_text(hint: Hint, *, with_checksum: bool = True) -> str:
+    """The file's content: version, size and parts first, what is ``None`` left out, checksum last.
+
+    The sidecars and the other actions of a V2 checkpoint are left out when there are more than
+    thirty of them (behaviours 29 and 30).
+    """
+    fields: dict[str, Any] = {
+        "version": hint.version,
+        "size": hint.size,
+        "parts": hint.parts,
+        "sizeInBytes": hint.size_in_bytes,
+        "numOfAddFiles": hint.num_of_add_files,
+        "checkpointSchema": hint.checkpoint_schema,
+        "v2Checkpoint": None if hint.v2_checkpoint is None else _bounded(hint.v2_checkpoint),
+        "tags": hint.tags,
+    }
+    fields = {name: value for name, value in fields.items() if value is not None}
+    if with_checksum:
+        fields["checksum"] = canonical_checksum(fields)
+    return json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
+
+
+def canonical_checksum(value: Mapping[str, Any]) -> str:
+    """The MD5 of the canonical form of the JSON (Delta protocol, "JSON checksum"; behaviour 28).
+
+    Every leaf becomes ``path=value`` with URL-encoded text, paths joined by ``+``; leaves are
+    sorted and joined by ``,``; the top-level ``checksum`` is left out.
+    """
+    leaves: list[str] = []
+    for key, one in value.items():
+        if key != "checksum":
+            _canonicalise(one, _quoted(key), leaves)
+    text = ",".join(sorted(leaves))
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
+
+
+def _canonicalise(value: Any, path: str, leaves: list[str]) -> None:
+    if isinstance(value, Mapping):
+        for key, one in value.items():
+            _canonicalise(one, f"{path}+{_quoted(key)}", leaves)
+    elif isinstance(value, list):
+        for index, one in enumerate(value):
+            _canonicalise(one, f"{path}+{index}", leaves)
+    else:
+        leaves.append(f"{path}={_quoted(value) if isinstance(value, str) else json.dumps(value)}")
+
+
+def _quoted(text: str) -> str:
+    return '"' + quote(text, safe="") + '"'
+
+
+def _bounded(v2_checkpoint: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: value
+        for name, value in v2_checkpoint.items()
+        if name not in ("sidecarFiles", "nonFileActions") or len(value) <= THRESHOLD_ACTIONS
+    }
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise GarbledHint("a key is repeated")
+    return found
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

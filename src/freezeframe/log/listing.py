@@ -1,0 +1,144 @@
+"""Listing a log folder from a version on, and choosing among what is listed.
+
+Pure functions over listed names, except ``list_log``, which asks the storage. Numbers in the
+docstrings are the behaviours of ``docs/reference/delta-compatibility.md``.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from freezeframe.log.paths import Kind, LogFile, log_file, version_prefix
+from freezeframe.storage import FileStatus, Storage
+
+CHECKPOINT_WINDOW_VERSIONS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointFiles:
+    """One complete checkpoint: the files that make it, in the order of their parts."""
+
+    version: int
+    files: tuple[LogFile, ...]
+
+    @property
+    def size(self) -> int:
+        """Its size in bytes."""
+        return sum(file.size for file in self.files)
+
+    @property
+    def rank(self) -> tuple[int, int, int, str]:
+        """What makes one checkpoint better than another: version, format, parts, name (behaviour 8)."""
+        first = self.files[0]
+        formats = {Kind.CHECKPOINT: 0, Kind.CHECKPOINT_PART: 1, Kind.V2_CHECKPOINT: 2}
+        return (self.version, formats[first.kind], first.meaning.parts, first.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The files of a log from one version on, by kind, in the order of their names."""
+
+    commits: tuple[LogFile, ...] = ()
+    compacted: tuple[LogFile, ...] = ()
+    checkpoint_files: tuple[LogFile, ...] = ()
+    checksums: tuple[LogFile, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is there to make a version of."""
+        return not self.commits and not self.checkpoint_files
+
+
+def list_log(storage: Storage, folder: str, start_version: int = 0) -> Iterator[FileStatus]:
+    """The files of the folder from ``start_version`` on, in the order of their names.
+
+    Seed: ``listFrom``. Names that are none of the log's are among them; an absent folder is empty.
+    """
+    return storage.list_from(folder, version_prefix(max(0, start_version)))
+
+
+def sort_listing(statuses: Iterable[FileStatus], version_to_load: int | None = None) -> Listing:
+    """The listed files by kind, without those above ``version_to_load`` (behaviours 4 to 7).
+
+    A compacted file counts by its last version. Empty checkpoint files are left out: a writer
+    died there; empty commits are kept, for the version exists.
+    """
+    found: dict[Kind, list[LogFile]] = defaultdict(list)
+    for status in statuses:
+        file = log_file(status)
+        if file is None:
+            continue
+        if version_to_load is not None and file.version > version_to_load:
+            if file.meaning.start > version_to_load:
+                break  # names are in order: all that follow start later still
+            continue
+        if file.kind.is_checkpoint:
+            if file.size > 0:
+                found[Kind.CHECKPOINT].append(file)
+        else:
+            found[file.kind].append(file)
+    return Listing(
+        commits=tuple(found[Kind.COMMIT]),
+        compacted=tuple(found[Kind.COMPACTED]),
+        checkpoint_files=tuple(found[Kind.CHECKPOINT]),
+        checksums=tuple(found[Kind.CHECKSUM]),
+    )
+
+
+def complete_checkpoints(files: Iterable[LogFile]) -> list[CheckpointFiles]:
+    """The checkpoints of which no part is missing, worst first (behaviours 8 and 9)."""
+    found: list[CheckpointFiles] = []
+    parts: dict[tuple[int, int], dict[int, LogFile]] = defaultdict(dict)
+    for file in files:
+        if file.kind is Kind.CHECKPOINT_PART:
+            parts[file.version, file.meaning.parts][file.meaning.part] = file
+        elif file.kind.is_checkpoint:
+            found.append(CheckpointFiles(file.version, (file,)))
+    for (version, count), by_part in parts.items():
+        if len(by_part) == count:
+            found.append(CheckpointFiles(version, tuple(by_part[part] for part in sorted(by_part))))
+    return sorted(found, key=lambda checkpoint: checkpoint.rank)
+
+
+def newest_checkpoint(files: Iterable[LogFile], below: int | None = None) -> CheckpointFiles | None:
+    """The best complete checkpoint, strictly below a version if one is given."""
+    found = [one for one in complete_checkpoints(files) if below is None or one.version < below]
+    return found[-1] if found else None
+
+
+def find_checkpoint_before(storage: Storage, folder: str, version: int) -> CheckpointFiles | None:
+    """The newest complete checkpoint strictly below ``version``, or ``None`` (behaviour 31).
+
+    The log is searched backwards in windows of a thousand versions, so that a long log with a
+    recent checkpoint costs one short listing. A negative version searches the whole log.
+    """
+    if version < 0:
+        return newest_checkpoint(sort_listing(list_log(storage, folder)).checkpoint_files)
+    end = version
+    while end > 0:
+        start = max(0, end - CHECKPOINT_WINDOW_VERSIONS)
+        listing = sort_listing(list_log(storage, folder, start), version_to_load=end - 1)
+        found = newest_checkpoint(listing.checkpoint_files, below=version)
+        if found is not None:
+            return found
+        end = start
+    return None
+
+
+def choose_compacted(
+    compacted: Iterable[LogFile], after_version: int, latest_version: int
+) -> tuple[LogFile, ...]:
+    """The compacted files that stand for commits, greedily in the order of names (behaviours 21, 23).
+
+    A file is taken if it starts after everything taken so far and ends within the segment; of
+    those with the same start the shortest is met first.
+    """
+    taken: list[LogFile] = []
+    highest = after_version
+    for file in sorted(compacted, key=lambda one: one.name):
+        if file.meaning.start > highest and file.version <= latest_version:
+            taken.append(file)
+            highest = file.version
+    return tuple(taken)

@@ -1,0 +1,397 @@
+"""SnapshotManagement: which snapshot of a log is current, and how a newer one is found.
+
+This is the seed's extension of ``DeltaLog``, as a class that any versioned log can stand on: a
+folder with ``N.json``, checkpoints named as Delta names them, and a hint. It lists, chooses the
+segment, falls back when a checkpoint is missing or damaged, decides on staleness, updates in
+the foreground or on one background thread, and installs the new snapshot. What a snapshot *is*
+it leaves to its subclass.
+
+To stand another log on it, subclass ``SnapshotManagement[S]`` with your snapshot type (any
+object with ``version``, ``segment`` and ``uncache()``) and give two methods: ``create_snapshot``
+and, if times matter, ``version_at``. Set your own attributes *before* calling
+``super().__init__``, for it loads the first snapshot. A checkpoint that cannot be read must be
+reported as ``CorruptLog`` with the code ``CHECKPOINT_DAMAGED`` for the fallback to work::
+
+    class TenantLog(SnapshotManagement[TenantState]):
+        def create_snapshot(self, segment, previous=None, new_commits=None):
+            ...  # read segment.checkpoint and segment.deltas, or previous + new_commits
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Generic, Protocol, TypeVar
+
+from freezeframe.errors import CorruptLog, InvalidOption, TryAgain
+from freezeframe.log.checkpoint import CHECKPOINT_DAMAGED
+from freezeframe.log.hint import Hint, read_hint
+from freezeframe.log.listing import (
+    CheckpointFiles,
+    Listing,
+    complete_checkpoints,
+    find_checkpoint_before,
+    list_log,
+    newest_checkpoint,
+    sort_listing,
+)
+from freezeframe.log.options import LogOptions
+from freezeframe.log.paths import LogFile
+from freezeframe.log.segment import EMPTY_VERSION, LogSegment, choose_segment, version_missing
+from freezeframe.storage import FileStatus, Storage
+
+_log = logging.getLogger(__name__)
+
+
+class VersionedState(Protocol):
+    """What a snapshot of any log must offer."""
+
+    @property
+    def version(self) -> int:
+        """Its version; -1 where the log holds nothing."""
+
+    @property
+    def segment(self) -> LogSegment:
+        """The files it was made of."""
+
+    def uncache(self) -> None:
+        """Let go of what can be read again."""
+
+
+S = TypeVar("S", bound=VersionedState)
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedSnapshot(Generic[S]):
+    """A snapshot and when the update that found it began, in ms (-1: never updated)."""
+
+    snapshot: S
+    updated_ms: int
+
+
+class SnapshotManagement(ABC, Generic[S]):
+    """The current snapshot of the log in ``folder`` of ``storage``, kept up to date on demand.
+
+    Threads may share one instance: installing a snapshot is one assignment under a lock, and
+    whoever reads ``current_snapshot`` never waits.
+    """
+
+    def __init__(self, storage: Storage, folder: str, options: LogOptions | None = None) -> None:
+        self.storage = storage
+        self.folder = folder
+        self.options = options or LogOptions()
+        self._update_lock = threading.RLock()
+        self._async_lock = threading.Lock()
+        self._async_thread: threading.Thread | None = None
+        self._listed: tuple[int, tuple[FileStatus, ...]] | None = None
+        self._captured: CapturedSnapshot[S] = self.snapshot_at_init()
+
+    # What a subclass gives
+
+    @abstractmethod
+    def create_snapshot(
+        self, segment: LogSegment, previous: S | None = None, new_commits: Sequence[LogFile] | None = None
+    ) -> S:
+        """The snapshot of the segment (seed: ``createSnapshot``).
+
+        With ``previous`` and ``new_commits`` the segment is the state of ``previous`` plus
+        those commits, in ascending order; an implementation may start from there.
+
+        Raises:
+            CorruptLog: ``CHECKPOINT_DAMAGED`` where another checkpoint may help, else any code.
+        """
+
+    def version_at(self, timestamp: datetime) -> int:
+        """The version that was current at ``timestamp``; a log without times refuses."""
+        raise InvalidOption(
+            f"The log {self.folder!r} cannot be read as of {timestamp}.",
+            cause="It keeps no times.",
+            remedy="Name a version.",
+        )
+
+    # The current snapshot
+
+    @property
+    def current_snapshot(self) -> S:
+        """The snapshot that was loaded last; it is not updated by asking (behaviour 41)."""
+        return self._captured.snapshot
+
+    @property
+    def last_update_timestamp(self) -> int:
+        """When the last successful update began, in ms; -1 before the first (behaviours 39, 46)."""
+        return self._captured.updated_ms
+
+    def snapshot_at_init(self) -> CapturedSnapshot[S]:
+        """The latest snapshot when the log is opened, found from the hint (seed: ``getSnapshotAtInit``)."""
+        started = self.options.clock()
+        segment = self.log_segment_from(self.last_checkpoint())
+        snapshot, segment = self._create(segment)
+        _log.info("Returning initial snapshot %s", snapshot)
+        return CapturedSnapshot(snapshot, started)
+
+    def last_checkpoint(self) -> Hint | None:
+        """What the hint says; if it is garbled, the newest checkpoint there is (behaviours 26, 27)."""
+        hint, garbled = read_hint(
+            self.storage, self.folder, sleep=self.options.sleep, verify=self.options.verify_hint
+        )
+        if not garbled:
+            return hint
+        _log.warning("_last_checkpoint is corrupted. Will search the checkpoint files directly")
+        found = find_checkpoint_before(self.storage, self.folder, -1)
+        return None if found is None else Hint(version=found.version)
+
+    # Segments
+
+    def list_from(self, start_version: int) -> Iterator[FileStatus]:
+        """The files of the log from a version upwards, in the order of their names (seed: ``listFrom``)."""
+        return list_log(self.storage, self.folder, start_version)
+
+    def log_segment_from(self, starting_checkpoint: Hint | None) -> LogSegment:
+        """The segment of the latest version, listed from the hint on (seed: ``getLogSegmentFrom``)."""
+        return self.log_segment_for_version(
+            None if starting_checkpoint is None else starting_checkpoint.version
+        )
+
+    def log_segment_for_version(
+        self, start_checkpoint: int | None = None, version_to_load: int | None = None
+    ) -> LogSegment:
+        """The newest checkpoint and the commits after it: of the latest version, or of ``version_to_load``.
+
+        ``start_checkpoint`` is a version that is believed to have a checkpoint; the listing
+        starts there, and starts again further back where the belief was wrong (behaviours 3 to 16).
+        Seed: ``getLogSegmentForVersion``.
+
+        Raises:
+            CorruptLog: a gap, a missing beginning, or no checkpoint where one is needed.
+            VersionNotFound: ``version_to_load`` does not exist.
+        """
+        start = start_checkpoint
+        if start is not None and version_to_load is not None and start > version_to_load:
+            start = None
+        listing = sort_listing(self.list_from(start or 0), version_to_load)
+        return self._choose(listing, start, version_to_load)
+
+    def _choose(self, listing: Listing, start: int | None, version_to_load: int | None) -> LogSegment:
+        use_compacted = self.options.use_compacted
+        if start and listing.is_empty:
+            # The table was made anew, or the hint is from another one: look at all of it.
+            listing = sort_listing(self.list_from(0), version_to_load)
+            start = None
+        if start is not None and listing.commits:
+            found = newest_checkpoint(listing.checkpoint_files)
+            if found is None or found.version < start:
+                segment = self._segment_below(start, version_to_load)
+                if segment is None:
+                    raise _missing_checkpoint(self.folder, start)
+                return segment
+        return choose_segment(self.folder, listing, version_to_load, use_compacted=use_compacted)
+
+    def _segment_below(
+        self, checkpoint_version: int, version_to_load: int | None, avoid: frozenset[str] = frozenset()
+    ) -> LogSegment | None:
+        """A segment that does without the checkpoint of that version, or ``None`` (behaviours 16, 17)."""
+        checkpoint = self._other_checkpoint(checkpoint_version, avoid)
+        start = 0 if checkpoint is None else checkpoint.version
+        listing = sort_listing(self.list_from(start), version_to_load)
+        listing = Listing(
+            listing.commits, (), () if checkpoint is None else checkpoint.files, listing.checksums
+        )
+        try:
+            return choose_segment(self.folder, listing, version_to_load, use_compacted=False)
+        except CorruptLog as error:
+            _log.warning(
+                "No other checkpoint than that of version %s is usable: %s", checkpoint_version, error
+            )
+            return None
+
+    def _other_checkpoint(self, version: int, avoid: frozenset[str]) -> CheckpointFiles | None:
+        if avoid:
+            same = sort_listing(self.list_from(version), version).checkpoint_files
+            left = [one for one in complete_checkpoints(same) if avoid.isdisjoint(f.name for f in one.files)]
+            if left:
+                return left[-1]
+        return find_checkpoint_before(self.storage, self.folder, version) if version > 0 else None
+
+    # Snapshots
+
+    def _create(
+        self, segment: LogSegment, previous: S | None = None, new_commits: Sequence[LogFile] | None = None
+    ) -> tuple[S, LogSegment]:
+        """A snapshot of the segment, or of one without its checkpoint if that is damaged (behaviour 32)."""
+        start = segment.checkpoint_version
+        _log.info(
+            "Loading version %s%s",
+            segment.version,
+            "" if start is None else f" starting from checkpoint version {start}",
+        )
+        first: CorruptLog | None = None
+        avoid: frozenset[str] = frozenset()
+        for _ in range(1 + self.options.checkpoint_retries_max):
+            try:
+                return self.create_snapshot(segment, previous, new_commits), segment
+            except CorruptLog as error:
+                if error.error_code != CHECKPOINT_DAMAGED or segment.checkpoint is None:
+                    raise
+                first = first or error
+                avoid |= {file.name for file in segment.checkpoint.files}
+            _log.warning(
+                "Failed to create a snapshot from log segment %s. Trying a different checkpoint.", segment
+            )
+            other = self._segment_below(segment.checkpoint.version, segment.version, avoid)
+            if other is None:
+                break
+            segment, previous, new_commits = other, None, None
+        if first is None:
+            raise AssertionError
+        raise first
+
+    def snapshot_at(self, version: int | None = None, timestamp: datetime | None = None) -> S:
+        """The snapshot of one version, or of the version that was current at ``timestamp`` (behaviour 67).
+
+        The current snapshot itself is given if it is the one; an older version causes no update.
+
+        Raises:
+            InvalidOption: neither or both are given, or the version is negative.
+            VersionNotFound: it does not exist (any more).
+        """
+        if (version is None) == (timestamp is None):
+            raise InvalidOption(
+                "A snapshot is asked for by version or by timestamp.",
+                cause="Both were given." if version is not None else "Neither was given.",
+                remedy="Give one of them.",
+            )
+        wanted = self.version_at(timestamp) if timestamp is not None else version
+        if wanted is None or wanted < 0:
+            raise InvalidOption(f"{wanted!r} is no version.", remedy="Versions count from 0.")
+        current = self.current_snapshot
+        if wanted > current.version:
+            current = self.update()
+        if wanted == current.version:
+            return current
+        if wanted > current.version:
+            raise version_missing(self.folder, wanted, current.version)
+        checkpoint = find_checkpoint_before(self.storage, self.folder, wanted + 1)
+        start = None if checkpoint is None else checkpoint.version
+        return self._create(self.log_segment_for_version(start, wanted))[0]
+
+    # Updating
+
+    @property
+    def is_snapshot_stale(self) -> bool:
+        """Whether the snapshot is too old to be used without asking the storage.
+
+        True where the limit is 0, where there was no update yet, or where the last one is at
+        least the limit old. (Delta today calls exactly the limit fresh; the seed's rule holds here.)
+        """
+        limit, updated = self.options.staleness_limit_ms, self.last_update_timestamp
+        return limit == 0 or updated < 0 or self.options.clock() - updated >= limit
+
+    def update(self, *, staleness_acceptable: bool = False, check_if_updated_since: int | None = None) -> S:
+        """The latest snapshot (seed: ``update``).
+
+        With ``staleness_acceptable`` a snapshot that is not stale is given at once, and the
+        update runs on a background thread, at most one at a time (behaviour 43). An update that
+        began at or after ``check_if_updated_since`` (ms) is good enough (behaviour 42).
+
+        Raises:
+            CorruptLog: the log is damaged; the old snapshot stays current (behaviour 46).
+        """
+        captured = self._captured
+        if check_if_updated_since is not None and captured.updated_ms >= check_if_updated_since:
+            return captured.snapshot
+        if staleness_acceptable and not self.is_snapshot_stale:
+            self._update_in_background()
+            return captured.snapshot
+        with self._update_lock:
+            return self.update_internal()
+
+    def try_update(self, *, is_async: bool = False) -> S:
+        """Update unless somebody else is at it; then the current snapshot (behaviour 44)."""
+        if not self._update_lock.acquire(blocking=False):
+            return self.current_snapshot
+        try:
+            return self.update_internal(is_async=is_async)
+        finally:
+            self._update_lock.release()
+
+    def _update_in_background(self) -> None:
+        if not self._async_lock.acquire(blocking=False):
+            return  # one is under way
+
+        def run() -> None:
+            try:
+                self.try_update(is_async=True)
+            except (TryAgain, CorruptLog) as error:
+                # Nobody waits for this update; who needs a fresh snapshot will meet the error itself.
+                _log.warning("The asynchronous update of %s failed: %s", self.folder, error)
+            finally:
+                self._async_lock.release()
+
+        thread = threading.Thread(target=run, name="freezeframe-state-update", daemon=True)
+        self._async_thread = thread
+        thread.start()
+
+    def update_internal(self, *, is_async: bool = False) -> S:  # noqa: ARG002 - the seed's, and unused there too
+        """List what is new and install it; the caller holds the update lock (seed: ``updateInternal``)."""
+        started = self.options.clock()
+        previous = self._captured.snapshot
+        start = previous.segment.checkpoint_version
+        statuses = (start or 0, tuple(self.list_from(start or 0)))
+        if statuses == self._listed and previous.version > EMPTY_VERSION:
+            return self._touch(started)
+        listing = sort_listing(statuses[1])
+        segment = self._choose(listing, start, None)
+        if segment == previous.segment:
+            self._listed = statuses
+            return self._touch(started)
+        snapshot, _ = self._create(segment, previous, _commits_since(previous.segment, listing, segment))
+        self.replace_snapshot(snapshot, started)
+        _log.info("Updated snapshot to %s", snapshot)
+        return snapshot
+
+    def _touch(self, started: int) -> S:
+        captured = self._captured
+        self._captured = CapturedSnapshot(captured.snapshot, max(started, captured.updated_ms))
+        return captured.snapshot
+
+    def replace_snapshot(self, new_snapshot: S, updated_ms: int | None = None) -> None:
+        """Make a snapshot the current one and uncache the old one's state (behaviour 40).
+
+        Seed: ``replaceSnapshot``. A writer installs what it committed in the same way.
+        """
+        with self._update_lock:
+            old = self._captured
+            updated = self.options.clock() if updated_ms is None else updated_ms
+            self._captured = CapturedSnapshot(new_snapshot, max(updated, old.updated_ms))
+            self._listed = None
+            if old.snapshot is not new_snapshot:
+                old.snapshot.uncache()
+
+
+def _commits_since(previous: LogSegment, listing: Listing, segment: LogSegment) -> tuple[LogFile, ...] | None:
+    """The commits that lead from ``previous`` to ``segment``, or ``None`` if it is no continuation."""
+    if previous.version == EMPTY_VERSION or previous.version > segment.version:
+        return None
+    by_version = {file.version: file for file in listing.commits}
+    known = {file.version: file for file in previous.commits}
+    if any(by_version.get(version, file) != file for version, file in known.items()):
+        return None  # a commit we have read was replaced: another table lies there now
+    if by_version.get(previous.version) != previous.last_commit:
+        return None
+    wanted = range(previous.version + 1, segment.version + 1)
+    if any(version not in by_version for version in wanted):
+        return None
+    return tuple(by_version[version] for version in wanted)
+
+
+def _missing_checkpoint(folder: str, version: int) -> CorruptLog:
+    return CorruptLog(
+        f"Couldn't find all part files of the checkpoint version: {version}",
+        cause=f"The hint of the log {folder!r} names it, and what is left does not reach back to version 0.",
+        remedy="Restore the checkpoint files from a copy.",
+        code="DELTA_MISSING_PART_FILES",
+    )

@@ -1,0 +1,83 @@
+"""How a log is read: a few limits, by our names or by Spark's own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from freezeframe.errors import InvalidOption
+
+# Spark's name -> ours.
+SPARK_NAMES: Mapping[str, str] = {
+    "spark.databricks.delta.stalenessLimit": "staleness_limit_ms",
+    "spark.databricks.delta.deltaLog.minorCompaction.useForReads": "use_compacted",
+    "spark.databricks.delta.snapshotLoading.maxRetries": "checkpoint_retries_max",
+    "spark.databricks.delta.snapshot.logging.maxFilesThreshold": "files_warning_threshold",
+    "spark.databricks.delta.readProtocolAndMetadataFromChecksum.enabled": "use_checksum",
+    "spark.databricks.delta.lastCheckpoint.checksum.enabled": "verify_hint",
+}
+
+
+def now_ms() -> int:
+    """The machine's clock, in ms since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    """Limits and switches of one log; the defaults are Delta's."""
+
+    staleness_limit_ms: int = 0
+    use_compacted: bool = True
+    use_checksum: bool = True
+    verify_hint: bool = True
+    checkpoint_retries_max: int = 2
+    files_warning_threshold: int = 500_000
+    clock: Callable[[], int] = now_ms
+    sleep: Callable[[float], None] = time.sleep
+
+    def __post_init__(self) -> None:
+        for name in ("staleness_limit_ms", "checkpoint_retries_max", "files_warning_threshold"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+                raise InvalidOption(
+                    f"{name} must be a whole number of at least 0, not {value!r}.",
+                    remedy="Give 0 to switch it off, or a positive number.",
+                )
+
+    @classmethod
+    def from_mapping(cls, options: Mapping[str, Any]) -> LogOptions:
+        """Options by our names or by Spark's; other names of Spark's are ignored.
+
+        Raises:
+            InvalidOption: a name that is neither, or a value that cannot be one.
+        """
+        found: dict[str, Any] = {}
+        for name, value in options.items():
+            ours = SPARK_NAMES.get(name, name)
+            if ours not in cls.__slots__:
+                if name.startswith("spark."):
+                    continue
+                raise InvalidOption(
+                    f"{name!r} is no option of a log.",
+                    cause=f"The options are {', '.join(cls.__slots__)}.",
+                    remedy="Use one of them, or Spark's own name for it.",
+                )
+            found[ours] = _converted(name, value)
+        return cls(**found)
+
+
+def _converted(name: str, value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    text = value.strip().lower().removesuffix("ms")
+    if text in ("true", "false"):
+        return text == "true"
+    try:
+        return int(text)
+    except ValueError as error:
+        raise InvalidOption(
+            f"{name} cannot be {value!r}.", remedy="Give a whole number, or true or false."
+        ) from error

@@ -1,0 +1,144 @@
+"""The names in a log folder: what each one means, and how each one is written.
+
+A name says everything that segment choice needs (version, kind, part), so no file is opened
+to choose. Names that are not listed here are none of ours and are ignored (Delta protocol,
+section "File Types").
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+
+from freezeframe.storage import FileStatus
+
+LOG_FOLDER = "_delta_log"
+SIDECAR_FOLDER = "_sidecars"
+HINT_NAME = "_last_checkpoint"
+
+_UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
+# 00000000000000000007.json
+_COMMIT = re.compile(r"(\d{20})\.json")
+# 00000000000000000010.checkpoint.parquet
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
+# 00000000000000000010.checkpoint.0000000001.0000000003.parquet
+_PART = re.compile(r"(\d{20})\.checkpoint\.(\d{10})\.(\d{10})\.parquet")
+# 00000000000000000010.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.json (or .parquet)
+_V2 = re.compile(rf"(\d{{20}})\.checkpoint\.{_UUID}\.(?:json|parquet)")
+# 00000000000000000004.00000000000000000006.compacted.json
+_COMPACTED = re.compile(r"(\d{20})\.(\d{20})\.compacted\.json")
+# 00000000000000000007.crc
+_CHECKSUM = re.compile(r"(\d{20})\.crc")
+
+
+class Kind(Enum):
+    """What a file of the log is."""
+
+    COMMIT = "commit"
+    CHECKPOINT = "checkpoint"
+    CHECKPOINT_PART = "checkpoint part"
+    V2_CHECKPOINT = "v2 checkpoint"
+    COMPACTED = "compacted"
+    CHECKSUM = "checksum"
+
+    @property
+    def is_checkpoint(self) -> bool:
+        """Whether the file is a checkpoint or a part of one."""
+        return self in _CHECKPOINT_KINDS
+
+
+_CHECKPOINT_KINDS = frozenset({Kind.CHECKPOINT, Kind.CHECKPOINT_PART, Kind.V2_CHECKPOINT})
+
+
+@dataclass(frozen=True, slots=True)
+class LogName:
+    """A name taken apart: ``version`` is the last one the file speaks of, ``start`` the first."""
+
+    kind: Kind
+    version: int
+    start: int
+    part: int = 1
+    parts: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """One file of the log as it was listed: its name, size in bytes and modification time in ms."""
+
+    name: str
+    size: int
+    modified_ms: int
+    meaning: LogName
+
+    @property
+    def kind(self) -> Kind:
+        """What the file is."""
+        return self.meaning.kind
+
+    @property
+    def version(self) -> int:
+        """The version it makes; of a compacted file the last one."""
+        return self.meaning.version
+
+
+@lru_cache(maxsize=65_536)
+def parse_name(name: str) -> LogName | None:
+    """What the name means, or ``None`` for a name that is none of the log's."""
+    if match := _COMMIT.fullmatch(name):
+        return LogName(Kind.COMMIT, int(match[1]), int(match[1]))
+    if match := _CHECKSUM.fullmatch(name):
+        return LogName(Kind.CHECKSUM, int(match[1]), int(match[1]))
+    if match := _CHECKPOINT.fullmatch(name):
+        return LogName(Kind.CHECKPOINT, int(match[1]), int(match[1]))
+    if match := _PART.fullmatch(name):
+        version, part, parts = int(match[1]), int(match[2]), int(match[3])
+        return LogName(Kind.CHECKPOINT_PART, version, version, part, parts) if 1 <= part <= parts else None
+    if match := _V2.fullmatch(name):
+        return LogName(Kind.V2_CHECKPOINT, int(match[1]), int(match[1]))
+    if match := _COMPACTED.fullmatch(name):
+        start, end = int(match[1]), int(match[2])
+        return LogName(Kind.COMPACTED, end, start) if start <= end else None
+    return None
+
+
+def log_file(status: FileStatus) -> LogFile | None:
+    """The listed file with its meaning, or ``None`` if its name is none of the log's."""
+    meaning = parse_name(status.name)
+    return None if meaning is None else LogFile(status.name, status.size, status.modified_ms, meaning)
+
+
+def version_prefix(version: int) -> str:
+    """The twenty digits every name of ``version`` begins with: where a listing starts."""
+    return f"{version:020d}"
+
+
+def commit_name(version: int) -> str:
+    """``00000000000000000007.json``."""
+    return f"{version:020d}.json"
+
+
+def checkpoint_name(version: int) -> str:
+    """``00000000000000000010.checkpoint.parquet``."""
+    return f"{version:020d}.checkpoint.parquet"
+
+
+def checkpoint_part_name(version: int, part: int, parts: int) -> str:
+    """``00000000000000000010.checkpoint.0000000001.0000000003.parquet``; parts count from 1."""
+    return f"{version:020d}.checkpoint.{part:010d}.{parts:010d}.parquet"
+
+
+def v2_checkpoint_name(version: int, unique_id: str, suffix: str) -> str:
+    """``00000000000000000010.checkpoint.<uuid>.json``; ``suffix`` is ``json`` or ``parquet``."""
+    return f"{version:020d}.checkpoint.{unique_id}.{suffix}"
+
+
+def compacted_name(start: int, end: int) -> str:
+    """``00000000000000000004.00000000000000000006.compacted.json``."""
+    return f"{start:020d}.{end:020d}.compacted.json"
+
+
+def checksum_name(version: int) -> str:
+    """``00000000000000000007.crc``."""
+    return f"{version:020d}.crc"

@@ -1,0 +1,110 @@
+"""Which tables we read: protocol versions and table features, the rest refused by name.
+
+A reader must refuse a table whose protocol asks for a feature that it does not know (Delta
+protocol, "Table Features"); features that concern writers only never stop a reader
+(behaviours 58 and 59 of the compatibility page).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from freezeframe.errors import UnsupportedTable
+from freezeframe.log.actions import Metadata, Protocol
+
+READER_VERSION_MAX = 3
+WRITER_VERSION_MAX = 7
+FEATURES_READER_VERSION = 3
+COLUMN_MAPPING_READER_VERSION = 2
+
+READER_FEATURES = frozenset(
+    {
+        "columnMapping",
+        "deletionVectors",
+        "timestampNtz",
+        "typeWidening",
+        "typeWidening-preview",
+        "v2Checkpoint",
+        "vacuumProtocolCheck",
+        "variantShredding-preview",
+        "variantType",
+        "variantType-preview",
+    }
+)
+
+# The property that uses a reader feature -> (values that use it, names that may be listed).
+_ACTIVATION: Mapping[str, tuple[frozenset[str], tuple[str, ...]]] = {
+    "delta.enableDeletionVectors": (frozenset({"true"}), ("deletionVectors",)),
+    "delta.checkpointPolicy": (frozenset({"v2"}), ("v2Checkpoint",)),
+    "delta.columnMapping.mode": (frozenset({"name", "id"}), ("columnMapping",)),
+    "delta.enableTypeWidening": (frozenset({"true"}), ("typeWidening", "typeWidening-preview")),
+}
+
+
+def has_reader_feature(protocol: Protocol, *names: str) -> bool:
+    """Whether the protocol lists one of the features (or, for column mapping, implies it)."""
+    if protocol.min_reader_version >= FEATURES_READER_VERSION:
+        return not set(names).isdisjoint(protocol.reader_features or ())
+    return "columnMapping" in names and protocol.min_reader_version == COLUMN_MAPPING_READER_VERSION
+
+
+def require_readable(protocol: Protocol, table: str) -> None:
+    """Refuse a table whose protocol we do not read.
+
+    Raises:
+        UnsupportedTable: ``DELTA_INVALID_PROTOCOL_VERSION``, ``DELTA_GEOSPATIAL_NOT_SUPPORTED`` or
+            ``DELTA_UNSUPPORTED_FEATURES_FOR_READ``, naming what is asked for.
+    """
+    listed = protocol.reader_features or ()
+    newer = (
+        protocol.min_reader_version > READER_VERSION_MAX or protocol.min_writer_version > WRITER_VERSION_MAX
+    )
+    misplaced = bool(listed) and protocol.min_reader_version < FEATURES_READER_VERSION
+    if newer or misplaced:
+        raise UnsupportedTable(
+            f"The table {table} asks for reader version {protocol.min_reader_version} and writer "
+            f"version {protocol.min_writer_version}"
+            + (f" although it lists the reader features {', '.join(listed)}." if misplaced else "."),
+            cause=f"freezeframe knows reader versions 1 to {READER_VERSION_MAX} and writer versions "
+            f"1 to {WRITER_VERSION_MAX}; reader features belong to reader version 3.",
+            remedy="Use a version of freezeframe that knows this protocol.",
+            code="DELTA_INVALID_PROTOCOL_VERSION",
+        )
+    unknown = sorted(set(listed) - READER_FEATURES)
+    if unknown:
+        geospatial = "geospatial" in unknown
+        raise UnsupportedTable(
+            f"The table {table} needs reader features that are not known here: {', '.join(unknown)}.",
+            cause="Reading without them would give wrong rows.",
+            remedy="Drop the features from the table or read it with an engine that knows them.",
+            code="DELTA_GEOSPATIAL_NOT_SUPPORTED" if geospatial else "DELTA_UNSUPPORTED_FEATURES_FOR_READ",
+            features=unknown,
+        )
+
+
+def mismatched_features(protocol: Protocol, metadata: Metadata) -> list[str]:
+    """Reader features that the table's properties use although the protocol does not list them.
+
+    Such a table was written by a faulty writer. The protocol forbids honouring the property;
+    who writes to the table must refuse it (Delta's ``assertTableFeaturesMatchMetadata``).
+    """
+    wrong: list[str] = []
+    for key, (values, names) in _ACTIVATION.items():
+        used = str(metadata.configuration.get(key, "")).lower() in values
+        if used and not has_reader_feature(protocol, *names):
+            wrong.append(names[0])
+    return wrong
+
+
+def in_commit_timestamps(metadata: Metadata) -> tuple[int, int] | None:
+    """Since which (version, timestamp in ms) commits carry their own time; ``None`` = they do not.
+
+    A table that had it from its first commit has no enablement properties: then it is (0, 0).
+    """
+    configuration: Mapping[str, Any] = metadata.configuration
+    if str(configuration.get("delta.enableInCommitTimestamps", "")).lower() != "true":
+        return None
+    version = int(configuration.get("delta.inCommitTimestampEnablementVersion") or 0)
+    timestamp = int(configuration.get("delta.inCommitTimestampEnablementTimestamp") or 0)
+    return version, timestamp

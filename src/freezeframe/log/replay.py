@@ -1,0 +1,183 @@
+"""Folding file actions into the files of a table. Pure: Arrow in, Arrow out.
+
+The state is a large table that never changes (``base``), a flag per row of it that is gone,
+and a small table of what was added since. A commit on a table of a million files then costs
+one look-up of the commit's paths, not a million rows copied.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from freezeframe.log.action_columns import FILE_SCHEMA, TOMBSTONE_SCHEMA, FileActions, file_keys
+from freezeframe.log.arrow_numbers import (
+    Bools,
+    Ints,
+    to_arrow_flags,
+    to_arrow_ints,
+    to_flags,
+    to_ints,
+)
+
+RUNS_MAX = 256
+RECENT_SHARE_MAX = 0.1
+RECENT_ROWS_MIN = 10_000
+
+
+@dataclass(frozen=True)
+class FileState:
+    """The live files of a table and its tombstones at one version.
+
+    ``gone`` flags the rows of ``base`` that are not live (``None``: all are). ``size`` is the
+    sum of the live files' bytes, ``count`` their number. (path, deletion vector) is unique
+    among the live files, and no tombstone has the key of one (behaviour 53).
+    """
+
+    base: pa.Table
+    gone: Bools | None
+    recent: pa.Table
+    tombstones: pa.Table
+    count: int
+    size: int
+
+    @classmethod
+    def of(cls, files: pa.Table, tombstones: pa.Table) -> FileState:
+        """The state of files that are all live."""
+        files = _settled(files)
+        size = int(pc.sum(files["size"]).as_py() or 0)
+        return cls(files, None, FILE_SCHEMA.empty_table(), tombstones, files.num_rows, size)
+
+    @classmethod
+    def empty(cls) -> FileState:
+        """No file and no tombstone."""
+        return cls.of(FILE_SCHEMA.empty_table(), TOMBSTONE_SCHEMA.empty_table())
+
+    @cached_property
+    def files(self) -> pa.Table:
+        """One row per live file, in ``FILE_SCHEMA``; made when first asked for."""
+        live = self.base if self.gone is None else select_rows(self.base, ~self.gone)
+        return pa.concat_tables([live, self.recent]) if self.recent.num_rows else live
+
+
+class StateRebuilder(Protocol):
+    """Makes the files of a version out of a checkpoint's and the actions after it.
+
+    ``ArrowRebuilder`` does it in this process. An engine may do it for logs that do not fit:
+    it is given Arrow tables (``FILE_SCHEMA``, ``TOMBSTONE_SCHEMA``) and gives Arrow tables back.
+    """
+
+    def rebuild(self, before: FileState, actions: FileActions) -> FileState:
+        """The state after ``actions`` (in ascending order), which come later than ``before``."""
+
+
+class ArrowRebuilder:
+    """Replay in this process."""
+
+    def rebuild(self, before: FileState, actions: FileActions) -> FileState:
+        """See ``StateRebuilder.rebuild``."""
+        return apply_actions(before, actions)
+
+
+def apply_actions(before: FileState, actions: FileActions) -> FileState:
+    """The state after ``actions``: the last action of each file wins (behaviour 53)."""
+    if actions.adds.num_rows == 0 and actions.removes.num_rows == 0:
+        return before
+    adds, removes = last_actions(actions)
+    adds = _settled(adds)
+    if before.count == 0 and before.tombstones.num_rows == 0:
+        return FileState.of(adds, removes)
+    keys = pa.chunked_array([*file_keys(adds).chunks, *file_keys(removes).chunks], type=pa.string())
+    paths = pa.chunked_array([*adds["path"].chunks, *removes["path"].chunks], type=pa.string())
+    gone, base_count, base_size = _strike(before.base, before.gone, paths, keys)
+    struck, recent_count, recent_size = _strike(before.recent, None, paths, keys)
+    recent = before.recent if recent_count == 0 else select_rows(before.recent, ~struck)
+    replaced, tombstone_count, _ = _strike(before.tombstones, None, paths, keys)
+    tombstones = before.tombstones if tombstone_count == 0 else select_rows(before.tombstones, ~replaced)
+    after = FileState(
+        before.base,
+        gone if base_count else before.gone,
+        pa.concat_tables([recent, adds]),
+        pa.concat_tables([tombstones, removes]),
+        before.count - base_count - recent_count + adds.num_rows,
+        before.size - base_size - recent_size + int(pc.sum(adds["size"]).as_py() or 0),
+    )
+    return _compacted(after)
+
+
+def last_actions(actions: FileActions) -> tuple[pa.Table, pa.Table]:
+    """The adds and the removes that are the last ones of their file."""
+    adds, removes = actions.adds, actions.removes
+    keys = pa.chunked_array([*file_keys(adds).chunks, *file_keys(removes).chunks], type=pa.string())
+    if len(keys) == 0:
+        return adds, removes
+    order = np.concatenate([actions.adds_order, actions.removes_order])
+    codes = _codes(keys)
+    last = np.full(int(codes.max()) + 1, -1, dtype=np.int64)
+    if (np.diff(order) >= 0).all():
+        last[codes] = np.arange(len(order))  # of repeated codes NumPy keeps the value assigned last
+    else:
+        turn = np.argsort(order, kind="stable")
+        last[codes[turn]] = turn
+    wins = np.zeros(len(order), dtype=np.bool_)
+    wins[last] = True
+    return select_rows(adds, wins[: adds.num_rows]), select_rows(removes, wins[adds.num_rows :])
+
+
+def select_rows(table: pa.Table, wanted: Bools) -> pa.Table:
+    """The rows that are flagged; few long runs are cut out of the table without copying."""
+    if wanted.all():
+        return table
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], wanted.astype(np.int8), [0]])))
+    starts, ends = edges[0::2], edges[1::2]
+    if len(starts) <= RUNS_MAX:
+        parts = [table.slice(int(at), int(end - at)) for at, end in zip(starts, ends, strict=True)]
+        return pa.concat_tables(parts) if parts else table.schema.empty_table()
+    return table.filter(to_arrow_flags(wanted))
+
+
+def _strike(
+    table: pa.Table, gone: Bools | None, paths: pa.ChunkedArray, keys: pa.ChunkedArray
+) -> tuple[Bools, int, int]:
+    """(rows gone now, how many of them were not before, their bytes) after actions on ``keys``."""
+    flags = np.zeros(table.num_rows, dtype=np.bool_) if gone is None else gone
+    if table.num_rows == 0:
+        return flags, 0, 0
+    # Paths first: they stand ready, whereas the keys of a million rows would have to be made.
+    near = np.flatnonzero(to_flags(pc.is_in(table["path"], value_set=paths.combine_chunks())))
+    near = near[~flags[near]]
+    if len(near) == 0:
+        return flags, 0, 0
+    rows = table.select(["path", "size", "deletion_vector"]).take(to_arrow_ints(near))
+    hit = to_flags(pc.is_in(file_keys(rows), value_set=keys.combine_chunks()))
+    size = int(pc.sum(rows["size"].filter(to_arrow_flags(hit))).as_py() or 0)
+    flags = flags.copy()
+    flags[near[hit]] = True
+    return flags, int(hit.sum()), size
+
+
+def _codes(keys: pa.ChunkedArray) -> Ints:
+    """A number per key, the same for the same key, from 0 on without a hole."""
+    encoded = keys.combine_chunks().dictionary_encode()
+    return to_ints(encoded.indices)
+
+
+def _settled(files: pa.Table) -> pa.Table:
+    # In a state nothing changes data any more: the flag speaks of the commit it came from.
+    flags = to_arrow_flags(np.zeros(files.num_rows, dtype=np.bool_))
+    index = files.schema.get_field_index("data_change")
+    return files.set_column(index, FILE_SCHEMA.field("data_change"), flags)
+
+
+def _compacted(state: FileState) -> FileState:
+    """The same state with ``recent`` folded into ``base`` once looking through both gets slow."""
+    scattered = 0 if state.gone is None else int(state.gone.sum())
+    limit = max(RECENT_ROWS_MIN, int(RECENT_SHARE_MAX * state.base.num_rows))
+    if state.recent.num_rows + scattered <= limit:
+        return state
+    return FileState(state.files, None, FILE_SCHEMA.empty_table(), state.tombstones, state.count, state.size)

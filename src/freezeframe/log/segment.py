@@ -1,0 +1,231 @@
+"""LogSegment: the exact files that make one version of a table (or of any log of this shape).
+
+A segment that exists is usable: its constructor checks the guarantees that its docstring
+numbers. Choosing the files is ``choose_segment``; finding another checkpoint when the chosen
+one is damaged is ``SnapshotManagement``'s work.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from freezeframe.errors import CorruptLog, VersionNotFound
+from freezeframe.log.listing import (
+    CheckpointFiles,
+    Listing,
+    choose_compacted,
+    newest_checkpoint,
+)
+from freezeframe.log.paths import Kind, LogFile, commit_name
+
+EMPTY_VERSION = -1
+
+
+@dataclass(frozen=True, slots=True)
+class LogSegment:
+    """The files that make ``version`` of the log in ``folder``; version -1 has none.
+
+    Guarantees:
+        1. ``commits`` are all commits after the checkpoint, ascending and without a gap.
+        2. The first of them follows the checkpoint directly, or is version 0 without one.
+        3. The last of them is ``version``; without any, the checkpoint is at ``version``.
+        4. The checkpoint is complete and no file of it is empty.
+        5. ``compacted`` files do not overlap and cover commits of this segment only.
+        6. A version >= 0 comes with ``last_commit``, a commit file at or below ``version``.
+        7. ``checksum`` is at or below ``version``.
+
+    Equality compares version, folder and the name, size and modification time of commits and
+    checkpoint (behaviours 18 and 19): a commit that was replaced makes another segment; a
+    compacted file or checksum that turned up does not, for it changes no state.
+    """
+
+    folder: str
+    version: int
+    commits: tuple[LogFile, ...] = ()
+    checkpoint: CheckpointFiles | None = None
+    compacted: tuple[LogFile, ...] = field(default=(), compare=False)
+    last_commit: LogFile | None = None
+    checksum: LogFile | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.version == EMPTY_VERSION:
+            _require(not self._has_files, "version -1 has no files", self)
+            return
+        base = EMPTY_VERSION if self.checkpoint is None else self.checkpoint.version
+        require_follows(self.commits, base)
+        verify_delta_versions([file.version for file in self.commits])
+        last = self.commits[-1].version if self.commits else base
+        _require(last == self.version, "3: it ends at its version", self)
+        _require(_is_whole(self.checkpoint), "4: the checkpoint is complete", self)
+        _require(_is_disjoint(self.compacted, base, self.version), "5: compacted files fit", self)
+        _require(_is_last(self.last_commit, self.version), "6: a commit file is there", self)
+        _require(self.checksum is None or self.checksum.version <= self.version, "7: checksum fits", self)
+
+    @classmethod
+    def empty(cls, folder: str) -> LogSegment:
+        """The segment of a log that holds nothing."""
+        return cls(folder, EMPTY_VERSION)
+
+    @property
+    def _has_files(self) -> bool:
+        return bool(self.commits or self.checkpoint or self.compacted or self.last_commit)
+
+    @property
+    def checkpoint_version(self) -> int | None:
+        """The checkpoint's version, or ``None`` where none is used."""
+        return None if self.checkpoint is None else self.checkpoint.version
+
+    @property
+    def deltas(self) -> tuple[LogFile, ...]:
+        """The files to replay after the checkpoint: compacted ones in place of the commits they cover."""
+        covered = [(file.meaning.start, file.version) for file in self.compacted]
+        plain = [
+            file for file in self.commits if not any(start <= file.version <= end for start, end in covered)
+        ]
+        return tuple(sorted((*plain, *self.compacted), key=lambda file: file.meaning.start))
+
+    def path(self, file: LogFile) -> str:
+        """The file's name as the storage knows it."""
+        return f"{self.folder}/{file.name}" if self.folder else file.name
+
+
+def choose_segment(
+    folder: str, listing: Listing, version_to_load: int | None = None, *, use_compacted: bool = True
+) -> LogSegment:
+    """The segment of the newest listed version, or of ``version_to_load`` (behaviours 8 to 14, 21 to 24).
+
+    Raises:
+        CorruptLog: a gap, a missing beginning, or a checkpoint with no commit file at all.
+        VersionNotFound: ``version_to_load`` cannot be reached.
+    """
+    checkpoint = newest_checkpoint(listing.checkpoint_files)
+    base = EMPTY_VERSION if checkpoint is None else checkpoint.version
+    commits = tuple(file for file in listing.commits if file.version > base)
+    if checkpoint is not None and not listing.commits:
+        raise CorruptLog(
+            f"Could not find any delta files for version {base}.",
+            cause=f"The log {folder!r} has a checkpoint of it and no commit file.",
+            remedy="Restore the commit files from a copy.",
+            code="DELTA_LOG_FILE_NOT_FOUND",
+        )
+    version = commits[-1].version if commits else base
+    verify_delta_versions([file.version for file in commits], version_to_load=version_to_load)
+    require_follows(commits, base)
+    if version_to_load is not None and version != version_to_load:
+        raise version_missing(folder, version_to_load, version)
+    if version == EMPTY_VERSION:
+        return LogSegment.empty(folder)
+    checksums = [file for file in listing.checksums if file.version <= version]
+    return LogSegment(
+        folder,
+        version,
+        commits=commits,
+        checkpoint=checkpoint,
+        compacted=choose_compacted(listing.compacted, base, version) if use_compacted else (),
+        last_commit=listing.commits[-1] if listing.commits else None,
+        checksum=checksums[-1] if checksums else None,
+    )
+
+
+def verify_delta_versions(
+    versions: Sequence[int],
+    *,
+    first: int | None = None,
+    last: int | None = None,
+    version_to_load: int | None = None,
+) -> None:
+    """Check that versions ascend without gap or repeat, from ``first`` to ``last`` (behaviours 12, 13).
+
+    Raises:
+        CorruptLog: they do not; ``DELTA_VERSIONS_NOT_CONTIGUOUS`` for a gap, repeat or disorder.
+    """
+    for before, after in itertools.pairwise(versions):
+        if after != before + 1:
+            raise _not_contiguous(versions, before, after, version_to_load)
+    for name, wanted, found in (("first", first, versions[:1]), ("last", last, versions[-1:])):
+        if wanted is not None and list(found) != [wanted]:
+            raise CorruptLog(
+                f"Did not get the {name} delta file version: {wanted} to compute Snapshot.",
+                cause=f"Found {found[0] if found else 'none'}.",
+                remedy="Restore the missing commit file from a copy.",
+                code="DELTA_LOG_FILE_NOT_FOUND",
+            )
+
+
+def require_follows(commits: Sequence[LogFile], base: int) -> None:
+    """Check that the first commit is the one after ``base`` (behaviour 11).
+
+    Raises:
+        CorruptLog: ``DELTA_TRUNCATED_TRANSACTION_LOG``, naming the missing file.
+    """
+    if commits and commits[0].version != base + 1:
+        raise CorruptLog(
+            f"{commit_name(base + 1)}: the log begins at version {commits[0].version}, so the state "
+            f"of version {commits[-1].version} cannot be made.",
+            cause="Commits were deleted by hand or by log retention, and no complete checkpoint covers them.",
+            remedy="Restore the file or a checkpoint from a copy.",
+            code="DELTA_TRUNCATED_TRANSACTION_LOG",
+            missing=commit_name(base + 1),
+        )
+
+
+def version_missing(folder: str, wanted: int, latest: int) -> VersionNotFound:
+    """The error for a version that the log does not reach."""
+    return VersionNotFound(
+        f"Trying to load a non-existent version {wanted}.",
+        cause=f"The log {folder!r} reaches version {latest}."
+        if latest >= 0
+        else f"The log {folder!r} holds no version.",
+        remedy="Read a version that exists; `history()` lists them.",
+        code="DELTA_VERSION_NOT_FOUND",
+        version=wanted,
+        latest=latest,
+    )
+
+
+def _not_contiguous(
+    versions: Sequence[int], before: int, after: int, version_to_load: int | None
+) -> CorruptLog:
+    shown = ", ".join(str(version) for version in versions)
+    wanted = -1 if version_to_load is None else version_to_load
+    return CorruptLog(
+        f"Versions ({shown}) are not contiguous. A gap in the delta log between versions {before} and "
+        f"{after} was detected while trying to load version {wanted}.",
+        cause="Commit files were deleted or doubled by hand.",
+        remedy=f"Restore them from a copy, or read version {before} or earlier.",
+        code="DELTA_VERSIONS_NOT_CONTIGUOUS",
+        before=before,
+        after=after,
+    )
+
+
+def _is_whole(checkpoint: CheckpointFiles | None) -> bool:
+    if checkpoint is None:
+        return True
+    parts = [file.meaning.part for file in checkpoint.files]
+    complete = parts == list(range(1, checkpoint.files[0].meaning.parts + 1))
+    return complete and all(file.size > 0 for file in checkpoint.files)
+
+
+def _is_disjoint(compacted: Sequence[LogFile], base: int, version: int) -> bool:
+    highest = base
+    for file in compacted:
+        if file.meaning.start <= highest or file.version > version:
+            return False
+        highest = file.version
+    return True
+
+
+def _is_last(file: LogFile | None, version: int) -> bool:
+    return file is not None and file.kind is Kind.COMMIT and file.version <= version
+
+
+def _require(holds: bool, guarantee: str, segment: LogSegment) -> None:  # noqa: FBT001 - read as a claim
+    if not holds:
+        raise CorruptLog(
+            f"The files of version {segment.version} of the log {segment.folder!r} are no segment.",
+            cause=f"Guarantee not met: {guarantee}.",
+            remedy="Restore the log from a copy.",
+        )

@@ -1,0 +1,171 @@
+"""Snapshot: one table at one version. Immutable; what costs is read when first asked for.
+
+Protocol and metadata are there from the start, for a table that must not be read is refused at
+once. Files, tombstones, transactions and domains come from the segment, or from the snapshot
+before with only the new commits on top.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from freezeframe.log.action_columns import FILE_SCHEMA, TOMBSTONE_SCHEMA
+from freezeframe.log.actions import CommitInfo, DomainMetadata, Metadata, Protocol, Txn
+from freezeframe.log.intervals import milliseconds
+from freezeframe.log.segment import EMPTY_VERSION, LogSegment
+from freezeframe.log.table_state import TableState
+from freezeframe.storage import Storage
+
+DELETED_FILE_RETENTION = "delta.deletedFileRetentionDuration"
+TRANSACTION_RETENTION = "delta.setTransactionRetentionDuration"
+DELETED_FILE_RETENTION_DEFAULT = "interval 7 days"
+
+
+class Snapshot:
+    """A table at ``version``; -1 is a table that does not exist yet and holds nothing.
+
+    ``storage`` and ``table`` say where it lies: data files are named relative to the folder
+    ``table`` of the storage.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        table: str,
+        segment: LogSegment,
+        *,
+        protocol: Protocol,
+        metadata: Metadata,
+        timestamp: int,
+        commit_info: CommitInfo | None = None,
+        load_state: Callable[[], TableState],
+        clock: Callable[[], int],
+    ) -> None:
+        self.storage = storage
+        self.table = table
+        self.segment = segment
+        self.version = segment.version
+        self.protocol = protocol
+        self.metadata = metadata
+        self.timestamp = timestamp
+        self.commit_info = commit_info
+        self._load_state = load_state
+        self._clock = clock
+        self._state: TableState | None = None
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        checkpoint = self.segment.checkpoint_version
+        return f"Snapshot(path={self.path}, version={self.version}, checkpoint={checkpoint})"
+
+    @property
+    def path(self) -> str:
+        """Where the table is, for messages."""
+        return self.storage.uri(self.table) if self.table else self.storage.root
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is a table at all."""
+        return self.version > EMPTY_VERSION
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The table's schema as Delta's JSON; a table without one has no fields."""
+        text = self.metadata.schema_string
+        found: dict[str, Any] = json.loads(text) if text else {"type": "struct", "fields": []}
+        return found
+
+    @property
+    def state(self) -> TableState:
+        """The whole state, read once.
+
+        Raises:
+            CorruptLog: a file of the log is damaged and no other file says the same.
+        """
+        state = self._state
+        if state is None:
+            with self._lock:
+                state = self._state
+                if state is None:
+                    state = self._state = self._load_state()
+        return state
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the whole state is in memory."""
+        return self._state is not None
+
+    @property
+    def files(self) -> pa.Table:
+        """The live files, one row each: see ``action_columns.FILE_SCHEMA``."""
+        return self.state.files.files if self.exists else FILE_SCHEMA.empty_table()
+
+    @property
+    def all_tombstones(self) -> pa.Table:
+        """Every removed file that the log still remembers: see ``action_columns.TOMBSTONE_SCHEMA``."""
+        return self.state.files.tombstones if self.exists else TOMBSTONE_SCHEMA.empty_table()
+
+    @property
+    def tombstones(self) -> pa.Table:
+        """The removed files that are younger than the table's retention (behaviour 55)."""
+        rows = self.all_tombstones
+        oldest = self._clock() - self.deleted_file_retention_ms
+        removed = pc.coalesce(rows["deletion_timestamp"], pa.scalar(0, pa.int64()))
+        return rows.filter(pc.greater(removed, pa.scalar(oldest, pa.int64())))
+
+    @property
+    def deleted_file_retention_ms(self) -> int:
+        """For how long a removed file is kept, in ms."""
+        configuration = self.metadata.configuration
+        return milliseconds(configuration.get(DELETED_FILE_RETENTION, DELETED_FILE_RETENTION_DEFAULT))
+
+    @property
+    def transactions(self) -> dict[str, Txn]:
+        """The latest transaction of each application, without those that are expired (behaviour 55)."""
+        if not self.exists:
+            return {}
+        found = dict(self.state.heads.transactions)
+        retention = self.metadata.configuration.get(TRANSACTION_RETENTION)
+        if retention is None:
+            return found
+        oldest = self._clock() - milliseconds(retention)
+        return {
+            app: txn
+            for app, txn in found.items()
+            if txn.last_updated is not None and txn.last_updated > oldest
+        }
+
+    @property
+    def domains(self) -> dict[str, DomainMetadata]:
+        """The configuration of each domain that is not removed."""
+        found: Mapping[str, DomainMetadata] = self.state.heads.domains if self.exists else {}
+        return {name: domain for name, domain in found.items() if not domain.removed}
+
+    @property
+    def count(self) -> int:
+        """The number of live files."""
+        return self.state.files.count if self.exists else 0
+
+    @property
+    def size(self) -> int:
+        """The bytes of all live files."""
+        return self.state.files.size if self.exists else 0
+
+    def uncache(self) -> None:
+        """Let go of the state; it is read again if somebody who still holds this snapshot asks.
+
+        Seed: ``StateCache.uncache``.
+        """
+        with self._lock:
+            self._state = None
+
+    def with_state(self, state: TableState) -> Snapshot:
+        """This snapshot with its state already known."""
+        self._state = state
+        return self

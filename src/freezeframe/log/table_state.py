@@ -1,0 +1,81 @@
+"""Everything a version of a table consists of, and how commits change it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from freezeframe.errors import CorruptLog
+from freezeframe.log.actions import Action, CommitInfo, DomainMetadata, Metadata, Protocol, Txn
+from freezeframe.log.replay import FileState
+
+
+@dataclass(frozen=True, slots=True)
+class Heads:
+    """The latest of each small action: protocol, metadata, transactions by app, domains by name.
+
+    Removed domains are kept as such until a checkpoint forgets them, so that they hide older ones.
+    """
+
+    protocol: Protocol | None
+    metadata: Metadata | None
+    transactions: Mapping[str, Txn]
+    domains: Mapping[str, DomainMetadata]
+    commit_info: CommitInfo | None = None
+
+    @classmethod
+    def empty(cls) -> Heads:
+        """Nothing known yet."""
+        return cls(None, None, {}, {})
+
+    def after(self, actions: Iterable[Action]) -> Heads:
+        """These heads with one commit's actions on top (the latest wins, in the order given)."""
+        protocol, metadata, info = self.protocol, self.metadata, None
+        transactions, domains = dict(self.transactions), dict(self.domains)
+        for action in actions:
+            match action:
+                case Protocol():
+                    protocol = action
+                case Metadata():
+                    metadata = action
+                case Txn():
+                    transactions[action.app_id] = action
+                case DomainMetadata():
+                    domains[action.domain] = action
+                case CommitInfo():
+                    info = action
+                case _:
+                    pass
+        return Heads(protocol, metadata, transactions, domains, info)
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """The whole state of one version: the heads and the files."""
+
+    heads: Heads
+    files: FileState
+
+    def with_files(self, files: FileState) -> TableState:
+        """The same heads over other files."""
+        return replace(self, files=files)
+
+
+def require_heads(heads: Heads, version: int) -> tuple[Protocol, Metadata]:
+    """Protocol and metadata, which every version >= 0 has (behaviour 33).
+
+    Raises:
+        CorruptLog: ``DELTA_STATE_RECOVER_ERROR``, saying which of the two is missing.
+    """
+    for name, found in (("protocol", heads.protocol), ("metadata", heads.metadata)):
+        if found is None:
+            raise CorruptLog(
+                f"The {name} of your Delta table could not be recovered while Reconstructing version: "
+                f"{version}.",
+                cause="Did you manually delete files in the _delta_log directory?",
+                remedy="Restore the missing commit or checkpoint from a copy.",
+                code="DELTA_STATE_RECOVER_ERROR",
+            )
+    if heads.protocol is None or heads.metadata is None:
+        raise AssertionError
+    return heads.protocol, heads.metadata

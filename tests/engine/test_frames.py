@@ -1,0 +1,319 @@
+"""What goes in comes out: pandas and Arrow at the edge, refusals included."""
+
+# ruff: noqa: DTZ001 - datetimes without a zone are among the values to keep
+
+import datetime as dt
+import uuid
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from freezeframe.engine.frames import kind_of, to_arrow, to_pandas
+from freezeframe.errors import BadInput, SchemaDriftError
+
+UTC = pa.timestamp("us", tz="UTC")
+NAIVE = pa.timestamp("us")
+
+
+def objects(*values):
+    return pd.Series(list(values), dtype=object)
+
+
+def arrow_of(series):
+    table = to_arrow(pd.DataFrame({"a": series}))
+    return table.schema.field("a").type, table["a"].to_pylist()
+
+
+def test_kind_of_names_the_library():
+    """Frames are told apart without loading Spark."""
+    spark_frame = type("DataFrame", (), {"__module__": "pyspark.sql.connect.dataframe"})()
+
+    assert "pandas" == kind_of(pd.DataFrame())
+    assert "arrow" == kind_of(pa.table({}))
+    assert "arrow" == kind_of(pa.record_batch({"a": [1]}))
+    assert "spark" == kind_of(spark_frame)
+
+
+def test_kind_of_refuses_other_things_by_their_type():
+    """A list of rows is no frame, and the message says what it is."""
+    with pytest.raises(BadInput, match=r"builtins\.list"):
+        kind_of([{"a": 1}])
+
+
+def test_a_spark_frame_is_not_pulled_into_this_process():
+    """The rows of a Spark frame stay in Spark."""
+    spark_frame = type("DataFrame", (), {"__module__": "pyspark.sql.classic.dataframe"})()
+
+    with pytest.raises(BadInput, match="toArrow"):
+        to_arrow(spark_frame)
+
+
+KEPT = [
+    (objects(True, None, np.nan, pd.NA), pa.bool_(), [True, None, None, None]),
+    (objects("nan", "NA", "", None, "007"), pa.string(), ["nan", "NA", "", None, "007"]),
+    (objects(2**53 + 1, None, np.nan), pa.int64(), [2**53 + 1, None, None]),
+    (objects(1, 2**63), pa.decimal128(38, 0), [Decimal(1), Decimal(2**63)]),
+    (objects(1, 1.5), pa.float64(), [1.0, 1.5]),
+    (objects(Decimal("1.10"), Decimal(100), None), pa.decimal128(5, 2), [Decimal("1.10"), 100, None]),
+    (objects(Decimal("NaN"), Decimal(1), 2), pa.decimal128(1, 0), [None, 1, 2]),
+    (objects(dt.date(2020, 1, 1), pd.NaT), pa.date32(), [dt.date(2020, 1, 1), None]),
+    (
+        objects(dt.datetime(1, 1, 1), dt.datetime(9999, 1, 1)),
+        NAIVE,
+        [dt.datetime(1, 1, 1), dt.datetime(9999, 1, 1)],
+    ),
+    (objects(b"\x00", bytearray(b"x"), None), pa.binary(), [b"\x00", b"x", None]),
+    (objects(uuid.UUID(int=1), None), pa.string(), ["00000000-0000-0000-0000-000000000001", None]),
+    (objects([1, None], [np.nan]), pa.list_(pa.int64()), [[1, None], [None]]),
+    (objects(np.array([1.5, np.nan])), pa.list_(pa.float64()), [[1.5, None]]),
+    (
+        objects({"a": 1}, {"b": ["x"]}, None),
+        pa.struct([("a", pa.int64()), ("b", pa.list_(pa.string()))]),
+        [{"a": 1, "b": None}, {"a": None, "b": ["x"]}, None],
+    ),
+    (objects(None, np.nan, pd.NaT), pa.null(), [None, None, None]),
+    (pd.Series([1, None], dtype="Int64"), pa.int64(), [1, None]),
+    (pd.Series([None, None], dtype="Int64"), pa.null(), [None, None]),
+    (pd.Series([True, None], dtype="boolean"), pa.bool_(), [True, None]),
+    (pd.Series(["a", None], dtype="string[python]"), pa.string(), ["a", None]),
+    (pd.Series(["a", None], dtype="string[pyarrow]"), pa.string(), ["a", None]),
+    (pd.Series(["b", "a", None], dtype="category"), pa.string(), ["b", "a", None]),
+    (pd.Series([2**53 + 1, None], dtype=pd.ArrowDtype(pa.int64())), pa.int64(), [2**53 + 1, None]),
+    (pd.Series([1.5, np.nan]), pa.float64(), [1.5, None]),
+    (pd.Series([1.5, float("nan")], dtype=pd.ArrowDtype(pa.float64())), pa.float64(), [1.5, None]),
+    (pd.Series(pd.array([0.0, 1.0], "Float64") / pd.array([0.0, 1.0], "Float64")), pa.float64(), [None, 1.0]),
+    (pd.Series([1.5, np.nan], dtype="Sparse[float]"), pa.float64(), [1.5, None]),
+    (pd.Series([1.5], dtype="float16"), pa.float32(), [1.5]),
+    (pd.Series([np.nan, np.nan]), pa.null(), [None, None]),
+    (pd.Series([], dtype="float64"), pa.float64(), []),
+    (pd.Series([200], dtype="uint8"), pa.int16(), [200]),
+    (pd.Series([1], dtype="uint64"), pa.int64(), [1]),
+    (pd.Series([2**64 - 1], dtype="uint64"), pa.decimal128(20, 0), [Decimal(2**64 - 1)]),
+    (
+        pd.Series(pd.to_datetime(["2020-01-01T00:00:00.123456", None])),
+        NAIVE,
+        [dt.datetime(2020, 1, 1, 0, 0, 0, 123456), None],
+    ),
+    (
+        pd.Series(pd.to_datetime(["2020-07-01"])).dt.tz_localize("Europe/Berlin"),
+        UTC,
+        [dt.datetime(2020, 6, 30, 22, tzinfo=dt.UTC)],
+    ),
+    (
+        objects(pd.Timestamp("2020-07-01", tz="Europe/Berlin"), pd.Timestamp("2020-07-01", tz="UTC")),
+        UTC,
+        [dt.datetime(2020, 6, 30, 22, tzinfo=dt.UTC), dt.datetime(2020, 7, 1, tzinfo=dt.UTC)],
+    ),
+]
+
+
+@pytest.mark.parametrize(("series", "kind", "values"), KEPT)
+def test_pandas_values_are_kept_and_missing_ones_are_null(series, kind, values):
+    """Each pandas representation becomes one Arrow type with the very same values."""
+    assert (kind, values) == arrow_of(series)
+
+
+REFUSED = [
+    (objects(1, "a", 2, "b"), r"integer \(rows 0, 2\) and text \(rows 1, 3\)"),
+    (objects("b", b"a"), r"bytes \(rows 1\) and text \(rows 0\)"),
+    (objects(1.5, True), "boolean"),
+    (objects(Decimal(1), 1.5), "decimal"),
+    (objects(dt.date(2020, 1, 1), dt.datetime(2020, 1, 1, 5)), r"date \(rows 0\) and naive datetime"),
+    (objects(pd.Timestamp("2020", tz="UTC"), pd.Timestamp("2020")), "naive datetime"),
+    (objects({"a": 1}, {"a": "x"}), r"'a\.a' mixes"),
+    (objects([1, "x"]), r"'a\[\]' mixes"),
+    (objects(2**53 + 1, 1.5), "outside of the range"),
+    (objects(10**38), r"\(rows 0\)"),
+    (objects(Decimal("1" * 39)), "38"),
+    (objects(Decimal("Infinity")), "infinite decimal"),
+    (objects(pd.Timestamp("2020-01-01T00:00:00.123456789")), "nanoseconds"),
+    (
+        pd.Series(pd.to_datetime(["2020-01-01", "2020-01-01T00:00:00.123456789"], format="ISO8601")),
+        "rows 1 are the first",
+    ),
+    (objects(dt.timedelta(1)), "duration"),
+    (pd.Series([pd.Timedelta(1)]), "duration"),
+    (objects(dt.time(1)), "time of day"),
+    (objects({1, 2}), r"builtins\.set"),
+    (objects({}), "struct<>"),
+    (objects("a", "\ud800"), r"text \(rows 1\)"),
+    (pd.Series([1 + 2j]), "complex128"),
+    (pd.Series([pd.Period("2020")]), "period"),
+    (objects(1, "a").astype("category"), "mixes"),
+]
+
+
+@pytest.mark.parametrize(("series", "message"), REFUSED)
+def test_what_cannot_be_kept_is_refused_by_name(series, message):
+    """A column that mixes kinds, or that Delta cannot hold unchanged, is an error naming it."""
+    with pytest.raises(SchemaDriftError, match=message) as caught:
+        to_arrow(pd.DataFrame({"a": series}))
+
+    assert caught.value.details["column"].startswith("a")
+
+
+ARROW_KEPT = [
+    (pa.array(["a", None]).dictionary_encode(), pa.string(), ["a", None]),
+    (pa.array([2**64 - 1], pa.uint64()), pa.decimal128(20, 0), [Decimal(2**64 - 1)]),
+    (pa.array([2**63 - 1], pa.uint64()), pa.int64(), [2**63 - 1]),
+    (
+        pa.array([1000], pa.timestamp("ns", "Asia/Tokyo")),
+        UTC,
+        [dt.datetime(1970, 1, 1, 0, 0, 0, 1, tzinfo=dt.UTC)],
+    ),
+    (pa.array(["a"], pa.large_string()), pa.string(), ["a"]),
+    (pa.array(["a"], pa.string_view()), pa.string(), ["a"]),
+    (pa.array([b"abc"], pa.binary(3)), pa.binary(), [b"abc"]),
+    (pa.array([[1, None]], pa.large_list(pa.uint8())), pa.list_(pa.int16()), [[1, None]]),
+    (pa.array([[1, None]], pa.list_view(pa.int8())), pa.list_(pa.int8()), [[1, None]]),
+    (
+        pa.array([[("k", 1)]], pa.map_(pa.large_string(), pa.int8())),
+        pa.map_(pa.string(), pa.int8()),
+        [[("k", 1)]],
+    ),
+    (pa.array([Decimal(100)], pa.decimal128(3, -2)), pa.decimal128(5, 0), [Decimal(100)]),
+    (pa.array([Decimal(1)], pa.decimal256(50, 0)), pa.decimal128(38, 0), [Decimal(1)]),
+    (pa.array([b"\x00" * 16], pa.uuid()), pa.string(), ["00000000-0000-0000-0000-000000000000"]),
+    (pa.array(['{"a":1}'], pa.json_()), pa.string(), ['{"a":1}']),
+    (pa.array([None], pa.int64()), pa.int64(), [None]),
+]
+
+
+@pytest.mark.parametrize(("column", "kind", "values"), ARROW_KEPT)
+def test_arrow_encodings_are_undone_and_values_kept(column, kind, values):
+    """An Arrow column arrives in the type that a stream keeps, with the same values."""
+    table = to_arrow(pa.table({"a": column}))
+
+    assert (kind, values) == (table.schema.field("a").type, table["a"].to_pylist())
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        (pa.array([0, 1], pa.timestamp("ns")), "rows 1 are the first"),
+        (pa.array([{"t": 1}], pa.struct([("t", pa.timestamp("ns"))])), "rows 0"),
+        (pa.array([1], pa.time32("s")), "time32"),
+        (pa.array([1], pa.duration("s")), "duration"),
+        (pa.array([Decimal(10) ** 40], pa.decimal256(50, 0)), "rows 0"),
+    ],
+)
+def test_arrow_values_that_would_change_are_refused(column, message):
+    """Nothing is rounded and no type is invented."""
+    with pytest.raises(SchemaDriftError, match=message):
+        to_arrow(pa.table({"a": column}))
+
+
+def test_nan_stays_nan_in_arrow():
+    """Arrow can tell NaN from NULL, so it does."""
+    values = to_arrow(pa.table({"a": [float("nan"), None]}))["a"].to_pylist()
+
+    assert values[0] != values[0]
+    assert values[1] is None
+
+
+@pytest.mark.parametrize(
+    ("frame", "named"),
+    [
+        (pd.DataFrame([[1, 2]], columns=["x", "x"]), "'x'"),
+        (pa.table([[1], [2]], names=["x", "x"]), "'x'"),
+        (pd.DataFrame([[1, 2]]), "0, 1"),
+        (pd.DataFrame([[1]], columns=pd.MultiIndex.from_tuples([("a", "b")])), r"\('a', 'b'\)"),
+    ],
+    ids=["pandas", "arrow", "numbers", "levels"],
+)
+def test_column_names_must_be_text_and_unique(frame, named):
+    """Columns that a stream could not tell apart are refused, naming them."""
+    with pytest.raises(BadInput, match=named):
+        to_arrow(frame)
+
+
+def test_the_index_is_not_data():
+    """The seed drops the index when it writes, and so do we."""
+    frame = pd.DataFrame({"a": [1, 2]}, index=pd.Index(["x", "y"], name="key"))
+
+    assert ["a"] == to_arrow(frame).column_names
+
+
+def test_pandas_comes_back_in_types_with_room_for_missing_values():
+    """Int64, boolean, string, UTC timestamps and plain objects: nothing turns into a float."""
+    table = pa.table(
+        {
+            "i": pa.array([2**53 + 1, None]),
+            "b": pa.array([True, None]),
+            "s": pa.array(["", None]),
+            "t": pa.array([0, None], UTC),
+            "n": pa.array([0, None], NAIVE),
+            "f": pa.array([1.5, None]),
+            "d": pa.array([Decimal("1.10"), None]),
+            "x": pa.array([dt.date(2020, 1, 1), None]),
+            "l": pa.array([[2**53 + 1, None], None]),
+        }
+    )
+    frame = to_pandas(table)
+
+    expected = ["Int64", "boolean", "string", "datetime64[us, UTC]", "datetime64[us]", "float64"] + 3 * [
+        "object"
+    ]
+    assert expected == [str(kind) for kind in frame.dtypes]
+    assert [2**53 + 1, "", Decimal("1.10"), dt.date(2020, 1, 1), [2**53 + 1, None]] == [
+        frame[name][0] for name in "isdxl"
+    ]
+    assert frame.loc[1].isna().all()
+
+
+def test_frames_without_rows_or_columns_pass():
+    """An empty frame is a frame."""
+    assert (0, 0) == to_pandas(to_arrow(pd.DataFrame())).shape
+    assert (0, 1) == to_pandas(to_arrow(pd.DataFrame({"a": []}))).shape
+
+
+SCALARS = {
+    "integers": st.integers(-(2**63), 2**63 - 1),
+    "texts": st.text(st.characters(exclude_categories=["Cs"])),
+    "floats": st.floats(allow_nan=True),
+    "booleans": st.booleans(),
+    "dates": st.dates(),
+    "naive": st.datetimes(),
+    "zoned": st.datetimes(timezones=st.just(dt.UTC)),
+    "bytes": st.binary(),
+    "decimals": st.decimals(
+        allow_nan=False, allow_infinity=False, places=3, min_value=-(10**9), max_value=10**9
+    ),
+    "lists": st.lists(st.none() | st.integers(-(2**63), 2**63 - 1)),
+    "structs": st.fixed_dictionaries({"a": st.none() | st.text("ab"), "b": st.lists(st.dates(), max_size=2)}),
+}
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_arrow_to_pandas_and_back_changes_nothing(data):
+    """A frame that came in is the same after a way out and in again, types and all."""
+    names = data.draw(st.lists(st.sampled_from(sorted(SCALARS)), unique=True, min_size=1))
+    rows = data.draw(st.integers(0, 5))
+    frame = pd.DataFrame(
+        {
+            name: pd.Series(
+                data.draw(st.lists(st.none() | SCALARS[name], min_size=rows, max_size=rows)), dtype=object
+            )
+            for name in names
+        }
+    )
+    table = to_arrow(frame)
+
+    assert table.equals(to_arrow(to_pandas(table)))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_values_in_arrow_are_those_that_came(data):
+    """Every value is found again in Arrow; a missing one is NULL."""
+    name = data.draw(st.sampled_from(sorted(set(SCALARS) - {"structs"})))
+    values = data.draw(st.lists(st.none() | SCALARS[name]))
+    expected = [None if isinstance(value, float) and np.isnan(value) else value for value in values]
+
+    assert expected == to_arrow(pd.DataFrame({"a": objects(*values)}))["a"].to_pylist()

@@ -1,0 +1,123 @@
+"""``get_snapshot`` and ``update_snapshot``: the verbs that transformation scripts call.
+
+Their names, parameters and meaning are those of hotglue's "Snapshots" page; where that page's own
+code loses data, the difference is named in ``docs/reference/semantics.md``. A directory given here
+is one tenant's store, and every call is a job of one change.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+
+from freezeframe.errors import StreamNotFound
+from freezeframe.script.tenants import open_tenant
+from freezeframe.store.reading import FrameKind
+from freezeframe.store.update import NullKeys, Nulls, update_from
+
+Directory = str | os.PathLike[str]
+Names = str | Iterable[str]
+
+
+def get_snapshot(
+    snapshot_dir: Directory,
+    stream: str,
+    version: int | None = None,
+    as_of: datetime | str | None = None,
+    columns: Sequence[str] | None = None,
+    where: Any = None,
+    as_: FrameKind = "pandas",
+) -> Any:
+    """The stream's rows, or None if the tenant has no such stream.
+
+    Args:
+        snapshot_dir: the tenant's directory; one that does not exist holds no streams.
+        stream: the stream's name, for example ``"Account"``.
+        version: the stream's version to read; the newest if neither this nor ``as_of`` is given.
+        as_of: a moment (ISO text or a datetime; without a zone it is UTC).
+        columns: the columns to read, in this order.
+        where: a predicate: ``pyarrow.compute`` expression or ``[("column", "op", value), …]``.
+        as_: ``"pandas"`` (text as ``string``, integers as ``Int64`` and so on, so that nothing is
+            lost beside missing values), ``"arrow"``, or ``"spark"`` (lazy).
+
+    Raises:
+        InvalidName: the name cannot be a stream's.
+        VersionNotFound: there is no such version, or none at that moment.
+    """
+    tenant = open_tenant(snapshot_dir)
+    try:
+        return tenant.stream(stream).read(version=version, as_of=as_of, columns=columns, where=where, as_=as_)
+    except StreamNotFound:
+        return None
+
+
+def update_snapshot(
+    snapshot_dir: Directory,
+    stream: str,
+    key: Names | None,
+    data_df: Any,
+    persist: bool = True,  # noqa: FBT001, FBT002 - the seed's signature
+    override: bool = False,  # noqa: FBT001, FBT002
+    drop_column: Names | None = None,
+    sort_columns: Names | None = None,
+    drop_duplicates: bool = True,  # noqa: FBT001, FBT002
+    *,
+    replace_where: str | None = None,
+    nulls: Nulls = "keep",
+    null_keys: NullKeys = "error",
+) -> Any:
+    """Bring new and changed rows into a stream and return its whole content after that.
+
+    A row whose key is new is inserted; a known key's row takes the new values, cell by cell: a
+    null keeps the old value, and so does a column that ``data_df`` lacks. The change is committed
+    whole or not at all, whatever happens meanwhile.
+
+    Args:
+        snapshot_dir: the tenant's directory; it is made if need be.
+        stream: the stream's name.
+        key: the column, or columns, that identify a row; None only with ``override`` or
+            ``replace_where``.
+        data_df: the rows, as a pandas, Arrow or Spark frame.
+        persist: false returns the merge without writing anything.
+        override: the rows replace the whole content, columns and types included.
+        drop_column: columns that leave the result and the stream; unknown ones are ignored.
+        sort_columns: what the returned frame is sorted by; by key without it.
+        drop_duplicates: of rows that share a key the last one counts; false makes them an error.
+        replace_where: an SQL predicate; the stored rows for which it is true are replaced by
+            ``data_df``, all other rows stay.
+        nulls: ``"keep"`` as above, ``"overwrite"`` takes the whole new row, nulls included.
+        null_keys: a null in the key is an ``"error"``, may ``"match"`` a null, or or its row is left out: ``"drop"``.
+
+    Returns:
+        A frame of the kind of ``data_df``, sorted.
+
+    Raises:
+        BadInput: the rows cannot be taken (missing column, null key, drift …); nothing was written.
+        InvalidName, InvalidOption: the call itself is wrong.
+        ConflictError: others kept changing the stream at the same time.
+    """
+    update = update_from(
+        key=key,
+        override=override,
+        replace_where=replace_where,
+        nulls=nulls,
+        null_keys=null_keys,
+        drop_column=drop_column,
+        drop_duplicates=drop_duplicates,
+    )
+    order = (sort_columns,) if isinstance(sort_columns, str) else tuple(sort_columns or ())
+    return (
+        open_tenant(snapshot_dir).stream(stream).merged(data_df, update, persist=persist, sort_columns=order)
+    )
+
+
+def stored_schemas(snapshot_dir: Directory) -> dict[str, pa.Schema]:
+    """The columns of every stream in a tenant's directory, by stream name; empty if there is none."""
+    if not os.path.isdir(snapshot_dir):  # noqa: PTH112 - any path-like is fine
+        return {}
+    tenant = open_tenant(snapshot_dir)
+    return {name: tenant.stream(name).columns() for name in tenant.streams()}

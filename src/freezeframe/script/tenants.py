@@ -1,0 +1,53 @@
+"""Where the library is put together: a directory becomes a ``Tenant`` with storage and engine.
+
+One engine serves the whole process and is opened by the first call that needs Spark; reading
+needs none. Tenants are kept, so that a script's later calls find their state warm.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from functools import cache
+from pathlib import Path
+
+from freezeframe.engine.spark import SparkEngine
+from freezeframe.errors import InvalidOption
+from freezeframe.settings import Settings
+from freezeframe.storage import LocalStorage
+from freezeframe.store import Tenant
+
+_lock = threading.Lock()
+_tenants: dict[str, Tenant] = {}
+
+
+def open_tenant(snapshot_dir: str | os.PathLike[str]) -> Tenant:
+    """The tenant whose snapshot directory this is; the directory need not exist yet.
+
+    Raises:
+        InvalidOption: it is a file, or no path at all.
+        FormatTooNew: a newer freezeframe wrote it.
+    """
+    if not isinstance(snapshot_dir, str | os.PathLike) or not str(snapshot_dir):
+        raise InvalidOption(
+            f"{snapshot_dir!r} is no directory for snapshots.",
+            remedy="Pass the path of the tenant's directory.",
+        )
+    path = Path(snapshot_dir).resolve()
+    if path.exists() and not path.is_dir():
+        raise InvalidOption(
+            f"{path} is a file, not a directory.", remedy="Pass the path of the tenant's directory."
+        )
+    with _lock:
+        if str(path) not in _tenants:
+            _tenants[str(path)] = Tenant(LocalStorage(path), shared_engine(), Settings())
+        return _tenants[str(path)]
+
+
+@cache
+def shared_engine() -> SparkEngine:
+    """This process's engine; it reaches for Spark only when it is first used."""
+    engine = SparkEngine(Settings())
+    atexit.register(engine.close)
+    return engine

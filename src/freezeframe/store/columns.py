@@ -1,0 +1,97 @@
+"""A stream's columns as Arrow and as Delta, with what Delta's schema must say beside the types (pure).
+
+Two things are kept in a field's metadata: that a column is still undecided, and, only where some
+name needs it, Delta's column mapping by name (protocol, "Column Mapping"): a name with a space
+or one of ``,;{}()=`` and so on is stored under a physical name of its own, every other column
+keeps its name as physical name, so that files stay readable by eye.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from freezeframe.log.schema import arrow_to_delta, delta_to_arrow
+from freezeframe.store.evolution import UNDECIDED, is_undecided
+
+DeltaSchema = Mapping[str, Any]
+
+_UNDECIDED_KEY = UNDECIDED.decode()
+_ID_KEY = "delta.columnMapping.id"
+_PHYSICAL_KEY = "delta.columnMapping.physicalName"
+# Delta refuses these in a column name unless names are mapped.
+_NEEDS_MAPPING = frozenset(" ,;{}()\n\t=")
+
+
+def arrow_columns(schema: DeltaSchema) -> pa.Schema:
+    """The logical columns as Arrow, undecided ones marked for ``evolve``."""
+    fields = []
+    for field, described in zip(delta_to_arrow(schema), schema["fields"], strict=True):
+        undecided = (described.get("metadata") or {}).get(_UNDECIDED_KEY)
+        fields.append(field.with_metadata({UNDECIDED: b"true"}) if undecided else field)
+    return pa.schema(fields)
+
+
+def delta_columns(target: pa.Schema, stored: DeltaSchema | None) -> dict[str, Any]:
+    """The Delta schema for ``target``; columns that ``stored`` has already keep their identity."""
+    known = {field["name"]: field.get("metadata") or {} for field in (stored or {"fields": []})["fields"]}
+    schema = arrow_to_delta(pa.schema([field.remove_metadata() for field in target]))
+    for described, field in zip(schema["fields"], target, strict=True):
+        described["nullable"] = True
+        kept = {key: value for key, value in known.get(field.name, {}).items() if key != _UNDECIDED_KEY}
+        described["metadata"] = {**kept, **({_UNDECIDED_KEY: True} if is_undecided(field) else {})}
+    if is_mapped(stored) or any(_NEEDS_MAPPING & set(name) or not name for name in target.names):
+        _map_by_name(schema, stored)
+    return schema
+
+
+def is_mapped(schema: DeltaSchema | None) -> bool:
+    """Whether the columns have physical names."""
+    return schema is not None and any(
+        _PHYSICAL_KEY in (field.get("metadata") or {}) for field in schema["fields"]
+    )
+
+
+def column_id_max(schema: DeltaSchema | None) -> int:
+    """The largest column id given so far, 0 without any."""
+    ids = [(field.get("metadata") or {}).get(_ID_KEY, 0) for field in (schema or {"fields": []})["fields"]]
+    return max(ids, default=0)
+
+
+def physical_names(schema: DeltaSchema) -> dict[str, str]:
+    """For each column the name that it has inside the data files."""
+    return {
+        field["name"]: (field.get("metadata") or {}).get(_PHYSICAL_KEY, field["name"])
+        for field in schema["fields"]
+    }
+
+
+def written_columns(schema: DeltaSchema, names: set[str] | None = None) -> dict[str, Any]:
+    """The schema of what is physically in the files: without undecided columns, of ``names`` if given."""
+    return {
+        "type": "struct",
+        "fields": [
+            field
+            for field in schema["fields"]
+            if not (field.get("metadata") or {}).get(_UNDECIDED_KEY)
+            and (names is None or field["name"] in names)
+        ],
+    }
+
+
+def _map_by_name(schema: dict[str, Any], stored: DeltaSchema | None) -> None:
+    next_id = column_id_max(stored)
+    was_mapped = is_mapped(stored)
+    existing = {field["name"] for field in (stored or {"fields": []})["fields"]}
+    for field in schema["fields"]:
+        if _PHYSICAL_KEY in field["metadata"]:
+            continue
+        next_id += 1
+        odd = bool(_NEEDS_MAPPING & set(field["name"])) or not field["name"]
+        # A name that is used again must not find an old column's values, hence names of their own.
+        keeps_name = not odd and (field["name"] in existing or not was_mapped)
+        physical = field["name"] if keeps_name else f"col-{uuid.uuid4()}"
+        field["metadata"] = {**field["metadata"], _ID_KEY: next_id, _PHYSICAL_KEY: physical}

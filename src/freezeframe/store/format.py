@@ -1,0 +1,55 @@
+"""``_freezeframe/format.json``: which format a directory has, so that an older freezeframe stops in time."""
+
+from __future__ import annotations
+
+import json
+
+from freezeframe.errors import CorruptLog, FormatTooNew
+from freezeframe.storage import Storage
+from freezeframe.store.layout import FORMAT_FILE
+
+FORMAT_VERSION = 1
+_CONTENT = {"formatVersion": FORMAT_VERSION, "features": ["tenantLog"], "minimumFreezeframe": "0.1.0"}
+
+
+def require_known_format(storage: Storage) -> bool:
+    """Whether the directory has a format yet; a known one passes.
+
+    Raises:
+        FormatTooNew: a newer freezeframe wrote it; the message names the version to install.
+        CorruptLog: the file is there but is no format file.
+    """
+    try:
+        content = storage.read(FORMAT_FILE)
+    except FileNotFoundError:
+        return False
+    try:
+        record = json.loads(content)
+        version, features = int(record["formatVersion"]), set(record["features"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise CorruptLog(
+            f"{FORMAT_FILE} in {storage.root} cannot be read.",
+            cause=f"It is damaged ({error}).",
+            remedy="Restore it from a backup; every directory of format 1 has the same one.",
+            file=FORMAT_FILE,
+        ) from error
+    unknown = sorted(features - set(_CONTENT["features"]))  # type: ignore[call-overload]
+    if version > FORMAT_VERSION or unknown:
+        raise FormatTooNew(
+            f"{storage.root} was written by a newer freezeframe.",
+            cause=f"Its format is {version} with the unknown features {unknown}; "
+            f"this version knows format {FORMAT_VERSION}.",
+            remedy=f"Install freezeframe {record.get('minimumFreezeframe', 'of that format')} or later.",
+        )
+    return True
+
+
+def ensure_format(storage: Storage) -> None:
+    """Write the format file unless it is there; raises as ``require_known_format`` does."""
+    if require_known_format(storage):
+        return
+    try:
+        storage.put_if_absent(FORMAT_FILE, json.dumps(_CONTENT, indent=2).encode() + b"\n")
+    except FileExistsError:
+        # Another process made the directory at the same moment.
+        require_known_format(storage)

@@ -1,0 +1,64 @@
+"""The rows of one update as they came, checked and counted, before any stored row is looked at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from freezeframe.engine.base import LandTask, TableEngine
+from freezeframe.engine.batch import checked_batch
+from freezeframe.engine.frames import kind_of, to_arrow
+from freezeframe.log.schema import delta_to_arrow
+from freezeframe.store.staging import Attempt
+from freezeframe.store.update import Update
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """Checked rows: in memory (``table``), or landed as Parquet by Spark (``paths``, an empty ``table``).
+
+    ``table`` always has the columns and types. Each key is there once, no key has a null unless
+    nulls match.
+    """
+
+    table: pa.Table
+    rows: int
+    null_keys_dropped: int
+    paths: tuple[str, ...] = ()
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the values can be looked at here."""
+        return not self.paths
+
+
+def take(frame: Any, update: Update, engine: TableEngine, attempt: Attempt) -> Incoming:
+    """The rows of a pandas, Arrow or Spark frame; a Spark frame is written as Parquet once.
+
+    Raises:
+        BadInput: the frame, or a value in it, cannot be kept; see the classes below it.
+    """
+    if kind_of(frame) == "spark":
+        return _landed(frame, update, engine, attempt)
+    table = to_arrow(frame)
+    if not (table.num_columns and update.key):
+        return Incoming(table, table.num_rows, 0)
+    batch = checked_batch(table, update.key, update.drop_duplicates, update.null_keys)
+    return Incoming(batch.rows, batch.rows.num_rows, batch.null_keys_dropped)
+
+
+def _landed(frame: Any, update: Update, engine: TableEngine, attempt: Attempt) -> Incoming:
+    attempt.prepare()
+    landed = engine.land(
+        frame,
+        LandTask(
+            output=attempt.landed_uri,
+            key=update.key,
+            null_keys=update.null_keys,
+            drop_duplicates=update.drop_duplicates,
+        ),
+    )
+    schema = delta_to_arrow(landed.schema)
+    return Incoming(schema.empty_table(), landed.rows, landed.null_keys, attempt.landed_paths(landed.files))

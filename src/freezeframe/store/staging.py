@@ -1,0 +1,191 @@
+"""The files of one attempt at an update: written beside the live ones, referenced by nobody yet.
+
+Each attempt has a folder of its own inside the stream's table, because two Spark writers in one
+folder delete each other's temporary files. What is going to be referenced is made durable first;
+what is not is deleted as soon as the outcome is known, and left alone where it is not.
+"""
+
+from __future__ import annotations
+
+import io
+import shutil
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from freezeframe.errors import StorageUnavailable
+from freezeframe.log.statistics import file_statistics, statistics_text
+from freezeframe.storage import Storage
+from freezeframe.storage.local import failure, make_folder, sync_file, sync_folder
+from freezeframe.store.columns import physical_names
+
+_ROW_GROUP_ROWS = 250_000
+_BATCH = "batch.parquet"
+_MERGED = "merged"
+_LANDED = "landed"
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A durable data file that a commit may reference; ``path`` is relative to the table's folder."""
+
+    path: str
+    size: int
+    modified_ms: int
+    rows: int
+    statistics: str
+
+
+class Attempt:
+    """One folder of staged files below ``base`` (a table's folder, or a staging folder of its own)."""
+
+    def __init__(self, storage: Storage, base: str, name: str) -> None:
+        self._storage = storage
+        self._base = base
+        self._name = name
+
+    @property
+    def merged_uri(self) -> str:
+        """The folder that the engine writes the merged rows to."""
+        return self._storage.uri(self._below(_MERGED))
+
+    @property
+    def landed_uri(self) -> str:
+        """The folder that the engine lands a Spark frame in."""
+        return self._storage.uri(self._below(_LANDED))
+
+    def uri(self, path: str) -> str:
+        """A staged file, by the path that the methods below give it, as the engine opens it."""
+        return self._storage.uri(f"{self._base}/{path}")
+
+    def merged_paths(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Paths, relative to the table, of files that the engine wrote to ``merged_uri``."""
+        return tuple(f"{self._name}/{_MERGED}/{name}" for name in names)
+
+    def landed_paths(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Paths, relative to the table, of files that the engine wrote to ``landed_uri``."""
+        return tuple(f"{self._name}/{_LANDED}/{name}" for name in names)
+
+    def prepare(self) -> None:
+        """Make the attempt's folder, so that both Python and Spark may write into it."""
+        folder = self._storage.local_path(self._below())
+        if folder is not None:
+            try:
+                make_folder(folder)
+            except OSError as error:
+                raise failure("create", str(folder), error) from error
+
+    def land(self, rows: pa.Table, schema: Mapping[str, Any]) -> str:
+        """Write ``rows`` as one Parquet file under the physical names of ``schema``; its path.
+
+        Raises:
+            StorageFull, StorageUnavailable: it could not be written.
+        """
+        names = physical_names(schema)
+        table = rows.rename_columns([names[name] for name in rows.column_names])
+        path = self._storage.local_path(self._below(_BATCH))
+        if path is not None:
+            try:
+                _write_parquet(table, path)
+            except OSError as error:
+                raise failure("write", str(path), error) from error
+        else:
+            buffer = io.BytesIO()
+            _write_parquet(table, buffer)
+            self._storage.put_if_absent(self._below(_BATCH), buffer.getvalue())
+        return f"{self._name}/{_BATCH}"
+
+    def seal(self, paths: Iterable[str], schema: Mapping[str, Any]) -> tuple[DataFile, ...]:
+        """Make files durable and read from their footers what a commit says of them.
+
+        Spark does not fsync what it writes, so without this a power loss could leave a commit that
+        names files which are not there.
+        """
+        sealed = tuple(self._sealed(path, schema) for path in paths)
+        folders = {self._base} | {f"{self._base}/{file.path}".rpartition("/")[0] for file in sealed}
+        folders |= {self._below()} if sealed else set()
+        for folder in sorted(folders, reverse=True):  # the deepest first
+            local = self._storage.local_path(folder)
+            if local is not None:
+                _durable(local, sync_folder)
+        return sealed
+
+    def all_paths(self) -> tuple[str, ...]:
+        """Every file of the attempt, relative to the table."""
+        return tuple(
+            f"{folder}/{status.name}".removeprefix(f"{self._base}/")
+            for folder in self._folders()
+            for status in self._storage.list_from(folder)
+        )
+
+    def discard(self, keep: Iterable[str] = ()) -> None:
+        """Delete what no commit references; never raises, for the call's own outcome matters more."""
+        kept = {f"{self._base}/{path}" for path in keep}
+        folder = self._storage.local_path(self._below())
+        if folder is not None and not kept:
+            shutil.rmtree(folder, ignore_errors=True)
+            return
+        for part in self._folders():
+            for status in list(self._storage.list_from(part)):
+                name = f"{part}/{status.name}"
+                if name not in kept:
+                    self._delete(name)
+            self._remove_if_empty(part)
+
+    def _sealed(self, path: str, schema: Mapping[str, Any]) -> DataFile:
+        name = f"{self._base}/{path}"
+        local = self._storage.local_path(name)
+        if local is None:
+            content = self._storage.read(name)
+            found, size, modified_ms = file_statistics(content, schema), len(content), 0
+        else:
+            _durable(local, sync_file)
+            status = local.stat()
+            found = file_statistics(local, schema)
+            size, modified_ms = status.st_size, status.st_mtime_ns // 1_000_000
+        return DataFile(path, size, modified_ms, int(found["numRecords"]), statistics_text(found))
+
+    def _folders(self) -> tuple[str, ...]:
+        """The attempt's folders, the deepest first."""
+        return (self._below(_MERGED), self._below(_LANDED), self._below())
+
+    def _delete(self, name: str) -> None:
+        try:
+            self._storage.delete(name)
+        except StorageUnavailable:
+            return  # left for gc, which deletes what nothing references
+
+    def _remove_if_empty(self, part: str) -> None:
+        folder = self._storage.local_path(part)
+        if folder is None or not folder.is_dir():
+            return
+        for left_over in folder.glob(".*.crc"):  # Hadoop's side files, hidden from listings
+            left_over.unlink(missing_ok=True)
+        if not any(folder.iterdir()):
+            folder.rmdir()
+
+    def _below(self, *parts: str) -> str:
+        return "/".join((self._base, self._name, *parts))
+
+
+def _durable(path: Path, sync: Any) -> None:
+    try:
+        sync(path)
+    except OSError as error:
+        raise failure("sync", str(path), error) from error
+
+
+def _write_parquet(table: pa.Table, where: Path | io.BytesIO) -> None:
+    pq.write_table(
+        table,
+        where,
+        compression="zstd",
+        row_group_size=_ROW_GROUP_ROWS,
+        write_page_checksum=True,  # so that a damaged page is found and never read as rows
+        store_schema=False,  # Arrow's own schema would only repeat Parquet's
+        coerce_timestamps="us",
+    )

@@ -1,0 +1,195 @@
+"""A stream of a tenant: a named, keyed table that updates change and reads travel through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+
+from freezeframe.engine.base import TableEngine
+from freezeframe.engine.frames import kind_of
+from freezeframe.errors import InvalidOption
+from freezeframe.identifiers import StreamName
+from freezeframe.log import Snapshot
+from freezeframe.settings import Settings
+from freezeframe.storage import Storage
+from freezeframe.store.columns import arrow_columns
+from freezeframe.store.guard import stored_key
+from freezeframe.store.reading import (
+    FrameKind,
+    as_kind,
+    as_spark,
+    moment,
+    ordered,
+    require_kind,
+    row_count,
+    rows,
+)
+from freezeframe.store.receipt import Receipt
+from freezeframe.store.tables import table_snapshot
+from freezeframe.store.tenant_log import TenantLog
+from freezeframe.store.update import NullKeys, Nulls, Update, update_from
+from freezeframe.store.writing import StreamPlace, preview, write
+
+
+class Stream:
+    """One stream, whether or not it exists yet: its first update makes it."""
+
+    def __init__(
+        self, name: StreamName, storage: Storage, log: TenantLog, engine: TableEngine, settings: Settings
+    ) -> None:
+        self._place = StreamPlace(name, storage, log, engine, settings)
+
+    @property
+    def name(self) -> str:
+        """The stream's name."""
+        return str(self._place.name)
+
+    def __repr__(self) -> str:
+        return f"Stream({self.name!r})"
+
+    def update(
+        self,
+        frame: Any,
+        key: str | Iterable[str] | None = None,
+        *,
+        override: bool = False,
+        replace_where: str | None = None,
+        nulls: Nulls = "keep",
+        null_keys: NullKeys = "error",
+        drop_column: str | Iterable[str] | None = None,
+        drop_duplicates: bool = True,
+    ) -> Receipt:
+        """Bring new and changed rows in, and say how many were new, updated, unchanged and deleted.
+
+        ``frame`` is a pandas, Arrow or Spark frame; the options are those of
+        ``script.update_snapshot``. Without a change there is no new version.
+
+        Raises:
+            BadInput: the rows cannot be taken; nothing was written.
+            InvalidOption: the call contradicts itself or the stream's key.
+            ConflictError: others kept changing the stream at the same time.
+        """
+        update = update_from(
+            key=key if key is not None else self._key_for(override=override, window=replace_where),
+            override=override,
+            replace_where=replace_where,
+            nulls=nulls,
+            null_keys=null_keys,
+            drop_column=drop_column,
+            drop_duplicates=drop_duplicates,
+        )
+        return write(self._place, frame, update)
+
+    def merged(
+        self, frame: Any, update: Update, *, persist: bool = True, sort_columns: Sequence[str] = ()
+    ) -> Any:
+        """The whole content after ``update``, in the kind of ``frame``, sorted by columns or by key.
+
+        With ``persist=False`` nothing is kept.
+
+        Raises:
+            BadInput, InvalidOption, ConflictError: as ``update`` does.
+        """
+        kind = kind_of(frame)
+        if persist:
+            receipt = write(self._place, frame, update)
+            if receipt.version < 0:  # nothing came and nothing was there
+                return frame
+            snapshot = self._snapshot(version=receipt.version)
+            if kind == "spark":
+                return _sorted_frame(self._as_spark(snapshot, None, None), _order(snapshot, sort_columns))
+            return as_kind(_sorted_rows(snapshot, sort_columns), kind)
+        table = preview(self._place, frame, update, lambda snapshot: _sorted_rows(snapshot, sort_columns))
+        if kind == "spark":
+            # The files behind a lazy frame would be gone by the time that it is read.
+            return frame.sparkSession.createDataFrame(table)
+        return as_kind(table, kind)
+
+    def read(
+        self,
+        *,
+        version: int | None = None,
+        as_of: datetime | str | None = None,
+        tenant_version: int | None = None,
+        columns: Sequence[str] | None = None,
+        where: Any = None,
+        as_: FrameKind = "pandas",
+    ) -> Any:
+        """The rows now, at a version of the stream, at a moment, or at a version of the tenant.
+
+        Raises:
+            StreamNotFound: there is no such stream (then).
+            VersionNotFound: there is no such version or moment.
+            InvalidOption: more than one of the three is given.
+        """
+        require_kind(as_)
+        snapshot = self._snapshot(version=version, as_of=as_of, tenant_version=tenant_version)
+        if as_ == "spark":
+            return self._as_spark(snapshot, columns, where)
+        return as_kind(rows(snapshot, columns, where), as_)
+
+    def columns(self) -> pa.Schema:
+        """The stream's columns now.
+
+        Raises:
+            StreamNotFound: there is no such stream.
+        """
+        schema = arrow_columns(self._snapshot().schema)
+        return pa.schema([field.remove_metadata() for field in schema])
+
+    def key(self) -> tuple[str, ...]:
+        """The columns that identify a row; empty for a stream without a key."""
+        return stored_key(self._snapshot().metadata) or ()
+
+    def version(self) -> int:
+        """The stream's newest version, -1 before its first update."""
+        return self._place.log.current_state().table_version(self._place.name)
+
+    def row_count(self, version: int | None = None) -> int:
+        """How many rows there are, from the files' statistics alone."""
+        return row_count(self._snapshot(version=version))
+
+    def _snapshot(
+        self,
+        version: int | None = None,
+        as_of: datetime | str | None = None,
+        tenant_version: int | None = None,
+    ) -> Snapshot:
+        if sum(given is not None for given in (version, as_of, tenant_version)) > 1:
+            raise InvalidOption(
+                "version, as_of and tenant_version cannot be used together.", remedy="Give one of them."
+            )
+        log = self._place.log
+        if as_of is not None:
+            tenant_version = log.version_at(moment(as_of))
+        state = log.state_at(tenant_version)
+        return table_snapshot(self._place.storage, state, self._place.name, version)
+
+    def _key_for(self, *, override: bool, window: str | None) -> tuple[str, ...] | None:
+        # Only an upsert must name its rows; for a stream that has a key it need not be repeated.
+        if override or window is not None or self.version() < 0:
+            return None
+        return self.key()
+
+    def _as_spark(self, snapshot: Snapshot, columns: Sequence[str] | None, where: Any) -> Any:
+        if where is not None:
+            raise InvalidOption(
+                "where cannot be used with as_='spark'.", remedy="Filter the Spark frame: frame.where('…')."
+            )
+        return as_spark(snapshot, self._place.storage, self._place.folder, self._place.engine, columns)
+
+
+def _order(snapshot: Snapshot, sort_columns: Sequence[str]) -> tuple[str, ...]:
+    return tuple(sort_columns) or stored_key(snapshot.metadata) or ()
+
+
+def _sorted_rows(snapshot: Snapshot, sort_columns: Sequence[str]) -> pa.Table:
+    return ordered(rows(snapshot, None, None), _order(snapshot, sort_columns))
+
+
+def _sorted_frame(frame: Any, names: Sequence[str]) -> Any:
+    known = [f"`{name.replace('`', '``')}`" for name in names if name in frame.columns]
+    return frame.orderBy(*known) if known else frame

@@ -1,0 +1,111 @@
+"""The exact bytes of a table's next commit (pure): what the tenant log carries and everybody lands."""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from freezeframe.log import Snapshot
+from freezeframe.log.actions import Action, Add, CommitInfo, Remove, Txn, to_json_line
+from freezeframe.store.columns import DeltaSchema
+from freezeframe.store.entries import Counts
+from freezeframe.store.guard import guarded_protocol, joined_protocol, table_metadata
+from freezeframe.store.staging import DataFile
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """What an update does to a table: its new columns (None: as they are), and its files.
+
+    With ``replaces_files`` all live files go and ``added`` are the whole new content; without it
+    no file goes.
+    """
+
+    operation: str
+    key: tuple[str, ...]
+    schema: DeltaSchema | None
+    added: tuple[DataFile, ...]
+    replaces_files: bool
+    counts: Counts
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Who makes the commit: the attempt's unique id, the job if there is one, and the moment."""
+
+    write_id: str
+    timestamp_ms: int
+    job_id: str | None = None
+
+
+def commit_text(base: Snapshot, rewrite: Rewrite, origin: Origin) -> str:
+    """The text of ``_delta_log/N.json`` for version ``base.version + 1``, one action a line."""
+    return "".join(f"{to_json_line(action)}\n" for action in _actions(base, rewrite, origin))
+
+
+def _actions(base: Snapshot, rewrite: Rewrite, origin: Origin) -> Iterator[Action]:
+    # In-commit timestamps ask for commitInfo as the first action (protocol, "In-Commit Timestamps").
+    yield CommitInfo(_commit_info(rewrite, origin))
+    is_new = base.version < 0
+    if rewrite.schema is not None:
+        needed = guarded_protocol(rewrite.schema)
+        protocol = needed if is_new else joined_protocol(base.protocol, needed)
+        if is_new or protocol != base.protocol:
+            yield protocol
+        stored = None if is_new else base.metadata
+        yield table_metadata(rewrite.schema, rewrite.key, stored, origin.timestamp_ms)
+    if origin.job_id is not None:
+        yield Txn(f"freezeframe.job/{origin.job_id}", 0, origin.timestamp_ms)
+    if rewrite.replaces_files and not is_new:
+        yield from _removes(base, origin.timestamp_ms)
+    for file in rewrite.added:
+        yield Add(
+            path=quote(file.path),
+            size=file.size,
+            modification_time=file.modified_ms,
+            stats=file.statistics,
+        )
+
+
+def _removes(base: Snapshot, timestamp_ms: int) -> Iterator[Remove]:
+    live = base.files.select(["path", "size", "stats"])
+    for file in live.to_pylist():
+        yield Remove(
+            path=file["path"],
+            deletion_timestamp=timestamp_ms,
+            extended_file_metadata=True,
+            partition_values={},
+            size=file["size"],
+            stats=file["stats"],
+        )
+
+
+def _commit_info(rewrite: Rewrite, origin: Origin) -> dict[str, Any]:
+    counts = rewrite.counts
+    return {
+        "timestamp": origin.timestamp_ms,
+        "inCommitTimestamp": origin.timestamp_ms,
+        "operation": rewrite.operation,
+        "operationParameters": {"key": ",".join(rewrite.key)},
+        "operationMetrics": {
+            "numTargetRowsInserted": str(counts.inserted),
+            "numTargetRowsUpdated": str(counts.updated),
+            "numTargetRowsDeleted": str(counts.deleted),
+            "numTargetRowsCopied": str(counts.unchanged),
+            "numTargetFilesAdded": str(len(rewrite.added)),
+        },
+        "isBlindAppend": False,
+        "engineInfo": _engine_info(),
+        "txnId": origin.write_id,
+        "writeId": origin.write_id,
+        "jobId": origin.job_id,
+    }
+
+
+@functools.cache
+def _engine_info() -> str:
+    return f"freezeframe/{importlib.metadata.version('freezeframe')}"

@@ -1,0 +1,163 @@
+"""The tenant's own append-only log: where all of a job's changes appear at once.
+
+It is a log of the same shape as Delta's (``N.json`` by put-if-absent, checkpoints, a hint), so
+segment choice, fallback, staleness and the updating of a cached state are ``SnapshotManagement``'s.
+Only what an entry means is decided here. Protocol: ``docs/reference/tenant-log.md``.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from freezeframe.errors import CorruptLog, StorageUnavailable, VersionNotFound
+from freezeframe.log import LogOptions, LogSegment, SnapshotManagement
+from freezeframe.log.checkpoint import CHECKPOINT_DAMAGED
+from freezeframe.log.commit import Outcome, land_file
+from freezeframe.log.hint import Hint, hint_text
+from freezeframe.log.paths import HINT_NAME, LogFile, commit_name, version_prefix
+from freezeframe.settings import Settings
+from freezeframe.storage import Storage
+from freezeframe.store.entries import Entry, parse_entry
+from freezeframe.store.layout import TENANT_LOG_FOLDER
+from freezeframe.store.state import NO_VERSION, TenantState, parse_checkpoint
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class TenantSnapshot:
+    """A tenant's state and the files it was read from."""
+
+    segment: LogSegment
+    state: TenantState
+
+    @property
+    def version(self) -> int:
+        """The tenant version; -1 before the first commit."""
+        return self.state.version
+
+    def uncache(self) -> None:
+        """Nothing is kept that could be read again."""
+
+
+class TenantLog(SnapshotManagement[TenantSnapshot]):
+    """One tenant's log: its state now and at any version, and the next entry."""
+
+    def __init__(self, storage: Storage, settings: Settings) -> None:
+        self._checkpoint_interval = settings.checkpoint_interval
+        options = LogOptions(staleness_limit_ms=settings.staleness_limit_ms)
+        super().__init__(storage, TENANT_LOG_FOLDER, options)
+
+    def create_snapshot(
+        self,
+        segment: LogSegment,
+        previous: TenantSnapshot | None = None,
+        new_commits: Sequence[LogFile] | None = None,
+    ) -> TenantSnapshot:
+        """The state that the segment's files make.
+
+        Raises:
+            CorruptLog: an entry or the checkpoint is damaged.
+        """
+        if previous is not None and new_commits is not None:
+            state, entries = previous.state, tuple(new_commits)
+        else:
+            state, entries = self._checkpointed(segment), segment.commits
+        for file in entries:
+            state = state.after(file.version, self.entry(file.version))
+        return TenantSnapshot(segment, state)
+
+    def current_state(self) -> TenantState:
+        """The tenant's state now, as the storage has it."""
+        return self.update().state
+
+    def state_at(self, version: int | None = None) -> TenantState:
+        """The tenant's state at a version (None: now).
+
+        Raises:
+            VersionNotFound: there is no such version.
+        """
+        return self.current_state() if version is None else self.snapshot_at(version=version).state
+
+    def entry(self, version: int) -> Entry:
+        """The entry that made a version.
+
+        Raises:
+            VersionNotFound: there is no such version.
+            CorruptLog: it is damaged.
+        """
+        name = commit_name(version)
+        try:
+            return parse_entry(self.storage.read(f"{self.folder}/{name}"), name)
+        except FileNotFoundError:
+            raise VersionNotFound(
+                f"The tenant has no version {version}.", remedy="Read a version that its history lists."
+            ) from None
+
+    def version_at(self, timestamp: datetime) -> int:
+        """The newest version at a moment; the times of entries always rise, so halving finds it.
+
+        Raises:
+            VersionNotFound: the moment is before the first commit.
+        """
+        moment = timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=UTC)
+        limit_ms = int(moment.timestamp() * 1000)
+        low, high = 0, self.current_state().version
+        while low <= high:
+            middle = (low + high) // 2
+            if self.entry(middle).timestamp_ms <= limit_ms:
+                low = middle + 1
+            else:
+                high = middle - 1
+        if high == NO_VERSION:
+            raise VersionNotFound(
+                f"Nothing was kept yet at {moment.isoformat()}.",
+                cause="It is before the tenant's first commit.",
+                remedy="Read at a later moment.",
+            )
+        return high
+
+    def add(self, version: int, entry: Entry) -> Outcome:
+        """Make ``entry`` the tenant's version ``version``: the commit point of all that it changes.
+
+        Raises:
+            StorageUnavailable: the storage refused; nothing is visible.
+        """
+        name = f"{self.folder}/{commit_name(version)}"
+        return land_file(self.storage, name, version, entry.to_bytes())
+
+    def checkpoint_if_due(self, version: int) -> None:
+        """Keep the whole state every few versions, so that opening a tenant stays quick.
+
+        To be called once what the entry says has landed in its tables. A failure costs speed only.
+        """
+        if version == 0 or version % self._checkpoint_interval:
+            return
+        name = f"{version_prefix(version)}.checkpoint.{uuid.uuid4()}.json"
+        try:
+            content = self.state_at(version).to_checkpoint()
+            self.storage.put_if_absent(f"{self.folder}/{name}", content)
+            hint = hint_text(Hint(version=version, size=1, size_in_bytes=len(content)))
+            self.storage.replace(f"{self.folder}/{HINT_NAME}", hint.encode())
+        except StorageUnavailable:
+            _logger.warning("The checkpoint of tenant version %s was not written", version, exc_info=True)
+
+    def _checkpointed(self, segment: LogSegment) -> TenantState:
+        if segment.checkpoint is None:
+            return TenantState()
+        (file,) = segment.checkpoint.files
+        try:
+            return parse_checkpoint(self.storage.read(segment.path(file)), file.name)
+        except (CorruptLog, FileNotFoundError) as error:
+            # With this code the next older checkpoint, or the entries alone, are tried.
+            raise CorruptLog(
+                f"The tenant log's checkpoint {file.name!r} cannot be used.",
+                cause=str(error),
+                remedy="Delete it: the state is rebuilt without it.",
+                code=CHECKPOINT_DAMAGED,
+                file=file.name,
+            ) from error

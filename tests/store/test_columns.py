@@ -1,0 +1,99 @@
+"""Columns in Delta's words: undecided marks and column mapping only where a name needs it."""
+
+import json
+
+import pyarrow as pa
+import pytest
+
+from freezeframe.store.columns import (
+    arrow_columns,
+    delta_columns,
+    is_mapped,
+    physical_names,
+    written_columns,
+)
+from freezeframe.store.evolution import UNDECIDED
+from freezeframe.store.guard import guarded_protocol, joined_protocol, stored_key, table_metadata
+
+PLAIN = pa.schema([("Id", pa.string()), ("Product/Service", pa.int64()), ("Account#", pa.string())])
+
+
+def test_plain_names_need_no_mapping():
+    """Slashes and hashes are ordinary: every Delta reader reads such a table."""
+    schema = delta_columns(PLAIN, None)
+
+    assert not is_mapped(schema)
+    assert 1 == guarded_protocol(schema).min_reader_version
+
+
+@pytest.mark.parametrize("name", ["First Name", "a,b", "a;b", "{a}", "(a)", "a\nb", "a\tb", "a=b", ""])
+def test_an_odd_name_turns_mapping_on(name):
+    """Only the odd column gets a physical name of its own."""
+    schema = delta_columns(pa.schema([("Id", pa.string()), (name, pa.string())]), None)
+
+    names = physical_names(schema)
+    assert "Id" == names["Id"]
+    assert names[name].startswith("col-")
+    assert 2 == guarded_protocol(schema).min_reader_version
+    assert "columnMapping" in guarded_protocol(schema).writer_features
+    assert "name" == table_metadata(schema, ("Id",), None, 0).configuration["delta.columnMapping.mode"]
+
+
+def test_columns_keep_their_identity():
+    """A column that is stored keeps its id and physical name; a new one gets the next id."""
+    first = delta_columns(pa.schema([("Id", pa.string()), ("First Name", pa.string())]), None)
+    then = delta_columns(
+        pa.schema([("Id", pa.string()), ("First Name", pa.string()), ("b", pa.string())]), first
+    )
+
+    assert first["fields"] == then["fields"][:2]
+    assert 3 == then["fields"][2]["metadata"]["delta.columnMapping.id"]
+    assert then["fields"][2]["metadata"]["delta.columnMapping.physicalName"].startswith("col-")
+
+
+def test_mapping_on_an_existing_stream_leaves_its_files_readable():
+    """Stored columns keep their names as physical names when an odd one joins them."""
+    first = delta_columns(pa.schema([("Id", pa.string())]), None)
+    then = delta_columns(pa.schema([("Id", pa.string()), ("First Name", pa.string())]), first)
+
+    assert "Id" == physical_names(then)["Id"]
+
+
+def test_undecided_columns_are_marked_and_not_written():
+    """The mark survives the schema's JSON; the files do not have the column."""
+    target = pa.schema(
+        [pa.field("Id", pa.string()), pa.field("v", pa.string(), metadata={UNDECIDED: b"true"})]
+    )
+
+    schema = json.loads(json.dumps(delta_columns(target, None)))
+
+    assert target.equals(arrow_columns(schema), check_metadata=True)
+    assert ["Id"] == [field["name"] for field in written_columns(schema)["fields"]]
+
+
+def test_local_times_raise_the_reader_version():
+    """A timestamp without zone, at any depth, is a reader feature."""
+    schema = delta_columns(pa.schema([("t", pa.list_(pa.struct([("x", pa.timestamp("us"))])))]), None)
+
+    protocol = guarded_protocol(schema)
+    assert (3, ("timestampNtz",)) == (protocol.min_reader_version, protocol.reader_features)
+
+
+def test_a_protocol_is_never_lowered():
+    """What a table may hold already stays allowed."""
+    mapped = guarded_protocol(delta_columns(pa.schema([("a b", pa.string())]), None))
+    local = guarded_protocol(delta_columns(pa.schema([("t", pa.timestamp("us"))]), None))
+
+    joined = joined_protocol(mapped, local)
+
+    assert 3 == joined.min_reader_version
+    assert ("columnMapping", "timestampNtz") == joined.reader_features
+    assert set(mapped.writer_features) | set(local.writer_features) == set(joined.writer_features)
+
+
+def test_the_key_is_part_of_the_table():
+    """The key is kept in the properties, in order."""
+    metadata = table_metadata(delta_columns(PLAIN, None), ("Id", "Account#"), None, 5)
+
+    assert ("Id", "Account#") == stored_key(metadata)
+    assert stored_key(None) is None

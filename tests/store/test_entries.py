@@ -1,0 +1,58 @@
+"""Entries of the tenant log and the state they make."""
+
+import json
+
+import pytest
+
+from freezeframe.errors import CorruptLog
+from freezeframe.identifiers import StreamName
+from freezeframe.store.entries import Counts, Entry, StreamChange, parse_entry
+
+
+def _entry(**options):
+    change = StreamChange(StreamName("Account"), 3, '{"commitInfo":{}}\n', Counts(1, 2, 3, 4))
+    return Entry("w1", 1_700_000_000_000, (change,), **options)
+
+
+def test_an_entry_comes_back_as_it_was():
+    """Bytes and value are the same thing twice."""
+    entry = _entry(job_id="2026-11-21T04:00", payload_hash="abc", author="ops", message="Sync")
+
+    assert entry == parse_entry(entry.to_bytes(), "0.json")
+    assert entry.to_bytes().endswith(b"\n")
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b'{"kind":"commit"}', b"\xff\xfe"])
+def test_a_damaged_entry_is_named(content):
+    """What is no whole entry is damage, never an empty entry."""
+    with pytest.raises(CorruptLog, match=r"00000000000000000007\.json"):
+        parse_entry(content, "00000000000000000007.json")
+
+
+def test_an_entry_of_an_unknown_kind_is_refused():
+    """A newer kind may mean anything, so it is not passed over."""
+    record = {**json.loads(_entry().to_bytes()), "kind": "teleport"}
+
+    with pytest.raises(CorruptLog, match="teleport"):
+        parse_entry(json.dumps(record).encode() + b"\n", "0.json")
+
+
+@pytest.mark.parametrize("cut", [1, 40, 200])
+def test_a_torn_entry_is_damage(cut):
+    """A file that was cut off is never half an entry."""
+    with pytest.raises(CorruptLog):
+        parse_entry(_entry().to_bytes()[:-cut], "0.json")
+
+
+def test_an_entry_changes_each_stream_once():
+    """Two changes of one stream in an entry cannot be made, whatever the case of the names."""
+    one, other = (StreamChange(StreamName(name), 0, "{}\n", Counts()) for name in ("Account", "account"))
+
+    with pytest.raises(ValueError, match="once"):
+        Entry("w", 1, (one, other))
+
+
+def test_counts_cannot_be_negative():
+    """A negative count is a mistake of ours and never stored."""
+    with pytest.raises(ValueError, match="negative"):
+        Counts(inserted=-1)

@@ -1,0 +1,158 @@
+"""Columns change only where no value does."""
+
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from freezeframe.errors import BadInput, SchemaDriftError
+from freezeframe.store.evolution import decided, evolve, is_undecided
+
+
+def _table(**columns):
+    return pa.table(columns)
+
+
+def _evolve(stored, batch, **options):
+    return evolve(pa.schema(stored), batch, **options)
+
+
+def test_a_new_stream_has_the_batchs_columns():
+    """Nothing is stored: the batch decides."""
+    found = evolve(None, _table(Id=["1"], n=pa.array([1], pa.int64())))
+
+    assert pa.schema([("Id", pa.string()), ("n", pa.int64())]) == found.target
+    assert ("Id", "n") == found.added
+
+
+def test_columns_of_either_side_stay():
+    """A column that the batch lacks is kept, a new one is added at the end."""
+    found = _evolve([("Id", pa.string()), ("old", pa.string())], _table(Id=["1"], new=["x"]))
+
+    assert ["Id", "old", "new"] == found.target.names
+    assert ["Id", "new"] == found.batch.column_names
+    assert ("new",) == found.added
+
+
+@pytest.mark.parametrize(
+    ("stored", "incoming", "target"),
+    [
+        (pa.int64(), pa.array([1], pa.int32()), pa.int64()),
+        (pa.int32(), pa.array([2**40], pa.int64()), pa.int64()),
+        (pa.int64(), pa.array([3.0, None]), pa.int64()),
+        (pa.int32(), pa.array([1.5]), pa.float64()),
+        (pa.float64(), pa.array([7], pa.int64()), pa.float64()),
+        (pa.float64(), pa.array([float("nan"), 0.1], pa.float32()), pa.float64()),
+        (pa.float32(), pa.array([0.1], pa.float64()), pa.float64()),
+        (pa.decimal128(10, 2), pa.array([Decimal("1.5")]), pa.decimal128(10, 2)),
+        (pa.decimal128(4, 2), pa.array([Decimal("1.234")]), pa.decimal128(5, 3)),
+        (pa.int64(), pa.array([Decimal("1.5")]), pa.decimal128(20, 1)),
+        (pa.timestamp("us"), pa.array([0], pa.date32()), pa.timestamp("us")),
+        (pa.date32(), pa.array([1], pa.timestamp("us")), pa.timestamp("us")),
+    ],
+)
+def test_values_that_fit_are_taken(stored, incoming, target):
+    """The stored type stays where it holds the batch, else it widens where it loses nothing."""
+    found = _evolve([("v", stored)], _table(v=incoming))
+
+    assert target == found.target.field("v").type
+    assert target == found.batch.schema.field("v").type
+    assert (("v",) if target != stored else ()) == found.widened
+
+
+@pytest.mark.parametrize(
+    ("stored", "incoming"),
+    [
+        (pa.int64(), pa.array(["1"])),
+        (pa.string(), pa.array([1])),
+        (pa.int64(), pa.array([1.5])),
+        (pa.float64(), pa.array([2**53 + 1])),
+        (pa.bool_(), pa.array([1])),
+        (pa.timestamp("us", "UTC"), pa.array([0], pa.timestamp("us"))),
+        (pa.decimal128(10, 2), pa.array([0.5])),
+        (pa.date32(), pa.array(["2026-01-01"])),
+        (pa.int64(), pa.array([[1]])),
+    ],
+)
+def test_values_that_do_not_fit_are_refused(stored, incoming):
+    """A value that would change is an error that names column, types and the first rows."""
+    with pytest.raises(SchemaDriftError) as caught:
+        _evolve([("v", stored)], _table(v=incoming))
+
+    assert "'v'" in str(caught.value)
+    assert 0 == caught.value.details["rows"][0]["row"]
+
+
+def test_stored_longs_become_doubles_only_when_their_range_is_exact():
+    """What is stored beyond 2^53 cannot be a double."""
+    batch = _table(v=pa.array([1.5]))
+
+    found = _evolve([("v", pa.int64())], batch, ranges={"v": (-5, 2**53)})
+
+    assert pa.float64() == found.target.field("v").type
+    with pytest.raises(SchemaDriftError):
+        _evolve([("v", pa.int64())], batch, ranges={"v": (0, 2**53 + 1)})
+
+
+@pytest.mark.parametrize("incoming", [pa.array(["1"]), pa.array([1.0])])
+def test_a_keys_type_is_fixed(incoming):
+    """The key "1", or 1.0, never meets the key 1."""
+    with pytest.raises(SchemaDriftError, match="key column"):
+        _evolve([("Id", pa.int64())], _table(Id=incoming), key=["Id"])
+
+
+def test_a_keys_width_may_differ():
+    """The same whole number is the same key whatever its width."""
+    found = _evolve([("Id", pa.int64())], _table(Id=pa.array([1], pa.int16())), key=["Id"])
+
+    assert pa.int64() == found.batch.schema.field("Id").type
+
+
+def test_a_column_without_values_waits_for_its_type():
+    """An all-null column is undecided text until the first value decides; it is not written."""
+    first = evolve(None, _table(Id=["1"], v=pa.nulls(1)))
+
+    assert is_undecided(first.target.field("v"))
+    assert ["Id"] == first.batch.column_names
+    assert ["Id"] == decided(first.target).names
+
+    again = evolve(first.target, _table(Id=["1"], v=pa.nulls(1)))
+    assert not again.changes_schema
+
+    then = evolve(first.target, _table(Id=["1"], v=pa.array([7])))
+    assert pa.int64() == then.target.field("v").type
+    assert not is_undecided(then.target.field("v"))
+
+
+def test_nulls_take_the_stored_type():
+    """An all-null column of the batch fits every stored column."""
+    found = _evolve([("Id", pa.string()), ("v", pa.int64())], _table(Id=["1"], v=pa.nulls(1)))
+
+    assert pa.int64() == found.batch.schema.field("v").type
+    assert not found.changes_schema
+
+
+def test_dropped_columns_leave_both_sides():
+    """A dropped column is neither stored nor taken from the batch; unknown names are ignored."""
+    stored = [("Id", pa.string()), ("v", pa.int64())]
+
+    found = _evolve(stored, _table(Id=["1"], v=["other type"]), drop=["v", "nobody"])
+
+    assert ["Id"] == found.target.names
+    assert ["Id"] == found.batch.column_names
+    assert ("v",) == found.dropped
+    assert found.changes_stored_files
+
+
+def test_case_twins_are_refused():
+    """A column that differs from a stored one only by case is named together with it."""
+    with pytest.raises(BadInput, match=r"'id'.*'Id'"):
+        _evolve([("Id", pa.string())], _table(id=["1"]))
+
+
+def test_types_alone_decide_where_values_are_not_at_hand():
+    """A frame whose values are elsewhere is taken only if its type fits the stored one whatever they are."""
+    empty = pa.schema([("v", pa.float64())]).empty_table()
+
+    with pytest.raises(SchemaDriftError):
+        _evolve([("v", pa.int64())], empty, values_known=False)

@@ -1,0 +1,91 @@
+"""The shape of the code: what may import what, how large a piece may be, what loads when."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parent.parent / "src" / "freezeframe"
+MODULES = sorted(SOURCE.rglob("*.py"))
+MODULE_LINES_MAX = 600
+FUNCTION_LINES_MAX = 70
+BANNED_NAMES = {"utils", "util", "common", "helpers", "misc"}
+
+
+def _ids(path: Path) -> str:
+    return str(path.relative_to(SOURCE))
+
+
+def test_import_contracts_are_kept():
+    """Packages depend downwards only, without cycles, as import-linter is told in pyproject.toml."""
+    linter = Path(sys.executable).parent / "lint-imports"
+    run = subprocess.run(
+        [linter, "--no-cache"], cwd=SOURCE.parent.parent, capture_output=True, text=True, check=False
+    )
+
+    assert 0 == run.returncode, run.stdout + run.stderr
+
+
+@pytest.mark.parametrize(
+    "packages",
+    ["freezeframe", "freezeframe.log, freezeframe.storage, freezeframe.store", "freezeframe.script"],
+)
+def test_nothing_loads_spark_before_it_is_needed(packages):
+    """Importing the library, its log and its store never loads PySpark."""
+    code = f"import sys, {packages}; print('pyspark' in sys.modules, 'py4j' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert "False False" == run.stdout.strip()
+
+
+def test_importing_the_package_loads_no_frames():
+    """`import freezeframe` alone is quick: neither pandas nor Arrow is loaded."""
+    code = (
+        "import sys, freezeframe; print([n for n in ('pandas', 'pyarrow', 'pydantic') if n in sys.modules])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert "[]" == run.stdout.strip()
+
+
+@pytest.mark.parametrize("path", MODULES, ids=_ids)
+def test_modules_and_functions_stay_small(path):
+    """A module has at most 600 lines, a function at most 70."""
+    text = path.read_text()
+    functions = [
+        node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    long = [f.name for f in functions if f.end_lineno - f.lineno + 1 > FUNCTION_LINES_MAX]
+
+    assert MODULE_LINES_MAX >= len(text.splitlines())
+    assert [] == long
+
+
+@pytest.mark.parametrize("path", MODULES, ids=_ids)
+def test_modules_are_named_for_one_concept(path):
+    """No module is a grab-bag."""
+    assert path.stem not in BANNED_NAMES
+
+
+@pytest.mark.parametrize("path", [m for m in MODULES if m.name == "__init__.py"], ids=_ids)
+def test_package_files_only_re_export(path):
+    """An `__init__` defines nothing but its public names (the root resolves them when asked)."""
+    tree = ast.parse(path.read_text())
+    allowed = {"__getattr__", "__dir__"} if path.parent == SOURCE else set()
+    defined = {
+        node.name
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name not in allowed
+    }
+
+    assert set() == defined
+
+
+def test_the_engine_uses_only_what_spark_connect_offers():
+    """Nothing reaches through to the JVM or to a Spark context."""
+    for path in MODULES:
+        attributes = {n.attr for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Attribute)}
+
+        assert set() == attributes & {"_jvm", "_jsc", "_jdf", "sparkContext", "_sc", "rdd"}, path

@@ -1,0 +1,41 @@
+"""The error tree: every class has a code of its own and is drawn in the module's docstring."""
+
+import pickle
+
+import pytest
+
+from freezeframe import errors
+
+
+def _all(kind=errors.FreezeframeError):
+    return [kind, *(deeper for child in kind.__subclasses__() for deeper in _all(child))]
+
+
+def test_codes_are_unique():
+    """No two errors share a machine code."""
+    codes = [kind.code for kind in _all()]
+
+    assert len(codes) == len(set(codes))
+
+
+@pytest.mark.parametrize("kind", _all(), ids=lambda kind: kind.__name__)
+def test_each_error_is_drawn(kind):
+    """The tree in the docstring names every class."""
+    assert kind.__name__ in errors.__doc__
+
+
+@pytest.mark.parametrize("kind", _all(), ids=lambda kind: kind.__name__)
+def test_each_error_crosses_processes(kind):
+    """Code, remedy and details survive pickling."""
+    error = pickle.loads(pickle.dumps(kind("Gone.", cause="Deleted.", remedy="Restore it.", file="a")))
+
+    assert "Gone. Deleted. Restore it." == str(error)
+    assert {"file": "a"} == error.details
+    assert kind.code == error.to_json()["code"]
+
+
+def test_a_code_can_be_refined():
+    """Delta's own error class replaces the general code."""
+    error = errors.CorruptLog("A gap.", code="DELTA_VERSIONS_NOT_CONTIGUOUS")
+
+    assert "DELTA_VERSIONS_NOT_CONTIGUOUS" == error.error_code

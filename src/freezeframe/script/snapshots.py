@@ -90,7 +90,8 @@ def update_snapshot(
         replace_where: an SQL predicate; the stored rows for which it is true are replaced by
             ``data_df``, all other rows stay.
         nulls: ``"keep"`` as above, ``"overwrite"`` takes the whole new row, nulls included.
-        null_keys: a null in the key is an ``"error"``, may ``"match"`` a null, or or its row is left out: ``"drop"``.
+        null_keys: a null in the key is an ``"error"``, may ``"match"`` a null, or ``"drop"`` leaves the
+            row out.
 
     Returns:
         A frame of the kind of ``data_df``, sorted.

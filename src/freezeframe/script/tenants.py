@@ -29,7 +29,7 @@ def open_tenant(snapshot_dir: str | os.PathLike[str]) -> Tenant:
         InvalidOption: it is a file, or no path at all.
         FormatTooNew: a newer freezeframe wrote it.
     """
-    if not isinstance(snapshot_dir, str | os.PathLike) or not str(snapshot_dir):
+    if not os.fspath(snapshot_dir):
         raise InvalidOption(
             f"{snapshot_dir!r} is no directory for snapshots.",
             remedy="Pass the path of the tenant's directory.",

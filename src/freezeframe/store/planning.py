@@ -13,14 +13,13 @@ from urllib.parse import unquote
 
 from freezeframe.engine.base import MergeResult, MergeTask, TableEngine
 from freezeframe.errors import BadInput, InvalidOption, SchemaDriftError, UnsupportedTable
-from freezeframe.log import Snapshot
+from freezeframe.log import Snapshot, rows
 from freezeframe.storage import Storage
 from freezeframe.store.columns import arrow_columns, delta_columns, physical_names, written_columns
 from freezeframe.store.entries import Counts
 from freezeframe.store.evolution import Evolution, Ranges, evolve
 from freezeframe.store.guard import stored_key
 from freezeframe.store.incoming import Incoming
-from freezeframe.store.reading import row_count
 from freezeframe.store.staging import Attempt
 from freezeframe.store.table_commit import Rewrite
 from freezeframe.store.update import Update
@@ -165,7 +164,7 @@ def _overwrite_counts(
     comparable = plan.stored_schema is not None and _comparable(plan)
     if comparable:
         return _counts(engine.merge(_counting(task)))
-    return Counts(inserted=incoming.rows, deleted=row_count(snapshot))
+    return Counts(inserted=incoming.rows, deleted=rows.count(snapshot))
 
 
 def _comparable(plan: Plan) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -12,31 +11,13 @@ import pyarrow as pa
 
 from freezeframe.engine.base import TableEngine
 from freezeframe.engine.frames import to_pandas
-from freezeframe.errors import InvalidOption, MissingColumn
+from freezeframe.errors import InvalidOption
 from freezeframe.log import Snapshot
 from freezeframe.storage import Storage
-from freezeframe.store.columns import arrow_columns, written_columns
+from freezeframe.store.columns import written_columns
 
 FrameKind = Literal["pandas", "arrow", "spark"]
 _KINDS = ("pandas", "arrow", "spark")
-
-
-def rows(snapshot: Snapshot, columns: Sequence[str] | None, where: Any) -> pa.Table:
-    """The rows of a snapshot in process, without a JVM.
-
-    Raises:
-        MissingColumn: a column that the stream does not have.
-    """
-    known = arrow_columns(snapshot.schema).names
-    for name in columns or ():
-        if name not in known:
-            raise MissingColumn(
-                f"There is no column {name!r}.",
-                cause=f"The stream's columns are {', '.join(map(repr, known))}.",
-                remedy="Name one of them.",
-                column=name,
-            )
-    return snapshot.to_arrow(columns=None if columns is None else list(columns), where=where)
 
 
 def as_kind(table: pa.Table, kind: str) -> Any:
@@ -69,12 +50,6 @@ def ordered(table: pa.Table, names: Sequence[str]) -> pa.Table:
         if name in table.column_names and not pa.types.is_nested(table.schema.field(name).type)
     ]
     return table.sort_by(sortable) if sortable else table
-
-
-def row_count(snapshot: Snapshot) -> int:
-    """How many rows a stream's table has, from its files' statistics alone."""
-    statistics = snapshot.files["stats"].to_pylist() if snapshot.version >= 0 else []
-    return sum(int(json.loads(text)["numRecords"]) for text in statistics)
 
 
 def moment(given: datetime | str) -> datetime:

@@ -7,6 +7,7 @@ what is not is deleted as soon as the outcome is known, and left alone where it 
 
 from __future__ import annotations
 
+import hashlib
 import io
 import shutil
 from collections.abc import Iterable, Mapping
@@ -36,7 +37,7 @@ class DataFile:
     path: str
     size: int
     modified_ms: int
-    rows: int
+    sha256: str
     statistics: str
 
 
@@ -141,13 +142,14 @@ class Attempt:
         local = self._storage.local_path(name)
         if local is None:
             content = self._storage.read(name)
-            found, size, modified_ms = file_statistics(content, schema), len(content), 0
-        else:
-            _durable(local, sync_file)
-            status = local.stat()
-            found = file_statistics(local, schema)
-            size, modified_ms = status.st_size, status.st_mtime_ns // 1_000_000
-        return DataFile(path, size, modified_ms, int(found["numRecords"]), statistics_text(found))
+            statistics = statistics_text(file_statistics(content, schema))
+            return DataFile(path, len(content), 0, hashlib.sha256(content).hexdigest(), statistics)
+        _durable(local, sync_file)
+        status = local.stat()
+        with local.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        statistics = statistics_text(file_statistics(local, schema))
+        return DataFile(path, status.st_size, status.st_mtime_ns // 1_000_000, digest, statistics)
 
     def _folders(self) -> tuple[str, ...]:
         """The attempt's folders, the deepest first."""

@@ -12,7 +12,7 @@ from freezeframe.engine.base import TableEngine
 from freezeframe.engine.frames import kind_of
 from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import StreamName
-from freezeframe.log import Snapshot
+from freezeframe.log import Snapshot, rows
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.store.columns import arrow_columns
@@ -24,8 +24,6 @@ from freezeframe.store.reading import (
     moment,
     ordered,
     require_kind,
-    row_count,
-    rows,
 )
 from freezeframe.store.receipt import Receipt
 from freezeframe.store.tables import table_snapshot
@@ -129,7 +127,7 @@ class Stream:
         snapshot = self._snapshot(version=version, as_of=as_of, tenant_version=tenant_version)
         if as_ == "spark":
             return self._as_spark(snapshot, columns, where)
-        return as_kind(rows(snapshot, columns, where), as_)
+        return as_kind(rows.read(snapshot, columns, where), as_)
 
     def columns(self) -> pa.Schema:
         """The stream's columns now.
@@ -150,7 +148,7 @@ class Stream:
 
     def row_count(self, version: int | None = None) -> int:
         """How many rows there are, from the files' statistics alone."""
-        return row_count(self._snapshot(version=version))
+        return rows.count(self._snapshot(version=version))
 
     def _snapshot(
         self,
@@ -187,7 +185,7 @@ def _order(snapshot: Snapshot, sort_columns: Sequence[str]) -> tuple[str, ...]:
 
 
 def _sorted_rows(snapshot: Snapshot, sort_columns: Sequence[str]) -> pa.Table:
-    return ordered(rows(snapshot, None, None), _order(snapshot, sort_columns))
+    return ordered(rows.read(snapshot), _order(snapshot, sort_columns))
 
 
 def _sorted_frame(frame: Any, names: Sequence[str]) -> Any:

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from freezeframe.log import Snapshot
 from freezeframe.log.actions import Action, Add, CommitInfo, Remove, Txn, to_json_line
+from freezeframe.log.data_files import SHA256_TAG
 from freezeframe.store.columns import DeltaSchema
 from freezeframe.store.entries import Counts
 from freezeframe.store.guard import guarded_protocol, joined_protocol, table_metadata
@@ -68,6 +69,7 @@ def _actions(base: Snapshot, rewrite: Rewrite, origin: Origin) -> Iterator[Actio
             size=file.size,
             modification_time=file.modified_ms,
             stats=file.statistics,
+            tags={SHA256_TAG: file.sha256},
         )
 
 

@@ -67,7 +67,8 @@ def read(
 ) -> pa.Table:
     """The snapshot's rows as one table, files in the order of the log, rows in the order of each file.
 
-    ``columns`` are the columns wanted, in that order (None: all). ``where`` is a
+    ``columns`` are the columns wanted, in that order (None: all but those of type void, which no
+    file holds; Spark leaves them out as well). ``where`` is a
     ``pyarrow.compute`` expression, or tuples as ``pyarrow.parquet`` takes them:
     ``[("city", "=", "Bern"), ("age", ">", 17)]`` (all hold), lists of such lists (one holds).
     ``verify`` compares each file with the SHA-256 that was kept for it, where one was: None does
@@ -125,7 +126,7 @@ def _planned(snapshot: ReadableSnapshot, columns: Sequence[str] | None, where: P
     _require_rows(snapshot)
     mode = mapping_mode(snapshot.protocol, snapshot.metadata)
     fields = {field["name"]: field for field in fields_of(snapshot.schema)}
-    names = list(fields) if columns is None else list(columns)
+    names = _all_names(fields) if columns is None else list(columns)
     for name in names:
         _require_column(name, fields)
     whole = delta_to_arrow(snapshot.schema)
@@ -145,6 +146,10 @@ def _planned(snapshot: ReadableSnapshot, columns: Sequence[str] | None, where: P
         FileRead.of(snapshot.table, row, values, wanted_fields, len(names), mode) for row, values in files
     )
     return _Plan(snapshot.storage, pa.schema([whole.field(name) for name in names]), expression, reads)
+
+
+def _all_names(fields: dict[str, Any]) -> list[str]:
+    return [name for name, field in fields.items() if field["type"] not in ("void", "null")]
 
 
 def _require_rows(snapshot: ReadableSnapshot) -> None:

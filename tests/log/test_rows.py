@@ -1,0 +1,412 @@
+"""Rows of a snapshot: projection, predicates, vectors, mapping, old files, and damage of every kind."""
+
+import hashlib
+import json
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyroaring import BitMap64
+
+from freezeframe.errors import (
+    CorruptData,
+    CorruptLog,
+    FreezeframeError,
+    InvalidOption,
+    MissingColumn,
+    NotFound,
+)
+from freezeframe.log import rows
+from freezeframe.log.actions import Add, CommitInfo, Metadata, Protocol, to_json_line
+from freezeframe.log.columns import with_mapping
+from freezeframe.log.commit import Committed, land
+from freezeframe.log.data_files import SHA256_TAG
+from freezeframe.log.deletion_vectors import inline_vector, vector_file
+from freezeframe.log.delta_log import DeltaLog
+from freezeframe.log.schema import arrow_to_delta
+from freezeframe.log.statistics import file_statistics, statistics_text
+from freezeframe.storage import LocalStorage, MemoryStorage
+
+FEATURES = ("columnMapping", "deletionVectors", "timestampNtz", "typeWidening")
+PROTOCOL = Protocol(3, 7, FEATURES, FEATURES)
+
+
+class Table:
+    """A table written by hand: its schema is given, its files may be anything."""
+
+    def __init__(self, storage, schema, partition=(), **configuration):
+        self.storage = storage
+        self.schema = schema
+        text = json.dumps(schema)
+        keys = {f"delta.{key}": value for key, value in configuration.items()}
+        self.actions = [PROTOCOL, Metadata("id", text, tuple(partition), keys)]
+
+    def file(self, data, name="a.parquet", values=None, vector=None, tags=None, stats=True):
+        sink = pa.BufferOutputStream()
+        pq.write_table(data, sink, write_page_checksum=True)
+        content = sink.getvalue().to_pybytes()
+        self.storage.put_if_absent(f"t/{name}", content)
+        text = statistics_text(file_statistics(content, self.schema)) if stats else None
+        add = Add(name, len(content), values or {}, stats=text, tags=tags, deletion_vector=vector)
+        self.actions.append(add)
+        return content
+
+    def snapshot(self):
+        lines = [to_json_line(action) for action in [CommitInfo({"operation": "WRITE"}), *self.actions]]
+        assert Committed(0) == land(self.storage, "t", 0, ("\n".join(lines) + "\n").encode())
+        return DeltaLog(self.storage, "t").update()
+
+
+@pytest.fixture(params=["local", "memory"])
+def storage(request, tmp_path):
+    return LocalStorage(tmp_path) if request.param == "local" else MemoryStorage()
+
+
+def of(storage, data, **options):
+    table = Table(storage, arrow_to_delta(data.schema))
+    table.file(data, **options)
+    return table.snapshot()
+
+
+PEOPLE = pa.table({"id": ["007", "NA", ""], "n": [1, 2**53 + 1, None], "city": ["Bern", "Basel", "Bern"]})
+
+
+def test_a_table_comes_back_as_it_was(storage):
+    """Text with leading zeros, large integers and nulls are returned as they were written."""
+    assert PEOPLE.equals(rows.read(of(storage, PEOPLE)))
+
+
+def test_columns_come_in_the_order_asked_for(storage):
+    """A projection gives the wanted columns in the wanted order."""
+    assert rows.read(of(storage, PEOPLE), ["city", "id"]).column_names == ["city", "id"]
+
+
+def test_an_unknown_column_is_named(storage):
+    """A column that the table lacks is an error that names it, in projection and predicate."""
+    snapshot = of(storage, PEOPLE)
+    with pytest.raises(MissingColumn, match="'Id'"):
+        rows.read(snapshot, ["Id"])
+    with pytest.raises(MissingColumn, match="town"):
+        rows.read(snapshot, where=pc.field("town") == "Bern")
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        pc.field("city") == "Bern",
+        [("city", "=", "Bern")],
+        [[("city", "=", "Bern"), ("id", "in", ["007", ""])], [("n", ">", 2**60)]],
+    ],
+)
+def test_predicates_of_every_form_filter_rows(storage, where):
+    """Expressions and tuples filter alike, also by columns that are not handed out."""
+    assert rows.read(of(storage, PEOPLE), ["id"], where)["id"].to_pylist() == ["007", ""]
+
+
+@pytest.mark.parametrize("where", ["city = 'Bern'", [("city",)], 7, pc.field("city") > 3])
+def test_what_is_no_predicate_is_refused(storage, where):
+    """Text, half a tuple, a number, or a comparison without meaning is refused before a file is opened."""
+    with pytest.raises(InvalidOption):
+        rows.read(of(storage, PEOPLE), where=where)
+
+
+def test_files_that_cannot_match_are_not_opened(storage):
+    """Partition values and statistics leave files out: they may even be missing."""
+    schema = arrow_to_delta(pa.schema([("n", pa.int64()), ("p", pa.string())]))
+    table = Table(storage, schema, partition=["p"])
+    for number in range(4):
+        data = pa.table({"n": range(number * 10, number * 10 + 10)})
+        table.file(data, name=f"{number}.parquet", values={"p": "even" if number % 2 == 0 else "odd"})
+    snapshot = table.snapshot()
+    for number in (0, 1, 3):
+        storage.delete(f"t/{number}.parquet")
+    found = rows.read(snapshot, where=(pc.field("p") == "even") & (pc.field("n") > 15))
+    assert list(range(20, 30)) == found["n"].to_pylist()
+
+
+def test_partition_values_are_typed(storage):
+    """Partition columns come from the log in the types of the schema; an empty text is null."""
+    kinds = {"i": pa.int32(), "d": pa.date32(), "t": pa.timestamp("us", "UTC"), "b": pa.bool_()}
+    kinds |= {"m": pa.decimal128(5, 2), "s": pa.string(), "x": pa.binary(), "z": pa.timestamp("us")}
+    fields = [("v", pa.int64()), *kinds.items()]
+    table = Table(storage, arrow_to_delta(pa.schema(fields)), partition=list(kinds))
+    values = {"i": "7", "d": "2020-02-29", "t": "2020-01-01T10:00:00.000001Z", "b": "true", "m": "1.50"}
+    values |= {"s": "", "x": "ab", "z": "2020-01-01 10:00:00"}
+    table.file(pa.table({"v": [1, 2]}), values=values)
+    found = rows.read(table.snapshot()).to_pylist()
+    moment = datetime(2020, 1, 1, 10, tzinfo=UTC)
+    wanted = {"v": 2, "i": 7, "d": datetime(2020, 2, 29, tzinfo=UTC).date(), "b": True, "m": Decimal("1.50")}
+    wanted |= {"s": None, "x": b"ab", "t": moment.replace(microsecond=1), "z": moment.replace(tzinfo=None)}
+    assert wanted == found[1]
+
+
+def test_a_partition_value_of_another_type_is_damage(storage):
+    """A text that is no value of its column is not read as null."""
+    schema = arrow_to_delta(pa.schema([("v", pa.int64()), ("p", pa.int32())]))
+    table = Table(storage, schema, partition=["p"])
+    table.file(pa.table({"v": [1]}), values={"p": "seven"})
+    with pytest.raises(CorruptLog, match="seven"):
+        rows.read(table.snapshot())
+
+
+@pytest.mark.parametrize("kind", ["inline", "file", "absolute"])
+def test_deleted_rows_are_left_out(tmp_path, kind):
+    """Vectors inside the log, in the table's folder and at an absolute path all hide their rows."""
+    storage = LocalStorage(tmp_path)
+    table = Table(storage, arrow_to_delta(pa.schema([("n", pa.int64())])))
+    gone = BitMap64([0, 3, 5])
+    vector = inline_vector(gone)
+    if kind != "inline":
+        made = vector_file(gone, prefix="ab" if kind == "file" else "")
+        storage.put_if_absent(f"t/{made.name}", made.content)
+        vector = made.vector
+        if kind == "absolute":
+            path = f"file://{tmp_path}/t/{made.name}"
+            vector = type(vector)("p", path, vector.size_in_bytes, vector.cardinality, vector.offset)
+    table.file(pa.table({"n": range(7)}), vector=vector)
+    snapshot = table.snapshot()
+    assert rows.read(snapshot)["n"].to_pylist() == [1, 2, 4, 6]
+    assert rows.read(snapshot, where=pc.field("n") > 2)["n"].to_pylist() == [4, 6]
+    assert rows.count(snapshot) == 4
+
+
+def test_odd_names_are_read_through_column_mapping(storage):
+    """Names that Parquet cannot hold, at any depth, are found under their physical ones."""
+    logical = arrow_to_delta(
+        pa.schema(
+            [
+                ("a b", pa.int64()),
+                ("s;", pa.struct([("x=", pa.string())])),
+                ("l", pa.list_(pa.struct([("y", pa.int32())]))),
+            ]
+        )
+    )
+    schema, id_max = with_mapping(logical)
+    table = Table(storage, schema, **{"columnMapping.mode": "name", "columnMapping.maxColumnId": str(id_max)})
+    top, nested, listed = (
+        field["metadata"]["delta.columnMapping.physicalName"] for field in schema["fields"]
+    )
+    x = schema["fields"][1]["type"]["fields"][0]["metadata"]["delta.columnMapping.physicalName"]
+    y = schema["fields"][2]["type"]["elementType"]["fields"][0]["metadata"][
+        "delta.columnMapping.physicalName"
+    ]
+    table.file(pa.table({listed: [[{y: 5}, None], None], nested: [{x: "q"}, None], top: [1, 2]}))
+    snapshot = table.snapshot()
+    wanted = [{"a b": 1, "s;": {"x=": "q"}, "l": [{"y": 5}, None]}, {"a b": 2, "s;": None, "l": None}]
+    assert wanted == rows.read(snapshot).to_pylist()
+    assert rows.read(snapshot, ["a b"], pc.field("a b") > 1)["a b"].to_pylist() == [2]
+
+
+def test_columns_are_found_by_id(storage):
+    """In the mode 'id' a column has its number in the file, whatever its name there."""
+    schema, _ = with_mapping(arrow_to_delta(pa.schema([("n", pa.int64()), ("new", pa.string())])))
+    table = Table(storage, schema, **{"columnMapping.mode": "id"})
+    field = pa.field("whatever", pa.int64(), metadata={"PARQUET:field_id": "1"})
+    table.file(pa.table([pa.array([4])], schema=pa.schema([field])))
+    assert rows.read(table.snapshot()).to_pylist() == [{"n": 4, "new": None}]
+
+
+def test_a_file_without_ids_is_refused_where_ids_are_needed(storage):
+    """In the mode 'id' a file without ids would read as nothing but nulls: it is damage."""
+    schema, _ = with_mapping(arrow_to_delta(pa.schema([("n", pa.int64())])))
+    table = Table(storage, schema, **{"columnMapping.mode": "id"})
+    table.file(pa.table({"n": [4]}))
+    with pytest.raises(CorruptData, match="no ids"):
+        rows.read(table.snapshot())
+
+
+def test_old_files_fit_the_new_schema(storage):
+    """Columns that a file lacks are null, types that it had are widened, at any depth; others are ignored."""
+    new = pa.schema(
+        [
+            ("i", pa.int64()),
+            ("d", pa.decimal128(12, 4)),
+            ("t", pa.timestamp("us")),
+            ("s", pa.struct([("x", pa.float64()), ("later", pa.string())])),
+            ("m", pa.map_(pa.string(), pa.int64())),
+            ("later", pa.list_(pa.int64())),
+        ]
+    )
+    table = Table(storage, arrow_to_delta(new))
+    old = {
+        "m": pa.array([[("k", 1)], None], pa.map_(pa.string(), pa.int32())),
+        "hidden": pa.array([1, 2]),
+        "s": pa.array([{"x": 1.5}, None], pa.struct([("x", pa.float32())])),
+        "t": pa.array([0, None], pa.date32()),
+        "d": pa.array([Decimal("1.5"), None], pa.decimal128(4, 1)),
+        "i": pa.array([1, None], pa.int8()),
+    }
+    table.file(pa.table(old))
+    epoch = datetime(1970, 1, 1, tzinfo=UTC).replace(tzinfo=None)
+    first = {"i": 1, "d": Decimal("1.5000"), "t": epoch, "s": {"x": 1.5, "later": None}, "m": [("k", 1)]}
+    second = dict.fromkeys(new.names)
+    found = rows.read(table.snapshot())
+    assert [{**first, "later": None}, second] == found.to_pylist()
+    assert new.types == found.schema.types
+
+
+@pytest.mark.parametrize(
+    ("stored", "kind"),
+    [
+        (pa.array([2**40]), pa.int32()),
+        (pa.array(["12"]), pa.int64()),
+        (pa.array([12]), pa.string()),
+        (pa.array([1.5]), pa.int64()),
+        (pa.array([[1]]), pa.int64()),
+        (pa.array([b"\xff"]), pa.string()),
+        (pa.array([1001], pa.timestamp("ns")), pa.timestamp("us")),
+    ],
+)
+def test_values_that_would_change_are_damage(storage, stored, kind):
+    """A file whose values the table's type cannot hold exactly is refused, never converted."""
+    table = Table(storage, arrow_to_delta(pa.schema([("c", kind)])))
+    table.file(pa.table({"c": stored}), stats=False)
+    with pytest.raises(CorruptData, match=r"a\.parquet"):
+        rows.read(table.snapshot())
+
+
+def test_void_columns_are_shown_only_when_asked_for(storage):
+    """A column of type void is left out as in Spark, and is nulls when named."""
+    schema = arrow_to_delta(pa.schema([("n", pa.int64()), ("nothing", pa.null())]))
+    table = Table(storage, schema)
+    table.file(pa.table({"n": [1]}))
+    snapshot = table.snapshot()
+    assert rows.read(snapshot).column_names == ["n"]
+    assert rows.read(snapshot, ["nothing"]).to_pylist() == [{"nothing": None}]
+
+
+def test_paths_with_escapes_are_found(storage):
+    """A path in the log is a URI: a percent sign in the file's name is escaped there."""
+    table = Table(storage, arrow_to_delta(pa.schema([("n", pa.int64())])))
+    table.file(pa.table({"n": [1]}), name="p=a%20b/x y.parquet")
+    add = table.actions.pop()
+    table.actions.append(Add("p=a%2520b/x%20y.parquet", add.size, stats=add.stats))
+    assert rows.read(table.snapshot()).num_rows == 1
+
+
+def test_a_path_out_of_the_table_is_refused(storage):
+    """A log that names a parent folder is damaged; nothing outside of the table is read."""
+    table = Table(storage, arrow_to_delta(pa.schema([("n", pa.int64())])))
+    storage.put_if_absent("secret.parquet", b"x")
+    table.actions.append(Add("../secret.parquet", 1))
+    with pytest.raises(CorruptLog, match="outside"):
+        rows.read(table.snapshot())
+
+
+def test_batches_are_the_same_rows(storage):
+    """Reading in batches gives the rows of a whole read in the same order, over several files."""
+    table = Table(storage, arrow_to_delta(pa.schema([("n", pa.int64())])))
+    for number in range(3):
+        table.file(
+            pa.table({"n": range(number * 100_000, number * 100_000 + 100_000)}), name=f"{number}.parquet"
+        )
+    snapshot = table.snapshot()
+    batches = list(rows.read_batches(snapshot))
+    assert rows.read(snapshot).equals(pa.Table.from_batches(batches))
+    assert rows.count(snapshot) == 300_000
+
+
+def test_a_table_that_is_not_there_is_not_empty(storage):
+    """A folder without a log has no rows to give."""
+    with pytest.raises(NotFound):
+        rows.read(DeltaLog(storage, "t").update())
+
+
+def test_another_number_of_rows_is_damage(storage):
+    """A file with fewer rows than the log says is not returned."""
+    table = Table(storage, arrow_to_delta(pa.schema([("n", pa.int64())])))
+    table.file(pa.table({"n": [1, 2]}), stats=False)
+    add = table.actions.pop()
+    table.actions.append(Add(add.path, add.size, stats='{"numRecords":3}'))
+    with pytest.raises(CorruptData, match="2 rows and should hold 3"):
+        rows.read(table.snapshot())
+
+
+def test_a_vector_of_other_rows_is_damage(storage):
+    """A vector that names rows beyond the file's end, or more rows than it says, is not applied."""
+    for rows_gone, cardinality in ((BitMap64([9]), 1), (BitMap64([0, 1]), 1)):
+        inner = MemoryStorage()
+        vector = inline_vector(rows_gone)
+        vector = type(vector)("i", vector.path_or_inline_dv, vector.size_in_bytes, cardinality)
+        table = Table(inner, arrow_to_delta(pa.schema([("n", pa.int64())])))
+        table.file(pa.table({"n": range(5)}), vector=vector)
+        with pytest.raises(CorruptData, match="vector"):
+            rows.read(table.snapshot())
+
+
+def flipped(content, at, bit):
+    return content[:at] + bytes([content[at] ^ (1 << bit)]) + content[at + 1 :]
+
+
+def test_a_flip_of_any_byte_is_right_rows_or_an_error():
+    """Each byte of data file and vector file is flipped: the right rows or a typed error, never others."""
+    data = pa.table({"id": ["007", "NA", None, "x"], "n": [1, 2, None, 4]})
+    gone = vector_file(BitMap64([1]))
+    table = Table(MemoryStorage(), arrow_to_delta(data.schema))
+    content = table.file(data, vector=gone.vector, tags=None)
+    digest = {SHA256_TAG: hashlib.sha256(content).hexdigest()}
+    add = table.actions.pop()
+    table.actions.append(Add(add.path, add.size, stats=add.stats, tags=digest, deletion_vector=gone.vector))
+    table.storage.put_if_absent(f"t/{gone.name}", gone.content)
+    snapshot = table.snapshot()
+    wanted = rows.read(snapshot)
+    assert wanted["id"].to_pylist() == ["007", None, "x"]
+    wrong = []
+    for name, whole in (("a.parquet", content), (gone.name, gone.content)):
+        for at in range(len(whole)):
+            table.storage.replace(f"t/{name}", flipped(whole, at, at % 8))
+            try:
+                if not rows.read(snapshot).equals(wanted):
+                    wrong.append((name, at))
+            except FreezeframeError:
+                pass
+        table.storage.replace(f"t/{name}", whole)
+    assert wrong == []
+
+
+def test_page_checksums_find_what_no_digest_was_kept_for():
+    """Without a digest a flipped data page is still found by its page's checksum."""
+    data = pa.table({"n": np.arange(5000)})
+    table = Table(MemoryStorage(), arrow_to_delta(data.schema))
+    content = table.file(data)
+    snapshot = table.snapshot()
+    for at in range(200, 8000, 97):
+        table.storage.replace("t/a.parquet", flipped(content, at, 3))
+        with pytest.raises(CorruptData):
+            rows.read(snapshot)
+
+
+@pytest.mark.parametrize("cut", [0, 1, 100, -1])
+def test_a_file_that_was_cut_off_is_damage(storage, cut):
+    """A shorter file, an empty one too, is refused."""
+    table = Table(storage, arrow_to_delta(pa.schema([("n", pa.int64())])))
+    content = table.file(pa.table({"n": range(100)}))
+    snapshot = table.snapshot()
+    storage.replace("t/a.parquet", content[:cut])
+    with pytest.raises(CorruptData, match=r"a\.parquet"):
+        rows.read(snapshot)
+
+
+values = st.one_of(st.none(), st.integers(-5, 5))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.lists(values, min_size=1, max_size=4), min_size=1, max_size=5),
+    st.sampled_from(["<", "<=", ">", ">=", "=", "!="]),
+    st.integers(-6, 6),
+)
+def test_skipping_never_changes_the_answer(files, operator, bound):
+    """Whatever files there are, a read with a predicate equals the filtered full read."""
+    table = Table(MemoryStorage(), arrow_to_delta(pa.schema([("n", pa.int64())])))
+    for number, numbers in enumerate(files):
+        table.file(pa.table({"n": pa.array(numbers, pa.int64())}), name=f"{number}.parquet")
+    snapshot = table.snapshot()
+    where = pq.filters_to_expression([("n", operator, bound)])
+    assert rows.read(snapshot).filter(where).equals(rows.read(snapshot, where=where))

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from freezeframe.errors import UnreadableInput
-from freezeframe.script.csv_lines import BYTE_ORDER_MARK, ragged_row, undecodable_line
+from freezeframe.script.csv_lines import BYTE_ORDER_MARK, ragged_row, unclosed_row, undecodable_line
 
 _BLOCK_BYTES = 8 * 2**20
 _BLOCK_BYTES_MAX = 2**31 - 1
@@ -41,13 +41,7 @@ def read_csv_text(file: Path) -> pa.Table:
         header = table.column_names  # decoded here: a name may be what is not UTF-8
     except (pa.ArrowInvalid, UnicodeDecodeError) as error:
         raise _diagnosed(file, error) from error
-    if _ends_inside_quotes(file, table):
-        raise UnreadableInput(
-            f"{str(file)!r} ends inside a quoted field.",
-            cause="The file was cut off, or a quote was never closed.",
-            remedy=_REMEDY,
-            file=str(file),
-        )
+    _check_is_closed(file, table)
     names = [name or f"Unnamed: {place}" for place, name in enumerate(header)]
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
@@ -58,7 +52,7 @@ def read_csv_text(file: Path) -> pa.Table:
             file=str(file),
             columns=twice,
         )
-    return table.rename_columns(names)
+    return _with_last_field(file, table).rename_columns(names)
 
 
 def _is_empty(file: Path) -> bool:
@@ -93,22 +87,45 @@ def _parsed_in_blocks(source: Path | pa.BufferReader, block_bytes: int) -> pa.Ta
     )
 
 
-def _ends_inside_quotes(file: Path, table: pa.Table) -> bool:
-    """Whether the last field was opened by a quote that nothing closes; PyArrow lets that pass.
+def _check_is_closed(file: Path, table: pa.Table) -> None:
+    """Refuse a file that ends inside a quoted field, which PyArrow lets pass.
 
-    Then, and only then, a separator, a quote and the whole last value are the file's last bytes.
+    Such a file's last bytes are a separator, a quote and the whole last value. Few others
+    look so (a quoted newline can); those are scanned for certainty.
     """
-    if not len(table):
-        return False
-    value = table.column(table.num_columns - 1)[-1].as_py()
+    value = table.column(table.num_columns - 1)[-1].as_py() if len(table) else None
     if value is None:
-        return False
+        return
     unclosed = b'"' + value.replace('"', '""').encode()
+    tail = _last_bytes(file, len(unclosed) + 1)
+    if tail[1:] != unclosed or tail[:1] not in b",\r\n":
+        return
+    row = unclosed_row(file)
+    if row is not None:
+        raise UnreadableInput(
+            f"{str(file)!r} ends inside a quoted field, in the row that begins at line {row.line}.",
+            cause="The file was cut off, or a quote was never closed.",
+            remedy=_REMEDY,
+            file=str(file),
+            line=row.line,
+        )
+
+
+def _with_last_field(file: Path, table: pa.Table) -> pa.Table:
+    # After a quoted field, PyArrow takes an empty field at the very end of a file for a quoted one.
+    place = table.num_columns - 1
+    if not len(table) or _last_bytes(file, 1) != b",":
+        return table
+    column = table.column(place)
+    chunks = [*column.slice(0, len(column) - 1).chunks, pa.nulls(1, pa.string())]
+    return table.set_column(place, table.field(place), pa.chunked_array(chunks))
+
+
+def _last_bytes(file: Path, count: int) -> bytes:
     with file.open("rb") as content:
         size = content.seek(0, os.SEEK_END)
-        content.seek(max(0, size - len(unclosed) - 1))
-        tail = content.read()
-    return tail[1:] == unclosed and tail[:1] in b",\r\n"
+        content.seek(max(0, size - count))
+        return content.read()
 
 
 def _diagnosed(file: Path, error: Exception) -> UnreadableInput:

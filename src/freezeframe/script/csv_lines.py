@@ -15,16 +15,20 @@ from pathlib import Path
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 # One field and what ends it. Quotes count only at a field's beginning; inside them "" is a quote.
-_FIELD = re.compile(rb'(?P<quoted>"[^"]*(?:""[^"]*)*(?:"|\Z))?[^,\r\n]*(?P<end>,|\r\n|\r|\n|\Z)')
+_FIELD = re.compile(rb'(?P<quoted>"[^"]*(?:""[^"]*)*(?P<close>"|\Z))?[^,\r\n]*(?P<end>,|\r\n|\r|\n|\Z)')
 _NEWLINE = re.compile(rb"\r\n|\r|\n")
 
 
 @dataclass(frozen=True, slots=True)
 class CsvRow:
-    """A row of the file: the line on which it begins (from 1) and the number of its fields."""
+    """A row of the file: the line on which it begins (from 1) and the number of its fields.
+
+    ``is_closed`` is false for a last row that ends inside a quoted field.
+    """
 
     line: int
     fields: int
+    is_closed: bool = True
 
 
 def ragged_row(file: Path) -> tuple[CsvRow, int] | None:
@@ -35,6 +39,11 @@ def ragged_row(file: Path) -> tuple[CsvRow, int] | None:
         if row.fields != header:
             return row, header
     return None
+
+
+def unclosed_row(file: Path) -> CsvRow | None:
+    """The last row if the file ends inside one of its quoted fields; None if it does not."""
+    return next((row for row in _rows(file) if not row.is_closed), None)
 
 
 def undecodable_line(file: Path) -> int | None:
@@ -61,7 +70,7 @@ def _rows(file: Path) -> Iterator[CsvRow]:
             if match["end"] != b",":
                 is_blank = fields == 1 and match.start("end") == match.start()
                 if not is_blank:
-                    yield CsvRow(first_line, fields)
+                    yield CsvRow(first_line, fields, is_closed=match["close"] != b"")
                 line += 1
                 first_line, fields = line, 0
             position = match.end()

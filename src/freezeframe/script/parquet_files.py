@@ -33,7 +33,7 @@ def read_parquet_files(files: Sequence[Path]) -> pa.Table:
     for file in files:
         table = _read(file)
         try:
-            schema = evolve(schema, table).target
+            schema = _joined(schema, table)
         except BadInput as error:
             raise SchemaDriftError(
                 f"{str(file)!r} does not fit the stream's earlier files: {error.problem}",
@@ -46,6 +46,14 @@ def read_parquet_files(files: Sequence[Path]) -> pa.Table:
         return pa.table({})
     target = pa.schema([pa.field(f.name, pa.null() if is_undecided(f) else f.type) for f in schema])
     return pa.concat_tables([_in_schema(table, target) for table in tables])
+
+
+def _joined(schema: pa.Schema | None, table: pa.Table) -> pa.Schema:
+    try:
+        # The wider type, whatever the values: the order of the files then does not matter.
+        return evolve(schema, table, values_known=False).target
+    except SchemaDriftError:
+        return evolve(schema, table).target
 
 
 def _in_schema(table: pa.Table, target: pa.Schema) -> pa.Table:

@@ -1,0 +1,266 @@
+"""One frame a stream from what a sync left."""
+
+import datetime as dt
+import json
+import os
+from decimal import Decimal
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+import freezeframe.gluestick as gs
+from freezeframe.errors import InputNotFound, InvalidOption, MissingColumn
+from freezeframe.script.reading import read_csv_folder, read_parquet_folder
+
+UTC = pa.timestamp("us", tz="UTC")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A job's root with a sync-output; gives a function that writes a file into it."""
+    output = tmp_path / "sync-output"
+    output.mkdir()
+
+    def write(name, text):
+        (output / name).write_text(text, encoding="utf-8", newline="")
+        return output
+
+    return write
+
+
+def test_the_seed_can_be_followed_word_by_word(folder):
+    """gluestick's call gives a frame a stream, and keys keep their zeros."""
+    path = folder("Account-20200811T121507.csv", "Id,Name\n007,Ann\n8,NA\n")
+    input_data = gs.read_csv_folder(str(path))
+
+    assert ["Account"] == list(input_data)
+    assert {"Id": ["007", "8"], "Name": ["Ann", "NA"]} == input_data["Account"].to_dict("list")
+    assert input_data.get("Other") is None
+
+
+def test_files_of_a_stream_are_appended_in_time_order(folder):
+    """All of them are read, types are inferred over all, and absent columns are missing."""
+    folder("Account-20200812T000000.csv", "Id,New\nx2,2\n")
+    path = folder("Account-20200811T000000.csv", "Id\n1\n")
+
+    table = read_csv_folder(path, as_="arrow")["Account"]
+
+    assert {"Id": ["1", "x2"], "New": [None, 2]} == table.to_pydict()
+
+
+def test_pandas_frames_keep_what_floats_would_lose(folder):
+    """Integers beside missing ones, booleans, times and texts have pandas types with room for both."""
+    path = folder("A-1.csv", 'i,b,t,s,n\n9007199254740993,True,2020-01-01T00:00:00Z,"",\n,,,,\n')
+    frame = read_csv_folder(path)["A"]
+
+    assert ["Int64", "boolean", "datetime64[us, UTC]", "string", "object"] == [
+        str(kind) for kind in frame.dtypes
+    ]
+    assert [9007199254740993, True, pd.Timestamp("2020", tz="UTC"), ""] == frame.loc[0].tolist()[:4]
+    assert frame.loc[1].isna().all()
+
+
+def test_a_catalog_decides_where_every_value_is_exact(folder, tmp_path):
+    """Declared types win over inference; a column with one value that does not fit stays text."""
+    properties = {
+        "number": {"type": ["null", "number"]},
+        "long": {"type": "integer"},
+        "odd": {"type": "integer"},
+        "code": {"type": "string"},
+        "at": {"type": "string", "format": "date-time"},
+        "items": {"type": "array"},
+        "none": {"type": ["null", "integer"]},
+    }
+    (tmp_path / "catalog.json").write_text(
+        json.dumps({"streams": [{"stream": "A", "schema": {"properties": properties}}]})
+    )
+    path = folder(
+        "A-1.csv",
+        "number,long,odd,code,at,items,none,free\n"
+        '1.50,12345678901234567890,007,12,2020-01-01T00:00:00-0800,"[1, 2]",,5\n',
+    )
+    table = read_csv_folder(path, as_="arrow")["A"]
+
+    expected = {
+        "number": (pa.float64(), 1.5),
+        "long": (pa.decimal128(38, 0), Decimal(12345678901234567890)),
+        "odd": (pa.string(), "007"),
+        "code": (pa.string(), "12"),
+        "at": (UTC, dt.datetime(2020, 1, 1, 8, tzinfo=dt.UTC)),
+        "items": (pa.string(), "[1, 2]"),
+        "none": (pa.int64(), None),
+        "free": (pa.int64(), 5),
+    }
+    assert expected == {
+        name: (table.schema.field(name).type, table[name][0].as_py()) for name in table.column_names
+    }
+
+
+def test_the_stored_schema_wins_over_catalog_and_inference(folder, tmp_path):
+    """A sync with fewer rows never changes a column's type."""
+    (tmp_path / "catalog.json").write_text(
+        json.dumps({"streams": [{"stream": "A", "schema": {"properties": {"Id": {"type": "integer"}}}}]})
+    )
+    path = folder("A-1.csv", "Id,amount,empty\n12,3,\n")
+    stored = pa.schema([("Id", pa.string()), ("amount", pa.float64()), ("empty", pa.date32())])
+
+    table = read_csv_folder(path, as_="arrow", schemas={"A": stored})["A"]
+
+    assert stored == table.schema
+    assert [{"Id": "12", "amount": 3.0, "empty": None}] == table.to_pylist()
+
+
+def test_values_outside_the_stored_schema_are_told_as_they_are(folder):
+    """The update then refuses or widens, and can name the rows."""
+    path = folder("A-1.csv", "n\n1\nx\n")
+
+    table = read_csv_folder(path, as_="arrow", schemas={"A": pa.schema([("n", pa.int64())])})["A"]
+
+    assert ["1", "x"] == table["n"].to_pylist()
+
+
+def test_a_stored_column_without_a_type_is_inferred(folder):
+    """What has had no value so far is still open."""
+    path = folder("A-1.csv", "n\n1\n")
+
+    table = read_csv_folder(path, as_="arrow", schemas={"A": pa.schema([("n", pa.null())])})["A"]
+
+    assert [1] == table["n"].to_pylist()
+
+
+def test_converters_get_text_and_decide(folder):
+    """As in pandas: each value as text, "" for an empty field; unknown columns are ignored."""
+    path = folder("A-1.csv", "a,b\n007,1\n,2\n")
+    converters = {"A": {"a": lambda text: f"<{text}>", "nope": str}}
+
+    frame = read_csv_folder(path, converters)["A"]
+    table = read_csv_folder(path, converters, as_="arrow")["A"]
+
+    expected = {"a": ["<007>", "<>"], "b": [1, 2]}
+    assert expected == frame.to_dict("list")
+    assert expected == table.to_pydict()
+
+
+def test_a_converter_for_every_column_leaves_all_rows(folder):
+    """A table whose columns are all converted keeps its length in every kind."""
+    path = folder("A-1.csv", "a\n1\n2\n")
+
+    assert [[1], [2]] == read_csv_folder(path, {"A": {"a": int}})["A"].to_numpy().tolist()
+    assert [1, 2] == read_csv_folder(path, {"A": {"a": int}}, as_="arrow")["A"]["a"].to_pylist()
+
+
+def test_converters_may_return_any_object_for_pandas(folder):
+    """A dict stays that dict; it is not made to fit its neighbours."""
+    path = folder("A-1.csv", 'a\n{}\n"{""x"": 1}"\n')
+
+    assert [{}, {"x": 1}] == read_csv_folder(path, {"A": {"a": json.loads}})["A"]["a"].tolist()
+
+
+def test_index_columns_by_name_or_position(folder):
+    """gluestick's index_cols, in its place: the third parameter."""
+    path = folder("A-1.csv", "a,b,c\n1,2,3\n")
+
+    assert ["a"] == read_csv_folder(path, {}, {"A": "a"})["A"].index.names
+    assert ["c", "b"] == read_csv_folder(path, {}, {"A": [2, "b"]})["A"].index.names
+
+
+def test_an_unknown_index_column_is_named(folder):
+    """The message lists those that are there."""
+    path = folder("A-1.csv", "a,b\n1,2\n")
+
+    with pytest.raises(MissingColumn, match="'x'"):
+        read_csv_folder(path, {}, {"A": ["x"]})
+    with pytest.raises(MissingColumn, match="2"):
+        read_csv_folder(path, {}, {"A": 2})
+
+
+def test_ignored_streams_are_not_opened(folder):
+    """gluestick's fourth parameter; a damaged file of an ignored stream does no harm."""
+    folder("Bad-1.csv", "")
+    path = folder("A-1.csv", "a\n1\n")
+
+    assert ["A"] == list(read_csv_folder(path, {}, {}, ["Bad"]))
+
+
+@pytest.mark.parametrize(
+    "options", [{"as_": "polars"}, {"as_": "spark"}, {"as_": "arrow", "index_cols": {"A": "a"}}], ids=repr
+)
+def test_options_that_cannot_be_met_are_refused(folder, options):
+    """An unknown kind, Spark without a session, an index where there is none."""
+    with pytest.raises(InvalidOption):
+        read_csv_folder(folder("A-1.csv", "a\n1\n"), **options)
+
+
+def test_a_missing_folder_is_an_error(tmp_path):
+    """Both readers say which folder."""
+    for read in (read_csv_folder, read_parquet_folder):
+        with pytest.raises(InputNotFound, match="nowhere"):
+            read(tmp_path / "nowhere")
+
+
+def test_parquet_folders_are_read_alike(folder, tmp_path):
+    """Stream names, order and kinds are those of CSV; types are the files' own."""
+    output = folder("ignored.csv", "a\n1\n")
+    pq.write_table(pa.table({"Id": ["007"], "n": [1]}), output / "Account-2.parquet")
+    pq.write_table(pa.table({"Id": ["7"], "n": pa.array([None], pa.int32())}), output / "Account-1.parquet")
+    pq.write_table(pa.table({"x": [1]}), output / "Other-1.parquet")
+
+    frames = gs.read_parquet_folder(str(output), ["Other"])
+
+    assert ["Account"] == list(frames)
+    assert ["string", "Int64"] == [str(kind) for kind in frames["Account"].dtypes]
+    assert {"Id": ["7", "007"], "n": [None, 1]} == read_parquet_folder(output, as_="arrow")[
+        "Account"
+    ].to_pydict()
+
+
+def test_a_session_makes_the_frames_of_its_own(folder):
+    """as_="spark" hands the same Arrow rows to the session that was passed."""
+
+    class Session:
+        def createDataFrame(self, rows):  # noqa: N802 - Spark's own name
+            return ("made here", rows)
+
+    path = folder("A-1.csv", "Id\n007\n")
+
+    made, rows = read_csv_folder(path, as_="spark", session=Session())["A"]
+
+    assert "made here" == made
+    assert read_csv_folder(path, as_="arrow")["A"].equals(rows)
+
+
+SAMPLES = os.environ.get("FREEZEFRAME_SAMPLES", "")
+
+
+@pytest.mark.skipif(not SAMPLES, reason="FREEZEFRAME_SAMPLES names no folder of sample syncs")
+def test_sample_syncs_are_read_cell_by_cell():
+    """Every value of real sync folders can be found again in the file's own text."""
+    files = sorted(Path(SAMPLES).rglob("*.csv"))
+    assert files, "the folder of samples holds no CSV"
+    for file in files:
+        (table,) = read_csv_folder(file, as_="arrow").values()
+        text = pyarrow.csv.read_csv(
+            file,
+            parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
+            convert_options=pyarrow.csv.ConvertOptions(default_column_type=pa.string()),
+        )
+        assert text.column_names == table.column_names
+        for name in table.column_names:
+            for cell, value in zip(text[name].to_pylist(), table[name].to_pylist(), strict=True):
+                assert _is_written_as(value, cell), (file, name, cell, value)
+
+
+def _is_written_as(value, cell):
+    if value is None:
+        return cell == ""
+    if isinstance(value, dt.datetime):
+        return value.replace(tzinfo=None).isoformat() == cell.replace(" ", "T").rstrip("Z").removesuffix(
+            ".000000"
+        )
+    if isinstance(value, float):
+        return cell in {repr(value), repr(value).removesuffix(".0")}
+    return cell == str(value)

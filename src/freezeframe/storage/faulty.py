@@ -1,0 +1,154 @@
+"""A storage that fails on purpose: at the call, in the way and on the side that a plan says.
+
+It wraps any other storage, so the code under test is the real one and so are the bytes. The
+log of calls tells which faults are worth planning: run once without a plan, then once for
+every call and every way to fail.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import TypeVar
+
+from freezeframe.errors import InvalidOption, OutcomeUnknown, StorageUnavailable
+from freezeframe.storage.base import FileStatus, Storage
+
+_T = TypeVar("_T")
+
+
+class Crash(BaseException):
+    """The process dies here. No ``except Exception`` may survive it, as none survives a kill."""
+
+
+class Way(Enum):
+    """How a call fails."""
+
+    FAIL_BEFORE = "refused; nothing happened"
+    FAIL_AFTER = "done, but the answer is lost"
+    CUT_BEFORE = "the process dies before it"
+    CUT_AFTER = "the process dies after it"
+    DELAY = "done, but late"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """At call number ``call`` (from 0, counting the calls of ``verb`` only, if one is given) do ``way``."""
+
+    call: int
+    way: Way
+    verb: str | None = None
+    seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.call < 0 or self.seconds < 0 or self.verb not in {None, *VERBS}:
+            raise InvalidOption(
+                f"{self!r} is no fault.",
+                cause=f"Calls count from 0, delays are not negative, verbs are {', '.join(VERBS)}.",
+                remedy="Correct the plan.",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call as it was made: its verb and the name or folder it was about."""
+
+    verb: str
+    name: str
+
+
+VERBS = ("list_from", "read", "put_if_absent", "replace", "delete")
+_WRITES = frozenset({"put_if_absent", "replace", "delete"})
+
+
+class FaultyStorage:
+    """``inner`` with faults. Once cut it stays dead: every later call dies as well.
+
+    A write whose answer is lost raises ``OutcomeUnknown``, a read then ``StorageUnavailable``.
+    There are no local paths, so that every byte goes through a call that can fail.
+    """
+
+    def __init__(self, inner: Storage, plan: Iterable[Fault] = ()) -> None:
+        self._inner = inner
+        self._plan = tuple(plan)
+        self._calls: list[Call] = []
+        self._dead = False
+        self._lock = threading.Lock()
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        """Every call so far, in order."""
+        with self._lock:
+            return tuple(self._calls)
+
+    @property
+    def root(self) -> str:
+        """The inner storage's."""
+        return self._inner.root
+
+    def list_from(self, folder: str, start: str = "") -> Iterator[FileStatus]:
+        """See ``Storage.list_from``; the fault strikes when it is called, not while it is iterated."""
+        return self._do("list_from", folder, lambda: iter(list(self._inner.list_from(folder, start))))
+
+    def read(self, name: str, offset: int = 0, length: int | None = None) -> bytes:
+        """See ``Storage.read``."""
+        return self._do("read", name, lambda: self._inner.read(name, offset, length))
+
+    def put_if_absent(self, name: str, content: bytes | Iterable[bytes]) -> None:
+        """See ``Storage.put_if_absent``."""
+        self._do("put_if_absent", name, lambda: self._inner.put_if_absent(name, content))
+
+    def replace(self, name: str, content: bytes) -> None:
+        """See ``Storage.replace``."""
+        self._do("replace", name, lambda: self._inner.replace(name, content))
+
+    def delete(self, name: str) -> None:
+        """See ``Storage.delete``."""
+        self._do("delete", name, lambda: self._inner.delete(name))
+
+    def local_path(self, name: str) -> Path | None:  # noqa: ARG002 - the protocol's signature
+        """There is none: reading past this wrapper would read past its faults."""
+        return None
+
+    def uri(self, name: str) -> str:
+        """The inner storage's."""
+        return self._inner.uri(name)
+
+    def _do(self, verb: str, name: str, work: Callable[[], _T]) -> _T:
+        fault = self._enter(verb, name)
+        if fault is None:
+            return work()
+        match fault.way:
+            case Way.FAIL_BEFORE:
+                raise StorageUnavailable(f"Planned: {verb} of {name!r} was refused.", remedy="Try again.")
+            case Way.CUT_BEFORE:
+                self._die(verb, name)
+            case Way.DELAY:
+                time.sleep(fault.seconds)
+                return work()
+        try:
+            work()
+        finally:
+            # A process that dies after a call dies whatever the call answered.
+            if fault.way is Way.CUT_AFTER:
+                self._die(verb, name)
+        lost = OutcomeUnknown if verb in _WRITES else StorageUnavailable
+        raise lost(f"Planned: the answer to {verb} of {name!r} was lost.", remedy="Read it back.")
+
+    def _enter(self, verb: str, name: str) -> Fault | None:
+        with self._lock:
+            if self._dead:
+                raise Crash(f"{verb} of {name!r} after the crash")
+            same = sum(call.verb == verb for call in self._calls)
+            number = {None: len(self._calls), verb: same}
+            self._calls.append(Call(verb, name))
+        return next((fault for fault in self._plan if number.get(fault.verb) == fault.call), None)
+
+    def _die(self, verb: str, name: str) -> None:
+        with self._lock:
+            self._dead = True
+        raise Crash(f"{verb} of {name!r}")

@@ -1,0 +1,173 @@
+"""Objects in a bucket, through obstore: S3 and what speaks its language, Google, Azure, memory.
+
+Create-if-absent is the store's own conditional put (``If-None-Match: *``); a store without one
+is found by ``probe``. A request whose answer is lost may have been carried out, so what went
+wrong is looked up by reading the object back before anything is said about it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import obstore
+from obstore.exceptions import (
+    AlreadyExistsError,
+    BaseError,
+    PermissionDeniedError,
+    PreconditionError,
+    UnauthenticatedError,
+)
+from obstore.store import ObjectStore, from_url
+
+from freezeframe.errors import InvalidName, OutcomeUnknown, StorageUnavailable
+from freezeframe.storage.base import FileStatus
+
+# What a store answers without having done anything.
+_REFUSED = (PermissionDeniedError, UnauthenticatedError)
+# Spark reaches the same objects through Hadoop's connector, under another scheme.
+_SPARK_SCHEMES = {"s3": "s3a"}
+
+
+class ObjectStorage:
+    """The objects below ``prefix`` of an obstore store; ``url`` names that place in messages and for Spark.
+
+    A new object is sent in one request, for a request in parts cannot be conditional: S3 takes
+    up to 5 GB so.
+    """
+
+    def __init__(self, store: ObjectStore, url: str, prefix: str = "") -> None:
+        self._store = store
+        self._url = url.rstrip("/")
+        self._prefix = prefix.strip("/")
+
+    @classmethod
+    def at(cls, url: str, **options: Any) -> ObjectStorage:
+        """The objects below a URL such as ``s3://bucket/folder``; ``options`` are those of its obstore."""
+        return cls(from_url(url, **options), url)
+
+    @property
+    def root(self) -> str:
+        """The URL."""
+        return self._url
+
+    def __repr__(self) -> str:
+        return f"ObjectStorage({self.root!r})"
+
+    def list_from(self, folder: str, start: str = "") -> Iterator[FileStatus]:
+        """See ``Storage.list_from``."""
+        base = self._path(folder) if folder.strip("/") else self._prefix
+        below = f"{base}/" if base else ""
+        try:
+            found = [
+                FileStatus(name, meta["size"], int(meta["last_modified"].timestamp() * 1000))
+                for meta in self._listed(base, below, start)
+                if "/" not in (name := meta["path"].removeprefix(below)) and name.encode() >= start.encode()
+            ]
+        except BaseError as error:
+            raise _unavailable("list", folder, error) from error
+        return iter(sorted(found, key=lambda status: status.name.encode()))
+
+    def _listed(self, base: str, below: str, start: str) -> Iterator[Any]:
+        if not start:
+            yield from obstore.list_with_delimiter(self._store, prefix=base or None)["objects"]
+            return
+        # A store lists what follows a name, without that name; a shorter one is below both.
+        for chunk in obstore.list(self._store, prefix=base or None, offset=below + start[:-1]):
+            yield from chunk
+
+    def read(self, name: str, offset: int = 0, length: int | None = None) -> bytes:
+        """See ``Storage.read``."""
+        path = self._path(name)
+        try:
+            if not offset and length is None:
+                return bytes(obstore.get(self._store, path).bytes())
+            size = obstore.head(self._store, path)["size"]
+            end = size if length is None else min(size, offset + length)
+            if offset >= end:
+                return b""
+            return bytes(obstore.get_range(self._store, path, start=offset, end=end))
+        except FileNotFoundError:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name) from None
+        except BaseError as error:
+            raise _unavailable("read", name, error) from error
+
+    def put_if_absent(self, name: str, content: bytes | Iterable[bytes]) -> None:
+        """See ``Storage.put_if_absent``.
+
+        A client that sends a request twice can be told that the name is taken by its own first
+        request: who gets ``FileExistsError`` and cannot be sure compares the content.
+        """
+        whole = content if isinstance(content, bytes) else b"".join(content)
+        try:
+            obstore.put(self._store, self._path(name), whole, mode="create", use_multipart=False)
+        except (AlreadyExistsError, PreconditionError):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name) from None
+        except _REFUSED as error:
+            raise _unavailable("create", name, error) from error
+        except (BaseError, OSError) as error:
+            self._look_up(name, whole, error)
+
+    def _look_up(self, name: str, content: bytes, error: Exception) -> None:
+        try:
+            found = self.read(name)
+        except (FileNotFoundError, StorageUnavailable):
+            # Not there yet is no proof: the request may still be under way.
+            raise OutcomeUnknown(
+                f"It is not known whether {name!r} was created.",
+                cause=_first_line(error),
+                remedy="Read it back before deciding; do not delete what it refers to.",
+            ) from error
+        if found != content:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
+
+    def replace(self, name: str, content: bytes) -> None:
+        """See ``Storage.replace``."""
+        try:
+            obstore.put(self._store, self._path(name), content, mode="overwrite", use_multipart=False)
+        except (BaseError, OSError) as error:
+            raise _unavailable("replace", name, error) from error
+
+    def delete(self, name: str) -> None:
+        """See ``Storage.delete``."""
+        try:
+            obstore.delete(self._store, self._path(name))
+        except FileNotFoundError:
+            return
+        except (BaseError, OSError) as error:
+            raise _unavailable("delete", name, error) from error
+
+    def local_path(self, name: str) -> Path | None:  # noqa: ARG002 - the protocol's signature
+        """There is none."""
+        return None
+
+    def uri(self, name: str) -> str:
+        """The object's URL, with the scheme under which Spark knows the store."""
+        scheme, _, rest = self._url.partition("://")
+        return f"{_SPARK_SCHEMES.get(scheme, scheme)}://{rest}/{name}"
+
+    def _path(self, name: str) -> str:
+        if name.startswith("/") or ".." in name.split("/") or "\0" in name:
+            raise InvalidName(
+                f"{name!r} is no name below {self.root}.",
+                cause="It is absolute, holds a NUL, or climbs to a parent folder.",
+                remedy="Use a relative name without '..'.",
+                name=name,
+            )
+        clean = name.strip("/")
+        return f"{self._prefix}/{clean}" if self._prefix else clean
+
+
+def _unavailable(verb: str, name: str, error: Exception) -> StorageUnavailable:
+    return StorageUnavailable(
+        f"The storage could not {verb} {name!r}.",
+        cause=_first_line(error),
+        remedy="Check the address, the credentials and the network, then run the same call again.",
+    )
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

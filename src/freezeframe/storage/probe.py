@@ -1,0 +1,90 @@
+"""Is this storage good enough? Asked once, before the first commit is trusted to it.
+
+Everything rests on one promise: of any number of writers that create the same name, exactly
+one succeeds. Network file systems and object stores exist that claim it and do not keep it;
+they lose commits silently. The probe lets writers race for names and looks at what became of them.
+"""
+
+from __future__ import annotations
+
+import errno
+import threading
+import uuid
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from freezeframe.errors import FreezeframeError, OutcomeUnknown, StorageUnavailable, StorageUnsuitable
+from freezeframe.storage.base import Storage
+
+WRITERS = 8
+ROUNDS = 4
+
+# What link(2) answers on a file system that has no links.
+_NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV})
+
+
+def require_atomic_create(
+    storage: Storage, folder: str, *, writers: int = WRITERS, rounds: int = ROUNDS
+) -> None:
+    """Race ``writers`` threads for each of ``rounds`` new names in ``folder``, which are deleted again.
+
+    Raises:
+        StorageUnsuitable: a race had no winner or several, or the winner's bytes were not kept, or
+            the file system has no links; the message says what was seen.
+        StorageUnavailable: the storage could not be written at all.
+    """
+    for _ in range(rounds):
+        name = f"{folder}/probe-{uuid.uuid4().hex}" if folder else f"probe-{uuid.uuid4().hex}"
+        try:
+            _race(storage, name, writers)
+        finally:
+            _tidy(storage, name)
+
+
+def _race(storage: Storage, name: str, writers: int) -> None:
+    contents = [f"writer {number} {uuid.uuid4().hex}".encode() for number in range(writers)]
+    together = threading.Barrier(writers)
+    with ThreadPoolExecutor(writers) as pool:
+        answers = list(pool.map(lambda content: _create(storage, name, content, together.wait), contents))
+    winners = [content for content, won in zip(contents, answers, strict=True) if won]
+    found = storage.read(name)
+    if len(winners) != 1:
+        raise _unsuitable(
+            storage, f"Of {writers} writers that created the same name, {len(winners)} succeeded."
+        )
+    if found != winners[0]:
+        raise _unsuitable(storage, "The bytes of the writer that was told it had created the name are gone.")
+    folder, _, own = name.rpartition("/")
+    if own not in [status.name for status in storage.list_from(folder, own)]:
+        raise _unsuitable(storage, "A file was created and is not listed.")
+
+
+def _create(storage: Storage, name: str, content: bytes, wait: Callable[[], object]) -> bool:
+    wait()
+    try:
+        storage.put_if_absent(name, content)
+    except FileExistsError:
+        return False
+    except OutcomeUnknown:
+        return storage.read(name) == content
+    except StorageUnavailable as error:
+        if isinstance(error.__cause__, OSError) and error.__cause__.errno in _NO_LINKS:
+            raise _unsuitable(storage, f"The file system has no hard links: {error.cause}") from error
+        raise
+    return True
+
+
+def _tidy(storage: Storage, name: str) -> None:
+    try:
+        storage.delete(name)
+    except FreezeframeError:
+        # A few bytes may stay behind; what the probe found matters more.
+        return
+
+
+def _unsuitable(storage: Storage, seen: str) -> StorageUnsuitable:
+    return StorageUnsuitable(
+        f"Commits would be lost on {storage.root}.",
+        cause=seen,
+        remedy="Use a local disk, or an object store with conditional writes (If-None-Match).",
+    )

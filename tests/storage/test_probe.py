@@ -1,0 +1,86 @@
+"""The probe lets good storage pass and names what is wrong with bad storage."""
+
+import errno
+import threading
+
+import pytest
+from obstore.store import MemoryStore
+
+from freezeframe.errors import StorageUnavailable, StorageUnsuitable
+from freezeframe.storage import LocalStorage, MemoryStorage
+from freezeframe.storage.faulty import Fault, FaultyStorage, Way
+from freezeframe.storage.objects import ObjectStorage
+from freezeframe.storage.probe import require_atomic_create
+
+
+class Overwriting(MemoryStorage):
+    """As object stores without conditional writes, and ``rename``, do it: the last writer wins."""
+
+    def put_if_absent(self, name, content):
+        self.replace(name, content)
+
+
+class CheckThenWrite(MemoryStorage):
+    """As a lock in one process does it: look first, then write; the two are not one step."""
+
+    def __init__(self):
+        super().__init__()
+        self.both = threading.Barrier(2, timeout=5)
+
+    def put_if_absent(self, name, content):
+        try:
+            self.read(name)
+        except FileNotFoundError:
+            self.both.wait()
+            self.replace(name, content)
+            return
+        raise FileExistsError(name)
+
+
+class Forgetful(MemoryStorage):
+    """It acknowledges and keeps nothing of what it was given."""
+
+    def put_if_absent(self, name, content):  # noqa: ARG002 - the protocol's signature
+        super().put_if_absent(name, b"")
+
+
+class WithoutLinks(MemoryStorage):
+    """As a file system without hard links answers."""
+
+    def put_if_absent(self, name, content):  # noqa: ARG002 - the protocol's signature
+        raise StorageUnavailable("refused") from OSError(errno.EPERM, "Operation not permitted")
+
+
+@pytest.mark.parametrize("kind", ["local", "memory", "objects", "lost answer"])
+def test_good_storage_passes_and_is_left_clean(kind, tmp_path):
+    """Storage with an atomic create passes, also if an answer is lost, and nothing stays behind."""
+    storage = {
+        "local": lambda: LocalStorage(tmp_path),
+        "memory": MemoryStorage,
+        "objects": lambda: ObjectStorage(MemoryStore(), "memory://bucket"),
+        "lost answer": lambda: FaultyStorage(MemoryStorage(), [Fault(0, Way.FAIL_AFTER, "put_if_absent")]),
+    }[kind]()
+    require_atomic_create(storage, "_freezeframe")
+    assert [] == list(storage.list_from("_freezeframe"))
+
+
+@pytest.mark.parametrize(
+    ("storage", "writers", "seen"),
+    [
+        (Overwriting(), 8, "8 succeeded"),
+        (CheckThenWrite(), 2, "2 succeeded"),
+        (Forgetful(), 8, "are gone"),
+        (WithoutLinks(), 8, "no hard links"),
+    ],
+)
+def test_bad_storage_is_refused_with_what_was_seen(storage, writers, seen):
+    """Storage that would lose commits is refused, and the message says what happened in the race."""
+    with pytest.raises(StorageUnsuitable, match=seen):
+        require_atomic_create(storage, "probe", writers=writers)
+
+
+def test_storage_that_cannot_be_written_is_unavailable():
+    """A refusal for any other reason is no verdict on the storage."""
+    storage = FaultyStorage(MemoryStorage(), [Fault(0, Way.FAIL_BEFORE, "put_if_absent")])
+    with pytest.raises(StorageUnavailable):
+        require_atomic_create(storage, "")

@@ -130,12 +130,10 @@ class Attempt:
         if folder is not None and not kept:
             shutil.rmtree(folder, ignore_errors=True)
             return
-        for part in self._folders():
-            for status in list(self._storage.list_from(part)):
-                name = f"{part}/{status.name}"
-                if name not in kept:
-                    self._delete(name)
-            self._remove_if_empty(part)
+        try:
+            self._delete_all_but(kept)
+        except (StorageUnavailable, OSError):
+            return  # left for gc, which deletes what nothing references
 
     def _sealed(self, path: str, schema: Mapping[str, Any]) -> DataFile:
         name = f"{self._base}/{path}"
@@ -155,11 +153,13 @@ class Attempt:
         """The attempt's folders, the deepest first."""
         return (self._below(_MERGED), self._below(_LANDED), self._below())
 
-    def _delete(self, name: str) -> None:
-        try:
-            self._storage.delete(name)
-        except StorageUnavailable:
-            return  # left for gc, which deletes what nothing references
+    def _delete_all_but(self, kept: set[str]) -> None:
+        for part in self._folders():
+            for status in list(self._storage.list_from(part)):
+                name = f"{part}/{status.name}"
+                if name not in kept:
+                    self._storage.delete(name)
+            self._remove_if_empty(part)
 
     def _remove_if_empty(self, part: str) -> None:
         folder = self._storage.local_path(part)

@@ -1,0 +1,143 @@
+"""The demo's story, told in order: sync, sync again, a neighbour, the table, the look back."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from freezeframe.cli.demo.progress import Progress
+from freezeframe.cli.output import Output
+from freezeframe.errors import InvalidName, InvalidOption
+
+if TYPE_CHECKING:
+    from freezeframe.cli.demo.job import JobReport, TenantFolder
+    from freezeframe.cli.demo.look_back import Cell
+
+
+def demo(
+    samples: Annotated[
+        Path | None, typer.Option(help="Real exports (sync-output/, quickbooks-reports/) to use.")
+    ] = None,
+    keep: Annotated[Path | None, typer.Option(help="An empty folder to work in and leave behind.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Run a transformation script for two syncs of a tenant and show what was kept."""
+    from freezeframe.cli.demo.look_back import changed_row
+
+    output = Output(as_json=as_json)
+    with ExitStack() as stack:
+        root = _workplace(keep, stack)
+        acme, globex, reports = _run_jobs(root, samples, Progress(is_quiet=as_json))
+        refused = _knock(globex)
+        cells = changed_row(acme.tenant())
+        if as_json:
+            output.record(_as_json(reports, globex, refused, cells))
+            return
+        output.table("What the jobs kept", [row for report in reports for row in _rows(report)])
+        output.line(
+            f"\n{globex.name} sees {', '.join(globex.tenant().streams())} of its own, and nothing else:"
+        )
+        output.line(f"  asked for {refused['asked']!r}, it is told {refused['code']}\n")
+        _show_look_back(output, cells)
+        if keep is not None:
+            output.line(f"\nAll of it is in {root}; see: freezeframe stream history --dir {acme.snapshots}")
+
+
+def _run_jobs(
+    root: Path, samples: Path | None, progress: Progress
+) -> tuple[TenantFolder, TenantFolder, list[JobReport]]:
+    from freezeframe.cli.demo import inputs
+    from freezeframe.cli.demo.job import TenantFolder
+
+    acme, globex = TenantFolder(root, "acme"), TenantFolder(root, "globex")
+
+    def bring(folder: Path, sync: inputs.Sync) -> None:
+        if samples is None:
+            inputs.invented(folder, sync)
+        else:
+            inputs.from_samples(samples.resolve(), folder, sync)
+
+    reports = []
+    with progress.step("acme, job 1: a full sync (a first job also starts the warm Spark server)"):
+        reports.append(acme.run(lambda folder: bring(folder, 1)))
+    with progress.step("acme, job 2: an incremental sync: a window of the report, new and changed rows"):
+        reports.append(acme.run(lambda folder: bring(folder, 2)))
+    with progress.step("globex, job 1: another tenant, with the same script and a folder of its own"):
+        reports.append(globex.run(lambda folder: inputs.of_another_tenant(folder, 1)))
+    return acme, globex, reports
+
+
+def _workplace(keep: Path | None, stack: ExitStack) -> Path:
+    if keep is None:
+        return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="freezeframe-demo-")))
+    if keep.exists() and (not keep.is_dir() or any(keep.iterdir())):
+        raise InvalidOption(
+            f"{keep} is not an empty folder.",
+            cause="The demo would mix its tenants with what is there.",
+            remedy="Name a new folder by --keep.",
+        )
+    keep.mkdir(parents=True, exist_ok=True)
+    return keep.resolve()
+
+
+def _knock(globex: TenantFolder) -> dict[str, str]:
+    """Let one tenant ask for the other's stream, as the recipe that scripts copy would have allowed."""
+    from freezeframe.script.snapshots import get_snapshot
+
+    asked = "../../acme/snapshots/Lead"
+    try:
+        get_snapshot(globex.snapshots, asked)
+    except InvalidName as error:
+        return {"asked": asked, "code": error.error_code}
+    raise AssertionError(f"a stream name led out of the tenant's folder: {asked}")
+
+
+def _rows(report: JobReport) -> list[dict[str, Any]]:
+    return [
+        {
+            "tenant": report.tenant,
+            "job": report.job,
+            "stream": change.stream,
+            "version": change.version,
+            "rows": change.rows,
+            "new": change.counts.inserted,
+            "updated": change.counts.updated,
+            "unchanged": change.counts.unchanged,
+            "deleted": change.counts.deleted,
+            "seconds": change.seconds,
+        }
+        for change in report.changes
+    ]
+
+
+def _show_look_back(output: Output, cells: list[Cell]) -> None:
+    output.table(
+        "One lead before and after the second sync (← changed; an empty value from the sync clears nothing)",
+        [
+            {
+                "column": cell.column,
+                "before": cell.before,
+                "after": cell.after,
+                "": "←" if cell.is_changed else "",
+            }
+            for cell in cells
+        ],
+    )
+
+
+def _as_json(
+    reports: list[JobReport], globex: TenantFolder, refused: dict[str, str], cells: list[Cell]
+) -> dict[str, Any]:
+    return {
+        "updates": [row for report in reports for row in _rows(report)],
+        "jobs": [{"tenant": r.tenant, "job": r.job, "seconds": r.seconds} for r in reports],
+        "neighbour": {"tenant": globex.name, "streams": list(globex.tenant().streams()), "refused": refused},
+        "lookBack": [
+            {"column": cell.column, "before": cell.before, "after": cell.after, "changed": cell.is_changed}
+            for cell in cells
+        ],
+    }

@@ -1,0 +1,66 @@
+"""The command itself: answers quickly, never with a traceback, and by exit codes."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from freezeframe.cli.main import main
+
+
+def test_help_loads_no_heavy_library():
+    """``--help`` answers without pandas, Arrow or Spark being loaded."""
+    code = (
+        "import sys\n"
+        "from freezeframe.cli.main import main\n"
+        "assert main(['--help']) == 0\n"
+        "print(sorted({'pandas', 'pyarrow', 'pyspark', 'numpy'} & set(sys.modules)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout.splitlines()[-1] == "[]"
+    assert "demo" in done.stdout
+
+
+def test_a_missing_folder_is_told_by_code_and_sentence(capsys, tmp_path):
+    """What is not found gives exit code 4 and says what to do, on standard error."""
+    code = main(["stream", "list", "--dir", str(tmp_path / "no")])
+    printed = capsys.readouterr()
+
+    assert code == 4
+    assert printed.out == ""
+    assert "Remedy:" in printed.err
+
+
+def test_errors_are_json_when_asked_for(capsys, tmp_path):
+    """With --json an error is one object with a stable code, still on standard error."""
+    code = main(["stream", "list", "--json", "--dir", str(tmp_path / "no")])
+    printed = capsys.readouterr()
+
+    assert code == 4
+    assert json.loads(printed.err)["error"]["code"] == "INPUT_NOT_FOUND"
+    assert printed.out == ""
+
+
+@pytest.mark.parametrize("arguments", [["nonsense"], ["stream", "list", "--nope"], ["stream", "show"]])
+def test_wrong_usage_is_exit_code_2(capsys, arguments):
+    """An unknown command, option or a missing argument is the caller's to correct."""
+    assert main(arguments) == 2
+    assert "See freezeframe --help." in capsys.readouterr().err
+
+
+def test_an_accident_is_told_without_a_traceback(capsys, tmp_path, monkeypatch):
+    """An error that nobody foresaw is one sentence and exit code 1; the traceback is there on request."""
+    # A folder where tempfile may not write is refused by the system, not by us.
+    monkeypatch.setattr(
+        "tempfile.TemporaryDirectory", lambda **_: (_ for _ in ()).throw(OSError("disk gone"))
+    )
+
+    assert main(["doctor"]) == 1
+    printed = capsys.readouterr()
+    assert "disk gone" in printed.err
+    assert "Traceback" not in printed.err
+    monkeypatch.setenv("FREEZEFRAME_DEBUG", "1")
+    with pytest.raises(OSError, match="disk gone"):
+        main(["doctor"])

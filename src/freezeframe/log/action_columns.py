@@ -87,7 +87,7 @@ class FileActions:
     def empty(cls) -> FileActions:
         """No action at all."""
         none = np.zeros(0, dtype=np.int64)
-        return cls(FILE_SCHEMA.empty_table(), none, TOMBSTONE_SCHEMA.empty_table(), none)
+        return cls(no_rows(FILE_SCHEMA), none, no_rows(TOMBSTONE_SCHEMA), none)
 
     @classmethod
     def joined(cls, batches: Sequence[FileActions]) -> FileActions:
@@ -103,6 +103,11 @@ class FileActions:
             pa.concat_tables([batch.removes for batch in batches]),
             np.concatenate([batch.removes_order + at for batch, at in zip(batches, starts, strict=True)]),
         )
+
+
+def no_rows(schema: pa.Schema) -> pa.Table:
+    """An empty table (Arrow's own ``empty_table`` imports pandas, see ``arrow_numbers``)."""
+    return pa.Table.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
 def file_keys(table: pa.Table) -> pa.ChunkedArray:

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from freezeframe.log.action_columns import DELTA_NAMES
+from freezeframe.log.action_columns import DELTA_NAMES, no_rows
 from freezeframe.log.arrow_numbers import is_valid
 from freezeframe.log.canonical_paths import canonical_paths
 from freezeframe.log.replay import select_rows
@@ -37,13 +37,13 @@ def rows_of(file: Any, kind: str, schema: pa.Schema) -> pa.Table:
     """The file actions of one kind as rows of ``schema``, paths canonical."""
     index = file.schema_arrow.get_field_index(kind)
     if index < 0:
-        return schema.empty_table()
+        return no_rows(schema)
     have = {field.name for field in file.schema_arrow.field(index).type}
     wanted = {field.name: DELTA_NAMES[field.name] for field in schema if DELTA_NAMES[field.name] in have}
     groups = _groups_with(file, f"{kind}.")
     parsed = "stats" in schema.names and "stats_parsed" in have
     batches = [_group_rows(file, group, kind, schema, wanted, parsed=parsed) for group in groups]
-    return pa.concat_tables(batches) if batches else schema.empty_table()
+    return pa.concat_tables(batches) if batches else no_rows(schema)
 
 
 def _group_rows(

@@ -9,7 +9,7 @@ field of changing type, an odd number), each line is parsed by itself: slower, t
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,22 +22,25 @@ from freezeframe.errors import CorruptLog
 from freezeframe.log.action_columns import (
     DELTA_NAMES,
     FILE_SCHEMA,
-    TEXT_MAP,
     TOMBSTONE_SCHEMA,
     FileActions,
     from_adds,
     from_removes,
+    no_rows,
     text_map,
 )
 from freezeframe.log.actions import Action, Add, Remove, parse_line
-from freezeframe.log.arrow_numbers import is_valid, to_arrow_flags
+from freezeframe.log.arrow_numbers import Bools, Ints, is_valid, to_arrow_flags
 from freezeframe.log.canonical_paths import canonical_paths
 
 _NEWLINE = ord("\n")
 _ADD_HEAD = np.frombuffer(b'{"add":{', dtype="<u8")[0]
 _REMOVE_HEAD = np.frombuffer(b'{"remove', dtype="<u8")[0]
-_BLOCK_BYTES = 2 << 20
-_MAPS = ("partition_values", "tags")
+PIECE_BYTES = 8 << 20
+_BLOCK_BYTES = 1 << 20
+_SAMPLED_BYTES = 256 << 10
+_LINE_BYTES = 64 << 10
+_SCHEMAS = {"add": FILE_SCHEMA, "remove": TOMBSTONE_SCHEMA}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,36 +61,79 @@ class CommitContent:
         return CommitContent(self.name, (), self.actions)
 
 
+def read_contents(read: Callable[[int, int], bytes], name: str, size: int) -> Iterator[CommitContent]:
+    """A commit of ``size`` bytes taken apart, in pieces of some megabytes if it is large.
+
+    ``read(offset, length)`` gives bytes of the file, fewer at its end. A piece ends with a
+    line; all pieces together are the commit.
+
+    Raises:
+        CorruptLog: the file is empty, or a line is torn or no action (``DELTA_LOG_MALFORMED_JSON``).
+    """
+    if size <= PIECE_BYTES:
+        yield read_content(name, read(0, size + 1))
+        return
+    offset, lines = 0, 0
+    seen: list[Action] = []
+    length = PIECE_BYTES
+    while piece := read(offset, length):
+        end = piece.rfind(b"\n") + 1
+        last = len(piece) < length or offset + len(piece) >= size
+        if not end and not last:
+            length *= 2  # a single line is longer than a piece
+            continue
+        whole = piece if last else memoryview(piece)[:end].toreadonly()
+        if last:
+            _require_whole(name, piece)
+        offset += len(whole)
+        length = PIECE_BYTES
+        content, count = _take_apart(name, whole, lines)
+        lines += count
+        seen += content.actions
+        del piece, whole
+        yield content
+        del content
+    _require_single(name, seen)
+
+
 def read_content(name: str, content: bytes) -> CommitContent:
-    """Take the bytes of a commit apart.
+    """Take the bytes of a whole commit apart.
 
     Raises:
         CorruptLog: the file is empty, or a line that is no add or remove is torn or no action
             (``DELTA_LOG_MALFORMED_JSON``), naming file and line.
     """
     _require_whole(name, content)
+    found, _ = _take_apart(name, content, 0)
+    _require_single(name, found.actions)
+    return found
+
+
+def _take_apart(name: str, content: bytes | memoryview, lines_before: int) -> tuple[CommitContent, int]:
+    """The content of whole lines, and how many lines they are."""
     view = memoryview(content)
     spans: list[memoryview] = []
     actions: list[Action] = []
     moved: list[Add | Remove] = []
     begin = 0
-    for start, end, number in _other_lines(content):
+    starts, ends, other = _lines(view)
+    for row in np.flatnonzero(other):
+        start, end = int(starts[row]), int(ends[row])
         if start > begin:
             spans.append(view[begin:start])
-        begin = min(end + 1, len(content))
-        line = content[start:end]
+        begin = min(end + 1, len(view))
+        line = bytes(view[start:end])
         if line.strip():
-            action = _parse(name, number, line)
+            action = _parse(name, lines_before + int(row) + 1, line)
             if isinstance(action, Add | Remove):
                 moved.append(action)
             elif action is not None:
                 actions.append(action)
-    if begin < len(content):
+    if begin < len(view):
         spans.append(view[begin:])
     if moved:  # file actions spelled with spaces are written again as Arrow's reader is given them
         spans.append(memoryview("\n".join(json.dumps({one.KEY: one.to_json()}) for one in moved).encode()))
-    _require_single(name, actions)
-    return CommitContent(name, tuple(spans), tuple(actions))
+    return CommitContent(name, tuple(spans), tuple(actions)), len(ends) - 1
 
 
 def parse_file_actions(contents: Sequence[CommitContent], partition_names: Sequence[str]) -> FileActions:
@@ -103,13 +149,8 @@ def parse_file_actions(contents: Sequence[CommitContent], partition_names: Seque
     if not spans:
         return FileActions.empty()
     whole: Any = spans[0] if len(spans) == 1 else b"\n".join(spans)
-    names = {"partition_values": list(partition_names), "tags": []}
     try:
-        table = _arrow_json(whole, names)
-        found = _map_names(table, names)
-        if found != names:
-            table = _arrow_json(whole, found)
-            names = found
+        table, names = _read_fully(whole, _Shape.sampled(spans, partition_names))
     except pa.ArrowInvalid:
         return _parse_each(contents)
     del whole, spans
@@ -130,8 +171,8 @@ def _require_whole(name: str, content: bytes) -> None:
     )
 
 
-def _other_lines(content: bytes) -> Iterator[tuple[int, int, int]]:
-    """(start, end, line number) of the lines that do not begin as a file action does."""
+def _lines(content: memoryview) -> tuple[Ints, Ints, Bools]:
+    """Where each line starts and ends, and whether it is another than a file action's."""
     octets = np.frombuffer(content, dtype=np.uint8)
     ends = np.append(np.flatnonzero(octets == _NEWLINE), len(content))
     starts = np.concatenate([[0], ends[:-1] + 1])
@@ -140,8 +181,7 @@ def _other_lines(content: bytes) -> Iterator[tuple[int, int, int]]:
     reachable = np.flatnonzero(starts < len(heads))
     head = heads[starts[reachable]]
     other[reachable] = (head != _ADD_HEAD) & (head != _REMOVE_HEAD)
-    for row in np.flatnonzero(other):
-        yield int(starts[row]), int(ends[row]), int(row) + 1
+    return starts, ends, other
 
 
 def _parse(name: str, number: int, line: bytes) -> Action | None:
@@ -170,10 +210,81 @@ def _require_single(name: str, actions: Sequence[Action]) -> None:
             )
 
 
-def _arrow_json(body: Any, names: Mapping[str, Sequence[str]]) -> pa.Table:
-    schema = pa.schema(
-        [("add", _json_type(FILE_SCHEMA, names)), ("remove", _json_type(TOMBSTONE_SCHEMA, names))]
-    )
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """What Arrow's reader is told to look for: fields of adds and removes, keys of the two maps.
+
+    A field asked for in vain costs as much as one that is there, so a large commit is asked
+    for what a few of its lines have. What else turns up is inferred, found and asked for then.
+    """
+
+    fields: Mapping[str, frozenset[str]]
+    keys: Mapping[str, tuple[str, ...]]
+
+    @classmethod
+    def sampled(cls, spans: Sequence[memoryview], partition_names: Sequence[str]) -> _Shape:
+        keys = {"partitionValues": tuple(partition_names), "tags": ()}
+        if sum(len(span) for span in spans) < _SAMPLED_BYTES:
+            return cls({action: frozenset(_delta_names(schema)) for action, schema in _SCHEMAS.items()}, keys)
+        found: dict[str, set[str]] = {}
+        for span in spans:
+            for line in (bytes(span[:_LINE_BYTES]).split(b"\n"), bytes(span[-_LINE_BYTES:]).split(b"\n")):
+                for part in (line[0], line[-1] or line[-2:][0]):
+                    _note_fields(part, found)
+        return cls({action: frozenset(names) for action, names in found.items()}, keys)
+
+    def schema(self) -> pa.Schema:
+        return pa.schema(
+            [
+                (action, _json_type(schema, self.fields.get(action, frozenset()), self.keys))
+                for action, schema in _SCHEMAS.items()
+                if action in self.fields
+            ]
+        )
+
+    def widened(self, table: pa.Table) -> _Shape:
+        """This shape and what was found beyond it."""
+        fields, keys = dict(self.fields), dict(self.keys)
+        for action, schema in _SCHEMAS.items():
+            index = table.schema.get_field_index(action)
+            if index < 0 or not pa.types.is_struct(table.schema.types[index]):
+                continue
+            known = set(_delta_names(schema))
+            there = [field for field in table.schema.types[index] if not pa.types.is_null(field.type)]
+            fields[action] = fields.get(action, frozenset()) | {f.name for f in there if f.name in known}
+            for field in there:
+                if field.name in keys and pa.types.is_struct(field.type):
+                    keys[field.name] = tuple(
+                        dict.fromkeys([*keys[field.name], *(f.name for f in field.type)])
+                    )
+        return _Shape(fields, keys)
+
+
+def _read_fully(body: Any, shape: _Shape) -> tuple[pa.Table, Mapping[str, Sequence[str]]]:
+    while True:
+        table = _arrow_json(body, shape.schema())
+        wider = shape.widened(table)
+        if wider == shape:
+            return table, shape.keys
+        shape = wider
+
+
+def _note_fields(line: bytes, found: dict[str, set[str]]) -> None:
+    try:
+        value = json.loads(line)
+    except ValueError:
+        return  # a sample may be a line's half; Arrow's reader finds out what is damaged
+    for action, schema in _SCHEMAS.items():
+        if isinstance(value, dict) and isinstance(value.get(action), dict):
+            names = {name for name, one in value[action].items() if one is not None}
+            found.setdefault(action, set()).update(names & set(_delta_names(schema)))
+
+
+def _delta_names(schema: pa.Schema) -> list[str]:
+    return [DELTA_NAMES[name] for name in schema.names]
+
+
+def _arrow_json(body: Any, schema: pa.Schema) -> pa.Table:
     block = _BLOCK_BYTES
     while True:
         try:
@@ -181,6 +292,8 @@ def _arrow_json(body: Any, names: Mapping[str, Sequence[str]]) -> pa.Table:
                 pa.BufferReader(pa.py_buffer(body)),
                 read_options=pj.ReadOptions(block_size=min(block, len(body) + 1)),
                 parse_options=pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="infer"),
+                # Arrow's own allocator holds on to what the parser's threads gave back.
+                memory_pool=pa.system_memory_pool(),
             )
         except pa.ArrowInvalid as error:
             if "straddling" not in str(error) or block > len(body):
@@ -188,32 +301,24 @@ def _arrow_json(body: Any, names: Mapping[str, Sequence[str]]) -> pa.Table:
             block *= 8  # a single line is longer than a block
 
 
-def _json_type(schema: pa.Schema, names: Mapping[str, Sequence[str]]) -> pa.DataType:
-    fields = []
+def _json_type(schema: pa.Schema, fields: frozenset[str], keys: Mapping[str, Sequence[str]]) -> pa.DataType:
+    kinds = []
     for field in schema:
-        kind = field.type
-        if field.name in _MAPS:
-            kind = pa.struct([(name, pa.string()) for name in names[field.name]])
-        fields.append((DELTA_NAMES[field.name], kind))
-    return pa.struct(fields)
-
-
-def _map_names(table: pa.Table, known: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    found = {}
-    for column in _MAPS:
-        names = list(known[column])
-        for action in ("add", "remove"):
-            kind = table.schema.field(action).type
-            index = kind.get_field_index(DELTA_NAMES[column])
-            if index >= 0 and pa.types.is_struct(kind.field(index).type):
-                names += [field.name for field in kind.field(index).type if field.name not in names]
-        found[column] = names
-    return found
+        name = DELTA_NAMES[field.name]
+        if name in fields:
+            is_map = name in keys
+            kinds.append(
+                (name, pa.struct([(key, pa.string()) for key in keys[name]]) if is_map else field.type)
+            )
+    return pa.struct(kinds)
 
 
 def _to_actions(table: pa.Table, names: Mapping[str, Sequence[str]]) -> FileActions:
     found = []
-    for action, schema in (("add", FILE_SCHEMA), ("remove", TOMBSTONE_SCHEMA)):
+    for action, schema in _SCHEMAS.items():
+        if action not in table.schema.names:
+            found.append((no_rows(schema), np.zeros(0, dtype=np.int64)))
+            continue
         column = table[action]
         present = is_valid(column)
         if not present.all():
@@ -228,23 +333,23 @@ def _to_actions(table: pa.Table, names: Mapping[str, Sequence[str]]) -> FileActi
 
 
 def _columns(chunk: pa.StructArray, schema: pa.Schema, names: Mapping[str, Sequence[str]]) -> pa.RecordBatch:
+    # Most columns of most logs are all null; as children of one array of nulls they share one buffer.
+    nothing = pa.nulls(len(chunk), pa.struct(list(schema)))
     columns = []
-    for field in schema:
-        found = pc.struct_field(chunk, DELTA_NAMES[field.name])
-        if field.name in _MAPS:
-            found = _to_map(found, names[field.name], keep_nulls=field.name == "partition_values")
-        elif field.type == DELETION_VECTOR_TYPE and found.type != field.type:
+    for index, field in enumerate(schema):
+        name = DELTA_NAMES[field.name]
+        found = pc.struct_field(chunk, name) if chunk.type.get_field_index(name) >= 0 else None
+        if found is None or found.null_count == len(found):
+            found = nothing.field(index)
+        elif name in names:
+            found = _to_map(found, names[name], keep_nulls=name == "partitionValues")
+        elif found.type != field.type:
             found = found.cast(field.type)
         columns.append(found)
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-DELETION_VECTOR_TYPE = FILE_SCHEMA.field("deletion_vector").type
-
-
 def _to_map(found: pa.StructArray, names: Sequence[str], *, keep_nulls: bool) -> pa.Array:
-    if found.null_count == len(found):
-        return pa.nulls(len(found), TEXT_MAP)
     columns = [pc.struct_field(found, name) for name in names]
     return text_map(columns, names, is_valid(found), keep_nulls=keep_nulls)
 

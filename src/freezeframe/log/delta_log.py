@@ -161,7 +161,7 @@ class DeltaLog(SnapshotManagement[Snapshot]):
             state = self._reader.advance(previous.state, segment, new_commits)
             heads = state.heads
         else:
-            heads = self._reader.heads(segment)
+            heads, state = self._reader.heads(segment)
         protocol, metadata = require_heads(heads, segment.version)
         require_readable(protocol, self.path)
         self._note_changes(previous, metadata)

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from freezeframe.log.action_columns import FILE_SCHEMA, TOMBSTONE_SCHEMA, FileActions, file_keys
+from freezeframe.log.action_columns import FILE_SCHEMA, TOMBSTONE_SCHEMA, FileActions, file_keys, no_rows
 from freezeframe.log.arrow_numbers import (
     Bools,
     Ints,
@@ -24,6 +24,7 @@ from freezeframe.log.arrow_numbers import (
     to_flags,
     to_ints,
 )
+from freezeframe.log.fingerprints import shared_fingerprints
 
 RUNS_MAX = 256
 RECENT_SHARE_MAX = 0.1
@@ -51,12 +52,12 @@ class FileState:
         """The state of files that are all live."""
         files = _settled(files)
         size = int(pc.sum(files["size"]).as_py() or 0)
-        return cls(files, None, FILE_SCHEMA.empty_table(), tombstones, files.num_rows, size)
+        return cls(files, None, no_rows(FILE_SCHEMA), tombstones, files.num_rows, size)
 
     @classmethod
     def empty(cls) -> FileState:
         """No file and no tombstone."""
-        return cls.of(FILE_SCHEMA.empty_table(), TOMBSTONE_SCHEMA.empty_table())
+        return cls.of(no_rows(FILE_SCHEMA), no_rows(TOMBSTONE_SCHEMA))
 
     @cached_property
     def files(self) -> pa.Table:
@@ -117,14 +118,16 @@ def last_actions(actions: FileActions) -> tuple[pa.Table, pa.Table]:
     if len(keys) == 0:
         return adds, removes
     order = np.concatenate([actions.adds_order, actions.removes_order])
-    codes = _codes(keys)
+    # Equal keys have equal fingerprints, so only rows that share theirs need a closer look.
+    suspects = np.flatnonzero(shared_fingerprints(keys))
+    if len(suspects) == 0:
+        return adds, removes
+    codes = _codes(keys.take(to_arrow_ints(suspects)))
+    turn = np.argsort(order[suspects], kind="stable")
     last = np.full(int(codes.max()) + 1, -1, dtype=np.int64)
-    if (np.diff(order) >= 0).all():
-        last[codes] = np.arange(len(order))  # of repeated codes NumPy keeps the value assigned last
-    else:
-        turn = np.argsort(order, kind="stable")
-        last[codes[turn]] = turn
-    wins = np.zeros(len(order), dtype=np.bool_)
+    last[codes[turn]] = suspects[turn]  # of repeated codes NumPy keeps the value assigned last
+    wins = np.ones(len(order), dtype=np.bool_)
+    wins[suspects] = False
     wins[last] = True
     return select_rows(adds, wins[: adds.num_rows]), select_rows(removes, wins[adds.num_rows :])
 
@@ -137,7 +140,7 @@ def select_rows(table: pa.Table, wanted: Bools) -> pa.Table:
     starts, ends = edges[0::2], edges[1::2]
     if len(starts) <= RUNS_MAX:
         parts = [table.slice(int(at), int(end - at)) for at, end in zip(starts, ends, strict=True)]
-        return pa.concat_tables(parts) if parts else table.schema.empty_table()
+        return pa.concat_tables(parts) if parts else table.slice(0, 0)
     return table.filter(to_arrow_flags(wanted))
 
 
@@ -180,4 +183,4 @@ def _compacted(state: FileState) -> FileState:
     limit = max(RECENT_ROWS_MIN, int(RECENT_SHARE_MAX * state.base.num_rows))
     if state.recent.num_rows + scattered <= limit:
         return state
-    return FileState(state.files, None, FILE_SCHEMA.empty_table(), state.tombstones, state.count, state.size)
+    return FileState(state.files, None, no_rows(FILE_SCHEMA), state.tombstones, state.count, state.size)

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from freezeframe.log.action_columns import FILE_SCHEMA, TOMBSTONE_SCHEMA
+from freezeframe.log.action_columns import FILE_SCHEMA, TOMBSTONE_SCHEMA, no_rows
 from freezeframe.log.actions import CommitInfo, DomainMetadata, Metadata, Protocol, Txn
 from freezeframe.log.intervals import milliseconds
 from freezeframe.log.segment import EMPTY_VERSION, LogSegment
@@ -104,12 +104,12 @@ class Snapshot:
     @property
     def files(self) -> pa.Table:
         """The live files, one row each: see ``action_columns.FILE_SCHEMA``."""
-        return self.state.files.files if self.exists else FILE_SCHEMA.empty_table()
+        return self.state.files.files if self.exists else no_rows(FILE_SCHEMA)
 
     @property
     def all_tombstones(self) -> pa.Table:
         """Every removed file that the log still remembers: see ``action_columns.TOMBSTONE_SCHEMA``."""
-        return self.state.files.tombstones if self.exists else TOMBSTONE_SCHEMA.empty_table()
+        return self.state.files.tombstones if self.exists else no_rows(TOMBSTONE_SCHEMA)
 
     @property
     def tombstones(self) -> pa.Table:

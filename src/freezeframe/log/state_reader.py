@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import logging
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from freezeframe.errors import CorruptLog
 from freezeframe.log.action_columns import FileActions
-from freezeframe.log.actions import Metadata
+from freezeframe.log.actions import Action, Metadata
 from freezeframe.log.checkpoint import physical_partition_names, read_checkpoint, read_checkpoint_actions
-from freezeframe.log.checksum import Checksum, read_checksum
-from freezeframe.log.commit_content import CommitContent, parse_file_actions, read_content
+from freezeframe.log.checksum import read_checksum
+from freezeframe.log.commit_content import CommitContent, parse_file_actions, read_contents
 from freezeframe.log.paths import LogFile
 from freezeframe.log.replay import FileState, StateRebuilder
 from freezeframe.log.segment import LogSegment
 from freezeframe.log.table_state import Heads, TableState
 from freezeframe.storage import Storage
 
-BATCH_BYTES = 16 << 20
+BATCH_BYTES = 8 << 20
 KEPT_BYTES = 8 << 20
-
-_log = logging.getLogger(__name__)
 
 
 class StateReader:
@@ -34,10 +31,13 @@ class StateReader:
         self.folder = folder
         self._rebuilder = rebuilder
         self._use_checksum = use_checksum
-        self._kept: OrderedDict[LogFile, CommitContent] = OrderedDict()
+        self._kept: dict[LogFile, list[CommitContent]] = {}
 
-    def heads(self, segment: LogSegment) -> Heads:
+    def heads(self, segment: LogSegment) -> tuple[Heads, TableState | None]:
         """The protocol and metadata of the segment, from as few files as possible (behaviour 57).
+
+        Where that takes reading every large commit from the first on, the whole state is made
+        on the way and given as well.
 
         The newest commit is always read: an empty or torn one is found at once. Transactions
         and domains in the answer are those of the files that were read, not all.
@@ -46,38 +46,38 @@ class StateReader:
             CorruptLog: a file that was read is damaged.
         """
         checksum = self.checksum(segment)
-        newest = self._content(segment, segment.last_commit) if segment.last_commit else None
-        collected: list[CommitContent] = []
-        base = Heads.empty()
-        protocol = metadata = False
+        newest = self._actions(segment, segment.last_commit) if segment.last_commit else ()
+        later: list[Sequence[Action]] = []
+        unread = sum(file.size for file in segment.deltas)
+        if checksum is None and segment.checkpoint is None and unread > KEPT_BYTES:
+            known = Heads.empty().after(newest)
+            if known.protocol is None or known.metadata is None:
+                state = self.state(segment)
+                return state.heads, state
         for file in reversed(segment.deltas):
-            if checksum is not None and segment.checksum and segment.checksum.version >= file.version:
-                return _over(Heads(checksum.protocol, checksum.metadata, {}, {}), collected, newest)
-            content = newest if newest and file == segment.last_commit else self._content(segment, file)
-            collected.append(content.without_files())
-            protocol = protocol or any(action.KEY == "protocol" for action in content.actions)
-            metadata = metadata or any(action.KEY == "metaData" for action in content.actions)
-            if protocol and metadata:
-                return _over(base, collected, newest)
+            if checksum is not None and checksum[0] >= file.version:
+                return _over(checksum[1], later, newest), None
+            actions = newest if file == segment.last_commit else self._actions(segment, file)
+            later.append(actions)
+            found = Heads.empty().after(action for one in later for action in one)
+            if found.protocol is not None and found.metadata is not None:
+                return _over(Heads.empty(), later, newest), None
+        if checksum is not None:
+            return _over(checksum[1], later, newest), None
+        base = Heads.empty()
         if segment.checkpoint is not None:
-            if checksum is not None and segment.checksum:
-                base = Heads(checksum.protocol, checksum.metadata, {}, {})
-            else:
-                actions = read_checkpoint_actions(self.storage, self.folder, segment.checkpoint)
-                base = base.after(actions)
-        return _over(base, collected, newest)
+            base = base.after(read_checkpoint_actions(self.storage, self.folder, segment.checkpoint))
+        return _over(base, later, newest), None
 
-    def checksum(self, segment: LogSegment) -> Checksum | None:
-        """The segment's checksum if it can be trusted with protocol and metadata."""
-        if not self._use_checksum or segment.checksum is None:
+    def checksum(self, segment: LogSegment) -> tuple[int, Heads] | None:
+        """(version, heads) of the segment's checksum, if it is there and knows protocol and metadata."""
+        file = segment.checksum
+        if not self._use_checksum or file is None or file.version < (segment.checkpoint_version or 0):
             return None
-        floor = -1 if segment.checkpoint is None else segment.checkpoint.version
-        if segment.checksum.version < floor:
-            return None
-        found = read_checksum(self.storage, segment.path(segment.checksum))
+        found = read_checksum(self.storage, segment.path(file))
         if found is None or found.protocol is None or found.metadata is None:
             return None
-        return found
+        return file.version, Heads(found.protocol, found.metadata, {}, {})
 
     def state(self, segment: LogSegment) -> TableState:
         """The whole state of the segment.
@@ -112,26 +112,39 @@ class StateReader:
         partitions = () if metadata is None else physical_partition_names(metadata)
         size = 0
         for file in files:
-            content = self._content(segment, file)
-            latest = [action for action in content.actions if isinstance(action, Metadata)]
-            names = physical_partition_names(latest[-1]) if latest else partitions
-            if contents and (names != partitions or size + content.size > BATCH_BYTES):
-                yield contents, partitions
-                contents, size = [], 0
-            contents.append(content)
-            partitions = names
-            size += content.size
-            del content  # so that its bytes go when the batch does
+            for content in self._contents(segment, file):
+                latest = [action for action in content.actions if isinstance(action, Metadata)]
+                names = physical_partition_names(latest[-1]) if latest else partitions
+                if contents and (names != partitions or size + content.size > BATCH_BYTES):
+                    yield contents, partitions
+                    contents, size = [], 0
+                contents.append(content)
+                partitions = names
+                size += content.size
+                del content  # so that its bytes go when the batch does
         if contents:
             yield contents, partitions
 
-    def _content(self, segment: LogSegment, file: LogFile) -> CommitContent:
+    def _actions(self, segment: LogSegment, file: LogFile) -> tuple[Action, ...]:
+        return tuple(action for content in self._contents(segment, file) for action in content.actions)
+
+    def _contents(self, segment: LogSegment, file: LogFile) -> Iterator[CommitContent]:
         kept = self._kept.get(file)
         if kept is not None:
-            return kept
+            yield from kept
+            return
         name = segment.path(file)
+        # Finding the protocol and building the state look at the same small commits: read once.
+        keep = file.size + sum(one.size for one in self._kept) <= KEPT_BYTES
+        found: list[CommitContent] = []
         try:
-            content = read_content(file.name, self.storage.read(name))
+            for content in read_contents(
+                lambda offset, length: self.storage.read(name, offset, length), file.name, file.size
+            ):
+                if keep:
+                    found.append(content)
+                yield content
+                del content
         except FileNotFoundError as error:
             raise CorruptLog(
                 f"The commit {name} is gone.",
@@ -140,17 +153,13 @@ class StateReader:
                 code="DELTA_LOG_FILE_NOT_FOUND",
                 file=name,
             ) from error
-        # Finding the protocol and building the state look at the same small commits: read once.
-        if file.size + sum(one.size for one in self._kept) <= KEPT_BYTES:
-            self._kept[file] = content
-        return content
+        if keep:
+            self._kept[file] = found
 
 
-def _over(base: Heads, newest_first: Sequence[CommitContent], newest: CommitContent | None) -> Heads:
+def _over(base: Heads, newest_first: Sequence[Sequence[Action]], newest: Sequence[Action]) -> Heads:
+    """The heads of ``base`` under the commits read, with the commit info of the newest commit."""
     heads = base
-    for content in reversed(newest_first):
-        heads = heads.after(content.actions)
-    if not newest_first and newest is not None:
-        info = Heads.empty().after(newest.actions).commit_info
-        heads = Heads(heads.protocol, heads.metadata, heads.transactions, heads.domains, info)
-    return heads
+    for actions in reversed(newest_first):
+        heads = heads.after(actions)
+    return replace(heads, commit_info=Heads.empty().after(newest).commit_info)

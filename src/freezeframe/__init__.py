@@ -1,1 +1,40 @@
-"""What an integration keeps for each of its tenants between two sync jobs."""
+"""What an integration keeps for each of its tenants between two sync jobs.
+
+The public names are here; each is loaded when it is first used, so that ``import freezeframe``
+costs next to nothing and a program that only reads never loads Spark.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from freezeframe.script.snapshots import get_snapshot, update_snapshot
+    from freezeframe.script.tenants import open_tenant
+    from freezeframe.store.receipt import Receipt
+    from freezeframe.store.stream import Stream
+    from freezeframe.store.tenant import Tenant
+
+__all__ = ["Receipt", "Stream", "Tenant", "get_snapshot", "open_tenant", "update_snapshot"]
+
+_HOME = {
+    "Receipt": "freezeframe.store.receipt",
+    "Stream": "freezeframe.store.stream",
+    "Tenant": "freezeframe.store.tenant",
+    "get_snapshot": "freezeframe.script.snapshots",
+    "open_tenant": "freezeframe.script.tenants",
+    "update_snapshot": "freezeframe.script.snapshots",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """A public name, from the module where it lives."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return sorted(__all__)

@@ -10,12 +10,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from freezeframe.errors import StreamNotFound
 from freezeframe.script.tenants import open_tenant
+from freezeframe.store.layout import FORMAT_FILE
 from freezeframe.store.reading import FrameKind
 from freezeframe.store.update import NullKeys, Nulls, update_from
 
@@ -117,8 +119,8 @@ def update_snapshot(
 
 
 def stored_schemas(snapshot_dir: Directory) -> dict[str, pa.Schema]:
-    """The columns of every stream in a tenant's directory, by stream name; empty if there is none."""
-    if not os.path.isdir(snapshot_dir):  # noqa: PTH112 - any path-like is fine
+    """The columns of every stream in a tenant's directory, by stream name; empty if it is none yet."""
+    if not (Path(snapshot_dir) / FORMAT_FILE).is_file():
         return {}
     tenant = open_tenant(snapshot_dir)
     return {name: tenant.stream(name).columns() for name in tenant.streams()}

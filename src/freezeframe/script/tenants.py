@@ -12,7 +12,8 @@ import threading
 from functools import cache
 from pathlib import Path
 
-from freezeframe.engine.spark import SparkEngine
+from freezeframe.engine.base import TableEngine
+from freezeframe.engine.deferred import DeferredEngine
 from freezeframe.errors import InvalidOption
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
@@ -46,8 +47,14 @@ def open_tenant(snapshot_dir: str | os.PathLike[str]) -> Tenant:
 
 
 @cache
-def shared_engine() -> SparkEngine:
+def shared_engine() -> TableEngine:
     """This process's engine; it reaches for Spark only when it is first used."""
-    engine = SparkEngine(Settings())
+    engine = DeferredEngine(_spark_engine)
     atexit.register(engine.close)
     return engine
+
+
+def _spark_engine() -> TableEngine:
+    from freezeframe.engine.spark import SparkEngine  # noqa: PLC0415 - reading must not load PySpark
+
+    return SparkEngine(Settings())

@@ -130,13 +130,12 @@ class Stream:
         return as_kind(rows.read(snapshot, columns, where), as_)
 
     def columns(self) -> pa.Schema:
-        """The stream's columns now.
+        """The stream's columns now; one without any value yet is marked (``evolution.is_undecided``).
 
         Raises:
             StreamNotFound: there is no such stream.
         """
-        schema = arrow_columns(self._snapshot().schema)
-        return pa.schema([field.remove_metadata() for field in schema])
+        return arrow_columns(self._snapshot().schema)
 
     def key(self) -> tuple[str, ...]:
         """The columns that identify a row; empty for a stream without a key."""

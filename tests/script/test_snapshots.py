@@ -1,0 +1,206 @@
+"""`update_snapshot` and `get_snapshot`: every parameter of the seed, and what must never happen."""
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from freezeframe.errors import (
+    InvalidName,
+    InvalidOption,
+    OutsideWindow,
+    SchemaDriftError,
+)
+from freezeframe.script import get_snapshot, open_tenant, update_snapshot
+
+pytestmark = pytest.mark.spark
+
+ROWS = pd.DataFrame({"Id": ["007", "1"], "v": ["a", "b"], "w": [1, 2]})
+REPORT = pd.DataFrame(
+    {"Date": ["2026-09-30", "2026-10-01", "2026-10-01"], "Account#": ["1", "2", "2"], "A/R": [1, 2, 2]}
+)
+WINDOW = "Date >= '2026-10-01'"
+
+
+@pytest.fixture
+def snapshots(tmp_path, spark_engine):
+    """A directory with one stream, `Account`."""
+    update_snapshot(tmp_path, "Account", ["Id"], ROWS)
+    return tmp_path
+
+
+def _files(directory):
+    return sorted(str(path) for path in directory.rglob("*"))
+
+
+def test_a_missing_stream_is_none(tmp_path):
+    """As in the seed; and asking makes nothing."""
+    assert get_snapshot(tmp_path / "none", "Account") is None
+    assert not (tmp_path / "none").exists()
+
+
+def test_new_known_and_unchanged_rows_are_counted(snapshots):
+    """The receipt says which rows were new, updated and unchanged."""
+    frame = pd.DataFrame({"Id": ["007", "1", "2"], "v": ["a", "B", "c"], "w": [1, None, None]})
+
+    receipt = open_tenant(snapshots).stream("Account").update(frame, key="Id")
+
+    assert (1, 1, 1, 0) == (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted)
+    assert (1, 1, True) == (receipt.version, receipt.tenant_version, receipt.committed)
+    assert ["a", "B", "c"] == list(get_snapshot(snapshots, "Account").sort_values("Id")["v"])
+
+
+def test_a_batch_that_changes_nothing_makes_no_version(snapshots):
+    """Neither a data file nor a commit; the receipt counts the unchanged rows."""
+    before = _files(snapshots)
+
+    receipt = open_tenant(snapshots).stream("Account").update(ROWS, key="Id")
+
+    assert (0, 2, False, 0) == (receipt.updated, receipt.unchanged, receipt.committed, receipt.version)
+    assert before == _files(snapshots)
+
+
+def test_persist_false_writes_nothing(snapshots):
+    """The merge is returned; no commit, no file is left."""
+    before = _files(snapshots)
+
+    merged = update_snapshot(snapshots, "Account", "Id", pd.DataFrame({"Id": ["9"], "v": ["z"]}), persist=False)
+
+    assert ["007", "1", "9"] == list(merged["Id"])
+    assert before == _files(snapshots)
+    assert 2 == len(get_snapshot(snapshots, "Account"))
+
+
+def test_persist_false_on_a_new_stream_leaves_no_folder(tmp_path, spark_engine):
+    """Nothing of a stream that was only tried remains."""
+    merged = update_snapshot(tmp_path / "s", "Account", "Id", ROWS, persist=False)
+
+    assert 2 == len(merged)
+    assert get_snapshot(tmp_path / "s", "Account") is None
+
+
+def test_override_replaces_everything(snapshots):
+    """Rows, columns and types are the batch's; the counts compare by key."""
+    frame = pd.DataFrame({"Id": ["1", "2"], "w": ["text now", "new"]})
+
+    after = update_snapshot(snapshots, "Account", "Id", frame, override=True)
+
+    assert ["Id", "w"] == list(after.columns)
+    assert ["1", "2"] == list(after["Id"])
+    assert 2 == len(get_snapshot(snapshots, "Account", version=0))
+
+
+def test_override_counts_by_key(snapshots):
+    """Of the same columns, each row's fate is known."""
+    frame = pd.DataFrame({"Id": ["1", "2"], "v": ["b", "new"], "w": [2, 3]})
+
+    receipt = open_tenant(snapshots).stream("Account").update(frame, key="Id", override=True)
+
+    assert (1, 0, 1, 1) == (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted)
+
+
+def test_dropped_columns_leave_result_and_table(snapshots):
+    """Unknown names are ignored; a key cannot be dropped; what was dropped does not come back."""
+    after = update_snapshot(snapshots, "Account", "Id", ROWS.head(1), drop_column=["w", "nobody"])
+
+    assert ["Id", "v"] == list(after.columns)
+    assert ["Id", "v"] == list(get_snapshot(snapshots, "Account").columns)
+    again = update_snapshot(snapshots, "Account", "Id", pd.DataFrame({"Id": ["5"], "w": [5]}))
+    assert [5] == [w for w in again["w"] if not pd.isna(w)]
+    with pytest.raises(InvalidOption):
+        update_snapshot(snapshots, "Account", "Id", ROWS, drop_column="Id")
+
+
+def test_the_last_of_equal_keys_wins(snapshots):
+    """By order of arrival, also on the first write."""
+    twice = pd.DataFrame({"Id": ["1", "1"], "v": ["first", "last"]})
+
+    assert "last" == update_snapshot(snapshots, "Account", "Id", twice).set_index("Id").loc["1", "v"]
+    assert ["last"] == list(update_snapshot(snapshots, "New", "Id", twice)["v"])
+
+
+def test_a_type_that_does_not_fit_is_refused(snapshots):
+    """Nothing is written, and the message names column and row."""
+    before = _files(snapshots)
+
+    with pytest.raises(SchemaDriftError, match="'w'"):
+        update_snapshot(snapshots, "Account", "Id", pd.DataFrame({"Id": ["1"], "w": ["two"]}))
+
+    assert before == _files(snapshots)
+
+
+def test_a_wider_type_widens_the_stored_one(snapshots):
+    """An integer column takes halves: the stored rows are the same numbers."""
+    after = update_snapshot(snapshots, "Account", "Id", pd.DataFrame({"Id": ["1"], "w": [2.5]}))
+
+    assert {"007": 1.0, "1": 2.5} == dict(zip(after["Id"], after["w"], strict=True))
+
+
+def test_an_undecided_column_takes_its_type_later(tmp_path, spark_engine):
+    """All-null first, numbers then."""
+    update_snapshot(tmp_path, "A", "Id", pd.DataFrame({"Id": ["1"], "v": [None]}))
+
+    after = update_snapshot(tmp_path, "A", "Id", pd.DataFrame({"Id": ["2"], "v": [7]}))
+
+    assert "Int64" == str(after["v"].dtype)
+    assert [None, 7] == [None if pd.isna(v) else v for v in after["v"]]
+
+
+@pytest.mark.parametrize("name", ["../t2/x", "a/b", "", ".."])
+def test_a_stream_cannot_lead_elsewhere(tmp_path, name):
+    """A name with a path in it is refused by reader and writer."""
+    with pytest.raises(InvalidName):
+        get_snapshot(tmp_path, name)
+    with pytest.raises(InvalidName):
+        update_snapshot(tmp_path, name, "Id", ROWS)
+
+
+def test_a_window_is_replaced_and_the_rest_kept(tmp_path, spark_engine):
+    """A report without a key: equal rows are unchanged, the rest of the window is new or gone."""
+    stream = open_tenant(tmp_path).stream("Ledger")
+    stream.update(REPORT, override=True)
+    fresh = pd.DataFrame({"Date": ["2026-10-01", "2026-10-02"], "Account#": ["2", "3"], "A/R": [2, 3]})
+
+    receipt = stream.update(fresh, replace_where=WINDOW)
+
+    assert (1, 0, 1, 1) == (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted)
+    assert ["2026-09-30", "2026-10-01", "2026-10-02"] == sorted(stream.read()["Date"])
+    assert 3 == len(stream.read(version=0))
+
+
+@pytest.mark.parametrize(
+    ("window", "error"),
+    [("Date >= '2026-11-01'", OutsideWindow), ("Date >=", InvalidOption), ("Nope = 1", InvalidOption)],
+)
+def test_a_bad_window_writes_nothing(tmp_path, spark_engine, window, error):
+    """Rows outside their window, and predicates that are none, are refused."""
+    update_snapshot(tmp_path, "Ledger", None, REPORT, override=True)
+    before = _files(tmp_path)
+
+    with pytest.raises(error):
+        update_snapshot(tmp_path, "Ledger", None, REPORT, replace_where=window)
+
+    assert before == _files(tmp_path)
+
+
+def test_a_window_on_a_new_stream_makes_it(tmp_path, spark_engine):
+    """The first sync of a report needs no other call."""
+    after = update_snapshot(tmp_path, "Ledger", None, REPORT.iloc[1:], replace_where=WINDOW)
+
+    assert 2 == len(after)
+
+
+def test_spark_frames_come_and_go(snapshots, spark_session):
+    """A Spark frame is merged where it is, and a lazy one comes back."""
+    frame = spark_session.createDataFrame(pa.table({"Id": ["1", "3"], "v": ["B", "c"]}))
+
+    after = update_snapshot(snapshots, "Account", "Id", frame)
+
+    assert [("007", "a"), ("1", "B"), ("3", "c")] == [(row["Id"], row["v"]) for row in after.collect()]
+    assert 3 == get_snapshot(snapshots, "Account", as_="spark").count()
+
+
+def test_projection_and_predicate(snapshots):
+    """Columns and rows can be chosen while reading."""
+    found = get_snapshot(snapshots, "Account", columns=["w"], where=[("Id", "=", "007")])
+
+    assert [[1]] == found.to_numpy().tolist()

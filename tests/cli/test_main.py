@@ -52,10 +52,11 @@ def test_wrong_usage_is_exit_code_2(capsys, arguments):
 
 def test_an_accident_is_told_without_a_traceback(capsys, tmp_path, monkeypatch):
     """An error that nobody foresaw is one sentence and exit code 1; the traceback is there on request."""
-    # A folder where tempfile may not write is refused by the system, not by us.
-    monkeypatch.setattr(
-        "tempfile.TemporaryDirectory", lambda **_: (_ for _ in ()).throw(OSError("disk gone"))
-    )
+
+    def refuse(**_):
+        raise OSError("disk gone")
+
+    monkeypatch.setattr("tempfile.TemporaryDirectory", refuse)
 
     assert main(["doctor"]) == 1
     printed = capsys.readouterr()

@@ -222,14 +222,14 @@ def test_a_session_makes_the_frames_of_its_own(folder):
     """as_="spark" hands the same Arrow rows to the session that was passed."""
 
     class Session:
-        def createDataFrame(self, rows):  # noqa: N802 - Spark's own name
-            return ("made here", rows)
+        def createDataFrame(self, rows, schema):  # noqa: N802 - Spark's own name
+            return (schema, rows)
 
     path = folder("A-1.csv", "Id\n007\n")
 
-    made, rows = read_csv_folder(path, as_="spark", session=Session())["A"]
+    schema, rows = read_csv_folder(path, as_="spark", session=Session())["A"]
 
-    assert "made here" == made
+    assert "`Id` string" == schema
     assert read_csv_folder(path, as_="arrow")["A"].equals(rows)
 
 

@@ -23,11 +23,16 @@ from freezeframe.script.csv_file import read_csv_text
 from freezeframe.script.inference import inferred
 from freezeframe.script.input_folder import stream_files
 from freezeframe.script.parquet_files import read_parquet_files
+from freezeframe.script.snapshots import stored_schemas
+from freezeframe.script.spark_schema import spark_ddl
 from freezeframe.script.text_values import exact_values
 from freezeframe.store.evolution import is_undecided
 
 Converters = Mapping[str, Callable[[str], Any]]
 IndexColumns = str | int | Sequence[str | int]
+
+# The standard directories of a transformation script lie side by side.
+SNAPSHOTS = "snapshots"
 
 _LONGEST_INTEGER = pa.decimal128(38, 0)
 
@@ -58,7 +63,8 @@ def read_csv_folder(
             for pandas only.
         ignore: streams to leave out.
         as_: ``"pandas"``, ``"arrow"`` or ``"spark"``; the rows are the same in all three.
-        schemas: by stream, the types that are stored already.
+        schemas: by stream, the types that are stored already; without it, those of the streams
+            in the ``snapshots`` directory beside the folder, where there is one.
         session: the Spark session whose frames are wanted; for ``as_="spark"``.
 
     Raises:
@@ -78,12 +84,11 @@ def read_csv_folder(
     files = stream_files(place, ".csv", ignore)
     catalog = catalog_beside(place if place.is_dir() else place.parent)
     frames = {}
+    known = stored_schemas(place.parent / SNAPSHOTS) if schemas is None else schemas
     for stream, parts in files.items():
         text = pa.concat_tables([read_csv_text(part) for part in parts], promote_options="default")
         converted = _converted(text, (converters or {}).get(stream, {}))
-        table = _typed(
-            text.drop_columns(list(converted)), (schemas or {}).get(stream), catalog.columns(stream)
-        )
+        table = _typed(text.drop_columns(list(converted)), known.get(stream), catalog.columns(stream))
         frame = _framed(table, converted, text.column_names, as_, session)
         frames[stream] = _indexed(frame, stream, (index_cols or {}).get(stream))
     return frames
@@ -173,7 +178,9 @@ def _framed(
     for name, values in converted.items():
         columns[name] = to_arrow(pd.DataFrame({name: pd.Series(values, dtype=object)})).column(0)
     rows = pa.table({name: columns[name] for name in names})
-    return session.createDataFrame(rows) if as_ == "spark" else rows
+    if as_ == "spark":
+        return session.createDataFrame(rows, schema=spark_ddl(rows.schema))
+    return rows
 
 
 def _indexed(frame: Any, stream: str, columns: IndexColumns | None) -> Any:

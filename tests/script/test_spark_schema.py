@@ -1,0 +1,59 @@
+"""Arrow types in Spark's own words, and the rows that Spark then gives back."""
+
+import subprocess
+import sys
+
+import pyarrow as pa
+import pytest
+
+from freezeframe.script.spark_schema import spark_ddl
+
+
+def test_every_type_that_a_stream_keeps_has_a_name():
+    """Timestamps with and without a zone differ; names are quoted, nested types spelled out."""
+    schema = pa.schema(
+        [
+            ("a`b c", pa.timestamp("us")),
+            ("t", pa.timestamp("us", tz="UTC")),
+            ("d", pa.decimal128(20, 2)),
+            ("l", pa.list_(pa.struct([("x", pa.int8()), ("y", pa.null())]))),
+            ("m", pa.map_(pa.string(), pa.date32())),
+        ]
+    )
+
+    expected = (
+        "`a``b c` timestamp_ntz, `t` timestamp, `d` decimal(20,2), "
+        "`l` array<struct<`x`: tinyint, `y`: void>>, `m` map<string,date>"
+    )
+    assert expected == spark_ddl(schema)
+
+
+SCRIPT = """
+import sys
+from pyspark.sql import SparkSession
+from freezeframe.engine.frames import kind_of, to_arrow
+from freezeframe.gluestick import read_csv_folder
+
+session = SparkSession.builder.remote("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+frame = read_csv_folder(sys.argv[1], as_="spark", session=session)["A"]
+expected = read_csv_folder(sys.argv[1], as_="arrow")["A"]
+same = to_arrow(frame.toArrow()).equals(expected)
+print(kind_of(frame), same)
+session.stop()
+"""
+
+
+@pytest.mark.spark
+def test_spark_has_the_very_rows_that_arrow_has(tmp_path):
+    """Types and values read from a folder are the same in a Spark frame, over Spark Connect."""
+    (tmp_path / "A-1.csv").write_text(
+        "i,s,t,n,d,b,e,f,l\n"
+        '9007199254740993,007,2020-01-01T00:00:00Z,2020-01-01 00:00:00,2020-01-01,True,,1.5,"x\ny"\n'
+        ',"",,,,,,,\n'
+    )
+    # A process of its own: the session must not meet those of other tests.
+    run = subprocess.run(
+        [sys.executable, "-c", SCRIPT, tmp_path], capture_output=True, text=True, check=False
+    )
+
+    assert "spark True" == run.stdout.strip(), run.stderr[-2000:]

@@ -157,6 +157,14 @@ class TableEngine(Protocol):
         """A lazy Spark frame over Parquet files, with the columns and types of ``schema``."""
         ...
 
+    def require_shared(self, folder: str) -> None:
+        """Check that engine and process see the same files in an existing folder; cheap once it held.
+
+        Raises:
+            StorageNotShared: they do not.
+        """
+        ...
+
     def close(self) -> None:
         """Let go of the engine; a server started for this process alone stops. Idempotent."""
         ...

@@ -1,0 +1,153 @@
+"""Every Spark option that the engine relies on, and every size at which it changes its plan.
+
+Three groups: what a server is started with, what each session of ours sets, and what each write
+says for itself, because it may run in a session that belongs to somebody else.
+"""
+
+from __future__ import annotations
+
+import os
+
+from freezeframe.settings import Settings
+
+SESSION_CONFIGURATION = {
+    # A value that does not fit is an error, never a null.
+    "spark.sql.ansi.enabled": "true",
+    # Two columns that differ by case only are two columns.
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.session.timeZone": "UTC",
+    # Both sides of a merge are partitioned by hand: re-planning between stages only adds latency.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.writeLegacyFormat": "false",
+    # Dates before 1582 are taken and written as they are.
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    # A damaged or missing file is an error, never fewer rows.
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+}
+
+LANDING_CONFIGURATION = {
+    name: SESSION_CONFIGURATION[name]
+    for name in (
+        "spark.sql.parquet.outputTimestampType",
+        "spark.sql.parquet.writeLegacyFormat",
+        "spark.sql.parquet.datetimeRebaseModeInWrite",
+        "spark.sql.parquet.int96RebaseModeInWrite",
+    )
+}
+"""What a session of the caller's must have while it writes for us."""
+
+READ_OPTIONS = {
+    # A path is a name: brackets and stars in it mean themselves.
+    "__globPaths__": "false",
+    "mergeSchema": "false",
+}
+
+WRITE_OPTIONS = {
+    "compression": "zstd",
+    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+    # Version 2 of the committer shows files of a task that is then run again.
+    "mapreduce.fileoutputcommitter.algorithm.version": "1",
+    "parquet.page.write-checksum.enabled": "true",
+}
+
+SMALL_BYTES = 16 * 1024 * 1024
+"""Inputs up to this many bytes together are merged in one task, without a shuffle."""
+
+FILE_BYTES = 128 * 1024 * 1024
+"""About how large a written file should be."""
+
+HASHED_BATCH_BYTES = 64 * 1024 * 1024
+"""A batch up to this size (each partition's share of it) is held in memory; above, both sides are sorted."""
+
+PARTITIONS_MAX = 8
+"""The most tasks a merge is split into only to use the cores, whatever the machine has."""
+
+JAVA_VERSIONS = (17, 21)
+"""Major versions that Spark 4.1 runs on."""
+
+# Spark's own list (JavaModuleOptions): what it needs of the JDK's internals.
+JAVA_OPTIONS = (
+    "-XX:+IgnoreUnrecognizedVMOptions",
+    "--add-modules=jdk.incubator.vector",
+    *(
+        f"--add-opens={package}=ALL-UNNAMED"
+        for package in (
+            "java.base/java.lang",
+            "java.base/java.lang.invoke",
+            "java.base/java.lang.reflect",
+            "java.base/java.io",
+            "java.base/java.net",
+            "java.base/java.nio",
+            "java.base/java.util",
+            "java.base/java.util.concurrent",
+            "java.base/java.util.concurrent.atomic",
+            "java.base/jdk.internal.ref",
+            "java.base/sun.nio.ch",
+            "java.base/sun.nio.cs",
+            "java.base/sun.security.action",
+            "java.base/sun.util.calendar",
+            "java.security.jgss/sun.security.krb5",
+        )
+    ),
+    "-Djdk.reflect.useDirectMethodHandle=false",
+    "-Dio.netty.tryReflectionSetAccessible=true",
+    "-Dio.netty.allocator.type=pooled",
+    "-Dio.netty.handler.ssl.defaultEndpointVerificationAlgorithm=NONE",
+    "--enable-native-access=ALL-UNNAMED",
+    # One small machine, short jobs: the serial collector starts faster and keeps out of the way.
+    "-XX:+UseSerialGC",
+    "-Xshare:auto",
+)
+
+SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
+
+STARTED_PATTERN = r"Spark Connect server started at: \S*?:(\d+)\s"
+"""How the server's log tells the port it was given."""
+
+LOG_CONFIGURATION = """\
+status = error
+appender.file.type = Console
+appender.file.name = console
+appender.file.target = SYSTEM_ERR
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{yy/MM/dd HH:mm:ss} %p %c{1}: %m%n%ex
+rootLogger.level = warn
+rootLogger.appenderRef.stdout.ref = console
+logger.server.name = org.apache.spark.sql.connect.service.SparkConnectServer
+logger.server.level = info
+"""
+
+
+_LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+
+
+def cores() -> int:
+    """How many tasks this machine runs at once for us."""
+    return max(1, min(os.cpu_count() or 1, PARTITIONS_MAX))
+
+
+def server_configuration(settings: Settings, master: str) -> dict[str, str]:
+    """What a warm server is started with; the token is not among it, it travels in the environment."""
+    return {
+        "spark.master": master,
+        "spark.app.name": "freezeframe",
+        "spark.driver.memory": settings.spark_memory,
+        # The executors of a cluster have to find the driver; those of this process need not.
+        **(_LOOPBACK if master.startswith("local") else {}),
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        # The system picks a free port; the log says which.
+        "spark.connect.grpc.binding.port": "0",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.catalogImplementation": "in-memory",
+        # Checksums are in the Parquet pages; a .crc beside each file would only be litter.
+        "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+        "spark.cleaner.periodicGC.interval": "10min",
+    }

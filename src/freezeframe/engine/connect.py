@@ -1,0 +1,101 @@
+"""A Spark Connect session for the engine, wherever `Settings.spark` says that Spark is.
+
+Spark is spoken to over Connect only, never through a JVM in this process: `auto` and
+`spark://` go to the warm server, `local` to a server of this process alone, `sc://` to the
+server named. The session is the engine's own; it becomes nobody's default session.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from pyspark.sql.connect.client.retries import DefaultPolicy
+from pyspark.sql.connect.session import SparkSession
+
+from freezeframe.engine.configuration import SESSION_CONFIGURATION, cores
+from freezeframe.engine.server import Attachment, Progress, attach
+from freezeframe.engine.spark_errors import spark_errors
+from freezeframe.errors import InvalidOption
+from freezeframe.settings import Settings
+
+
+@dataclass(slots=True)
+class Connection:
+    """An open session, and the hold on the server behind it if that is one of ours."""
+
+    session: SparkSession
+    attachment: Attachment | None
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether the server was started by freezeframe, so that it may be started again."""
+        return self.attachment is not None
+
+    def log_tail(self) -> str:
+        """The end of the server's log, where there is one to read."""
+        return self.attachment.log_tail() if self.attachment else ""
+
+    def abandon(self) -> None:
+        """Let go without a word to a server that does not answer."""
+        self.session.client.close()
+        self._let_go()
+
+    def close(self) -> None:
+        """End the session and let go of the server; a private one stops."""
+        self.session.stop()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        if self.attachment:
+            self.attachment.close()
+
+
+def connect(settings: Settings, progress: Progress) -> Connection:
+    """Open a session, starting a local server first if the settings ask for one and none runs.
+
+    Raises:
+        InvalidOption: `Settings.spark` is none of the forms it may have.
+        JavaNotFound, JavaUnsupported, EngineUnavailable: Spark cannot be started or reached.
+    """
+    where = _where(settings)
+    if where.startswith("sc://"):
+        return Connection(_session(where, is_local=False), None)
+    if where == "auto":
+        return _attached(attach(settings, f"local[{cores()}]", progress))
+    if where.startswith("spark://"):
+        return _attached(attach(settings, where, progress))
+    if where == "local":
+        return _attached(attach(settings, f"local[{cores()}]", progress, is_private=True))
+    raise InvalidOption(
+        f"FREEZEFRAME_SPARK cannot be '{where}'.",
+        remedy="Use auto, local, sc://host:port or spark://host:port.",
+    )
+
+
+def _where(settings: Settings) -> str:
+    """The setting, or Spark's own variable where the setting leaves it open."""
+    remote = os.environ.get("SPARK_REMOTE", "")
+    return remote if remote and settings.spark == "auto" else settings.spark
+
+
+def _attached(attachment: Attachment) -> Connection:
+    address = attachment.address
+    try:
+        # Spark sends a token without TLS to a server called localhost only.
+        session = _session(f"sc://localhost:{address.port}/;token={address.token}", is_local=True)
+    except BaseException:
+        attachment.close()
+        raise
+    return Connection(session, attachment)
+
+
+def _session(url: str, *, is_local: bool) -> SparkSession:
+    session = SparkSession(connection=url)
+    if is_local:
+        # By default a dead server is asked again for ten minutes; on this machine it is dead at once.
+        session.client.set_retry_policies([DefaultPolicy(max_retries=3, max_backoff=500)])
+    with spark_errors():
+        for name, value in SESSION_CONFIGURATION.items():
+            session.conf.set(name, value)
+    return session

@@ -1,0 +1,83 @@
+"""Which Java starts Spark: found where people install it, checked before anything is started."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from freezeframe.engine.configuration import JAVA_VERSIONS
+from freezeframe.errors import JavaNotFound, JavaUnsupported
+
+_REMEDY = "Install one: apt-get install openjdk-17-jre-headless (or set JAVA_HOME to a Java 17 or 21)."
+_INSTALLED = (
+    (Path("/usr/lib/jvm"), "*{version}*/bin/java"),
+    (Path("/Library/Java/JavaVirtualMachines"), "*{version}*/Contents/Home/bin/java"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Java:
+    """A Java runtime: its command and its major version."""
+
+    command: Path
+    version: int
+
+
+def find_java(
+    environment: Mapping[str, str] | None = None, installed: tuple[tuple[Path, str], ...] = _INSTALLED
+) -> Java:
+    """The first supported Java of ``JAVA_HOME``, ``PATH`` and the places where systems install it.
+
+    Raises:
+        JavaNotFound: there is none at all.
+        JavaUnsupported: there are some, and Spark runs on none of them; they are named.
+    """
+    refused = []
+    for command in _commands(os.environ if environment is None else environment, installed):
+        version = _version(command)
+        if version in JAVA_VERSIONS:
+            return Java(command, version)
+        refused.append(f"{command} is {f'Java {version}' if version else 'no Java that answers'}")
+    if not refused:
+        raise JavaNotFound("There is no Java on this machine, and Spark needs one.", remedy=_REMEDY)
+    raise JavaUnsupported(
+        f"Spark runs on Java {' or '.join(map(str, JAVA_VERSIONS))}.",
+        cause=f"Found: {'; '.join(refused)}.",
+        remedy=_REMEDY,
+    )
+
+
+def _commands(environment: Mapping[str, str], installed: tuple[tuple[Path, str], ...]) -> Iterator[Path]:
+    seen = set()
+    for command in _places(environment, installed):
+        if command.is_file() and command.resolve() not in seen:
+            seen.add(command.resolve())
+            yield command
+
+
+def _places(environment: Mapping[str, str], installed: tuple[tuple[Path, str], ...]) -> Iterator[Path]:
+    if home := environment.get("JAVA_HOME"):
+        yield Path(home) / "bin" / "java"
+    if found := shutil.which("java", path=environment.get("PATH", "")):
+        yield Path(found)
+    for folder, pattern in installed:
+        for version in JAVA_VERSIONS:
+            yield from sorted(folder.glob(pattern.format(version=version)))
+
+
+def _version(command: Path) -> int:
+    """The major version, 0 if the command does not say one."""
+    try:
+        told = subprocess.run(  # noqa: S603 - the command is the Java that the machine offers
+            [command, "-version"], capture_output=True, text=True, timeout=30, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return 0
+    # openjdk version "17.0.15" 2025-04-15, or for Java 8: java version "1.8.0_392"
+    match = re.search(r'version "(?:1\.)?(\d+)', told.stderr + told.stdout)
+    return int(match[1]) if match else 0

@@ -1,0 +1,300 @@
+"""The warm Spark server of this user: found, or started once, and held for as long as it is used.
+
+A server has a folder in `Settings.state_dir`, named for everything it is started with, so other
+settings mean another server. In it: `clients.lock` (every user of the server holds it, shared),
+`start.lock` (held while starting), `server.lock` (held by the watcher while it lives), the
+address with the token (mode 0600) and the log. `engine.watcher` runs the server itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import secrets
+import shutil
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO
+
+from freezeframe.engine import watcher
+from freezeframe.engine.configuration import (
+    JAVA_OPTIONS,
+    LOG_CONFIGURATION,
+    SERVER_CLASS,
+    STARTED_PATTERN,
+    server_configuration,
+)
+from freezeframe.engine.java import Java, find_java
+from freezeframe.errors import EngineUnavailable, SetupError
+from freezeframe.settings import Settings
+
+Progress = Callable[[str], None]
+
+_PRIVATE = "private-"
+_POLL_SECONDS = 0.05
+_LOG_LINES_MAX = 20
+# Variables that would make Spark or Java something else than what the settings say.
+_FOREIGN_VARIABLES = ("SPARK_REMOTE", "SPARK_HOME", "SPARK_SUBMIT_OPTS", "PYSPARK_SUBMIT_ARGS", "CLASSPATH")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a server listens on this machine, and the token it asks for."""
+
+    port: int
+    token: str
+    start: str
+    """Names this start of the server: another start, another name."""
+    process: int
+    """Process id of its Java."""
+
+
+@dataclass(slots=True)
+class Attachment:
+    """A hold on the warm server: as long as it is open, the server does not stop for being idle."""
+
+    address: Address
+    folder: Path
+    _clients: IO[str]
+
+    def close(self) -> None:
+        """Let go; a process that dies lets go as well."""
+        self._clients.close()
+
+    def log_tail(self) -> str:
+        """The last lines of the server's log."""
+        return _log_tail(self.folder)
+
+
+def attach(settings: Settings, master: str, progress: Progress, *, is_private: bool = False) -> Attachment:
+    """Hold the warm server for ``master``, started if there is none; safe from any number of processes.
+
+    A private server is started for this process alone and stops as soon as the process lets go.
+
+    Raises:
+        JavaNotFound, JavaUnsupported: no Java to start it with.
+        SetupError: the state folder is somebody else's.
+        EngineUnavailable: it did not start in ``spark_start_seconds``; the cause holds its log's end.
+    """
+    folder = _private_server_folder(settings) if is_private else server_folder(settings, master)
+    clients = (folder / "clients.lock").open("a")
+    try:
+        fcntl.flock(clients, fcntl.LOCK_SH)
+        address = _living(folder) or _started_once(folder, settings, master, progress)
+    except BaseException:
+        clients.close()
+        raise
+    return Attachment(address, folder, clients)
+
+
+def server_folder(settings: Settings, master: str) -> Path:
+    """The folder of the server that these settings mean, created with mode 0700."""
+    identity = {
+        "configuration": server_configuration(settings, master),
+        "idle": settings.spark_idle_seconds,
+        "pyspark": version("pyspark"),
+        "environment": {name: os.environ.get(name, "") for name in ("JAVA_HOME", "SPARK_CONF_DIR")},
+    }
+    name = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
+    state = private_folder(settings.state_dir)
+    return private_folder(state / f"spark-{name}")
+
+
+def _private_server_folder(settings: Settings) -> Path:
+    return private_folder(private_folder(settings.state_dir) / f"{_PRIVATE}{secrets.token_hex(8)}")
+
+
+def private_folder(path: Path) -> Path:
+    """The folder, made if absent, after checking that nobody else can write into it."""
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    status = path.stat()
+    if status.st_uid != os.getuid():
+        raise SetupError(
+            f"The folder {path} belongs to another user, and a token would be kept in it.",
+            remedy="Set FREEZEFRAME_STATE_DIR to a folder of your own.",
+        )
+    if stat.S_IMODE(status.st_mode) & 0o077:
+        path.chmod(0o700)
+    return path
+
+
+def _living(folder: Path) -> Address | None:
+    """The address of the server if its watcher lives; what a dead one left is not believed."""
+    with (folder / "server.lock").open("a") as life:
+        try:
+            fcntl.flock(life, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return _address(folder)
+    return None
+
+
+def _address(folder: Path) -> Address | None:
+    try:
+        return Address(**json.loads((folder / "address.json").read_text()))
+    except FileNotFoundError:
+        return None
+
+
+def _started_once(folder: Path, settings: Settings, master: str, progress: Progress) -> Address:
+    deadline = time.monotonic() + settings.spark_start_seconds
+    with (folder / "start.lock").open("a") as start, _locked(start, deadline, folder):
+        # Whoever held the lock before may have started it.
+        if address := _living(folder):
+            return address
+        java = find_java()
+        progress("Starting Spark (once; later jobs find it running)")
+        began = time.monotonic()
+        address = _start(folder, settings, master, java, deadline)
+        progress(f"Spark is up after {time.monotonic() - began:.1f} s")
+        return address
+
+
+@contextlib.contextmanager
+def _locked(file: IO[str], deadline: float, folder: Path) -> Iterator[None]:
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except BlockingIOError:
+            _require_time(deadline, folder)
+            time.sleep(_POLL_SECONDS)
+    yield
+
+
+def _start(folder: Path, settings: Settings, master: str, java: Java, deadline: float) -> Address:
+    is_private = folder.name.startswith(_PRIVATE)
+    if not is_private:
+        _retire_others(folder)
+    for remains in folder.glob("work-*"):
+        shutil.rmtree(remains, ignore_errors=True)
+    for name in ("address.json", "retire"):
+        (folder / name).unlink(missing_ok=True)
+    _write_launch(folder, settings, master, java, is_private=is_private)
+    # Isolated and without site-packages: the watcher needs the standard library only.
+    process = subprocess.Popen(  # noqa: S603 - our own script
+        [sys.executable, "-I", "-S", watcher.__file__, str(folder)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=(folder / "watcher.log").open("wb"),
+        start_new_session=True,
+        cwd=folder,
+    )
+    while not (address := _address(folder)):
+        if process.poll() is not None:
+            raise _not_started("it ended", folder)
+        try:
+            _require_time(deadline, folder)
+        except EngineUnavailable:
+            process.terminate()
+            raise
+        time.sleep(_POLL_SECONDS)
+    # The watcher outlives us on purpose; nobody is to be warned that it still runs.
+    process.returncode = 0
+    return address
+
+
+def _retire_others(folder: Path) -> None:
+    """Ask servers with other settings to stop as soon as nobody uses them: memory is for one."""
+    for other in folder.parent.glob("spark-*/server.lock"):
+        if other.parent != folder:
+            (other.parent / "retire").touch()
+
+
+def _write_launch(folder: Path, settings: Settings, master: str, java: Java, *, is_private: bool) -> None:
+    token = secrets.token_urlsafe(32)
+    start = secrets.token_hex(8)
+    work = folder / f"work-{start}"
+    work.mkdir(mode=0o700)
+    archive = _archive(folder.parent, java)
+    launch = {
+        "command": _command(settings, master, java, work, archive),
+        "environment": _environment(token),
+        "started_pattern": STARTED_PATTERN,
+        "idle_seconds": 0 if is_private else settings.spark_idle_seconds,
+        "remains": str(folder if is_private else work),
+        "token": token,
+        "start": start,
+        "work": str(work),
+        "archive": str(archive),
+        "archive_draft": str(work.with_suffix(".draft")),
+    }
+    path = folder / "launch.json"
+    path.unlink(missing_ok=True)
+    path.touch(mode=0o600)
+    path.write_text(json.dumps(launch))
+
+
+def _command(settings: Settings, master: str, java: Java, work: Path, archive: Path) -> list[str]:
+    properties = work / "spark.properties"
+    configuration = {**server_configuration(settings, master), "spark.local.dir": str(work)}
+    properties.write_text("".join(f"{name} {value}\n" for name, value in configuration.items()))
+    log_configuration = work / "log4j2.properties"
+    log_configuration.write_text(LOG_CONFIGURATION)
+    draft = work.with_suffix(".draft")
+    return [
+        str(java.command),
+        f"-Xmx{settings.spark_memory}",
+        *JAVA_OPTIONS,
+        # Loaded and verified classes of the last run: less than half the time to start, and to warm up.
+        f"-XX:SharedArchiveFile={archive}" if archive.exists() else f"-XX:ArchiveClassesAtExit={draft}",
+        f"-Dlog4j2.configurationFile={log_configuration.as_uri()}",
+        f"-Djava.io.tmpdir={work}",
+        "-cp",
+        f"{_jars()}/*",
+        "org.apache.spark.deploy.SparkSubmit",
+        "--load-spark-defaults",
+        "--properties-file",
+        str(properties),
+        "--class",
+        SERVER_CLASS,
+        "spark-internal",
+    ]
+
+
+def _archive(state: Path, java: Java) -> Path:
+    """The class archive that this Java and these jars can share, whatever the other settings."""
+    identity = f"{java.command.resolve()} {java.version} {_jars()} {version('pyspark')}"
+    return state / f"classes-{hashlib.sha256(identity.encode()).hexdigest()[:16]}.jsa"
+
+
+def _jars() -> Path:
+    found = find_spec("pyspark")
+    if found is None or found.origin is None:
+        raise SetupError("PySpark is not installed.", remedy="Install it: pip install 'pyspark[connect]'.")
+    return Path(found.origin).parent / "jars"
+
+
+def _environment(token: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name not in _FOREIGN_VARIABLES}
+    return {**kept, "SPARK_CONNECT_AUTHENTICATE_TOKEN": token}
+
+
+def _require_time(deadline: float, folder: Path) -> None:
+    if time.monotonic() > deadline:
+        raise _not_started("it took longer than FREEZEFRAME_SPARK_START_SECONDS", folder)
+
+
+def _not_started(why: str, folder: Path) -> EngineUnavailable:
+    return EngineUnavailable(
+        f"The local Spark server did not start: {why}.",
+        cause=_log_tail(folder) or "Its log is empty.",
+        remedy=f"The whole log is {folder / 'server.log'}.",
+    )
+
+
+def _log_tail(folder: Path) -> str:
+    lines: list[str] = []
+    for name in ("server.log", "watcher.log"):
+        with contextlib.suppress(FileNotFoundError):
+            lines += (folder / name).read_text(errors="replace").splitlines()[-_LOG_LINES_MAX:]
+    return "\n".join(lines)

@@ -1,0 +1,125 @@
+"""Spark columns for stored values: read under physical names, fitted to a type, made comparable.
+
+Column names are arbitrary text. A name reaches Spark quoted, or not at all: inside a plan columns
+have generated names, and the stored ones are put back at its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import Column
+from pyspark.sql.connect import functions as F  # noqa: N812 - the name by which Spark code calls it
+from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructField, StructType
+
+PHYSICAL_NAME = "delta.columnMapping.physicalName"
+
+
+def quoted(name: str) -> str:
+    """A column name as an expression that means exactly that column."""
+    return f"`{name.replace('`', '``')}`"
+
+
+def struct_type(schema: Mapping[str, Any]) -> StructType:
+    """A Delta schema as Spark's type."""
+    return StructType.fromJson(dict(schema))
+
+
+def written_fields(schema: StructType) -> list[StructField]:
+    """The columns that a Parquet file can hold: all but those whose type is still undecided."""
+    return [field for field in schema.fields if not isinstance(field.dataType, NullType)]
+
+
+def physical_field(field: StructField) -> StructField:
+    """The field as files hold it: physical names all the way down, every value nullable."""
+    name = str((field.metadata or {}).get(PHYSICAL_NAME, field.name))
+    return StructField(name, physical_type(field.dataType))
+
+
+def physical_type(kind: DataType) -> DataType:
+    """The type as files hold it."""
+    if isinstance(kind, StructType):
+        return StructType([physical_field(field) for field in kind.fields])
+    if isinstance(kind, ArrayType):
+        return ArrayType(physical_type(kind.elementType))
+    if isinstance(kind, MapType):
+        return MapType(physical_type(kind.keyType), physical_type(kind.valueType))
+    return kind
+
+
+def fitted(column: Column, source: DataType, target: DataType) -> Column:
+    """The values as ``target``: fields match by name, absent ones are null, leaves are cast."""
+    if _plain(source) == _plain(target):
+        return column
+    if isinstance(source, StructType) and isinstance(target, StructType):
+        theirs = {field.name: field.dataType for field in source.fields}
+        fields = [
+            (
+                fitted(column.getField(field.name), theirs[field.name], field.dataType)
+                if field.name in theirs
+                else F.lit(None).cast(field.dataType)
+            ).alias(field.name)
+            for field in target.fields
+        ]
+        return F.when(column.isNotNull(), F.struct(*fields))
+    if isinstance(source, ArrayType) and isinstance(target, ArrayType):
+        inner, outer = source.elementType, target.elementType
+        return F.transform(column, lambda element: fitted(element, inner, outer))
+    if isinstance(source, MapType) and isinstance(target, MapType):
+        keys = F.transform(F.map_keys(column), lambda key: fitted(key, source.keyType, target.keyType))
+        values = F.transform(
+            F.map_values(column), lambda value: fitted(value, source.valueType, target.valueType)
+        )
+        return F.map_from_arrays(keys, values)
+    return column.cast(target)
+
+
+def renamed(column: Column, source: DataType, target: DataType) -> Column:
+    """The same values where only the names inside structs differ; a cast matches fields by position."""
+    return column if _plain(source) == _plain(target) else column.cast(target)
+
+
+def comparable(column: Column, kind: DataType) -> Column:
+    """A value that is equal exactly when the column's is: maps, which have no order, become sorted arrays."""
+    if not _holds_map(kind):
+        return column
+    if isinstance(kind, MapType):
+        value_type = kind.valueType
+        entries = F.map_entries(column)
+        pairs = F.transform(
+            entries,
+            lambda entry: F.struct(
+                entry.getField("key").alias("key"),
+                comparable(entry.getField("value"), value_type).alias("value"),
+            ),
+        )
+        return F.array_sort(pairs)
+    if isinstance(kind, ArrayType):
+        element_type = kind.elementType
+        return F.transform(column, lambda element: comparable(element, element_type))
+    assert isinstance(kind, StructType)  # noqa: S101 - the only other type that can hold a map
+    fields = [
+        comparable(column.getField(field.name), field.dataType).alias(f"f{index}")
+        for index, field in enumerate(kind.fields)
+    ]
+    return F.when(column.isNotNull(), F.struct(*fields))
+
+
+def _holds_map(kind: DataType) -> bool:
+    if isinstance(kind, MapType):
+        return True
+    if isinstance(kind, ArrayType):
+        return _holds_map(kind.elementType)
+    return isinstance(kind, StructType) and any(_holds_map(field.dataType) for field in kind.fields)
+
+
+def _plain(kind: DataType) -> DataType:
+    """The type without metadata and nullability, to compare it with another."""
+    if isinstance(kind, StructType):
+        return StructType([StructField(field.name, _plain(field.dataType)) for field in kind.fields])
+    if isinstance(kind, ArrayType):
+        return ArrayType(_plain(kind.elementType))
+    if isinstance(kind, MapType):
+        return MapType(_plain(kind.keyType), _plain(kind.valueType))
+    return kind

@@ -1,0 +1,119 @@
+"""What Spark says went wrong, as the error that tells the caller what to do about it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import grpc
+from pyspark.errors import PySparkException
+
+from freezeframe.errors import (
+    BadInput,
+    CorruptData,
+    EngineUnavailable,
+    FreezeframeError,
+    SchemaDriftError,
+    StorageFull,
+    StorageUnavailable,
+)
+
+_CAUSE_MAX = 1_000
+# A session or server that is no more: the next one can be asked the same.
+_GONE = (
+    "StatusCode.UNAVAILABLE",
+    "Connection refused",
+    "Connection reset",
+    "Socket closed",
+    "recvmsg:",
+    "SESSION_NOT_FOUND",
+    "SESSION_CLOSED",
+    "SESSION_CHANGED",
+    "OPERATION_NOT_FOUND",
+    "OPERATION_ABANDONED",
+    "RetriesExceeded",
+    "RETRIES_EXCEEDED",
+    "Cannot invoke RPC on closed channel",
+    "SparkContext was shut down",
+    "stopped SparkContext",
+    "has been shut down",
+)
+# Words that Spark or the system puts into a message, by what they mean; the first that fits decides.
+_SIGNS: tuple[tuple[type[FreezeframeError], str, tuple[str, ...]], ...] = (
+    (
+        EngineUnavailable,
+        "Spark does not answer.",
+        _GONE,
+    ),
+    (
+        StorageFull,
+        "There is no space left where Spark writes.",
+        ("No space left on device", "Disk quota exceeded", "QuotaExceeded"),
+    ),
+    (
+        EngineUnavailable,
+        "Spark ran out of memory.",
+        ("OutOfMemoryError", "Java heap space", "UNABLE_TO_ACQUIRE_MEMORY", "SparkOutOfMemory"),
+    ),
+    (
+        CorruptData,
+        "A Parquet file cannot be read.",
+        (
+            "FILE_NOT_EXIST",
+            "PATH_NOT_FOUND",
+            "CANNOT_READ_FILE",
+            "FAILED_READ_FILE",
+            "FileNotFoundException",
+            "CANNOT_READ_FILE_FOOTER",
+            "is not a Parquet file",
+            "CONVERT_COLUMN_TYPE",
+            "COLUMN_DATA_TYPE_MISMATCH",
+            "corrupt",
+        ),
+    ),
+    (
+        SchemaDriftError,
+        "A value does not fit the type of its column.",
+        ("CAST_OVERFLOW", "CAST_INVALID_INPUT", "NUMERIC_VALUE_OUT_OF_RANGE", "ARITHMETIC_OVERFLOW"),
+    ),
+    (
+        BadInput,
+        "Spark cannot write this frame as Parquet.",
+        ("UNSUPPORTED_DATA_TYPE_FOR_DATASOURCE", "COLUMN_ALREADY_EXISTS", "AMBIGUOUS_REFERENCE"),
+    ),
+    (
+        StorageUnavailable,
+        "Spark may not write there.",
+        ("Permission denied", "AccessDenied", "Mkdirs failed"),
+    ),
+)
+
+
+@contextlib.contextmanager
+def spark_errors() -> Iterator[None]:
+    """Raise what Spark raises inside as one of our errors, its message as the cause."""
+    try:
+        yield
+    except (PySparkException, grpc.RpcError) as error:
+        raise translated(error) from error
+    except ValueError as error:
+        # Said by gRPC itself about a channel that somebody has closed.
+        if "closed channel" not in str(error):
+            raise
+        raise EngineUnavailable("Spark's session is closed.", is_gone=True) from error
+
+
+def translated(error: Exception) -> FreezeframeError:
+    """The error of ours for one of Spark's."""
+    message = str(error)
+    for kind, problem, signs in _SIGNS:
+        if any(sign in message for sign in signs):
+            if signs is _GONE:
+                return kind(problem, cause=cause_of(error), is_gone=True)
+            return kind(problem, cause=cause_of(error))
+    return EngineUnavailable("Spark could not carry out a step of the update.", cause=cause_of(error))
+
+
+def cause_of(error: Exception) -> str:
+    """What Spark said, without the stack of its server."""
+    return str(error).split("\n\nJVM stacktrace:")[0].strip()[:_CAUSE_MAX]

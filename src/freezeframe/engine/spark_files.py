@@ -1,0 +1,127 @@
+"""Parquet files as Spark frames, and Spark frames as Parquet files: every read and write of the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pyarrow.parquet as pq
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.connect import functions as F  # noqa: N812 - the name by which Spark code calls it
+from pyspark.sql.connect.observation import Observation
+from pyspark.sql.connect.session import SparkSession
+from pyspark.sql.types import StructType
+
+from freezeframe.engine.configuration import READ_OPTIONS, WRITE_OPTIONS
+from freezeframe.engine.spark_columns import physical_field, quoted, renamed, written_fields
+from freezeframe.errors import CorruptData
+
+
+def read_files(session: SparkSession, files: Sequence[str], schema: StructType) -> DataFrame:
+    """The rows of the files under logical names; a column that a file lacks, or cannot hold, is null."""
+    held = {field.name: physical_field(field) for field in written_fields(schema)} if files else {}
+    if files:
+        reader = session.read.schema(StructType(list(held.values()))).options(**READ_OPTIONS)
+        frame: DataFrame = reader.parquet(*files)
+    else:
+        frame = session.range(0)
+    columns = [
+        renamed(F.col(quoted(held[field.name].name)), held[field.name].dataType, field.dataType)
+        if field.name in held
+        else F.lit(None).cast(field.dataType)
+        for field in schema.fields
+    ]
+    return frame.select(
+        *(column.alias(field.name) for column, field in zip(columns, schema.fields, strict=True))
+    )
+
+
+def write_files(session: SparkSession, frame: DataFrame, schema: StructType, output: str) -> tuple[str, ...]:
+    """Write the frame, whose columns are named as ``schema``, under physical names; the names of the files.
+
+    The folder is the caller's attempt: whatever an earlier try has left in it is replaced.
+    """
+    columns = [
+        renamed(F.col(quoted(field.name)), field.dataType, physical_field(field).dataType).alias(
+            physical_field(field).name
+        )
+        for field in written_fields(schema)
+    ]
+    frame.select(*columns).write.mode("overwrite").options(**WRITE_OPTIONS).parquet(output)
+    return written_names(session, output)
+
+
+def written_names(session: SparkSession, output: str) -> tuple[str, ...]:
+    """The Parquet files of a folder that was just written, in order."""
+    folder = local_folder(output)
+    if folder is None:
+        reader = session.read.options(**READ_OPTIONS).schema("none int")
+        uris = reader.parquet(output).inputFiles()
+        return tuple(sorted(unquote(urlsplit(uri).path).rsplit("/", 1)[-1] for uri in uris))
+    for checksum in folder.glob(".*.crc"):
+        # Written by Hadoop's local file system where the server is not ours; Parquet has its own.
+        checksum.unlink()
+    return tuple(sorted(path.name for path in folder.glob("*.parquet")))
+
+
+def require_rows(session: SparkSession, output: str, names: Sequence[str], expected: int) -> None:
+    """Check that the files hold as many rows as were counted on their way.
+
+    Raises:
+        CorruptData: they do not; what was written must not be used.
+    """
+    folder = local_folder(output)
+    if folder is not None:
+        rows = sum(pq.read_metadata(folder / name).num_rows for name in names)
+    elif names:
+        paths = [f"{output.rstrip('/')}/{name}" for name in names]
+        rows = session.read.options(**READ_OPTIONS).schema("none int").parquet(*paths).count()
+    else:
+        rows = 0
+    if rows != expected:
+        raise CorruptData(
+            f"Spark wrote {rows} rows where {expected} were counted.",
+            remedy="Run the update again; the files in question are not part of any version.",
+        )
+
+
+def local_folder(uri: str) -> Path | None:
+    """The folder as a path of this machine; None for another file system."""
+    if uri.startswith("/"):
+        return Path(uri)
+    if uri.startswith("file:"):
+        return Path("/" + uri.removeprefix("file:").lstrip("/"))
+    return None
+
+
+def size_of(files: Sequence[str]) -> int | None:
+    """Bytes of the files together; None if they are not on this machine's disk.
+
+    Raises:
+        CorruptData: one of them is missing.
+    """
+    paths = [local_folder(file) for file in files]
+    try:
+        return sum(path.stat().st_size for path in paths if path is not None) if all(paths) else None
+    except FileNotFoundError as error:
+        raise CorruptData(
+            f"The data file {error.filename} is missing.",
+            cause="A version names it, so it was removed by something else than freezeframe.",
+        ) from error
+
+
+def observed(frame: DataFrame, **counts: Column) -> tuple[DataFrame, Observation]:
+    """The frame, and what will be known of its rows once it was written."""
+    observation = Observation()
+    columns = [F.coalesce(column, F.lit(0)).alias(name) for name, column in counts.items()]
+    # The declared type is the classic class; Connect's frame takes Connect's.
+    return frame.observe(observation, *columns), observation  # type: ignore[arg-type]
+
+
+def observations(*observed_rows: Observation) -> Mapping[str, int]:
+    """What was observed; a part of the plan that Spark saw to be empty observes nothing."""
+    merged: dict[str, int] = {}
+    for observation in observed_rows:
+        merged.update({name: int(value or 0) for name, value in observation.get.items()})
+    return merged

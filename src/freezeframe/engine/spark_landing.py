@@ -1,0 +1,185 @@
+"""A caller's Spark frame as Parquet files: computed once, in the session it belongs to.
+
+The frame is written as it is, and only that happens in the caller's session, classic or Connect.
+What the rows are, whether keys repeat or are null, is then asked of the files; a frame that needs
+it is written a second time, with one row for each key, below the first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.connect import functions as F  # noqa: N812 - the name by which Spark code calls it
+from pyspark.sql.connect.session import SparkSession
+from pyspark.sql.connect.window import Window
+from pyspark.sql.types import NullType, StructField, StructType
+
+from freezeframe.engine.base import Landed, LandTask
+from freezeframe.engine.configuration import LANDING_CONFIGURATION, WRITE_OPTIONS
+from freezeframe.engine.spark_columns import PHYSICAL_NAME, comparable, quoted, written_fields
+from freezeframe.engine.spark_files import (
+    observations,
+    observed,
+    read_files,
+    require_rows,
+    write_files,
+    written_names,
+)
+from freezeframe.engine.spark_keys import duplicate_keys, shown_keys
+from freezeframe.errors import BadInput, MissingColumn, NullKeyError
+
+_UNIQUE = "unique"
+
+
+def write_frame(frame: Any, task: LandTask) -> StructType:
+    """Write the frame in its own session; the schema of what was written.
+
+    Raises:
+        MissingColumn: a key or order column is not in the frame.
+        BadInput: two columns have one name, or a type is not one of Parquet's.
+    """
+    schema = _schema(frame, task)
+    held = written_fields(schema)
+    if not held:
+        raise BadInput("The frame has no column with values to write.", remedy="Pass a frame with columns.")
+    renamed = frame.select(*(quoted(field.name) for field in held)).toDF(
+        *(_physical(field) for field in held)
+    )
+    with _configured(frame.sparkSession):
+        renamed.write.mode("overwrite").options(**WRITE_OPTIONS).parquet(task.output)
+    return schema
+
+
+def settle(session: SparkSession, task: LandTask, schema: StructType) -> Landed:
+    """Look at the rows that were written, in the engine's session, and leave one for each key.
+
+    Raises:
+        NullKeyError, DuplicateKeyError: as `TableEngine.land` says.
+    """
+    files = written_names(session, task.output)
+    written = json.loads(schema.json())
+    rows = read_files(session, [f"{task.output.rstrip('/')}/{name}" for name in files], schema)
+    if not task.key:
+        return Landed(written, files, rows.count())
+    total, null_keys, repeated = _key_counts(rows, task.key)
+    if null_keys and task.null_keys == "error":
+        raise NullKeyError(
+            f"{null_keys} rows of the frame have a null in the key ({', '.join(task.key)}).",
+            remedy="Fill or leave out these rows, or pass null_keys='match' or 'drop'.",
+            count=null_keys,
+        )
+    dropped = null_keys if task.null_keys == "drop" else 0
+    if not (repeated or dropped):
+        return Landed(written, files, total)
+    if dropped:
+        rows = rows.where(~_has_null(task.key))
+    unique = _unique(rows, task, schema) if repeated else rows
+    counted, observation = observed(unique, rows=F.count(F.lit(1)))
+    folder = f"{task.output.rstrip('/')}/{_UNIQUE}"
+    names = write_files(session, counted, schema, folder)
+    remaining = observations(observation)["rows"]
+    require_rows(session, folder, names, remaining)
+    return Landed(
+        written,
+        tuple(f"{_UNIQUE}/{name}" for name in names),
+        remaining,
+        duplicates=total - dropped - remaining,
+        null_keys=dropped,
+    )
+
+
+def _schema(frame: Any, task: LandTask) -> StructType:
+    given = frame.schema
+    absent = [name for name in (*task.key, *task.order_by) if name not in given.names]
+    if absent:
+        raise MissingColumn(
+            f"The frame has no column {', '.join(map(repr, absent))}.",
+            cause=f"Its columns are {', '.join(map(repr, given.names))}.",
+        )
+    repeated = sorted({name for name in given.names if given.names.count(name) > 1})
+    if repeated:
+        raise BadInput(f"The frame has several columns named {', '.join(map(repr, repeated))}.")
+    undecided = [field.name for field in given.fields if isinstance(field.dataType, NullType)]
+    if set(undecided) & set(task.key):
+        raise NullKeyError(f"Every row of the frame has a null in the key ({', '.join(task.key)}).")
+    return StructType([_field(field, task) for field in given.fields])
+
+
+def _field(field: StructField, task: LandTask) -> StructField:
+    physical = task.columns.get(field.name)
+    return StructField(field.name, field.dataType, metadata={PHYSICAL_NAME: physical} if physical else None)
+
+
+def _physical(field: StructField) -> str:
+    return str((field.metadata or {}).get(PHYSICAL_NAME, field.name))
+
+
+@contextlib.contextmanager
+def _configured(session: Any) -> Iterator[None]:
+    """The session with what a landing needs; it is the caller's, so it gets back what it had."""
+    before = {name: session.conf.get(name, None) for name in LANDING_CONFIGURATION}
+    for name, value in LANDING_CONFIGURATION.items():
+        session.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                session.conf.unset(name)
+            else:
+                session.conf.set(name, value)
+
+
+def _has_null(key: Sequence[str]) -> Column:
+    has_null = F.lit(False)  # noqa: FBT003 - an SQL literal
+    for name in key:
+        has_null = has_null | F.col(quoted(name)).isNull()
+    return has_null
+
+
+def _key_counts(rows: DataFrame, key: Sequence[str]) -> tuple[int, int, int]:
+    """Rows in all, rows with a null in their key, and keys (nulls match) that repeat."""
+    keys = [F.col(quoted(name)).alias(f"k{index}") for index, name in enumerate(key)]
+    generated = [f"k{index}" for index in range(len(key))]
+    groups = rows.select(*keys).groupBy(*generated).agg(F.count(F.lit(1)).alias("times"))
+    sums = groups.agg(
+        F.sum("times"), F.sum(F.when(_has_null(generated), F.col("times"))), F.count_if(F.col("times") > 1)
+    ).collect()[0]
+    total, null_keys, repeated = (int(value or 0) for value in sums)
+    return total, null_keys, repeated
+
+
+def _unique(rows: DataFrame, task: LandTask, schema: StructType) -> DataFrame:
+    """One row for each key: equal rows collapse, of others the last by ``order_by`` stays."""
+    generated = [f"k{index}" for index in range(len(task.key))]
+    coded = rows.select(
+        *(F.col(quoted(name)).alias(f"c{index}") for index, name in enumerate(schema.names)),
+        *(F.col(quoted(name)).alias(code) for name, code in zip(task.key, generated, strict=True)),
+        *(F.col(quoted(name)).alias(f"b{index}") for index, name in enumerate(task.order_by)),
+    )
+    if task.order_by:
+        latest = [F.col(f"b{index}").desc_nulls_last() for index in range(len(task.order_by))]
+        place = F.rank().over(Window.partitionBy(*generated).orderBy(*latest))
+        coded = coded.withColumn("place", place).where(F.col("place") == 1)
+    _require_agreement(coded, task, schema, generated)
+    nth = F.row_number().over(Window.partitionBy(*generated).orderBy(*generated))
+    first = coded.withColumn("nth", nth).where(F.col("nth") == 1)
+    return first.select(*(F.col(f"c{index}").alias(name) for index, name in enumerate(schema.names)))
+
+
+def _require_agreement(coded: DataFrame, task: LandTask, schema: StructType, generated: list[str]) -> None:
+    row = F.struct(
+        *(
+            comparable(F.col(f"c{index}"), field.dataType).alias(f"c{index}")
+            for index, field in enumerate(schema.fields)
+        )
+    )
+    kinds = F.count_distinct(row) if task.drop_duplicates else F.count(row)
+    groups = coded.groupBy(*generated).agg(kinds.alias("kinds"))
+    disputed = shown_keys(groups.where(F.col("kinds") > 1), generated)
+    if disputed:
+        raise duplicate_keys(disputed, task.key)

@@ -1,0 +1,45 @@
+"""Into how many tasks and files a merge is split, decided from the bytes that go into it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+
+from freezeframe.engine.base import MergeTask
+from freezeframe.engine.configuration import FILE_BYTES, HASHED_BATCH_BYTES, SMALL_BYTES, cores
+from freezeframe.engine.spark_files import size_of
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How many partitions, and whether a partition's share of the batch fits in memory."""
+
+    partitions: int
+    is_batch_hashed: bool
+
+    def keyed(self, frame: DataFrame, key: list[Column]) -> DataFrame:
+        """The rows so split that equal keys are together; one partition needs no shuffle."""
+        return frame.coalesce(1) if self.partitions == 1 else frame.repartition(self.partitions, *key)
+
+    def hinted(self, batch: DataFrame) -> DataFrame:
+        """The batch with the join it is good for."""
+        return batch.hint("shuffle_hash") if self.is_batch_hashed else batch
+
+
+def layout_of(task: MergeTask) -> Layout:
+    """One task for a small merge; else about one file's worth each, and enough to use the cores."""
+    batch = size_of(task.batch)
+    stored = size_of(task.stored)
+    size = task.size_bytes
+    if size is None and batch is not None and stored is not None:
+        size = batch + stored
+    if size is None:
+        # Nobody knows: split for the cores, and join in a way that needs no memory.
+        return Layout(cores() * 2, is_batch_hashed=False)
+    if size <= SMALL_BYTES:
+        return Layout(1, is_batch_hashed=False)
+    partitions = max(cores(), math.ceil(size / FILE_BYTES))
+    share = (size if batch is None else batch) / partitions
+    return Layout(partitions, is_batch_hashed=share <= HASHED_BATCH_BYTES)

@@ -1,0 +1,77 @@
+"""Whether Spark and this process see the same files: asked by writing, not by trusting names.
+
+A container, another host or another user gives the same path another meaning. Each side writes a
+small file into the folder that the other reads and this process deletes. The answer is remembered
+for as long as the server runs, also for later processes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import uuid
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.sql.connect.session import SparkSession
+
+from freezeframe.engine.configuration import READ_OPTIONS, WRITE_OPTIONS
+from freezeframe.errors import StorageNotShared
+
+_PREFIX = ".freezeframe-probe-"
+
+
+def require_shared(session: SparkSession, folder: Path, memory: Path) -> None:
+    """Check that the server reads what we write in ``folder``, and the other way round.
+
+    Args:
+        session: a session on the server.
+        folder: an existing folder of this machine.
+        memory: a private folder in which the answer is remembered.
+
+    Raises:
+        StorageNotShared: one of the two does not see the other's file.
+    """
+    start = session.conf.get("spark.app.id", "")
+    identity = hashlib.sha256(f"{start}\n{folder.resolve()}".encode()).hexdigest()[:32]
+    remembered = memory / f"{identity}.shared"
+    if start and remembered.exists():
+        return
+    # Hidden names: no reader of the folder takes a probe for data.
+    probe = folder / f"{_PREFIX}{uuid.uuid4().hex}"
+    probe.mkdir(mode=0o777)
+    try:
+        _exchange(session, probe)
+    finally:
+        shutil.rmtree(probe, ignore_errors=True)
+    for old in memory.glob("*.shared"):
+        if old.read_text() != start:
+            old.unlink(missing_ok=True)
+    remembered.write_text(str(start))
+
+
+def _exchange(session: SparkSession, probe: Path) -> None:
+    word = uuid.uuid4().hex
+    # No underscore or dot in front: Spark passes over such files.
+    (probe / "client.txt").write_text(word)
+    try:
+        rows = session.read.options(**READ_OPTIONS).text(str(probe / "client.txt")).collect()
+        if [row[0] for row in rows] != [word]:
+            raise _not_shared(probe, "Spark read something else than this process had written.")
+        # A frame over a file carries the word to the server's own writer.
+        frame = session.read.options(**READ_OPTIONS).text(str(probe / "client.txt"))
+        options = {name: value for name, value in WRITE_OPTIONS.items() if name.startswith("mapreduce")}
+        frame.write.options(**options).text(str(probe / "server"))
+    except PySparkException as error:
+        raise _not_shared(probe, str(error).split("\n", 1)[0]) from error
+    answers = [path.read_text().strip() for path in (probe / "server").glob("*.txt")]
+    if answers != [word]:
+        raise _not_shared(probe, "What Spark wrote is not here.")
+
+
+def _not_shared(probe: Path, cause: str) -> StorageNotShared:
+    return StorageNotShared(
+        f"The Spark server does not see the files of {probe.parent}.",
+        cause=cause,
+        remedy="Use a folder that both see under the same path, an object store, or FREEZEFRAME_SPARK=auto.",
+    )

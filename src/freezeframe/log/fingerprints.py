@@ -10,26 +10,45 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from freezeframe.log.arrow_numbers import Bools
+from freezeframe.log.arrow_numbers import Ints, to_flags
 
 _WORD_BYTES = 8
-_WORDS_FROM_END = 8
+_WORDS_FROM_END = 5
+_COMPARED_MAX = 8
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(29)
 
 Words = npt.NDArray[np.uint64]
 
 
-def shared_fingerprints(texts: pa.ChunkedArray) -> Bools:
-    """A flag per text: whether its fingerprint is also another's. Equal texts are always flagged."""
+def fingerprints(texts: pa.ChunkedArray) -> Words:
+    """Sixty-four bits per text: equal texts have equal ones, others nearly always have not."""
     parts = [_fingerprints(chunk) for chunk in texts.chunks]
-    marks = np.concatenate(parts) if parts else np.zeros(0, dtype=np.uint64)
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=np.uint64)
+
+
+def repeated(marks: Words) -> Ints:
+    """The rows whose fingerprint is also another row's."""
     ordered = np.sort(marks)
-    repeated = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
-    if len(repeated) == 0:
-        return np.zeros(len(marks), dtype=np.bool_)
-    return np.isin(marks, repeated)
+    twice = ordered[1:][ordered[1:] == ordered[:-1]]
+    return rows_with(marks, twice)
+
+
+def rows_with(marks: Words, wanted: Words) -> Ints:
+    """The rows whose fingerprint is one of ``wanted``."""
+    wanted = np.unique(wanted)
+    if len(wanted) <= _COMPARED_MAX:
+        found = np.zeros(len(marks), dtype=np.bool_)
+        for one in wanted:
+            found |= marks == one
+        return np.flatnonzero(found)
+    table, values = (
+        pa.Array.from_buffers(pa.uint64(), len(one), [None, pa.py_buffer(one)])
+        for one in (np.ascontiguousarray(marks), wanted)
+    )
+    return np.flatnonzero(to_flags(pc.is_in(table, value_set=values)))
 
 
 def _fingerprints(chunk: pa.StringArray) -> Words:

@@ -24,7 +24,7 @@ from freezeframe.log.arrow_numbers import (
     to_flags,
     to_ints,
 )
-from freezeframe.log.fingerprints import shared_fingerprints
+from freezeframe.log.fingerprints import Words, fingerprints, repeated, rows_with
 
 RUNS_MAX = 256
 RECENT_SHARE_MAX = 0.1
@@ -35,12 +35,14 @@ RECENT_ROWS_MIN = 10_000
 class FileState:
     """The live files of a table and its tombstones at one version.
 
-    ``gone`` flags the rows of ``base`` that are not live (``None``: all are). ``size`` is the
-    sum of the live files' bytes, ``count`` their number. (path, deletion vector) is unique
-    among the live files, and no tombstone has the key of one (behaviour 53).
+    ``marks`` are the fingerprints of ``base``'s keys; ``gone`` flags the rows of ``base`` that
+    are not live (``None``: all are). ``size`` is the sum of the live files' bytes, ``count``
+    their number. (path, deletion vector) is unique among the live files, and no tombstone has
+    the key of one (behaviour 53).
     """
 
     base: pa.Table
+    marks: Words
     gone: Bools | None
     recent: pa.Table
     tombstones: pa.Table
@@ -48,11 +50,12 @@ class FileState:
     size: int
 
     @classmethod
-    def of(cls, files: pa.Table, tombstones: pa.Table) -> FileState:
-        """The state of files that are all live."""
+    def of(cls, files: pa.Table, tombstones: pa.Table, marks: Words | None = None) -> FileState:
+        """The state of files that are all live; ``marks`` are their keys' fingerprints if known."""
         files = _settled(files)
         size = int(pc.sum(files["size"]).as_py() or 0)
-        return cls(files, None, no_rows(FILE_SCHEMA), tombstones, files.num_rows, size)
+        found = fingerprints(file_keys(files)) if marks is None else marks
+        return cls(files, found, None, no_rows(FILE_SCHEMA), tombstones, files.num_rows, size)
 
     @classmethod
     def empty(cls) -> FileState:
@@ -89,19 +92,18 @@ def apply_actions(before: FileState, actions: FileActions) -> FileState:
     """The state after ``actions``: the last action of each file wins (behaviour 53)."""
     if actions.adds.num_rows == 0 and actions.removes.num_rows == 0:
         return before
-    adds, removes = last_actions(actions)
+    adds, removes, marks = _last_actions(actions)
     adds = _settled(adds)
     if before.count == 0 and before.tombstones.num_rows == 0:
-        return FileState.of(adds, removes)
-    keys = pa.chunked_array([*file_keys(adds).chunks, *file_keys(removes).chunks], type=pa.string())
-    paths = pa.chunked_array([*adds["path"].chunks, *removes["path"].chunks], type=pa.string())
-    gone, base_count, base_size = _strike(before.base, before.gone, paths, keys)
-    struck, recent_count, recent_size = _strike(before.recent, None, paths, keys)
-    recent = before.recent if recent_count == 0 else select_rows(before.recent, ~struck)
-    replaced, tombstone_count, _ = _strike(before.tombstones, None, paths, keys)
-    tombstones = before.tombstones if tombstone_count == 0 else select_rows(before.tombstones, ~replaced)
+        return FileState.of(adds, removes, marks[: adds.num_rows])
+    keys = _joined(file_keys(adds), file_keys(removes))
+    near = rows_with(before.marks, marks)
+    gone, base_count, base_size = _strike(before.base, near, before.gone, keys)
+    recent, recent_count, recent_size = _without(before.recent, keys)
+    tombstones, _, _ = _without(before.tombstones, keys)
     after = FileState(
         before.base,
+        before.marks,
         gone if base_count else before.gone,
         pa.concat_tables([recent, adds]),
         pa.concat_tables([tombstones, removes]),
@@ -113,23 +115,29 @@ def apply_actions(before: FileState, actions: FileActions) -> FileState:
 
 def last_actions(actions: FileActions) -> tuple[pa.Table, pa.Table]:
     """The adds and the removes that are the last ones of their file."""
+    adds, removes, _ = _last_actions(actions)
+    return adds, removes
+
+
+def _last_actions(actions: FileActions) -> tuple[pa.Table, pa.Table, Words]:
+    """The last adds and removes, and the fingerprints of their keys in that order."""
     adds, removes = actions.adds, actions.removes
-    keys = pa.chunked_array([*file_keys(adds).chunks, *file_keys(removes).chunks], type=pa.string())
-    if len(keys) == 0:
-        return adds, removes
-    order = np.concatenate([actions.adds_order, actions.removes_order])
+    keys = _joined(file_keys(adds), file_keys(removes))
+    marks = fingerprints(keys)
     # Equal keys have equal fingerprints, so only rows that share theirs need a closer look.
-    suspects = np.flatnonzero(shared_fingerprints(keys))
+    suspects = repeated(marks)
     if len(suspects) == 0:
-        return adds, removes
+        return adds, removes, marks
+    order = np.concatenate([actions.adds_order, actions.removes_order])[suspects]
     codes = _codes(keys.take(to_arrow_ints(suspects)))
-    turn = np.argsort(order[suspects], kind="stable")
+    turn = np.argsort(order, kind="stable")
     last = np.full(int(codes.max()) + 1, -1, dtype=np.int64)
     last[codes[turn]] = suspects[turn]  # of repeated codes NumPy keeps the value assigned last
-    wins = np.ones(len(order), dtype=np.bool_)
+    wins = np.ones(len(marks), dtype=np.bool_)
     wins[suspects] = False
     wins[last] = True
-    return select_rows(adds, wins[: adds.num_rows]), select_rows(removes, wins[adds.num_rows :])
+    chosen = select_rows(adds, wins[: adds.num_rows]), select_rows(removes, wins[adds.num_rows :])
+    return (*chosen, marks[wins])
 
 
 def select_rows(table: pa.Table, wanted: Bools) -> pa.Table:
@@ -144,24 +152,28 @@ def select_rows(table: pa.Table, wanted: Bools) -> pa.Table:
     return table.filter(to_arrow_flags(wanted))
 
 
-def _strike(
-    table: pa.Table, gone: Bools | None, paths: pa.ChunkedArray, keys: pa.ChunkedArray
-) -> tuple[Bools, int, int]:
-    """(rows gone now, how many of them were not before, their bytes) after actions on ``keys``."""
-    flags = np.zeros(table.num_rows, dtype=np.bool_) if gone is None else gone
-    if table.num_rows == 0:
-        return flags, 0, 0
-    # Paths first: they stand ready, whereas the keys of a million rows would have to be made.
-    near = np.flatnonzero(to_flags(pc.is_in(table["path"], value_set=paths.combine_chunks())))
+def _strike(table: pa.Table, near: Ints, gone: Bools | None, keys: pa.ChunkedArray) -> tuple[Bools, int, int]:
+    """(rows gone now, how many of them were not before, their bytes), looking only at the rows ``near``."""
+    flags = np.zeros(table.num_rows, dtype=np.bool_) if gone is None else gone.copy()
     near = near[~flags[near]]
     if len(near) == 0:
         return flags, 0, 0
-    rows = table.select(["path", "size", "deletion_vector"]).take(to_arrow_ints(near))
+    wanted = np.zeros(table.num_rows, dtype=np.bool_)
+    wanted[near] = True
+    rows = select_rows(table.select(["path", "size", "deletion_vector"]), wanted)
     hit = to_flags(pc.is_in(file_keys(rows), value_set=keys.combine_chunks()))
-    size = int(pc.sum(rows["size"].filter(to_arrow_flags(hit))).as_py() or 0)
-    flags = flags.copy()
     flags[near[hit]] = True
-    return flags, int(hit.sum()), size
+    return flags, int(hit.sum()), int(to_ints(rows["size"])[hit].sum())
+
+
+def _without(table: pa.Table, keys: pa.ChunkedArray) -> tuple[pa.Table, int, int]:
+    """(the rows of other keys, how many are left out, their bytes)."""
+    gone, count, size = _strike(table, np.arange(table.num_rows), None, keys)
+    return (table if count == 0 else select_rows(table, ~gone)), count, size
+
+
+def _joined(left: pa.ChunkedArray, right: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pa.chunked_array([*left.chunks, *right.chunks], type=pa.string())
 
 
 def _codes(keys: pa.ChunkedArray) -> Ints:
@@ -183,4 +195,4 @@ def _compacted(state: FileState) -> FileState:
     limit = max(RECENT_ROWS_MIN, int(RECENT_SHARE_MAX * state.base.num_rows))
     if state.recent.num_rows + scattered <= limit:
         return state
-    return FileState(state.files, None, no_rows(FILE_SCHEMA), state.tombstones, state.count, state.size)
+    return FileState.of(state.files, state.tombstones)

@@ -6,9 +6,11 @@ import json
 
 from freezeframe.errors import CorruptLog, FormatTooNew
 from freezeframe.storage import Storage
-from freezeframe.store.layout import FORMAT_FILE
+from freezeframe.storage.probe import require_atomic_create
+from freezeframe.store.layout import FORMAT_FILE, OURS
 
 FORMAT_VERSION = 1
+_PROBE_ROUNDS = 2
 _CONTENT = {"formatVersion": FORMAT_VERSION, "features": ["tenantLog"], "minimumFreezeframe": "0.1.0"}
 
 
@@ -45,9 +47,15 @@ def require_known_format(storage: Storage) -> bool:
 
 
 def ensure_format(storage: Storage) -> None:
-    """Write the format file unless it is there; raises as ``require_known_format`` does."""
+    """Write the format file unless it is there; a new directory's storage is put to the test first.
+
+    Raises:
+        StorageUnsuitable: the storage has no atomic create; no commit could be trusted to it.
+        FormatTooNew, CorruptLog: as ``require_known_format``.
+    """
     if require_known_format(storage):
         return
+    require_atomic_create(storage, OURS, rounds=_PROBE_ROUNDS)
     try:
         storage.put_if_absent(FORMAT_FILE, json.dumps(_CONTENT, indent=2).encode() + b"\n")
     except FileExistsError:

@@ -1,0 +1,171 @@
+"""A stream is a plain Delta table: Spark with Delta and delta-rs read what we read, at every version."""
+
+import datetime as dt
+import decimal
+import json
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, QueryBuilder, write_deltalake
+from deltalake.exceptions import DeltaError
+
+from freezeframe.log import DeltaLog
+from freezeframe.script import get_snapshot, open_tenant, update_snapshot
+from freezeframe.store.guard import TENANT_LOG_FEATURE
+
+pytestmark = pytest.mark.spark
+
+TYPED = pa.table(
+    {
+        "Id": ["007", "2", "3"],
+        "whole": pa.array([2**53 + 1, None, -1], pa.int64()),
+        "small": pa.array([1, 2, None], pa.int32()),
+        "part": [1.5, float("inf"), None],
+        "exact": pa.array([decimal.Decimal("1.10"), None, decimal.Decimal("-3.00")], pa.decimal128(10, 2)),
+        "day": pa.array([dt.date(2026, 11, 21), None, dt.date(1969, 12, 31)]),
+        "moment": pa.array(
+            [dt.datetime(2026, 11, 21, 4, 0, 0, 1, dt.UTC), None, None], pa.timestamp("us", "UTC")
+        ),
+        "active": [True, None, False],
+        "bytes": [b"\x00\xff", None, b""],
+        "tags": pa.array([["a", None], [], None], pa.list_(pa.string())),
+        "address": pa.array([{"city": "Bern", "zip": "03000"}, {"city": None, "zip": None}, None]),
+    }
+)
+
+
+@pytest.fixture
+def typed(tmp_path, spark_engine):
+    """A stream with every kind of column and three versions: made, changed and widened."""
+    update_snapshot(tmp_path, "Typed", "Id", TYPED)
+    update_snapshot(
+        tmp_path,
+        "Typed",
+        "Id",
+        TYPED.slice(0, 1).set_column(4, "exact", pa.array([None], pa.decimal128(10, 2))),
+    )
+    update_snapshot(
+        tmp_path, "Typed", "Id", pa.table({"Id": ["2", "4"], "small": pa.array([2**40, 0], pa.int64())})
+    )
+    update_snapshot(tmp_path, "Typed", "Id", pa.table({"Id": ["4"], "extra": ["x"]}))
+    return tmp_path
+
+
+def _rows(table):
+    return sorted(table.to_pylist(), key=lambda row: row["Id"])
+
+
+def _versions(directory, stream):
+    return range(open_tenant(directory).stream(stream).version() + 1)
+
+
+def test_spark_with_delta_reads_the_same(typed, delta_session):
+    """Rows, columns and version are equal at each version."""
+    path = typed / "Typed.snapshot"
+    history = delta_session.sql(f"DESCRIBE HISTORY delta.`{path}`").collect()
+
+    assert list(_versions(typed, "Typed")) == sorted(row["version"] for row in history)
+    for version in _versions(typed, "Typed"):
+        ours = get_snapshot(typed, "Typed", version=version, as_="arrow")
+        theirs = delta_session.read.format("delta").option("versionAsOf", version).load(str(path)).toArrow()
+        assert ours.column_names == theirs.column_names
+        assert _rows(ours) == _rows(theirs)
+
+
+def test_delta_rs_reads_the_same(typed):
+    """Rows, columns and version are equal at each version."""
+    for version in _versions(typed, "Typed"):
+        table = DeltaTable(str(typed / "Typed.snapshot"), version=version)
+        ours = get_snapshot(typed, "Typed", version=version, as_="arrow")
+        theirs = table.to_pyarrow_table()
+
+        assert version == table.version()
+        assert ours.column_names == [field.name for field in table.schema().fields]
+        assert _rows(ours) == _rows(theirs)
+
+
+def test_odd_names_are_read_by_all(tmp_path, spark_engine, delta_session):
+    """Names with spaces, dots, braces and emoji reach other readers through column mapping."""
+    names = ["First Name", "a.b", "{x}", "a,b;c", "tab\there", "😀", "Product/Service", "a=b"]
+    frame = pa.table({"Id": ["1", "2"], **{name: [name, None] for name in names}})
+    update_snapshot(tmp_path, "Odd", "Id", frame.slice(0, 1))
+    update_snapshot(tmp_path, "Odd", "Id", frame)
+    path = str(tmp_path / "Odd.snapshot")
+
+    found = delta_session.read.format("delta").load(path).toArrow()
+    assert frame.column_names == found.column_names
+    assert _rows(frame) == _rows(found) == _rows(get_snapshot(tmp_path, "Odd", as_="arrow"))
+    by_rust = pa.table(
+        QueryBuilder().register("odd", DeltaTable(path)).execute("select * from odd").read_all()
+    )
+    assert _rows(frame) == _rows(by_rust)
+
+
+def test_small_streams_ask_nothing_of_readers(typed):
+    """Reader version 1: every Delta reader there is."""
+    protocol = DeltaTable(str(typed / "Typed.snapshot")).protocol()
+
+    assert 1 == protocol.min_reader_version
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM delta.`{path}` WHERE Id = '2'",
+        "INSERT INTO delta.`{path}` (Id) VALUES ('9')",
+        "OPTIMIZE delta.`{path}`",
+    ],
+)
+def test_spark_refuses_to_write_around_the_tenant_log(typed, delta_session, statement):
+    """The guard is a writer feature that Delta does not know, so it must refuse."""
+    with pytest.raises(Exception, match="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE|freezeframe.tenantLog"):
+        delta_session.sql(statement.format(path=typed / "Typed.snapshot")).collect()
+
+    assert 4 == len(list(_versions(typed, "Typed")))
+
+
+def test_delta_rs_refuses_to_write_around_the_tenant_log(typed):
+    """So does delta-rs."""
+    with pytest.raises(DeltaError):
+        write_deltalake(
+            str(typed / "Typed.snapshot"), pa.table({"Id": ["9"]}), mode="append", schema_mode="merge"
+        )
+
+    assert 4 == len(list(_versions(typed, "Typed")))
+
+
+def test_spark_writes_after_us_where_there_is_no_guard(tmp_path, spark_engine, delta_session):
+    """Without the feature in its protocol the same table is anybody's, and we read what they wrote."""
+    update_snapshot(tmp_path, "Open", "Id", pd.DataFrame({"Id": ["1", "2"], "v": [1, 2]}))
+    update_snapshot(tmp_path, "Open", "Id", pd.DataFrame({"Id": ["2"], "v": [20]}))
+    path = tmp_path / "Open.snapshot"
+    _without_guard(path)
+
+    delta_session.sql(f"INSERT INTO delta.`{path}` VALUES ('3', 30)").collect()
+    delta_session.sql(f"DELETE FROM delta.`{path}` WHERE Id = '1'").collect()
+    delta_session.sql(
+        f"MERGE INTO delta.`{path}` t USING (SELECT '2' Id, 21L v) s ON t.Id = s.Id WHEN MATCHED THEN UPDATE SET *"
+    ).collect()
+
+    snapshot = DeltaLog(tenant_storage(tmp_path), "Open.snapshot").update()
+    assert 4 == snapshot.version
+    assert [{"Id": "2", "v": 21}, {"Id": "3", "v": 30}] == _rows(snapshot.to_arrow())
+    write_deltalake(str(path), pa.table({"Id": ["4"], "v": [40]}), mode="append")
+    assert 3 == DeltaLog(tenant_storage(tmp_path), "Open.snapshot").update().to_arrow().num_rows
+
+
+def tenant_storage(directory):
+    """The storage of a tenant's directory."""
+    from freezeframe.storage import LocalStorage
+
+    return LocalStorage(directory)
+
+
+def _without_guard(path):
+    for file in sorted((path / "_delta_log").glob("*.json")):
+        lines = [json.loads(line) for line in file.read_text().splitlines()]
+        for line in lines:
+            if "protocol" in line:
+                line["protocol"]["writerFeatures"].remove(TENANT_LOG_FEATURE)
+        file.write_text("".join(json.dumps(line) + "\n" for line in lines))

@@ -1,0 +1,121 @@
+"""The night a job dies half-way: killed, out of disk, or two at once. Old or new, whole, and it goes on."""
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from freezeframe.errors import StorageFull
+from freezeframe.script import get_snapshot, open_tenant, update_snapshot
+
+pytestmark = pytest.mark.spark
+
+KILLS = 5
+CHILD = """
+import sys
+import pandas as pd
+from freezeframe.script import update_snapshot
+
+directory, first = sys.argv[1], int(sys.argv[2])
+print("ready", flush=True)
+for number in range(first, first + 1000):
+    rows = pd.DataFrame({"Id": [f"{number:04}-{row}" for row in range(50)], "v": [number] * 50})
+    update_snapshot(directory, "Account", "Id", rows)
+    print(number, flush=True)
+"""
+
+
+def _child(directory, first):
+    return subprocess.Popen(
+        [sys.executable, "-c", CHILD, str(directory), str(first)], stdout=subprocess.PIPE, text=True
+    )
+
+
+def _batches(directory):
+    """How many rows of each batch are there: all of one batch, or none."""
+    found = get_snapshot(directory, "Account")
+    return {} if found is None else found.groupby("v").size().to_dict()
+
+
+def test_a_killed_update_leaves_old_or_new(tmp_path, spark_engine):
+    """`kill -9` at odd moments: what was acknowledged is there, nothing is torn, the next job goes on."""
+    acknowledged = []
+    for kill in range(KILLS):
+        child = _child(tmp_path, 100 * kill)
+        assert "ready\n" == child.stdout.readline()
+        if kill % 2:
+            acknowledged.append(int(child.stdout.readline()))
+        time.sleep(0.13 * (kill + 1))
+        child.send_signal(signal.SIGKILL)
+        acknowledged += [int(line) for line in child.stdout.read().split()]
+        child.stdout.close()
+        child.wait()
+
+        assert {50} >= set(_batches(tmp_path).values())
+
+    assert acknowledged
+    assert set(acknowledged) <= set(_batches(tmp_path))
+    update_snapshot(tmp_path, "Account", "Id", pd.DataFrame({"Id": ["after"], "v": [-1]}))
+    assert 1 == _batches(tmp_path)[-1]
+
+
+def _write(directory, writer):
+    for number in range(4):
+        rows = pd.DataFrame({"Id": [f"{writer}-{number}-{row}" for row in range(20)], "v": [number] * 20})
+        update_snapshot(directory, "Account", "Id", rows)
+
+
+def test_two_jobs_at_once_lose_nothing(tmp_path, spark_engine):
+    """Both write the same stream; the later one is planned again on the first one's result."""
+    context = multiprocessing.get_context("spawn")
+    writers = [context.Process(target=_write, args=(tmp_path, writer)) for writer in range(3)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+
+    assert [0, 0, 0] == [writer.exitcode for writer in writers]
+    assert 3 * 4 * 20 == len(get_snapshot(tmp_path, "Account"))
+    assert 11 == open_tenant(tmp_path).version
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 2 MiB; only root may mount one."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(place)], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip("a small file system can be mounted by root only")
+    yield place
+    subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+@pytest.mark.parametrize("where", ["in the batch", "in the merge"])
+def test_a_full_disk_changes_nothing(small_disk, spark_engine, where):
+    """The typed error says what to do; the snapshot is as before, and works again once there is room."""
+    directory = Path(small_disk) / "snapshots"
+    rows = pd.DataFrame({"Id": ["1", "2"], "v": ["a", "b"]})
+    update_snapshot(directory, "Account", "Id", rows)
+    room = 64 * 1024 if where == "in the batch" else 700 * 1024
+    free = os.statvfs(small_disk).f_bavail * os.statvfs(small_disk).f_frsize
+    (small_disk / "ballast").write_bytes(b"\0" * (free - room))
+    large = pd.DataFrame(
+        {"Id": [str(n) for n in range(15_000)], "v": [os.urandom(16).hex() for _ in range(15_000)]}
+    )
+
+    with pytest.raises(StorageFull) as caught:
+        update_snapshot(directory, "Account", "Id", large)
+
+    assert caught.value.remedy
+    pd.testing.assert_frame_equal(rows.astype("string"), get_snapshot(directory, "Account"))
+    (small_disk / "ballast").unlink()
+    assert 3 == len(update_snapshot(directory, "Account", "Id", pd.DataFrame({"Id": ["3"], "v": ["c"]})))

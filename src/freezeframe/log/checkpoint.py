@@ -73,7 +73,7 @@ def read_checkpoint(storage: Storage, folder: str, checkpoint: CheckpointFiles) 
     actions = read_checkpoint_actions(storage, folder, checkpoint)
     sidecars = [action for action in actions if isinstance(action, Sidecar)]
     names = [_path(folder, file.name) for file in checkpoint.files]
-    names += [_path(folder, f"{SIDECAR_FOLDER}/{_sidecar_name(one)}") for one in sidecars]
+    names += [_path(folder, f"{SIDECAR_FOLDER}/{sidecar_name(one)}") for one in sidecars]
     partitions = _partition_names(actions)
 
     def read(name: str) -> tuple[pa.Table, pa.Table]:
@@ -150,7 +150,8 @@ def _require_v2_shape(actions: Sequence[Action], name: str) -> None:
         raise damaged(name, f"A V2 checkpoint has one checkpointMetadata action; this one has {headers}.")
 
 
-def _sidecar_name(sidecar: Sidecar) -> str:
+def sidecar_name(sidecar: Sidecar) -> str:
+    """The name of a sidecar in the ``_sidecars`` folder."""
     # Sidecars lie in _sidecars and nowhere else; only the last part of a path is believed.
     return unquote(sidecar.path).rsplit("/", 1)[-1]
 

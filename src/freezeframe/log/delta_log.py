@@ -9,6 +9,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import ClassVar
 from urllib.parse import unquote, urlsplit
@@ -16,6 +17,9 @@ from urllib.parse import unquote, urlsplit
 from freezeframe.errors import CorruptLog, InvalidOption
 from freezeframe.log.actions import Metadata, Protocol
 from freezeframe.log.checkpoint import CHECKPOINT_DAMAGED
+from freezeframe.log.cleanup import CleanupPlan, clean_up
+from freezeframe.log.commit_info import require_in_commit_timestamp
+from freezeframe.log.history import CommitTime, History, HistoryEntry, to_ms
 from freezeframe.log.management import SnapshotManagement
 from freezeframe.log.options import LogOptions
 from freezeframe.log.paths import LOG_FOLDER, LogFile
@@ -139,6 +143,77 @@ class DeltaLog(SnapshotManagement[Snapshot]):
         while len(cls._cache) > max(0, cls.cache_size):
             cls._cache.popitem(last=False)
 
+    # History
+
+    @property
+    def _history(self) -> History:
+        return History(self.storage, self.folder)
+
+    def history(self, limit: int | None = None, start: int = 0, end: int | None = None) -> list[HistoryEntry]:
+        """The versions, newest first, with their times and what their writers said (behaviour 69).
+
+        A cached snapshot that reaches ``end`` is good enough; else the log is updated first.
+        Seed: ``DeltaHistoryManager.getHistory``.
+        """
+        snapshot = self.current_snapshot
+        if end is None or end > snapshot.version:
+            snapshot = self.update()
+        return self._history.entries(snapshot, limit, start, end) if snapshot.exists else []
+
+    def version_at(self, timestamp: datetime, *, can_return_last_commit: bool = False) -> int:
+        """The version that was current at ``timestamp`` (naive: UTC), by monotonised times (behaviour 71).
+
+        Raises:
+            VersionNotFound: the moment is before the first version that can be read, or after
+                the latest one (unless ``can_return_last_commit``).
+        """
+        found = self._history.active_commit_at_time(
+            self.update(), timestamp, can_return_last_commit=can_return_last_commit
+        )
+        return found.version
+
+    def active_commit_at_time(
+        self,
+        timestamp: datetime,
+        *,
+        can_return_last_commit: bool = False,
+        can_return_earliest_commit: bool = False,
+        must_be_recreatable: bool = True,
+    ) -> CommitTime:
+        """The last commit at or before ``timestamp``; see ``History.active_commit_at_time``."""
+        return self._history.active_commit_at_time(
+            self.update(),
+            timestamp,
+            can_return_last_commit=can_return_last_commit,
+            can_return_earliest_commit=can_return_earliest_commit,
+            must_be_recreatable=must_be_recreatable,
+        )
+
+    def earliest_version(self, *, must_be_recreatable: bool = True) -> int:
+        """The first version that has a commit, or the first that can be made again (behaviour 72)."""
+        return self._history.earliest_version(must_be_recreatable=must_be_recreatable)
+
+    def check_version_exists(self, version: int, *, must_be_recreatable: bool = True) -> None:
+        """Refuse a version that cannot be read; see ``History.check_version_exists``."""
+        self._history.check_version_exists(self.update(), version, must_be_recreatable=must_be_recreatable)
+
+    def starting_version(self, timestamp: datetime) -> int:
+        """The first version at or after ``timestamp``: where a stream of changes begins.
+
+        Seed: ``DeltaSource.getStartingVersion``.
+
+        Raises:
+            VersionNotFound: the moment is after the latest version.
+        """
+        found = self._history.active_commit_at_time(
+            self.update(), timestamp, can_return_earliest_commit=True, must_be_recreatable=False
+        )
+        return found.version if found.timestamp >= to_ms(timestamp) else found.version + 1
+
+    def clean_up_expired_logs(self) -> CleanupPlan:
+        """Delete what the table's log retention no longer asks for (behaviour 75); says what it was."""
+        return clean_up(self.update(), self.options.clock())
+
     # Snapshots
 
     def create_snapshot(
@@ -230,18 +305,7 @@ def _timestamp(segment: LogSegment, heads: Heads, metadata: Metadata) -> int:
         return -1
     since = in_commit_timestamps(metadata)
     if since is not None and segment.version >= since[0]:
-        own = heads.commit_info.in_commit_timestamp if heads.commit_info else None
-        if own is None:
-            missing = "commitInfo" if heads.commit_info is None else "inCommitTimestamp"
-            raise CorruptLog(
-                f"Version {segment.version} has no {missing}, though in-commit timestamps are on.",
-                cause="A writer that does not know them wrote this version, or the file was changed.",
-                remedy="Restore the commit from a copy.",
-                code="DELTA_MISSING_COMMIT_INFO"
-                if missing == "commitInfo"
-                else "DELTA_MISSING_COMMIT_TIMESTAMP",
-            )
-        return own
+        return require_in_commit_timestamp(heads.commit_info, segment.version)
     return segment.last_commit.modified_ms
 
 

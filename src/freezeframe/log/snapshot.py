@@ -9,18 +9,24 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from freezeframe.log import rows
 from freezeframe.log.action_columns import FILE_SCHEMA, TOMBSTONE_SCHEMA, no_rows
 from freezeframe.log.actions import CommitInfo, DomainMetadata, Metadata, Protocol, Txn
+from freezeframe.log.arrow_numbers import is_valid, to_ints
 from freezeframe.log.intervals import milliseconds
+from freezeframe.log.replay import select_rows
 from freezeframe.log.segment import EMPTY_VERSION, LogSegment
+from freezeframe.log.skipping import Predicate
 from freezeframe.log.table_state import TableState
 from freezeframe.storage import Storage
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 DELETED_FILE_RETENTION = "delta.deletedFileRetentionDuration"
 TRANSACTION_RETENTION = "delta.setTransactionRetentionDuration"
@@ -114,10 +120,10 @@ class Snapshot:
     @property
     def tombstones(self) -> pa.Table:
         """The removed files that are younger than the table's retention (behaviour 55)."""
-        rows = self.all_tombstones
+        found = self.all_tombstones
         oldest = self._clock() - self.deleted_file_retention_ms
-        removed = pc.coalesce(rows["deletion_timestamp"], pa.scalar(0, pa.int64()))
-        return rows.filter(pc.greater(removed, pa.scalar(oldest, pa.int64())))
+        removed = found["deletion_timestamp"]  # a remove without a time is of unknown age: expired
+        return select_rows(found, is_valid(removed) & (to_ints(removed) > oldest))
 
     @property
     def deleted_file_retention_ms(self) -> int:
@@ -156,6 +162,41 @@ class Snapshot:
     def size(self) -> int:
         """The bytes of all live files."""
         return self.state.files.size if self.exists else 0
+
+    def to_arrow(
+        self,
+        columns: Sequence[str] | None = None,
+        where: Predicate | None = None,
+        *,
+        verify: bool | None = None,
+    ) -> pa.Table:
+        """The rows as one Arrow table: all columns or ``columns``, all rows or those that meet ``where``.
+
+        Raises:
+            CorruptData: a data file or deletion vector is missing or damaged; see ``rows.read``.
+        """
+        return rows.read(self, columns, where, verify=verify)
+
+    def to_batches(
+        self,
+        columns: Sequence[str] | None = None,
+        where: Predicate | None = None,
+        *,
+        verify: bool | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """The same rows a batch at a time, for tables larger than memory; see ``rows.read_batches``."""
+        return rows.read_batches(self, columns, where, verify=verify)
+
+    def to_pandas(
+        self,
+        columns: Sequence[str] | None = None,
+        where: Predicate | None = None,
+        *,
+        verify: bool | None = None,
+    ) -> pd.DataFrame:
+        """The same rows as pandas, as Arrow converts them."""
+        frame: pd.DataFrame = self.to_arrow(columns, where, verify=verify).to_pandas()
+        return frame
 
     def uncache(self) -> None:
         """Let go of the state; it is read again if somebody who still holds this snapshot asks.

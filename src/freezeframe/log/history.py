@@ -1,0 +1,267 @@
+"""Versions and moments: which version was current when, who made it, and which can still be read.
+
+Times are those of the commit files, made ascending where clocks went backwards, or the commits'
+own where in-commit timestamps are on. The seed's ``DeltaHistoryManager``.
+"""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from freezeframe.errors import CorruptLog, VersionNotFound
+from freezeframe.log.actions import CommitInfo
+from freezeframe.log.commit_info import read_commit_info, read_in_commit_timestamp
+from freezeframe.log.listing import complete_checkpoints, list_log, sort_listing
+from freezeframe.log.protocol import in_commit_timestamps
+from freezeframe.log.segment import version_missing
+from freezeframe.log.snapshot import Snapshot
+from freezeframe.storage import Storage
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class CommitTime:
+    """A version and its time in ms."""
+
+    version: int
+    timestamp: int
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """A version, its time in ms, and what its writer said about it."""
+
+    version: int
+    timestamp: int
+    commit_info: CommitInfo | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Version, ISO time, and the commit info's own fields."""
+        fields = {} if self.commit_info is None else self.commit_info.to_json()
+        return {"version": self.version, "timestamp": iso(self.timestamp), **_without(fields, "timestamp")}
+
+
+class History:
+    """The history of the log in ``folder``; what ``DeltaLog`` asks about times and versions."""
+
+    def __init__(self, storage: Storage, folder: str) -> None:
+        self._storage = storage
+        self._folder = folder
+
+    def entries(
+        self, snapshot: Snapshot, limit: int | None = None, start: int = 0, end: int | None = None
+    ) -> list[HistoryEntry]:
+        """The versions from ``start`` to ``end``, newest first, at most ``limit`` (behaviour 69).
+
+        ``end`` beyond the latest version is the latest; ``start`` above ``end`` gives none.
+        Versions whose commits are gone are not listed.
+
+        Raises:
+            VersionNotFound: ``DELTA_NO_COMMITS_FOUND``, the log holds no commit at all.
+        """
+        last = snapshot.version if end is None else min(end, snapshot.version)
+        if limit is not None:
+            start = max(start, last - limit + 1)
+        if start > last:
+            return []
+        times = self.commit_times(snapshot, start, last)
+        entries = []
+        for time in reversed(times):
+            info = read_commit_info(self._storage, self._folder, time.version)
+            entries.append(HistoryEntry(time.version, time.timestamp, info))
+        return entries
+
+    def commit_times(self, snapshot: Snapshot, start: int, end: int) -> list[CommitTime]:
+        """Each version from ``start`` to ``end`` that has a commit, with its time (behaviour 70)."""
+        since = in_commit_timestamps(snapshot.metadata)
+        plain = self.file_times(start, end)
+        if since is None:
+            return plain
+        return [
+            time
+            if time.version < since[0]
+            else CommitTime(time.version, read_in_commit_timestamp(self._storage, self._folder, time.version))
+            for time in plain
+        ]
+
+    def file_times(self, start: int, end: int) -> list[CommitTime]:
+        """Each commit's modification time, moved to its predecessor's + 1 ms where it is not later.
+
+        Earlier commits count: a file's time depends on all before it that are still there.
+        """
+        listing = sort_listing(list_log(self._storage, self._folder), version_to_load=end)
+        times: list[CommitTime] = []
+        for file in listing.commits:
+            timestamp = file.modified_ms
+            if times and timestamp <= times[-1].timestamp:
+                _log.warning(
+                    "The commits %s and %s have times that do not ascend: %s is moved",
+                    times[-1].version,
+                    file.version,
+                    file.version,
+                )
+                timestamp = times[-1].timestamp + 1
+            times.append(CommitTime(file.version, timestamp))
+        return [time for time in times if time.version >= start]
+
+    def active_commit_at_time(
+        self,
+        snapshot: Snapshot,
+        timestamp: datetime,
+        *,
+        can_return_last_commit: bool = False,
+        can_return_earliest_commit: bool = False,
+        must_be_recreatable: bool = True,
+    ) -> CommitTime:
+        """The last version at or before ``timestamp`` (naive: UTC). Seed: ``getActiveCommitAtTime``.
+
+        Raises:
+            VersionNotFound: ``DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION`` or
+                ``DELTA_TIMESTAMP_GREATER_THAN_COMMIT`` (unless allowed by the flags; behaviour 71).
+        """
+        moment = to_ms(timestamp)
+        earliest = self.earliest_version(must_be_recreatable=must_be_recreatable)
+        last = snapshot.version
+        since = in_commit_timestamps(snapshot.metadata)
+        if since is not None and moment >= since[1] and since[0] <= last:
+            low = max(earliest, since[0])
+            found = self._search_own_times(low, last, moment)
+            first = self._own_time(low)
+        else:
+            before = last if since is None else min(last, since[0] - 1)
+            times = self.file_times(earliest, before)
+            found = _last_at_or_before(times, moment)
+            first = times[0] if times else self._own_time(earliest)
+        if found is None:
+            if not can_return_earliest_commit:
+                raise _too_early(moment, first)
+            return first
+        if found.version == last and moment > found.timestamp and not can_return_last_commit:
+            raise _too_late(moment, found)
+        return found
+
+    def earliest_version(self, *, must_be_recreatable: bool = True) -> int:
+        """The first version that has a commit, or the first that can be made again (behaviour 72).
+
+        Raises:
+            VersionNotFound: ``DELTA_NO_COMMITS_FOUND`` or ``DELTA_NO_RECREATABLE_HISTORY_FOUND``.
+        """
+        listing = sort_listing(list_log(self._storage, self._folder))
+        if not listing.commits:
+            raise VersionNotFound(
+                f"No commits found at {self._folder}.",
+                cause="The log holds no commit file.",
+                remedy="Check the path of the table.",
+                code="DELTA_NO_COMMITS_FOUND",
+            )
+        versions = [file.version for file in listing.commits]
+        if not must_be_recreatable or versions[0] == 0:
+            return versions[0]
+        # Commits below the first gap, counted from the newest, lead nowhere.
+        floor = versions[-1]
+        for version in reversed(versions[:-1]):
+            if version != floor - 1:
+                break
+            floor = version
+        for checkpoint in complete_checkpoints(listing.checkpoint_files):
+            if floor - 1 <= checkpoint.version <= versions[-1]:
+                return max(checkpoint.version, floor) if checkpoint.version < floor else checkpoint.version
+        raise VersionNotFound(
+            f"No recreatable commits found at {self._folder}.",
+            cause="The first commits are gone and no complete checkpoint covers them.",
+            remedy="Restore the missing files from a copy.",
+            code="DELTA_NO_RECREATABLE_HISTORY_FOUND",
+        )
+
+    def check_version_exists(
+        self, snapshot: Snapshot, version: int, *, must_be_recreatable: bool = True
+    ) -> None:
+        """Refuse a version that cannot be read (seed: ``checkVersionExists``).
+
+        Raises:
+            VersionNotFound: ``DELTA_VERSION_NOT_FOUND``, naming the versions that can.
+        """
+        earliest = self.earliest_version(must_be_recreatable=must_be_recreatable)
+        if version > snapshot.version:
+            raise version_missing(self._folder, version, snapshot.version)
+        if version < earliest:
+            raise VersionNotFound(
+                f"Version {version} cannot be read any more: versions {earliest} to {snapshot.version} can.",
+                cause="Its commits were cleaned up after the log's retention.",
+                remedy=f"Read version {earliest} or later.",
+                code="DELTA_VERSION_NOT_FOUND",
+                version=version,
+                earliest=earliest,
+                latest=snapshot.version,
+            )
+
+    def _search_own_times(self, low: int, high: int, moment: int) -> CommitTime | None:
+        """The last version in [low, high] whose own time is at or before ``moment``, by halving."""
+        found: CommitTime | None = None
+        while low <= high:
+            middle = (low + high) // 2
+            time = self._own_time(middle)
+            if time.timestamp <= moment:
+                found, low = time, middle + 1
+            else:
+                high = middle - 1
+        return found
+
+    def _own_time(self, version: int) -> CommitTime:
+        try:
+            timestamp = read_in_commit_timestamp(self._storage, self._folder, version)
+        except FileNotFoundError as error:
+            raise CorruptLog(
+                f"The commit of version {version} is gone.",
+                cause="It was cleaned up or deleted by hand.",
+                remedy="Read a later version.",
+                code="DELTA_LOG_FILE_NOT_FOUND",
+            ) from error
+        return CommitTime(version, timestamp)
+
+
+def iso(timestamp_ms: int) -> str:
+    """A time in ms as ISO 8601 in UTC."""
+    return datetime.fromtimestamp(timestamp_ms / 1000, tz=UTC).isoformat(timespec="milliseconds")
+
+
+def to_ms(timestamp: datetime) -> int:
+    """A moment in ms since 1970; one without a zone is UTC."""
+    aware = timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=UTC)
+    whole = int(aware.replace(microsecond=0).timestamp())
+    return whole * 1000 + aware.microsecond // 1000
+
+
+def _last_at_or_before(times: Sequence[CommitTime], moment: int) -> CommitTime | None:
+    index = bisect_right([time.timestamp for time in times], moment)
+    return times[index - 1] if index else None
+
+
+def _too_early(moment: int, first: CommitTime) -> VersionNotFound:
+    return VersionNotFound(
+        f"The timestamp {iso(moment)} is before the earliest version that can be read.",
+        cause=f"That is version {first.version} of {iso(first.timestamp)}.",
+        remedy="Use that time or a later one.",
+        code="DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION",
+        version=first.version,
+    )
+
+
+def _too_late(moment: int, last: CommitTime) -> VersionNotFound:
+    return VersionNotFound(
+        f"The timestamp {iso(moment)} is after the latest version.",
+        cause=f"That is version {last.version} of {iso(last.timestamp)}.",
+        remedy="Use that time or an earlier one, or read the latest version without a time.",
+        code="DELTA_TIMESTAMP_GREATER_THAN_COMMIT",
+        version=last.version,
+    )
+
+
+def _without(fields: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in fields.items() if key != name}

@@ -27,10 +27,15 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Somebody else's commit has the version; ``winner`` is its content. Nothing of ours is visible."""
+    """Somebody else's commit has the version; ``winner`` is its content. Nothing of ours is visible.
+
+    ``code`` and ``reason`` say what a transaction could not accept in it (Delta's error class).
+    """
 
     version: int
     winner: bytes
+    code: str = ""
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +65,16 @@ def land(storage: Storage, table: str, version: int, content: bytes) -> Outcome:
         InvalidOption: the content is empty, torn or no JSON lines, or the version is negative.
         StorageUnavailable: the storage refused; nothing of this commit is visible.
     """
+    return land_file(storage, commit_name(table, version), version, content)
+
+
+def land_file(storage: Storage, name: str, version: int, content: bytes) -> Outcome:
+    """``land`` for a log of another folder: ``name`` is the file that is the version.
+
+    Raises:
+        InvalidOption, StorageUnavailable: as ``land``.
+    """
     _require_whole(version, content)
-    name = commit_name(table, version)
     reason = ""
     for _ in range(_TRIES_MAX):
         try:

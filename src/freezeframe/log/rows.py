@@ -118,6 +118,16 @@ def count(snapshot: ReadableSnapshot) -> int:
     return sum(file_count(snapshot.storage, one) for one in _planned(snapshot, None, None).reads)
 
 
+def files_matching(snapshot: ReadableSnapshot, where: Predicate) -> pa.Table:
+    """The rows of ``snapshot.files`` whose files may hold a row that matches; errors as of ``read``."""
+    if not snapshot.files.num_rows:
+        return snapshot.files
+    mode = mapping_mode(snapshot.protocol, snapshot.metadata)
+    fields = {field["name"]: field for field in fields_of(snapshot.schema)}
+    files = _files(snapshot, _partition_fields(snapshot, fields), mode)
+    return snapshot.files.filter(pa.array(_kept(snapshot.schema, fields, mode, files, as_expression(where))))
+
+
 def _file(plan: _Plan, one: FileRead, verify: bool | None) -> list[pa.RecordBatch]:  # noqa: FBT001 - passed on
     return list(file_batches(plan.storage, one, plan.where, verify=verify))
 
@@ -136,16 +146,26 @@ def _planned(snapshot: ReadableSnapshot, columns: Sequence[str] | None, where: P
     read_names = [*names, *(name for name in needed if name not in names)]
     files = _files(snapshot, partition, mode)
     if expression is not None:
-        keys = {name: physical_name(field, mode) for name, field in fields.items()}
-        wanted = pa.schema([whole.field(name) for name in needed])
-        facts = [FileFacts(values, row["stats"]) for row, values in files]
-        kept = keep(expression, wanted, facts, keys)
+        kept = _kept(snapshot.schema, fields, mode, files, expression)
         files = [one for one, is_kept in zip(files, kept, strict=True) if is_kept]
     wanted_fields = tuple(fields[name] for name in read_names)
     reads = tuple(
         FileRead.of(snapshot.table, row, values, wanted_fields, len(names), mode) for row, values in files
     )
     return _Plan(snapshot.storage, pa.schema([whole.field(name) for name in names]), expression, reads)
+
+
+def _kept(
+    schema: Any,
+    fields: dict[str, Any],
+    mode: Mode,
+    files: list[tuple[dict[str, Any], dict[str, pa.Scalar]]],
+    where: pc.Expression,
+) -> list[bool]:
+    whole = delta_to_arrow(schema)
+    wanted = pa.schema([whole.field(name) for name in columns_of(where, whole)])
+    facts = [FileFacts(values, row["stats"]) for row, values in files]
+    return keep(where, wanted, facts, {name: physical_name(field, mode) for name, field in fields.items()})
 
 
 def _all_names(fields: dict[str, Any]) -> list[str]:

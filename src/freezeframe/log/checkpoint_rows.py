@@ -1,0 +1,88 @@
+"""The rows of a Parquet checkpoint: one action each, in the column of its kind, all other columns null.
+
+This is the schema of the protocol's section "Checkpoint Schema". Statistics stand in it as
+their JSON text, which every reader takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from freezeframe.log.action_columns import DELTA_NAMES, FILE_SCHEMA, TEXT_MAP, TOMBSTONE_SCHEMA
+from freezeframe.log.actions import Action
+
+_TEXTS = pa.list_(pa.field("element", pa.string()))
+
+
+def _renamed(schema: pa.Schema) -> pa.DataType:
+    return pa.struct([pa.field(DELTA_NAMES[field.name], field.type) for field in schema])
+
+
+CHECKPOINT_SCHEMA = pa.schema(
+    [
+        ("txn", pa.struct([("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())])),
+        ("add", _renamed(FILE_SCHEMA)),
+        ("remove", _renamed(TOMBSTONE_SCHEMA)),
+        (
+            "metaData",
+            pa.struct(
+                [
+                    ("id", pa.string()),
+                    ("name", pa.string()),
+                    ("description", pa.string()),
+                    ("format", pa.struct([("provider", pa.string()), ("options", TEXT_MAP)])),
+                    ("schemaString", pa.string()),
+                    ("partitionColumns", _TEXTS),
+                    ("configuration", TEXT_MAP),
+                    ("createdTime", pa.int64()),
+                ]
+            ),
+        ),
+        (
+            "protocol",
+            pa.struct(
+                [
+                    ("minReaderVersion", pa.int32()),
+                    ("minWriterVersion", pa.int32()),
+                    ("readerFeatures", _TEXTS),
+                    ("writerFeatures", _TEXTS),
+                ]
+            ),
+        ),
+        (
+            "domainMetadata",
+            pa.struct([("domain", pa.string()), ("configuration", pa.string()), ("removed", pa.bool_())]),
+        ),
+    ]
+)
+SIDECAR_SCHEMA = pa.schema([CHECKPOINT_SCHEMA.field("add"), CHECKPOINT_SCHEMA.field("remove")])
+
+
+def small_rows(actions: Sequence[Action]) -> pa.Table:
+    """Rows of the actions that are no file actions, in the order given."""
+    rows = [{action.KEY: _pairs(action.to_json())} for action in actions]
+    return pa.Table.from_pylist(rows, schema=CHECKPOINT_SCHEMA)
+
+
+def file_rows(files: pa.Table, kind: str, schema: pa.Schema) -> Iterator[pa.Table]:
+    """Rows of the ``add`` or ``remove`` actions of ``files`` in the columns of ``schema``, table by table."""
+    target = schema.field(kind).type
+    for batch in files.to_batches():
+        actions = pa.StructArray.from_arrays(batch.columns, fields=list(target))
+        yield pa.Table.from_arrays(
+            [actions if field.name == kind else pa.nulls(batch.num_rows, field.type) for field in schema],
+            schema=schema,
+        )
+
+
+def _pairs(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Objects that are maps in Parquet, as the pairs Arrow wants."""
+    found = dict(body)
+    if "configuration" in found and isinstance(found["configuration"], Mapping):
+        found["configuration"] = list(found["configuration"].items())
+    if "format" in found:
+        found["format"] = {**found["format"], "options": list(found["format"]["options"].items())}
+    return found

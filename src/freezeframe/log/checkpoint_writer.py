@@ -1,0 +1,148 @@
+"""Writing a version's whole state as one checkpoint, so that readers need not replay what came before.
+
+A checkpoint changes nothing: every reader gets the same answer without it. It is written under
+its name by put-if-absent; who finds the name taken is content, for any two checkpoints of a
+version say the same. The hint follows, and only forwards.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Iterable, Sequence
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from freezeframe.errors import InvalidOption
+from freezeframe.log.action_columns import FILE_SCHEMA, TOMBSTONE_SCHEMA
+from freezeframe.log.actions import Action, CheckpointMetadata, Sidecar, to_json_line
+from freezeframe.log.checkpoint_rows import CHECKPOINT_SCHEMA, SIDECAR_SCHEMA, file_rows, small_rows
+from freezeframe.log.hint import Hint, hint_text, read_hint
+from freezeframe.log.paths import HINT_NAME, SIDECAR_FOLDER, checkpoint_name, v2_checkpoint_name
+from freezeframe.log.protocol import has_reader_feature
+from freezeframe.log.snapshot import Snapshot
+from freezeframe.storage.base import Storage
+
+POLICY_KEY = "delta.checkpointPolicy"
+SIDECAR_FILES_MAX = 50_000
+
+_log = logging.getLogger(__name__)
+
+
+def write_checkpoint(snapshot: Snapshot) -> Hint:
+    """Write the checkpoint of the snapshot's version and the hint; the table's policy says of which kind.
+
+    Expired tombstones, transactions and removed domains are left out, as readers do.
+
+    Raises:
+        InvalidOption: the snapshot is of a table that does not exist.
+        CorruptLog: the state cannot be read.
+        StorageUnavailable: nothing of the checkpoint is used by readers; try again.
+    """
+    if snapshot.version < 0:
+        raise InvalidOption(
+            "A table without a version has nothing to checkpoint.",
+            remedy="Commit a first version.",
+        )
+    folder = snapshot.segment.folder
+    asks_v2 = snapshot.metadata.configuration.get(POLICY_KEY) == "v2"
+    if asks_v2 and has_reader_feature(snapshot.protocol, "v2Checkpoint"):
+        hint = _write_v2(snapshot, folder)
+    else:
+        hint = _write_classic(snapshot, folder)
+    write_hint(snapshot.storage, folder, hint)
+    return hint
+
+
+def write_hint(storage: Storage, folder: str, hint: Hint) -> bool:
+    """Point ``_last_checkpoint`` to a checkpoint; False where it points to a later one already."""
+    present, _ = read_hint(storage, folder, sleep=lambda _: None)
+    if present is not None and present.version > hint.version:
+        return False
+    storage.replace(_path(folder, HINT_NAME), hint_text(hint).encode())
+    return True
+
+
+def _small_actions(snapshot: Snapshot) -> list[Action]:
+    return [
+        snapshot.protocol,
+        snapshot.metadata,
+        *snapshot.transactions.values(),
+        *snapshot.domains.values(),
+    ]
+
+
+def _write_classic(snapshot: Snapshot, folder: str) -> Hint:
+    small = small_rows(_small_actions(snapshot))
+    files, tombstones = _state(snapshot)
+    content = _parquet(
+        CHECKPOINT_SCHEMA,
+        [
+            small,
+            *file_rows(files, "add", CHECKPOINT_SCHEMA),
+            *file_rows(tombstones, "remove", CHECKPOINT_SCHEMA),
+        ],
+    )
+    _create(snapshot.storage, _path(folder, checkpoint_name(snapshot.version)), content)
+    rows = small.num_rows + files.num_rows + tombstones.num_rows
+    return Hint(snapshot.version, rows, size_in_bytes=len(content), num_of_add_files=files.num_rows)
+
+
+def _write_v2(snapshot: Snapshot, folder: str) -> Hint:
+    files, tombstones = _state(snapshot)
+    sidecars = [
+        _write_sidecar(snapshot.storage, folder, part)
+        for part in [*_parts(files, "add"), *_parts(tombstones, "remove")]
+    ]
+    lines: list[Action] = [CheckpointMetadata(snapshot.version), *_small_actions(snapshot), *sidecars]
+    content = "".join(f"{to_json_line(action)}\n" for action in lines).encode()
+    name = v2_checkpoint_name(snapshot.version, str(uuid.uuid4()), "json")
+    _create(snapshot.storage, _path(folder, name), content)
+    rows = len(lines) + files.num_rows + tombstones.num_rows
+    size = len(content) + sum(one.size_in_bytes for one in sidecars)
+    return Hint(snapshot.version, rows, size_in_bytes=size, num_of_add_files=files.num_rows)
+
+
+def _state(snapshot: Snapshot) -> tuple[pa.Table, pa.Table]:
+    tombstones = snapshot.tombstones
+    # A removed file changes no data any more once it is state; readers of V2 checkpoints ask for that.
+    flags = pa.array([False] * tombstones.num_rows, pa.bool_())
+    index = tombstones.schema.get_field_index("data_change")
+    tombstones = tombstones.set_column(index, TOMBSTONE_SCHEMA.field("data_change"), flags)
+    return snapshot.files.select(FILE_SCHEMA.names), tombstones
+
+
+def _parts(rows: pa.Table, kind: str) -> Iterable[pa.Table]:
+    for at in range(0, rows.num_rows, SIDECAR_FILES_MAX):
+        part = rows.slice(at, SIDECAR_FILES_MAX).combine_chunks()
+        yield pa.concat_tables(list(file_rows(part, kind, SIDECAR_SCHEMA)))
+
+
+def _write_sidecar(storage: Storage, folder: str, rows: pa.Table) -> Sidecar:
+    content = _parquet(SIDECAR_SCHEMA, [rows])
+    name = f"{uuid.uuid4()}.parquet"
+    _create(storage, _path(folder, f"{SIDECAR_FOLDER}/{name}"), content)
+    found = next(
+        status for status in storage.list_from(_path(folder, SIDECAR_FOLDER), name) if status.name == name
+    )
+    return Sidecar(name, found.size, found.modified_ms)
+
+
+def _parquet(schema: pa.Schema, tables: Sequence[pa.Table]) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, schema, compression="snappy", write_page_checksum=True) as writer:
+        for table in tables:
+            writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def _create(storage: Storage, name: str, content: bytes) -> None:
+    try:
+        storage.put_if_absent(name, content)
+    except FileExistsError:
+        _log.debug("The checkpoint %s is there already", name)
+
+
+def _path(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name

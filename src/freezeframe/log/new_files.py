@@ -1,0 +1,181 @@
+"""New data files: rows as Parquet in the table's physical form, with the ``add`` that names them.
+
+Nothing is made visible here. A file has a name that no other file has, page checksums in every
+column, its statistics from its own footer and the SHA-256 of its bytes in its tags.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from freezeframe.errors import BadInput, CorruptData, MissingColumn, SchemaDriftError
+from freezeframe.log.actions import Add, Metadata, Protocol
+from freezeframe.log.columns import PHYSICAL_NAME_KEY, Mode, field_id, mapping_mode, physical_name
+from freezeframe.log.conversion import conform
+from freezeframe.log.data_files import SHA256_TAG
+from freezeframe.log.partitions import partition_text
+from freezeframe.log.schema import arrow_field, delta_to_arrow, fields_of
+from freezeframe.log.statistics import file_statistics, statistics_text
+
+
+@dataclass(frozen=True, slots=True)
+class NewFile:
+    """A data file to be: its name below the table's folder, its bytes, and its action for the log."""
+
+    name: str
+    content: bytes
+    add: Add
+
+
+def new_files(
+    rows: pa.Table, schema: Mapping[str, Any], protocol: Protocol, metadata: Metadata
+) -> list[NewFile]:
+    """The rows as data files of a table, one for each combination of partition values; none for no rows.
+
+    Columns may be in any order; one that the rows lack is null. Values are cast where nothing is lost.
+
+    Raises:
+        MissingColumn: the rows have a column that the table lacks.
+        SchemaDriftError: a value does not fit the table's type, or a null stands where none may.
+    """
+    names = [field["name"] for field in fields_of(schema)]
+    for name in rows.column_names:
+        if name not in names:
+            raise MissingColumn(
+                f"The table has no column {name!r}.",
+                cause=f"Its columns are {', '.join(names)}.",
+                remedy="Leave the column out, or add it to the table first.",
+                column=name,
+            )
+    fitted = _fitted(rows, schema)
+    mode = mapping_mode(protocol, metadata)
+    partition = [name for name in names if name in metadata.partition_columns]
+    return [
+        _new_file(part, values, schema, partition, mode) for part, values in _partitioned(fitted, partition)
+    ]
+
+
+def _fitted(rows: pa.Table, schema: Mapping[str, Any]) -> pa.Table:
+    columns = []
+    for field in fields_of(schema):
+        kind = arrow_field(field)
+        if field["name"] not in rows.column_names:
+            column = pa.chunked_array([pa.nulls(rows.num_rows, kind.type)])
+        else:
+            column = _cast(rows[field["name"]], field)
+        if not kind.nullable and column.null_count:
+            raise SchemaDriftError(
+                f"The column {field['name']!r} must not be null, and {column.null_count} rows of it are.",
+                remedy="Fill the column.",
+                column=field["name"],
+            )
+        columns.append(column)
+    return pa.Table.from_arrays(columns, schema=delta_to_arrow(schema))
+
+
+def _cast(column: pa.ChunkedArray, field: Mapping[str, Any]) -> pa.ChunkedArray:
+    try:
+        arrays = [conform(chunk, field["type"], "none") for chunk in column.chunks]
+    except CorruptData as error:
+        raise SchemaDriftError(
+            f"The column {field['name']!r} does not fit the table's type.",
+            cause=f"{column.type} came; {error.cause}",
+            remedy="Convert the column, or change the table's type first.",
+            column=field["name"],
+        ) from error
+    return pa.chunked_array(arrays, type=arrow_field(field).type)
+
+
+def _partitioned(rows: pa.Table, names: list[str]) -> Iterator[tuple[pa.Table, dict[str, Any]]]:
+    if not rows.num_rows:
+        return
+    if not names:
+        yield rows, {}
+        return
+    for values in rows.select(names).group_by(names, use_threads=False).aggregate([]).to_pylist():
+        mask = pa.array([True] * rows.num_rows)
+        for name in names:
+            column = rows[name]
+            same = (
+                pc.is_null(column)
+                if values[name] is None
+                else pc.equal(column, _scalar(values, name, column))
+            )
+            mask = pc.and_(mask, pc.fill_null(same, fill_value=False))
+        yield rows.filter(mask), values
+
+
+def _scalar(values: Mapping[str, Any], name: str, column: pa.ChunkedArray) -> pa.Scalar:
+    value = values[name]
+    if isinstance(value, float) and value != value:  # noqa: PLR0124 - NaN equals nothing, so no row would match
+        raise BadInput(f"The column {name!r} holds NaN and cannot partition the table.", column=name)
+    return pa.scalar(value, column.type)
+
+
+def _new_file(
+    rows: pa.Table, values: Mapping[str, Any], schema: Mapping[str, Any], partition: list[str], mode: Mode
+) -> NewFile:
+    fields = {field["name"]: field for field in fields_of(schema)}
+    kept = [field for name, field in fields.items() if name not in partition and field["type"] != "void"]
+    sink = pa.BufferOutputStream()
+    pq.write_table(_physical(rows, kept, mode), sink, write_page_checksum=True, store_schema=False)
+    content = bytes(sink.getvalue())
+    name = f"part-{uuid.uuid4()}.parquet"
+    add = Add(
+        path=name,
+        size=len(content),
+        partition_values={
+            physical_name(fields[column], mode): partition_text(values[column], column)
+            for column in partition
+        },
+        modification_time=time.time_ns() // 1_000_000,
+        stats=statistics_text(file_statistics(content, {"type": "struct", "fields": kept})),
+        tags={SHA256_TAG: hashlib.sha256(content).hexdigest()},
+    )
+    return NewFile(name, content, add)
+
+
+def _physical(rows: pa.Table, fields: list[dict[str, Any]], mode: Mode) -> pa.Table:
+    """The rows under the names, and with the ids, that the data files have."""
+    if mode == "none":
+        return rows.select([field["name"] for field in fields])
+    renamed = [_renamed(field) for field in fields]
+    arrays = [
+        pa.chunked_array([conform(chunk, to["type"], "name") for chunk in rows[field["name"]].chunks])
+        for field, to in zip(fields, renamed, strict=True)
+    ]
+    kinds = [_with_ids(arrow_field(to), field) for field, to in zip(fields, renamed, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=pa.schema(kinds))
+
+
+def _renamed(field: Mapping[str, Any]) -> dict[str, Any]:
+    """The field under its physical name, to be found under its own: the mapping turned round."""
+    return {
+        "name": physical_name(field),
+        "type": _renamed_type(field["type"]),
+        "nullable": field.get("nullable", True),
+        "metadata": {PHYSICAL_NAME_KEY: field["name"]},
+    }
+
+
+def _renamed_type(kind: Any) -> Any:
+    if not isinstance(kind, Mapping):
+        return kind
+    if kind["type"] == "struct":
+        return {**kind, "fields": [_renamed(field) for field in fields_of(kind)]}
+    nested = {key: _renamed_type(kind[key]) for key in ("elementType", "keyType", "valueType") if key in kind}
+    return {**kind, **nested}
+
+
+def _with_ids(kind: pa.Field, field: Mapping[str, Any]) -> pa.Field:
+    number = field_id(field)
+    return kind if number is None else kind.with_metadata({"PARQUET:field_id": str(number)})

@@ -1,0 +1,128 @@
+"""Deleting rows without rewriting files: new deletion vectors, and the actions that put them in force."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from freezeframe.errors import InvalidOption, UnsupportedTable
+from freezeframe.log.action_columns import to_adds
+from freezeframe.log.actions import Action, Add, Remove
+from freezeframe.log.deletion_vectors import VectorFile, vector_files
+from freezeframe.log.file_rows import deleted_rows
+from freezeframe.log.protocol import has_reader_feature
+from freezeframe.log.snapshot import Snapshot
+from freezeframe.log.statistics import statistics_text
+
+VECTORS_KEY = "delta.enableDeletionVectors"
+
+
+@dataclass(frozen=True, slots=True)
+class RowDeletion:
+    """What deletes rows: a vector file to be stored first (None: no file is needed), then the actions."""
+
+    file: VectorFile | None
+    actions: tuple[Action, ...]
+    deleted_rows: int
+
+
+def delete_rows(snapshot: Snapshot, positions: Mapping[str, Iterable[int]]) -> RowDeletion:
+    """Delete rows by path (as in ``snapshot.files``) and position in the file, counted from 0.
+
+    Rows that are deleted already stay so. A file that loses its last row is removed.
+
+    Raises:
+        UnsupportedTable: the table does not allow deletion vectors.
+        InvalidOption: a path that is no live file, or a position outside of its file.
+        CorruptData: a vector in force is damaged.
+    """
+    _require_vectors(snapshot)
+    live = {add.path: add for add in to_adds(_files(snapshot, positions))}
+    vectors: list[tuple[Add, BitMap64]] = []
+    actions: list[Action] = []
+    total = 0
+    for path, rows in positions.items():
+        if path not in live:
+            raise InvalidOption(
+                f"{path!r} is no file of version {snapshot.version}.", remedy="Take paths from its files."
+            )
+        add = live[path]
+        before = _present(snapshot, add)
+        after = before | BitMap64(rows)
+        count = _rows_of(add, after)
+        if len(after) == len(before):
+            continue
+        total += len(after) - len(before)
+        actions.append(removal(add))
+        if len(after) < count:
+            vectors.append((add, after))
+    files = vector_files([rows for _, rows in vectors]) if vectors else []
+    for (add, _), file in zip(vectors, files, strict=True):
+        # Bounds stay true for the rows that are left; as text they keep every digit of a decimal.
+        statistics = {**json.loads(add.stats or "{}", parse_float=Decimal), "tightBounds": False}
+        text = statistics_text(statistics)
+        actions.append(replace(add, deletion_vector=file.vector, stats=text, data_change=True))
+    return RowDeletion(files[0] if files else None, tuple(actions), total)
+
+
+def removal(add: Add, timestamp_ms: int | None = None) -> Remove:
+    """The action that ends a live file (or its state under one deletion vector)."""
+    return Remove(
+        path=add.path,
+        deletion_timestamp=time.time_ns() // 1_000_000 if timestamp_ms is None else timestamp_ms,
+        data_change=True,
+        extended_file_metadata=True,
+        partition_values=add.partition_values,
+        size=add.size,
+        tags=add.tags,
+        deletion_vector=add.deletion_vector,
+        base_row_id=add.base_row_id,
+        default_row_commit_version=add.default_row_commit_version,
+    )
+
+
+def _files(snapshot: Snapshot, positions: Mapping[str, Any]) -> pa.Table:
+    return snapshot.files.filter(
+        pa.array([path in positions for path in snapshot.files["path"].to_pylist()], pa.bool_())
+    )
+
+
+def _require_vectors(snapshot: Snapshot) -> None:
+    is_on = str(snapshot.metadata.configuration.get(VECTORS_KEY, "")).lower() == "true"
+    if not is_on or not has_reader_feature(snapshot.protocol, "deletionVectors"):
+        raise UnsupportedTable(
+            f"The table {snapshot.path} does not allow deletion vectors.",
+            cause=f"The feature deletionVectors or the property {VECTORS_KEY} is off.",
+            remedy="Rewrite the files without the rows, or switch the feature on.",
+            code="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
+            features=["deletionVectors"],
+        )
+
+
+def _present(snapshot: Snapshot, add: Add) -> BitMap64:
+    if add.deletion_vector is None:
+        return BitMap64()
+    return BitMap64(deleted_rows(snapshot.storage, snapshot.table, add.deletion_vector).tolist())
+
+
+def _rows_of(add: Add, gone: BitMap64) -> int:
+    count = json.loads(add.stats or "{}").get("numRecords")
+    if not isinstance(count, int):
+        raise UnsupportedTable(
+            f"Rows of {add.path!r} cannot be deleted by a vector.",
+            cause="The log does not say how many rows the file has, and a vector needs that.",
+            remedy="Rewrite the file without the rows.",
+        )
+    if len(gone) and gone.max() >= count:
+        raise InvalidOption(
+            f"Row {gone.max()} is not in {add.path!r}, which has {count} rows.",
+            remedy="Count positions from 0 within each file.",
+        )
+    return count

@@ -1,0 +1,317 @@
+"""A transaction on one Delta table: read a version, decide, and commit as if nobody else were there.
+
+Optimistic: nothing is locked. Who finds the version taken looks at what the winners did. Where
+the transaction would have read and done the same after them, its actions go behind them;
+otherwise the answer is a ``Conflict`` with Delta's error class. Losing is an answer, not an
+exception.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import uuid
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from freezeframe.errors import InvalidOption
+from freezeframe.log.actions import (
+    Action,
+    Add,
+    CommitInfo,
+    Metadata,
+    Protocol,
+    Remove,
+    Txn,
+    parse_line,
+    to_json_line,
+)
+from freezeframe.log.canonical_paths import canonical_path
+from freezeframe.log.columns import mapping_mode
+from freezeframe.log.commit import Committed, Conflict, Outcome, Unknown, commit_name, land
+from freezeframe.log.conflicts import Attempt, Isolation, Reads, clash
+from freezeframe.log.delta_log import DeltaLog
+from freezeframe.log.options import now_ms
+from freezeframe.log.protocol import in_commit_timestamps
+from freezeframe.log.rows import files_matching
+from freezeframe.log.skipping import Predicate, as_expression
+from freezeframe.log.upkeep import Upkeep, after_commit
+from freezeframe.log.writability import APPEND_ONLY_KEY, require_writable
+
+TRIES_MAX = 20
+
+_EMPTY_SCHEMA: dict[str, Any] = {"type": "struct", "fields": []}
+
+
+@dataclass(frozen=True, slots=True)
+class AlreadyDone:
+    """The application's progress (``Txn``) was in the table by ``version`` already: nothing was written."""
+
+    version: int
+
+
+class Transaction:
+    """One attempt to change a table, on the version that is newest when it begins.
+
+    ``own_features`` are writer features that the caller honours itself. An instance is for one
+    ``commit``.
+    """
+
+    def __init__(
+        self,
+        log: DeltaLog,
+        *,
+        isolation: Isolation = Isolation.WRITE_SERIALIZABLE,
+        tries_max: int = TRIES_MAX,
+        upkeep: Upkeep | None = None,
+        own_features: Collection[str] = (),
+    ) -> None:
+        self.snapshot = log.update()
+        self._log = log
+        self._isolation = isolation
+        self._tries_max = tries_max
+        self._upkeep = upkeep
+        self._own_features = own_features
+        self._reads = Reads()
+        self._write_id = str(uuid.uuid4())
+        self._sent: tuple[int, tuple[Action, ...]] | None = None
+
+    def read_whole_table(self) -> pa.Table:
+        """All live files; any change of rows by others will be a conflict."""
+        self._reads = replace(self._reads, whole_table=True)
+        return self.snapshot.files
+
+    def files_matching(self, where: Predicate) -> pa.Table:
+        """The live files that may hold rows matching ``where``; others' rows that match will conflict.
+
+        Raises:
+            MissingColumn: the predicate names a column that the table does not have.
+            InvalidOption: it is no predicate for this table.
+        """
+        found = files_matching(self.snapshot, where)
+        paths = {canonical_path(path) for path in found["path"].to_pylist()}
+        self._reads = replace(
+            self._reads,
+            files=self._reads.files | paths,
+            predicates=(*self._reads.predicates, as_expression(where)),
+        )
+        return found
+
+    def transaction_version(self, app_id: str) -> int | None:
+        """How far an application has come in this table; its progress by others will be a conflict."""
+        self._reads = replace(self._reads, applications=self._reads.applications | {app_id})
+        found = self.snapshot.transactions.get(app_id)
+        return None if found is None else found.version
+
+    def commit(
+        self,
+        actions: Sequence[Action],
+        operation: str,
+        parameters: Mapping[str, Any] | None = None,
+        metrics: Mapping[str, int] | None = None,
+    ) -> Outcome | AlreadyDone:
+        """Make ``actions`` the table's next version, behind whoever was quicker where that is right.
+
+        ``Committed(version)``: it is there, durable. ``Conflict``: nothing of it is visible and
+        ``code`` says why (``DELTA_CONCURRENT_APPEND``, ...; ``CONFLICT`` when the tries ran out).
+        ``AlreadyDone``: a ``Txn`` among the actions is in the table already. ``Unknown``: ask
+        ``resolve``; keep every file.
+
+        Raises:
+            InvalidOption: the actions contradict each other, the table or its properties.
+            UnsupportedTable: the table asks of its writers what this version does not do.
+            StorageUnavailable: the storage refused; nothing of this commit is visible.
+        """
+        listed = tuple(actions)
+        self._require_sound(listed)
+        done = self._is_done(listed, self.snapshot.transactions)
+        if done:
+            return AlreadyDone(self.snapshot.version)
+        attempt = self._attempt(listed)
+        version, floor = self.snapshot.version + 1, self.snapshot.timestamp
+        refused = Conflict(version, b"", "CONFLICT", "Others were quicker too many times.")
+        for _ in range(self._tries_max):
+            stamped = self._stamped(listed, version, floor, _description(operation, parameters, metrics))
+            outcome = self._land(version, stamped)
+            if not isinstance(outcome, Conflict):
+                return outcome
+            for taken, content in self._winners(version):
+                winner = tuple(_actions(content))
+                if self._is_done(listed, {a.app_id: a for a in winner if isinstance(a, Txn)}):
+                    return AlreadyDone(taken)
+                found = clash(attempt, winner)
+                if found is not None:
+                    return Conflict(taken, content, found.code, found.explanation)
+                refused = replace(refused, version=taken, winner=content)
+                floor = max(floor, _time(winner))
+                version = taken + 1
+        return refused
+
+    def resolve(self) -> Outcome:
+        """What became of a commit whose outcome was ``Unknown``, looked up again; safe to repeat.
+
+        Raises:
+            InvalidOption: nothing was sent yet.
+        """
+        if self._sent is None:
+            raise InvalidOption("This transaction has sent nothing yet.", remedy="Call commit first.")
+        return self._land(*self._sent)
+
+    def _land(self, version: int, stamped: tuple[Action, ...]) -> Outcome:
+        self._sent = (version, stamped)
+        content = "".join(f"{to_json_line(action)}\n" for action in stamped).encode()
+        outcome = land(self._log.storage, self._log.table, version, content)
+        if isinstance(outcome, Committed):
+            after_commit(self._log, version, stamped, self._upkeep)
+        return outcome
+
+    def _attempt(self, actions: tuple[Action, ...]) -> Attempt:
+        snapshot = self.snapshot
+        exists = snapshot.version >= 0
+        return Attempt(
+            snapshot.schema if exists else _EMPTY_SCHEMA,
+            snapshot.metadata.partition_columns,
+            mapping_mode(snapshot.protocol, snapshot.metadata),
+            self._reads,
+            actions,
+            self._isolation,
+        )
+
+    def _winners(self, version: int) -> Iterator[tuple[int, bytes]]:
+        """The commits from ``version`` on, as far as there are any."""
+        while True:
+            try:
+                content = self._log.storage.read(commit_name(self._log.table, version))
+            except FileNotFoundError:
+                return
+            yield version, content
+            version += 1
+
+    def _is_done(self, actions: Sequence[Action], known: Mapping[str, Txn]) -> bool:
+        ours = [action for action in actions if isinstance(action, Txn)]
+        return any(one.app_id in known and known[one.app_id].version >= one.version for one in ours)
+
+    def _stamped(
+        self, actions: tuple[Action, ...], version: int, floor: int, description: dict[str, Any]
+    ) -> tuple[Action, ...]:
+        """The actions with commitInfo in front, in-commit time and where it began filled in."""
+        metadata = next((a for a in actions if isinstance(a, Metadata)), None)
+        effective = metadata or self.snapshot.metadata
+        timestamp = now_ms()
+        fields: dict[str, Any] = {"timestamp": timestamp}
+        if in_commit_timestamps(effective) is not None:
+            # Later than every commit before, whatever the clocks of the writers say.
+            timestamp = max(timestamp, floor + 1)
+            fields = {"inCommitTimestamp": timestamp, "timestamp": timestamp}
+            if metadata is not None and self.snapshot.version >= 0:
+                actions = self._with_enablement(actions, metadata, version, timestamp)
+        is_blind = not self._reads.any_rows and all(not isinstance(a, Remove) for a in actions)
+        fields |= description | {
+            "readVersion": self.snapshot.version,
+            "isolationLevel": self._isolation.value,
+            "isBlindAppend": is_blind and any(isinstance(action, Add) for action in actions),
+            "engineInfo": f"freezeframe/{importlib.metadata.version('freezeframe')}",
+            "txnId": self._write_id,
+            "writeId": self._write_id,
+        }
+        if self.snapshot.version < 0:
+            del fields["readVersion"]
+        return (CommitInfo(fields), *actions)
+
+    def _with_enablement(
+        self, actions: tuple[Action, ...], metadata: Metadata, version: int, timestamp: int
+    ) -> tuple[Action, ...]:
+        if in_commit_timestamps(self.snapshot.metadata) is not None:
+            return actions
+        since = {
+            "delta.inCommitTimestampEnablementVersion": str(version),
+            "delta.inCommitTimestampEnablementTimestamp": str(timestamp),
+        }
+        dated = replace(metadata, configuration={**metadata.configuration, **since})
+        return tuple(dated if action is metadata else action for action in actions)
+
+    def _require_sound(self, actions: tuple[Action, ...]) -> None:
+        protocol = next((a for a in actions if isinstance(a, Protocol)), self.snapshot.protocol)
+        metadata = next((a for a in actions if isinstance(a, Metadata)), self.snapshot.metadata)
+        schema = json.loads(metadata.schema_string) if metadata.schema_string else _EMPTY_SCHEMA
+        require_writable(protocol, metadata, schema, self._log.path, self._own_features)
+        reason = _contradiction(actions) or self._mismatch(actions, metadata)
+        if reason:
+            raise InvalidOption(
+                f"This cannot be committed to {self._log.path}.",
+                cause=reason,
+                remedy="Correct the actions; nothing was written.",
+            )
+
+    def _mismatch(self, actions: tuple[Action, ...], metadata: Metadata) -> str:
+        kinds = {type(action) for action in actions}
+        if self.snapshot.version < 0 and not {Protocol, Metadata} <= kinds:
+            return "The first version of a table needs a protocol and a metadata action."
+        removes = [action for action in actions if isinstance(action, Remove)]
+        if metadata.configuration.get(APPEND_ONLY_KEY, "").lower() == "true" and any(
+            remove.data_change for remove in removes
+        ):
+            return "The table is append-only (delta.appendOnly)."
+        if removes:
+            live = set(self.snapshot.files["path"].to_pylist())
+            missing = [one.path for one in removes if canonical_path(one.path) not in live]
+            if missing:
+                return (
+                    f"The file {missing[0]} is to be removed and is not in version {self.snapshot.version}."
+                )
+        return ""
+
+
+def _contradiction(actions: Sequence[Action]) -> str:
+    for kind in (Protocol, Metadata):
+        if sum(isinstance(action, kind) for action in actions) > 1:
+            return f"There are several {kind.KEY} actions."
+    if any(isinstance(action, CommitInfo) for action in actions):
+        return "The commitInfo action is the transaction's own."
+    for kind_of_file in (Add, Remove):
+        paths = [canonical_path(one.path) for one in actions if isinstance(one, kind_of_file)]
+        if len(set(paths)) != len(paths):
+            return f"A file has several {kind_of_file.KEY} actions."
+    applications = [action.app_id for action in actions if isinstance(action, Txn)]
+    if len(set(applications)) != len(applications):
+        return "An application has several txn actions."
+    return ""
+
+
+def _description(
+    operation: str, parameters: Mapping[str, Any] | None, metrics: Mapping[str, int] | None
+) -> dict[str, Any]:
+    # Delta keeps each parameter as JSON text and each metric as text.
+    texts = {
+        name: value if isinstance(value, str) else json.dumps(value)
+        for name, value in (parameters or {}).items()
+    }
+    found: dict[str, Any] = {"operation": operation, "operationParameters": texts}
+    if metrics:
+        found["operationMetrics"] = {name: str(value) for name, value in metrics.items()}
+    return found
+
+
+def _actions(content: bytes) -> Iterator[Action]:
+    for line in content.splitlines():
+        action = parse_line(line) if line.strip() else None
+        if action is not None:
+            yield action
+
+
+def _time(winner: Sequence[Action]) -> int:
+    info = next((action for action in winner if isinstance(action, CommitInfo)), None)
+    return 0 if info is None else info.in_commit_timestamp or 0
+
+
+__all__ = [
+    "AlreadyDone",
+    "Committed",
+    "Conflict",
+    "Isolation",
+    "Transaction",
+    "Unknown",
+]

@@ -1,0 +1,107 @@
+"""What follows a commit and can wait: checksum, checkpoint, compaction. None of it can undo the commit.
+
+Whoever lands a version calls ``after_commit``. A failure here costs later readers time and
+nothing else, so it is told to the log file and not to the caller.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from freezeframe.errors import FreezeframeError, InvalidOption
+from freezeframe.log.actions import Action
+from freezeframe.log.checkpoint_writer import write_checkpoint
+from freezeframe.log.checksum import Checksum, read_checksum
+from freezeframe.log.checksum_writer import (
+    NotIncremental,
+    checksum_after,
+    checksum_of,
+    verify_checksum,
+    write_checksum,
+)
+from freezeframe.log.compaction import compact_log
+from freezeframe.log.delta_log import DeltaLog
+from freezeframe.log.paths import checksum_name
+from freezeframe.log.snapshot import Snapshot
+
+CHECKPOINT_INTERVAL_KEY = "delta.checkpointInterval"
+CHECKPOINT_INTERVAL = 10
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Upkeep:
+    """How often what is done. ``checkpoint_interval`` None: as the table's property says, else 10.
+
+    ``compaction_interval`` 0 compacts never, which is Delta's default.
+    """
+
+    checkpoint_interval: int | None = None
+    compaction_interval: int = 0
+    write_checksums: bool = True
+
+    def __post_init__(self) -> None:
+        if self.checkpoint_interval is not None and self.checkpoint_interval < 1:
+            raise InvalidOption("checkpoint_interval must be at least 1.", remedy="Leave it out for 10.")
+        if self.compaction_interval < 0 or self.compaction_interval == 1:
+            raise InvalidOption("compaction_interval must be 0 or at least 2.", remedy="Use 0 for never.")
+
+
+def after_commit(
+    log: DeltaLog, version: int, actions: Sequence[Action] | None = None, upkeep: Upkeep | None = None
+) -> None:
+    """Bring ``log`` up to ``version``, which was just landed, and do what is due at it.
+
+    ``actions`` are the commit's own; with them a checksum is made from the previous one.
+    Never raises one of our errors: what went wrong is logged as a warning.
+    """
+    chosen = upkeep or Upkeep()
+    try:
+        snapshot = log.update()
+        checksum = _write_checksum(log, snapshot, version, actions) if chosen.write_checksums else None
+        if _is_due(version, snapshot, chosen.checkpoint_interval):
+            _write_checkpoint(log, snapshot, version, checksum)
+        every = chosen.compaction_interval
+        if every and (version + 1) % every == 0:
+            compact_log(log.storage, log.folder, version + 1 - every, version)
+    except (FreezeframeError, FileNotFoundError) as error:
+        _log.warning("The upkeep after version %s of %s failed: %s", version, log.path, error)
+
+
+def _is_due(version: int, snapshot: Snapshot, interval: int | None) -> bool:
+    if interval is None:
+        text = snapshot.metadata.configuration.get(CHECKPOINT_INTERVAL_KEY, "")
+        interval = int(text) if text.isdecimal() and int(text) > 0 else CHECKPOINT_INTERVAL
+    return version > 0 and version % interval == 0
+
+
+def _write_checkpoint(log: DeltaLog, snapshot: Snapshot, version: int, checksum: Checksum | None) -> None:
+    wanted = snapshot if snapshot.version == version else log.snapshot_at(version=version)
+    if checksum is not None:
+        # The one moment at which state and checksum stand side by side anyway.
+        verify_checksum(wanted, checksum)
+    write_checkpoint(wanted)
+
+
+def _write_checksum(
+    log: DeltaLog, snapshot: Snapshot, version: int, actions: Sequence[Action] | None
+) -> Checksum | None:
+    found: Checksum | NotIncremental = NotIncremental("MISSING_OLD_CRC")
+    if actions is not None and version > 0:
+        found = checksum_after(_previous(log, version - 1), actions)
+    if isinstance(found, NotIncremental):
+        if snapshot.version != version:
+            return None  # others were quicker; their checksums will do
+        found = checksum_of(snapshot)
+    write_checksum(log.storage, log.folder, version, found)
+    return found
+
+
+def _previous(log: DeltaLog, version: int) -> Checksum | None:
+    name = f"{log.folder}/{checksum_name(version)}" if log.folder else checksum_name(version)
+    if not any(status.name == checksum_name(version) for status in log.list_from(version)):
+        return None
+    return read_checksum(log.storage, name)

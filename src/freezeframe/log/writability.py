@@ -1,0 +1,107 @@
+"""Which tables we write: a writer must honour every listed feature, so the rest is refused by name.
+
+Some features concern us only while a property or a column uses them; a table that merely lists
+one of these is written like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from freezeframe.errors import UnsupportedTable
+from freezeframe.log.actions import Metadata, Protocol
+from freezeframe.log.columns import every_field
+from freezeframe.log.protocol import WRITER_VERSION_MAX, mismatched_features
+
+APPEND_ONLY_KEY = "delta.appendOnly"
+
+# Honoured by what a transaction does, or without anything to do for the actions it takes.
+WRITER_FEATURES = frozenset(
+    {
+        "appendOnly",
+        "checkConstraints",
+        "changeDataFeed",
+        "checkpointProtection",
+        "clustering",
+        "columnMapping",
+        "deletionVectors",
+        "domainMetadata",
+        "generatedColumns",
+        "identityColumns",
+        "inCommitTimestamp",
+        "invariants",
+        "rowTracking",
+        "timestampNtz",
+        "typeWidening",
+        "typeWidening-preview",
+        "v2Checkpoint",
+        "vacuumProtocolCheck",
+    }
+)
+# In use, these ask for work on rows or files that this version does not do.
+_REFUSED_PROPERTIES: Mapping[str, str] = {
+    "delta.enableChangeDataFeed": "changeDataFeed",
+    "delta.enableRowTracking": "rowTracking",
+    "delta.enableIcebergCompatV1": "icebergCompatV1",
+    "delta.enableIcebergCompatV2": "icebergCompatV2",
+}
+_REFUSED_FIELD_KEYS: Mapping[str, str] = {
+    "delta.invariants": "invariants",
+    "delta.generationExpression": "generatedColumns",
+    "delta.identity.start": "identityColumns",
+}
+_CONSTRAINT_PREFIX = "delta.constraints."
+_FEATURES_WRITER_VERSION = 7
+
+
+def require_writable(
+    protocol: Protocol,
+    metadata: Metadata,
+    schema: Mapping[str, Any],
+    table: str,
+    own_features: Collection[str] = (),
+) -> None:
+    """Refuse to write a table that asks for more than we do; ``own_features`` are the caller's business.
+
+    Raises:
+        UnsupportedTable: ``DELTA_UNSUPPORTED_FEATURES_FOR_WRITE`` or ``DELTA_INVALID_PROTOCOL_VERSION``,
+            naming each feature; ``DELTA_FEATURES_PROTOCOL_METADATA_MISMATCH`` where a property uses a
+            feature that the protocol does not list (behaviour 59).
+    """
+    if protocol.min_writer_version > WRITER_VERSION_MAX:
+        raise _refused(
+            table, [f"writer version {protocol.min_writer_version}"], "DELTA_INVALID_PROTOCOL_VERSION"
+        )
+    mismatched = mismatched_features(protocol, metadata)
+    if mismatched:
+        raise _refused(table, mismatched, "DELTA_FEATURES_PROTOCOL_METADATA_MISMATCH")
+    listed = protocol.writer_features or ()
+    unknown = {name for name in listed if name not in WRITER_FEATURES and name not in own_features}
+    asked = unknown | _in_use(metadata.configuration, schema)
+    if asked:
+        raise _refused(table, sorted(asked), "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE")
+
+
+def _in_use(configuration: Mapping[str, str], schema: Mapping[str, Any]) -> set[str]:
+    used = {
+        feature
+        for key, feature in _REFUSED_PROPERTIES.items()
+        if str(configuration.get(key, "")).lower() == "true"
+    }
+    if any(key.startswith(_CONSTRAINT_PREFIX) for key in configuration):
+        used.add("checkConstraints")
+    for field in every_field(schema):
+        keys = field.get("metadata") or {}
+        used |= {feature for key, feature in _REFUSED_FIELD_KEYS.items() if key in keys}
+    return used
+
+
+def _refused(table: str, features: list[str], code: str) -> UnsupportedTable:
+    return UnsupportedTable(
+        f"The table {table} cannot be written: it asks for {', '.join(features)}.",
+        cause="Writing without it would break what other writers and readers rely on.",
+        remedy="Write it with an engine that knows this, or switch the feature off.",
+        code=code,
+        features=features,
+    )

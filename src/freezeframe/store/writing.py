@@ -21,6 +21,7 @@ from freezeframe.errors import ConflictError, InvalidName, OutcomeUnknown, Stora
 from freezeframe.identifiers import StreamName
 from freezeframe.log import DeltaLog, Snapshot
 from freezeframe.log.commit import Committed, Unknown, commit_name
+from freezeframe.log.upkeep import Upkeep, after_commit
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.storage.overlay import OverlayStorage
@@ -206,8 +207,13 @@ def _roll_forward(place: StreamPlace, entry: Entry, version: int) -> None:
     except StorageUnavailable:
         # The commit point is passed: readers lay the entry over, and the next writer lands it.
         _logger.warning("Committed, but the table could not be written yet: %s", place.name, exc_info=True)
-    else:
-        place.log.checkpoint_if_due(version)
+        return
+    # The table's own checksum is left out: the tenant log knows what it would tell.
+    upkeep = Upkeep(checkpoint_interval=place.settings.checkpoint_interval, write_checksums=False)
+    for change in entry.changes:
+        log = DeltaLog.for_table(place.storage, table_folder(change.stream))
+        after_commit(log, change.table_version, upkeep=upkeep)
+    place.log.checkpoint_if_due(version)
 
 
 def _entry(work: _Work, staged: Staged, snapshot: Snapshot, state: TenantState) -> Entry:

@@ -98,10 +98,13 @@ def test_what_the_csv_module_writes_is_read_back(data):
     assert rows == [list(found.values()) for found in table.to_pylist()]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_a_file_cut_anywhere_is_a_prefix_or_an_error(data):
-    """A truncated file never yields a row that was not there, but for a last field cut off whole."""
+    """A truncated file is refused, but where what is left is a whole file by itself.
+
+    That is so in two places of the last field only: before it, and amid a doubled quote.
+    """
     rows = data.draw(
         st.lists(st.tuples(st.text('a",\n', max_size=3), st.text('b"\n', max_size=3)), min_size=1, max_size=4)
     )
@@ -121,4 +124,4 @@ def test_a_file_cut_anywhere_is_a_prefix_or_an_error(data):
     assert rows[: len(whole)] == whole
     for (first, last), (found_first, found_last) in zip(rows[len(whole) :], found[-1:], strict=False):
         assert first == found_first
-        assert found_last in {None, last}
+        assert found_last is None or found_last == last or last.startswith(found_last + '"')

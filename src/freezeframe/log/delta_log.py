@@ -29,6 +29,7 @@ from freezeframe.log.segment import EMPTY_VERSION, LogSegment
 from freezeframe.log.snapshot import Snapshot
 from freezeframe.log.state_reader import StateReader
 from freezeframe.log.table_state import Heads, TableState, require_heads
+from freezeframe.log.verification import Finding, verify_log, verify_snapshot
 from freezeframe.storage import LocalStorage, Storage
 
 CACHE_SIZE = 10_000
@@ -213,6 +214,11 @@ class DeltaLog(SnapshotManagement[Snapshot]):
     def clean_up_expired_logs(self) -> CleanupPlan:
         """Delete what the table's log retention no longer asks for (behaviour 75); says what it was."""
         return clean_up(self.update(), self.options.clock())
+
+    def verify(self) -> list[Finding]:
+        """What is damaged in the log and in the data of its latest version; nothing if all is well."""
+        findings = verify_log(self.storage, self.folder)
+        return findings or verify_snapshot(self.update())
 
     # Snapshots
 

@@ -19,7 +19,7 @@ from freezeframe.log.action_columns import FILE_SCHEMA, TOMBSTONE_SCHEMA, no_row
 from freezeframe.log.actions import CommitInfo, DomainMetadata, Metadata, Protocol, Txn
 from freezeframe.log.arrow_numbers import is_valid, to_ints
 from freezeframe.log.intervals import milliseconds
-from freezeframe.log.replay import select_rows
+from freezeframe.log.replay import FileState, select_rows
 from freezeframe.log.segment import EMPTY_VERSION, LogSegment
 from freezeframe.log.skipping import Predicate
 from freezeframe.log.table_state import TableState
@@ -197,6 +197,23 @@ class Snapshot:
         """The same rows as pandas, as Arrow converts them."""
         frame: pd.DataFrame = self.to_arrow(columns, where, verify=verify).to_pandas()
         return frame
+
+    def only_file(self, row: int) -> Snapshot:
+        """This snapshot as if the file in that row of ``files`` were its only one: to read a single file."""
+        state = self.state
+        one = FileState.of(self.files.slice(row, 1), no_rows(TOMBSTONE_SCHEMA))
+        copy = Snapshot(
+            self.storage,
+            self.table,
+            self.segment,
+            protocol=self.protocol,
+            metadata=self.metadata,
+            timestamp=self.timestamp,
+            commit_info=self.commit_info,
+            load_state=lambda: state.with_files(one),
+            clock=self._clock,
+        )
+        return copy.with_state(state.with_files(one))
 
     def uncache(self) -> None:
         """Let go of the state; it is read again if somebody who still holds this snapshot asks.

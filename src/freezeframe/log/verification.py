@@ -1,0 +1,128 @@
+"""Looking for damage: every file of a log and every file it names is read and compared.
+
+Nothing is repaired here. A finding names one file and says what is wrong with it; a table
+without findings gives the same rows by every way there is to read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from freezeframe.errors import FreezeframeError, ReportDamage
+from freezeframe.log.checkpoint import read_checkpoint
+from freezeframe.log.checksum import Checksum, read_checksum
+from freezeframe.log.commit_content import parse_file_actions, read_content
+from freezeframe.log.hint import read_hint
+from freezeframe.log.listing import Listing, complete_checkpoints, list_log, sort_listing
+from freezeframe.log.paths import HINT_NAME, LogFile
+from freezeframe.log.segment import LogSegment, choose_segment
+from freezeframe.log.snapshot import Snapshot
+from freezeframe.storage import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One damaged file: its name below the table, the error's code, and what is wrong in a sentence."""
+
+    file: str
+    code: str
+    problem: str
+
+
+def verify_log(storage: Storage, folder: str) -> list[Finding]:
+    """What is damaged among the files of the log itself: commits, compacted files, checkpoints, the hint."""
+    listing = sort_listing(list_log(storage, folder))
+    findings: list[Finding] = []
+    findings += _checked(folder, partial(_segment, folder, listing))
+    for file in (*listing.commits, *listing.compacted):
+        findings += _checked(f"{folder}/{file.name}", partial(_commit, storage, folder, file))
+    complete = complete_checkpoints(listing.checkpoint_files)
+    for checkpoint in complete:
+        name = f"{folder}/{checkpoint.files[0].name}"
+        findings += _checked(name, partial(read_checkpoint, storage, folder, checkpoint))
+    used = {file.name for checkpoint in complete for file in checkpoint.files}
+    findings += [
+        Finding(
+            f"{folder}/{file.name}", "CHECKPOINT_INCOMPLETE", "Other parts of this checkpoint are missing."
+        )
+        for file in listing.checkpoint_files
+        if file.name not in used
+    ]
+    findings += _hint(storage, folder, {checkpoint.version for checkpoint in complete})
+    return findings
+
+
+def verify_snapshot(snapshot: Snapshot) -> list[Finding]:
+    """What is damaged among the files that make one snapshot: its checksum and every data file.
+
+    Each data file is read whole with its deletion vector, page checksums and the SHA-256 kept for it.
+    """
+    findings: list[Finding] = []
+    file = snapshot.segment.checksum
+    if file is not None and file.version == snapshot.version:
+        name = snapshot.segment.path(file)
+        findings += _checksum(name, read_checksum(snapshot.storage, name), snapshot)
+    if not snapshot.schema["fields"]:
+        return findings  # a table without columns has no rows to read
+    for row in range(snapshot.files.num_rows):
+        one = snapshot.only_file(row)
+        findings += _checked(one.files["path"][0].as_py(), partial(_rows, one))
+    return findings
+
+
+def _checked(name: str, look: Callable[[], object]) -> Iterator[Finding]:
+    try:
+        look()
+    except ReportDamage as error:
+        yield Finding(str(error.details.get("file", name)), error.error_code, str(error))
+    except FileNotFoundError:
+        yield Finding(name, "FILE_NOT_FOUND", "The file is gone.")
+
+
+def _segment(folder: str, listing: Listing) -> LogSegment | None:
+    try:
+        return choose_segment(folder, listing)
+    except ReportDamage:
+        raise
+    except FreezeframeError:
+        return None
+
+
+def _commit(storage: Storage, folder: str, file: LogFile) -> None:
+    parse_file_actions([read_content(file.name, storage.read(f"{folder}/{file.name}"))], ())
+
+
+def _rows(snapshot: Snapshot) -> None:
+    for _ in snapshot.to_batches(verify=True):
+        pass
+
+
+def _hint(storage: Storage, folder: str, versions: set[int]) -> list[Finding]:
+    hint, garbled = read_hint(storage, folder, sleep=lambda _: None)
+    name = f"{folder}/{HINT_NAME}"
+    if garbled:
+        return [Finding(name, "HINT_GARBLED", "The hint is no hint or its checksum does not match.")]
+    if hint is not None and hint.version not in versions:
+        problem = (
+            f"The hint names a checkpoint of version {hint.version}, which is not there or not complete."
+        )
+        return [Finding(name, "HINT_STALE", problem)]
+    return []
+
+
+def _checksum(name: str, checksum: Checksum | None, snapshot: Snapshot) -> list[Finding]:
+    if checksum is None:
+        return [Finding(name, "CHECKSUM_GARBLED", "The checksum cannot be read.")]
+    compared = (
+        ("numFiles", checksum.num_files, snapshot.count),
+        ("tableSizeBytes", checksum.table_size_bytes, snapshot.size),
+        ("protocol", checksum.protocol, snapshot.state.heads.protocol),
+        ("metadata", checksum.metadata, snapshot.state.heads.metadata),
+    )
+    wrong = [label for label, said, found in compared if said is not None and said != found]
+    if not wrong:
+        return []
+    problem = f"The checksum says otherwise than the log about {', '.join(wrong)}."
+    return [Finding(name, "DELTA_TXN_LOG_FAILED_INTEGRITY", problem)]

@@ -1,0 +1,429 @@
+"""Transactions: what is committed, what must give way, and what becomes of a commit when things break."""
+
+import contextlib
+import json
+from dataclasses import replace
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from freezeframe.errors import (
+    FreezeframeError,
+    InvalidOption,
+    OutcomeUnknown,
+    StorageUnavailable,
+    UnsupportedTable,
+)
+from freezeframe.log import rows
+from freezeframe.log.action_columns import to_adds
+from freezeframe.log.actions import Add, CommitInfo, DomainMetadata, Protocol, Txn
+from freezeframe.log.commit import Committed, Conflict, Unknown
+from freezeframe.log.conflicts import Isolation
+from freezeframe.log.delta_log import DeltaLog
+from freezeframe.log.new_files import new_files
+from freezeframe.log.row_deletion import removal
+from freezeframe.log.schema import arrow_to_delta
+from freezeframe.log.transaction import AlreadyDone, Transaction
+from freezeframe.log.upkeep import Upkeep
+from freezeframe.storage import MemoryStorage
+from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
+
+
+def numbers(snapshot):
+    return sorted(rows.read(snapshot)["n"].to_pylist())
+
+
+def test_commits_follow_each_other(table):
+    """Each commit is the next version and its rows are there for whoever reads afresh."""
+    assert [Committed(1), Committed(2)] == [table.append(range(3)), table.append(range(3, 5))]
+    assert [0, 1, 2, 3, 4] == numbers(table.fresh())
+
+
+def test_a_commit_says_who_and_what(table):
+    """The commitInfo holds operation, parameters as JSON text, metrics as text, and a write id of its own."""
+    table.begin().commit(table.adds([1]), "MERGE", {"on": ["id"], "mode": "x"}, {"rows": 1})
+    info = table.fresh().commit_info.fields
+    assert ("MERGE", {"on": '["id"]', "mode": "x"}, {"rows": "1"}) == (
+        info["operation"],
+        info["operationParameters"],
+        info["operationMetrics"],
+    )
+    table.append([2])
+    assert info["writeId"] != table.fresh().commit_info.fields["writeId"]
+    assert info["isBlindAppend"] is True
+
+
+def test_appends_pass_each_other(table):
+    """Two transactions that only append both commit, the later one behind the other."""
+    first, second = table.begin(), table.begin()
+    assert Committed(1) == first.commit(table.adds([1]), "WRITE")
+    assert Committed(2) == second.commit(table.adds([2]), "WRITE")
+    assert [1, 2] == numbers(table.fresh())
+
+
+def test_a_late_transaction_goes_behind_many(table):
+    """However many appends came in between, one retry is enough."""
+    late = table.begin(tries_max=2)
+    for number in range(15):
+        table.append([number])
+    assert Committed(16) == late.commit(table.adds([99]), "WRITE")
+
+
+def conflict(found):
+    assert isinstance(found, Conflict), found
+    return found.code
+
+
+@pytest.mark.parametrize("isolation", list(Isolation))
+def test_reading_everything_and_an_append(table, isolation):
+    """Who read the whole table may overlook a blind append unless serializability is asked for."""
+    table.append([1])
+    reader = table.begin(isolation=isolation)
+    reader.read_whole_table()
+    table.append([2])
+    found = reader.commit(table.adds([3]), "WRITE")
+    if isolation is Isolation.SERIALIZABLE:
+        assert conflict(found) == "DELTA_CONCURRENT_APPEND"
+    else:
+        assert Committed(3) == found
+
+
+def test_reading_everything_and_rows_rewritten(table):
+    """An append that came with a read is never overlooked by who read everything."""
+    table.append([1])
+    reader, writer = table.begin(), table.begin()
+    reader.read_whole_table()
+    writer.files_matching([("n", "=", 5)])
+    assert Committed(2) == writer.commit(table.adds([2]), "MERGE")
+    assert conflict(reader.commit(table.adds([3]), "WRITE")) == "DELTA_CONCURRENT_APPEND"
+
+
+@pytest.mark.parametrize(
+    ("where", "is_conflict"),
+    [
+        (pc.field("n") > 100, False),
+        (pc.field("n") > 5, True),
+        (pc.field("p") == "b", False),
+        (pc.field("p") == "a", True),
+        ((pc.field("p") == "a") & (pc.field("n") == 3), False),
+    ],
+)
+def test_predicates_tell_which_appends_matter(table, where, is_conflict):
+    """Rows added elsewhere, by partition or by statistics, are no conflict; rows that may match are."""
+    reader = table.begin(isolation=Isolation.SERIALIZABLE)
+    reader.files_matching(where)
+    table.append(range(10, 20), "a")
+    found = reader.commit(table.adds([1], "c"), "WRITE")
+    assert is_conflict == (isinstance(found, Conflict) and found.code == "DELTA_CONCURRENT_APPEND")
+
+
+def test_a_file_that_was_read_is_gone(table):
+    """A file that a predicate needed and that somebody removed is a conflict."""
+    table.append([1], "a")
+    table.append([2], "b")
+    reader, remover = table.begin(), table.begin()
+    reader.files_matching([("p", "=", "a")])
+    remover.files_matching([("p", "=", "b")])
+    assert Committed(3) == remover.commit(
+        [removal(add) for add in to_adds(remover.snapshot.files) if add.partition_values["p"] == "b"],
+        "DELETE",
+    )
+    assert Committed(4) == reader.commit(table.adds([3]), "WRITE")
+    late, again = table.begin(), table.begin()
+    late.files_matching([("p", "=", "a")])
+    assert Committed(5) == again.commit(table.remove_all(again), "DELETE")
+    assert conflict(late.commit(table.adds([4]), "WRITE")) == "DELTA_CONCURRENT_DELETE_READ"
+
+
+def test_two_vectors_for_one_file(table):
+    """Of two deletions in the same file the second must give way: it does not know the first's vector."""
+    table.append(range(10))
+    first, second = table.begin(), table.begin()
+    path = first.snapshot.files["path"][0].as_py()
+    theirs = table.delete(second, {path: [5]})
+    assert Committed(2) == first.commit(table.delete(first, {path: [1, 2]}), "DELETE")
+    assert conflict(second.commit(theirs, "DELETE")) == "DELTA_CONCURRENT_DELETE_DELETE"
+    third = table.begin()
+    assert Committed(3) == third.commit(table.delete(third, {path: [5]}), "DELETE")
+    assert [0, 3, 4, 6, 7, 8, 9] == numbers(table.fresh())
+
+
+def test_a_changed_table_stops_everybody(table):
+    """New metadata or a new protocol by a winner is a conflict for every transaction begun before."""
+    for action, code in (
+        (replace(table.metadata, description="new"), "DELTA_METADATA_CHANGED"),
+        (
+            replace(table.protocol, writer_features=(*table.protocol.writer_features, "timestampNtz")),
+            "DELTA_PROTOCOL_CHANGED",
+        ),
+    ):
+        late = table.begin()
+        table.begin().commit([action], "ALTER")
+        assert code == conflict(late.commit(table.adds([1]), "WRITE"))
+
+
+def test_a_change_of_the_table_gives_way_to_new_files(table):
+    """Who changes the schema has not seen files that were added meanwhile."""
+    late = table.begin()
+    table.append([1])
+    assert conflict(late.commit([replace(table.metadata, name="x")], "ALTER")) == "DELTA_CONCURRENT_WRITE"
+
+
+def test_progress_of_an_application_is_never_repeated(table):
+    """The same transaction version again writes nothing, whether it was seen at the start or on the way."""
+    late = table.begin()
+    assert Committed(1) == table.begin().commit([*table.adds([1]), Txn("job", 7)], "WRITE")
+    assert AlreadyDone(1) == late.commit([*table.adds([1]), Txn("job", 7)], "WRITE")
+    assert AlreadyDone(1) == table.begin().commit([*table.adds([1]), Txn("job", 6)], "WRITE")
+    assert Committed(2) == table.begin().commit([*table.adds([2]), Txn("job", 8)], "WRITE")
+    assert ([1, 2], 8) == (numbers(table.fresh()), table.begin().transaction_version("job"))
+
+
+def test_progress_that_was_read_must_not_move(table):
+    """Who looked at an application's progress conflicts with who moves it."""
+    reader = table.begin()
+    assert reader.transaction_version("job") is None
+    table.begin().commit([Txn("job", 1)], "WRITE")
+    assert conflict(reader.commit(table.adds([1]), "WRITE")) == "DELTA_CONCURRENT_TRANSACTION"
+
+
+def test_one_domain_has_one_writer(table):
+    """Two changes of the same domain conflict, of different ones they do not."""
+    first, second, third = table.begin(), table.begin(), table.begin()
+    assert Committed(1) == first.commit([DomainMetadata("d", "1")], "X")
+    assert Committed(2) == second.commit([DomainMetadata("e", "1")], "X")
+    assert conflict(third.commit([DomainMetadata("d", "2")], "X")) == "DELTA_CONCURRENT_WRITE"
+    assert ["d", "e"] == sorted(table.fresh().domains)
+
+
+def test_in_commit_times_only_go_forward(make_table):
+    """Commit times grow by at least a millisecond, over a retry too, whatever the clock says."""
+    table = make_table(MemoryStorage(), enableInCommitTimestamps="true")
+    table.create()
+    late = table.begin()
+    for number in range(5):
+        table.append([number])
+    late.commit(table.adds([9]), "WRITE")
+    times = [DeltaLog(table.storage, "t").snapshot_at(v).commit_info.in_commit_timestamp for v in range(7)]
+    assert sorted(set(times)) == times
+
+
+def test_turning_in_commit_times_on_is_dated(table):
+    """The version and time from which commits carry their own time are written into the properties."""
+    conf = {**table.metadata.configuration, "delta.enableInCommitTimestamps": "true"}
+    table.append([1])
+    table.begin().commit([replace(table.metadata, configuration=conf)], "ALTER")
+    snapshot = table.fresh()
+    found = snapshot.metadata.configuration
+    assert found["delta.inCommitTimestampEnablementVersion"] == "2"
+    assert str(snapshot.timestamp) == found["delta.inCommitTimestampEnablementTimestamp"]
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda table: [*table.adds([1]), CommitInfo({})],
+        lambda table: table.adds([1]) * 2,
+        lambda table: [table.metadata, table.metadata],
+        lambda _: [Txn("a", 1), Txn("a", 2)],
+        lambda _: [removal(Add("not-there.parquet", 1))],
+    ],
+)
+def test_actions_that_contradict_themselves_are_refused(table, spoil):
+    """Doubled actions, a foreign commitInfo, or a remove of what is not there never land."""
+    with pytest.raises(InvalidOption):
+        table.begin().commit(spoil(table), "WRITE")
+    assert table.fresh().version == 0
+
+
+def test_a_first_version_needs_a_protocol_and_a_schema():
+    """Files alone make no table."""
+    with pytest.raises(InvalidOption, match="protocol"):
+        Transaction(DeltaLog(MemoryStorage(), "t")).commit([Add("a", 1)], "WRITE")
+
+
+def test_two_creators_of_one_table(make_table):
+    """Of two who create the same table the second conflicts."""
+    table = make_table(MemoryStorage())
+    first, second = table.begin(), table.begin()
+    assert Committed(0) == first.commit([table.protocol, table.metadata], "CREATE TABLE")
+    code = conflict(second.commit([table.protocol, table.metadata], "CREATE TABLE"))
+    assert code == "DELTA_PROTOCOL_CHANGED"
+
+
+def test_an_append_only_table_keeps_its_rows(make_table):
+    """Rows of an append-only table cannot be removed, files may still be compacted."""
+    table = make_table(MemoryStorage(), appendOnly="true")
+    table.create()
+    table.append([1])
+    begun = table.begin()
+    removes = table.remove_all(begun)
+    with pytest.raises(InvalidOption, match="append-only"):
+        begun.commit(removes, "DELETE")
+    quiet = [replace(one, data_change=False) for one in table.remove_all(begun)]
+    again = [replace(one, data_change=False) for one in table.adds([1])]
+    assert Committed(2) == begun.commit([*quiet, *again], "OPTIMIZE")
+
+
+@pytest.mark.parametrize(
+    ("feature", "configuration", "named"),
+    [
+        ("someFeature", {}, "someFeature"),
+        ("freezeframe.tenantLog", {}, "freezeframe.tenantLog"),
+        ("changeDataFeed", {"enableChangeDataFeed": "true"}, "changeDataFeed"),
+        ("rowTracking", {"enableRowTracking": "true"}, "rowTracking"),
+        ("checkConstraints", {"constraints_c": "n > 0"}, "checkConstraints"),
+    ],
+)
+def test_features_that_are_not_honoured_are_refused_by_name(make_table, feature, configuration, named):
+    """A writer feature that asks for more than is done here stops the writer, never the reader."""
+    table = make_table(MemoryStorage(), features=(feature,), **configuration)
+    with pytest.raises(UnsupportedTable) as caught:
+        table.create()
+    assert [named] == caught.value.details["features"]
+    assert isinstance(Transaction(table.log, own_features=[feature]), Transaction)
+
+
+def test_a_feature_that_the_caller_honours_is_let_through(make_table):
+    """A caller that knows a writer feature of its own may write with it."""
+    table = make_table(MemoryStorage(), features=("freezeframe.tenantLog",))
+    begun = table.begin(own_features=["freezeframe.tenantLog"])
+    assert Committed(0) == begun.commit([table.protocol, table.metadata], "CREATE TABLE")
+
+
+def test_a_property_without_its_feature_is_refused(table):
+    """Behaviour 59: a property that uses a feature the protocol does not list is a broken table."""
+    plain = Protocol(1, 7, None, ("inCommitTimestamp",))
+    with pytest.raises(UnsupportedTable) as caught:
+        table.begin().commit([plain, table.metadata], "ALTER")
+    assert caught.value.error_code == "DELTA_FEATURES_PROTOCOL_METADATA_MISMATCH"
+
+
+def test_a_lost_answer_is_looked_up(make_table):
+    """When the answer to the commit is lost, what is in the log decides: it is ours, once."""
+    inner = MemoryStorage()
+    make_table(inner).create()
+    table = make_table(FaultyStorage(inner, [Fault(1, Way.FAIL_AFTER, "put_if_absent")]))
+    assert Committed(1) == table.append([1])
+    assert [1] == numbers(make_table(inner).fresh())
+
+
+class Unreachable(MemoryStorage):
+    """Once ``is_down`` it carries out what is asked, but nobody gets an answer any more."""
+
+    is_down = False
+
+    def put_if_absent(self, name, content):
+        super().put_if_absent(name, content)
+        if self.is_down:
+            raise OutcomeUnknown("no answer")
+
+    def read(self, name, offset=0, length=None):
+        if self.is_down:
+            raise StorageUnavailable("no answer")
+        return super().read(name, offset, length)
+
+
+def test_an_outcome_that_cannot_be_read_is_unknown_until_it_can(make_table):
+    """No answer and no way to look is ``Unknown``; later ``resolve`` finds that it was committed, once."""
+    storage = Unreachable()
+    table = make_table(storage)
+    table.create()
+    begun, adds = table.begin(), table.adds([1])
+    storage.is_down = True
+    assert isinstance(begun.commit(adds, "WRITE"), Unknown)
+    storage.is_down = False
+    assert [Committed(1), Committed(1)] == [begun.resolve(), begun.resolve()]
+    assert [1] == numbers(table.fresh())
+
+
+def test_nothing_sent_has_no_outcome(table):
+    """Before a commit there is nothing to resolve."""
+    with pytest.raises(InvalidOption):
+        table.begin().resolve()
+
+
+def test_running_out_of_tries_is_a_conflict(table):
+    """A bounded number of tries ends in an answer, not in waiting."""
+    late = table.begin(tries_max=1)
+    table.append([1])
+    assert conflict(late.commit(table.adds([2]), "WRITE")) == "CONFLICT"
+    assert [1] == numbers(table.fresh())
+
+
+def scenario(table, acknowledged):
+    """Create, append twice, delete by vector; each commit that was acknowledged is put on the list."""
+    steps = (table.create, lambda: table.append(range(5)), lambda: table.append(range(5, 8)))
+    for step in (*steps, lambda: deleted(table)):
+        if not isinstance(step(), Committed):
+            return
+        acknowledged.append(step)
+
+
+def deleted(table):
+    begun = table.begin()
+    path = begun.snapshot.files["path"][0].as_py()
+    count = begun.snapshot.files.num_rows
+    if count != 2:
+        return None
+    return begun.commit(table.delete(begun, {path: [0]}), "DELETE")
+
+
+def states_of(table):
+    snapshot = table.fresh()
+    return snapshot.version, [] if snapshot.version < 0 else numbers(snapshot)
+
+
+def expected(version, found):
+    """Whether these rows are whole for this version: none half there."""
+    wanted = {-1: [[]], 0: [[]], 1: [list(range(5))], 2: [list(range(8))]}
+    wanted[3] = [[n for n in range(8) if n != gone] for gone in (0, 5)]
+    return found in wanted[version]
+
+
+def all_calls(make_table):
+    counting, acknowledged = FaultyStorage(MemoryStorage()), []
+    scenario(make_table(counting, UPKEEP), acknowledged)
+    assert len(acknowledged) == 4
+    return len(counting.calls)
+
+
+UPKEEP = Upkeep(checkpoint_interval=2, compaction_interval=2)
+
+
+@pytest.mark.parametrize("way", [Way.CUT_BEFORE, Way.CUT_AFTER, Way.FAIL_BEFORE, Way.FAIL_AFTER])
+def test_broken_at_every_storage_call(make_table, way):
+    """At each call: what was acknowledged is there whole, the rest is whole or absent, writing goes on."""
+    for call in range(all_calls(make_table)):
+        inner, acknowledged = MemoryStorage(), []
+        faulty = FaultyStorage(inner, [Fault(call, way)])
+        with contextlib.suppress(Crash, FreezeframeError):
+            scenario(make_table(faulty, UPKEEP), acknowledged)
+        after = make_table(inner, UPKEEP)
+        version, found = states_of(after)
+        assert len(acknowledged) <= version + 1, (call, faulty.calls[call])
+        assert expected(version, found), (call, faulty.calls[call], version, found)
+        if version >= 0:
+            assert Committed(version + 1) == after.append([100]), (call, faulty.calls[call])
+            assert sorted([*found, 100]) == numbers(after.fresh())
+
+
+def test_statistics_keep_every_digit_when_rows_are_deleted(make_table):
+    """A vector's new ``add`` has the file's bounds, digit by digit, and no longer claims them tight."""
+    kinds = pa.schema([("m", pa.decimal128(38, 3)), ("p", pa.string())])
+    table = make_table(MemoryStorage(), schema=arrow_to_delta(kinds))
+    table.create()
+    big = Decimal("12345678901234567890123456789012345.678")
+    [file] = new_files(
+        pa.table({"m": [big, big], "p": ["a", "a"]}), table.schema, table.protocol, table.metadata
+    )
+    table.storage.put_if_absent(f"t/{file.name}", file.content)
+    table.begin().commit([file.add], "WRITE")
+    begun = table.begin()
+    begun.commit(table.delete(begun, {file.add.path: [1]}), "DELETE")
+    [add] = to_adds(table.fresh().files)
+    found = json.loads(add.stats, parse_float=Decimal)
+    assert (big, False) == (found["maxValues"]["m"], found["tightBounds"])
+    assert [{"m": big, "p": "a"}] == rows.read(table.fresh()).to_pylist()

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import typer
 from typer.exceptions import TyperException
 
-from freezeframe.cli import doctor, stream
+from freezeframe.cli import doctor, log, stream
 from freezeframe.cli.demo import demo
 from freezeframe.cli.exit_codes import FAILED, INTERRUPTED, OK, exit_code
 from freezeframe.cli.output import Output
@@ -27,6 +27,7 @@ app = typer.Typer(
 )
 app.command("demo")(demo)
 app.command("doctor")(doctor.doctor)
+app.add_typer(log.app, name="log", help="A Delta table's log: show, history, verify.")
 app.add_typer(stream.app, name="stream", help="The streams of a tenant: list, show, history.")
 
 

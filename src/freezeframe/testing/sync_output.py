@@ -75,11 +75,11 @@ def write_sync_output(
     files = {}
     for stream, rows in sync_output(sync, seed, size).items():
         files[stream] = folder / f"{stream}-{_STAMPS[sync]}.csv"
-        write_csv(files[stream], _COLUMNS[stream], rows)
+        _write_csv(files[stream], _COLUMNS[stream], rows)
     return files
 
 
-def write_csv(file: Path, columns: Sequence[str], rows: Sequence[Mapping[str, str]]) -> None:
+def _write_csv(file: Path, columns: Sequence[str], rows: Sequence[Mapping[str, str]]) -> None:
     """Write rows as taps do: a header, UTF-8, quotes only where a value needs them."""
     with file.open("w", encoding="utf-8", newline="") as text:
         writer = csv.DictWriter(text, columns, lineterminator="\n")

@@ -10,7 +10,6 @@ import pandas as pd
 
 import freezeframe.gluestick as gs
 from freezeframe import script as util
-from freezeframe.script.snapshots import stored_schemas
 
 # standard directories
 ROOT_DIR = os.environ.get("ROOT_DIR", ".")
@@ -18,8 +17,8 @@ INPUT_DIR = f"{ROOT_DIR}/sync-output"
 OUTPUT_DIR = f"{ROOT_DIR}/etl-output"
 SNAPSHOT_DIR = f"{ROOT_DIR}/snapshots"
 
-# Read input data. The types that are stored win over what one small sync looks like.
-input_data = gs.read_csv_folder(INPUT_DIR, schemas=stored_schemas(SNAPSHOT_DIR))
+# Read input data
+input_data = gs.read_csv_folder(INPUT_DIR)
 
 updates = []
 for stream, rows in input_data.items():

@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import csv
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Literal
 
 from freezeframe.errors import InputNotFound
-from freezeframe.testing.sync_output import SyncSize, write_csv, write_sync_output
 
 Sync = Literal[1, 2]
-_SMALL = SyncSize(leads=20, invoices=30, ledger_lines=100)
 
 
 def invented(folder: Path, sync: Sync) -> None:
     """The sync of the tenant that the demo follows, from invented data."""
-    write_sync_output(folder, sync)
+    _run_tap(folder, f"--sync={sync}")
 
 
 def of_another_tenant(folder: Path, sync: Sync) -> None:
     """The sync of a smaller tenant that has nothing in common with the first."""
-    write_sync_output(folder, sync, seed=2, size=_SMALL)
+    _run_tap(folder, f"--sync={sync}", "--seed=2", "--leads=20", "--invoices=30", "--ledger-lines=100")
+
+
+def _run_tap(folder: Path, *options: str) -> None:
+    # A tap is a program of its own, and a demonstration should not know more about it.
+    command = [sys.executable, "-m", "freezeframe.testing.tap", str(folder), *options]
+    subprocess.run(command, check=True, stdin=subprocess.DEVNULL)  # noqa: S603 - our own tap
 
 
 def from_samples(samples: Path, folder: Path, sync: Sync) -> None:
@@ -59,4 +65,7 @@ def _write_changed_leads(file: Path, folder: Path) -> None:
     unchanged = rows[1::3]
     # Ids are 18 letters; this one is no system's.
     new = [{**row, "Id": "00Q" + "0" * 15, "LastName": "Null", "Name": "Ada Null"} for row in rows[:1]]
-    write_csv(folder / "Lead-20991231T000000.csv", columns, changed + unchanged + new)
+    with (folder / "Lead-20991231T000000.csv").open("w", encoding="utf-8", newline="") as text:
+        writer = csv.DictWriter(text, columns)
+        writer.writeheader()
+        writer.writerows(changed + unchanged + new)

@@ -1,0 +1,78 @@
+"""``freezeframe stream``: what a tenant holds, told without Spark."""
+
+import json
+
+import pandas as pd
+import pytest
+
+from freezeframe.cli.main import main
+from freezeframe.script import open_tenant
+
+
+@pytest.fixture
+def snapshots(tmp_path):
+    """A tenant with two streams; a first write needs no Spark."""
+    tenant = open_tenant(tmp_path)
+    accounts = pd.DataFrame({"Id": ["007", "008"], "Name": ["[Ada]", None]})
+    tenant.stream("Account").update(accounts, key=["Id"])
+    tenant.stream("Owner").update(pd.DataFrame({"Id": [1]}), key=["Id"])
+    return str(tmp_path)
+
+
+def told(capsys, *arguments):
+    """The JSON that a command prints."""
+    assert main([*arguments, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_list_names_each_stream_once(capsys, snapshots):
+    """Version, key, rows and columns of each stream, by name."""
+    assert told(capsys, "stream", "list", "--dir", snapshots) == [
+        {"stream": "Account", "version": 0, "key": ["Id"], "rows": 2, "columns": 2},
+        {"stream": "Owner", "version": 0, "key": ["Id"], "rows": 1, "columns": 1},
+    ]
+
+
+def test_an_empty_folder_has_no_streams(capsys, tmp_path):
+    """A tenant without a first update is an empty list, not an error."""
+    assert told(capsys, "stream", "list", "--dir", str(tmp_path)) == []
+    assert main(["stream", "list", "--dir", str(tmp_path)]) == 0
+    assert "holds no streams yet" in capsys.readouterr().out
+
+
+def test_show_keeps_values_as_they_are(capsys, snapshots):
+    """Leading zeros, brackets and nulls are shown as stored; --limit and --column narrow the answer."""
+    everything = told(capsys, "stream", "show", "Account", "--dir", snapshots)
+    narrow = told(capsys, "stream", "show", "Account", "--dir", snapshots, "--column", "Id", "--limit", "1")
+
+    assert everything == [{"Id": "007", "Name": "[Ada]"}, {"Id": "008", "Name": None}]
+    assert narrow == [{"Id": "007"}]
+    assert main(["stream", "show", "Account", "--dir", snapshots]) == 0
+    assert "[Ada]" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["show", "Nope"], "STREAM_NOT_FOUND"),
+        (["history", "Nope"], "STREAM_NOT_FOUND"),
+        (["show", "Account", "--version", "9"], "VERSION_NOT_FOUND"),
+        (["show", "Account", "--as-of", "2001-01-01"], "VERSION_NOT_FOUND"),
+    ],
+)
+def test_what_is_not_there_is_exit_code_4(capsys, snapshots, arguments, code):
+    """An unknown stream, version or moment is named, with exit code 4."""
+    assert main(["stream", *arguments, "--dir", snapshots, "--json"]) == 4
+    assert json.loads(capsys.readouterr().err)["error"]["code"] == code
+
+
+def test_history_is_newest_first_and_by_stream(capsys, snapshots):
+    """Each commit with the fate of its rows; a name narrows it to one stream."""
+    both = told(capsys, "stream", "history", "--dir", snapshots)
+    one = told(capsys, "stream", "history", "Account", "--dir", snapshots)
+
+    assert [(row["tenant version"], row["stream"], row["new"]) for row in both] == [
+        (1, "Owner", 1),
+        (0, "Account", 2),
+    ]
+    assert one == both[1:]

@@ -39,12 +39,7 @@ TYPED = pa.table(
 def typed(tmp_path, spark_engine):
     """A stream with every kind of column and three versions: made, changed and widened."""
     update_snapshot(tmp_path, "Typed", "Id", TYPED)
-    update_snapshot(
-        tmp_path,
-        "Typed",
-        "Id",
-        TYPED.slice(0, 1).set_column(4, "exact", pa.array([None], pa.decimal128(10, 2))),
-    )
+    update_snapshot(tmp_path, "Typed", "Id", pa.table({"Id": ["2"], "whole": [7], "active": [True]}))
     update_snapshot(
         tmp_path, "Typed", "Id", pa.table({"Id": ["2", "4"], "small": pa.array([2**40, 0], pa.int64())})
     )
@@ -114,12 +109,11 @@ def test_small_streams_ask_nothing_of_readers(typed):
     [
         "DELETE FROM delta.`{path}` WHERE Id = '2'",
         "INSERT INTO delta.`{path}` (Id) VALUES ('9')",
-        "OPTIMIZE delta.`{path}`",
     ],
 )
 def test_spark_refuses_to_write_around_the_tenant_log(typed, delta_session, statement):
     """The guard is a writer feature that Delta does not know, so it must refuse."""
-    with pytest.raises(Exception, match="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE|freezeframe.tenantLog"):
+    with pytest.raises(Exception, match=r"DELTA_UNSUPPORTED_FEATURES_FOR_WRITE|freezeframe\.tenantLog"):
         delta_session.sql(statement.format(path=typed / "Typed.snapshot")).collect()
 
     assert 4 == len(list(_versions(typed, "Typed")))
@@ -145,14 +139,13 @@ def test_spark_writes_after_us_where_there_is_no_guard(tmp_path, spark_engine, d
     delta_session.sql(f"INSERT INTO delta.`{path}` VALUES ('3', 30)").collect()
     delta_session.sql(f"DELETE FROM delta.`{path}` WHERE Id = '1'").collect()
     delta_session.sql(
-        f"MERGE INTO delta.`{path}` t USING (SELECT '2' Id, 21L v) s ON t.Id = s.Id WHEN MATCHED THEN UPDATE SET *"
+        f"MERGE INTO delta.`{path}` t USING (SELECT '2' Id, 21L v) s ON t.Id = s.Id "
+        "WHEN MATCHED THEN UPDATE SET *"
     ).collect()
 
     snapshot = DeltaLog(tenant_storage(tmp_path), "Open.snapshot").update()
     assert 4 == snapshot.version
     assert [{"Id": "2", "v": 21}, {"Id": "3", "v": 30}] == _rows(snapshot.to_arrow())
-    write_deltalake(str(path), pa.table({"Id": ["4"], "v": [40]}), mode="append")
-    assert 3 == DeltaLog(tenant_storage(tmp_path), "Open.snapshot").update().to_arrow().num_rows
 
 
 def tenant_storage(directory):

@@ -12,7 +12,9 @@ from freezeframe.script import get_snapshot, update_snapshot
 
 pytestmark = pytest.mark.spark
 
-TEXT = st.sampled_from(["007", "7", "NA", "", "nan", "None", "a\nb", 'say "hi"', "ü😀", "00000000000000000042"])
+TEXT = st.sampled_from(
+    ["007", "7", "NA", "", "nan", "None", "a\nb", 'say "hi"', "ü😀", "00000000000000000042"]
+)
 COLUMNS = {
     "name": st.none() | TEXT,
     "amount": st.none() | st.integers(-(2**63), 2**63 - 1),
@@ -39,7 +41,9 @@ def batches(draw, key):
         names = draw(st.lists(st.sampled_from(sorted(COLUMNS)), min_size=1, unique=True))
         row = {"Id": TEXT, "Line": st.integers(0, 2), **{name: COLUMNS[name] for name in names}}
         kept = [name for name in row if name in key or name in names]
-        rows = draw(st.lists(st.fixed_dictionaries({name: row[name] for name in kept}), min_size=1, max_size=12))
+        rows = draw(
+            st.lists(st.fixed_dictionaries({name: row[name] for name in kept}), min_size=1, max_size=12)
+        )
         found.append(pd.DataFrame(rows, columns=kept).astype({name: DTYPES[name] for name in kept}))
     return found
 

@@ -63,7 +63,9 @@ def test_persist_false_writes_nothing(snapshots):
     """The merge is returned; no commit, no file is left."""
     before = _files(snapshots)
 
-    merged = update_snapshot(snapshots, "Account", "Id", pd.DataFrame({"Id": ["9"], "v": ["z"]}), persist=False)
+    merged = update_snapshot(
+        snapshots, "Account", "Id", pd.DataFrame({"Id": ["9"], "v": ["z"]}), persist=False
+    )
 
     assert ["007", "1", "9"] == list(merged["Id"])
     assert before == _files(snapshots)

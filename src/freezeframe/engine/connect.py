@@ -7,6 +7,7 @@ server named. The session is the engine's own; it becomes nobody's default sessi
 
 from __future__ import annotations
 
+import atexit
 import os
 from dataclasses import dataclass
 
@@ -27,6 +28,10 @@ class Connection:
     session: SparkSession
     attachment: Attachment | None
 
+    def __post_init__(self) -> None:
+        # A channel that is still open when the interpreter goes down waits for threads that are gone.
+        atexit.register(self.close)
+
     @property
     def is_ours(self) -> bool:
         """Whether the server was started by freezeframe, so that it may be started again."""
@@ -38,11 +43,13 @@ class Connection:
 
     def abandon(self) -> None:
         """Let go without a word to a server that does not answer."""
+        atexit.unregister(self.close)
         self.session.client.close()
         self._let_go()
 
     def close(self) -> None:
         """End the session and let go of the server; a private one stops."""
+        atexit.unregister(self.close)
         self.session.stop()
         self._let_go()
 

@@ -181,14 +181,15 @@ def _start(folder: Path, settings: Settings, master: str, java: Java, deadline: 
         (folder / name).unlink(missing_ok=True)
     _write_launch(folder, settings, master, java, is_private=is_private)
     # Isolated and without site-packages: the watcher needs the standard library only.
-    process = subprocess.Popen(  # noqa: S603 - our own script
-        [sys.executable, "-I", "-S", watcher.__file__, str(folder)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=(folder / "watcher.log").open("wb"),
-        start_new_session=True,
-        cwd=folder,
-    )
+    with (folder / "watcher.log").open("wb") as log:
+        process = subprocess.Popen(  # noqa: S603 - our own script
+            [sys.executable, "-I", "-S", watcher.__file__, str(folder)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=log,
+            start_new_session=True,
+            cwd=folder,
+        )
     while not (address := _address(folder)):
         if process.poll() is not None:
             raise _not_started("it ended", folder)

@@ -38,26 +38,30 @@ _GONE = (
     "stopped SparkContext",
     "has been shut down",
 )
-# Words that Spark or the system puts into a message, by what they mean; the first that fits decides.
-_SIGNS: tuple[tuple[type[FreezeframeError], str, tuple[str, ...]], ...] = (
+# Words that Spark or the system puts into a message, by what they mean and what to do; the first that fits decides.
+_SIGNS: tuple[tuple[type[FreezeframeError], str, str, tuple[str, ...]], ...] = (
     (
         EngineUnavailable,
         "Spark does not answer.",
+        "Run the call again; if Spark was killed, raise FREEZEFRAME_SPARK_MEMORY or free memory first.",
         _GONE,
     ),
     (
         StorageFull,
         "There is no space left where Spark writes.",
+        "Free space or raise the quota, then run the same call again; nothing was changed.",
         ("No space left on device", "Disk quota exceeded", "QuotaExceeded"),
     ),
     (
         EngineUnavailable,
         "Spark ran out of memory.",
+        "Raise FREEZEFRAME_SPARK_MEMORY, or send smaller batches.",
         ("OutOfMemoryError", "Java heap space", "UNABLE_TO_ACQUIRE_MEMORY", "SparkOutOfMemory"),
     ),
     (
         CorruptData,
         "A Parquet file cannot be read.",
+        "Restore the file from a backup; `freezeframe log verify` names what is damaged.",
         (
             "FILE_NOT_EXIST",
             "PATH_NOT_FOUND",
@@ -74,16 +78,19 @@ _SIGNS: tuple[tuple[type[FreezeframeError], str, tuple[str, ...]], ...] = (
     (
         SchemaDriftError,
         "A value does not fit the type of its column.",
+        "Cast the column to the stored type before the update.",
         ("CAST_OVERFLOW", "CAST_INVALID_INPUT", "NUMERIC_VALUE_OUT_OF_RANGE", "ARITHMETIC_OVERFLOW"),
     ),
     (
         BadInput,
         "Spark cannot write this frame as Parquet.",
+        "Rename or convert the columns that the cause names.",
         ("UNSUPPORTED_DATA_TYPE_FOR_DATASOURCE", "COLUMN_ALREADY_EXISTS", "AMBIGUOUS_REFERENCE"),
     ),
     (
         StorageUnavailable,
         "Spark may not write there.",
+        "Give the user that runs Spark the right to write into the tenant's directory.",
         ("Permission denied", "AccessDenied", "Mkdirs failed"),
     ),
 )
@@ -106,12 +113,15 @@ def spark_errors() -> Iterator[None]:
 def translated(error: Exception) -> FreezeframeError:
     """The error of ours for one of Spark's."""
     message = str(error)
-    for kind, problem, signs in _SIGNS:
+    for kind, problem, remedy, signs in _SIGNS:
         if any(sign in message for sign in signs):
-            if signs is _GONE:
-                return kind(problem, cause=cause_of(error), is_gone=True)
-            return kind(problem, cause=cause_of(error))
-    return EngineUnavailable("Spark could not carry out a step of the update.", cause=cause_of(error))
+            details = {"is_gone": True} if signs is _GONE else {}
+            return kind(problem, cause=cause_of(error), remedy=remedy, **details)
+    return EngineUnavailable(
+        "Spark could not carry out a step of the update.",
+        cause=cause_of(error),
+        remedy="Run the call again; nothing was changed. If it fails the same way, the cause says why.",
+    )
 
 
 def cause_of(error: Exception) -> str:

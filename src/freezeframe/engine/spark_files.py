@@ -71,19 +71,21 @@ def require_rows(session: SparkSession, output: str, names: Sequence[str], expec
     Raises:
         CorruptData: they do not; what was written must not be used.
     """
-    folder = local_folder(output)
-    if folder is not None:
-        rows = sum(pq.read_metadata(folder / name).num_rows for name in names)
-    elif names:
-        paths = [f"{output.rstrip('/')}/{name}" for name in names]
-        rows = session.read.options(**READ_OPTIONS).schema("none int").parquet(*paths).count()
-    else:
-        rows = 0
+    rows = rows_in(session, [f"{output.rstrip('/')}/{name}" for name in names])
     if rows != expected:
         raise CorruptData(
             f"Spark wrote {rows} rows where {expected} were counted.",
             remedy="Run the update again; the files in question are not part of any version.",
         )
+
+
+def rows_in(session: SparkSession, files: Sequence[str]) -> int:
+    """How many rows the files hold by their footers."""
+    paths = [local_folder(file) for file in files]
+    if all(paths):
+        return sum(pq.read_metadata(path).num_rows for path in paths)
+    reader = session.read.options(**READ_OPTIONS).schema("none int")
+    return reader.parquet(*files).count()
 
 
 def local_folder(uri: str) -> Path | None:

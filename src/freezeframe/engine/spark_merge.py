@@ -14,14 +14,20 @@ from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.connect import functions as F  # noqa: N812 - the name by which Spark code calls it
-from pyspark.sql.connect.observation import Observation
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.connect.window import Window
 from pyspark.sql.types import StructType
 
 from freezeframe.engine.base import MergeResult, MergeTask
 from freezeframe.engine.spark_columns import comparable, fitted, quoted, struct_type
-from freezeframe.engine.spark_files import observations, observed, read_files, require_rows, write_files
+from freezeframe.engine.spark_files import (
+    observations,
+    observed,
+    read_files,
+    require_rows,
+    rows_in,
+    write_files,
+)
 from freezeframe.engine.spark_keys import key_column, repeated_keys
 from freezeframe.engine.spark_layout import Layout, layout_of
 from freezeframe.engine.spark_window import inside, require_inside
@@ -88,9 +94,12 @@ def _coded(sides: _Sides, frame: DataFrame, letter: str, **further: Column) -> D
 def _merge_by_key(session: SparkSession, sides: _Sides) -> MergeResult:
     task, target = sides.task, sides.target
     key = [target.names.index(name) for name in task.key]
-    joined, inputs = _joined(sides, key)
-    counted, fates = observed(
-        joined, **{name: F.count_if(F.col("fate") == number) for number, name in enumerate(_FATES)}
+    counted, observation = observed(
+        _joined(sides, key),
+        **{name: F.count_if(F.col("fate") == number) for number, name in enumerate(_FATES)},
+        null_keys=F.count_if(F.col("has_null_key")),
+        repeated=F.count_if((F.col("nth") > 1) & ~F.col("has_null_key")),
+        repeated_with_nulls=F.count_if((F.col("nth") > 1) & F.col("has_null_key")),
     )
     remaining = counted.where(~F.col("fate").isin(_DELETED, _CLASHING))
     if task.write:
@@ -99,8 +108,8 @@ def _merge_by_key(session: SparkSession, sides: _Sides) -> MergeResult:
     else:
         counted.select("fate").write.format("noop").mode("overwrite").save()
         files = ()
-    counts = observations(fates, *inputs)
-    _require_sound(sides, counts)
+    counts = observations(observation)
+    _require_sound(sides, counts, rows_in(session, task.stored))
     written = sum(counts[_FATES[fate]] for fate in (_KEPT, _INSERTED, _UPDATED, _UNCHANGED))
     if task.write:
         require_rows(session, task.output, files, written)
@@ -114,28 +123,21 @@ def _merge_by_key(session: SparkSession, sides: _Sides) -> MergeResult:
     )
 
 
-def _joined(sides: _Sides, key: list[int]) -> tuple[DataFrame, list[Observation]]:
-    """Every key of either side once, with ``fate`` and the resulting values ``r0 … rn``."""
+def _joined(sides: _Sides, key: list[int]) -> DataFrame:
+    """Every key of either side once, with its ``fate`` and the resulting values ``r0 … rn``."""
     task = sides.task
     within = inside(task.where) if task.where is not None else F.lit(True)  # noqa: FBT003 - an SQL literal
     stored = _coded(sides, sides.stored, "o", stored=F.lit(1), within=within)
     batch = _coded(sides, sides.batch, "n", given=F.lit(1))
-    stored, stored_rows = observed(stored, rows_stored=F.count(F.lit(1)))
     old_key, new_key = (key_column([f"{letter}{i}" for i in key], task.null_keys) for letter in "on")
     stored = sides.layout.keyed(stored.withColumn("old_key", old_key), [F.col("old_key")])
     batch = sides.layout.keyed(batch.withColumn("new_key", new_key), [F.col("new_key")])
     # The join sorts or splits by the same key, so looking for repeated keys costs next to nothing.
     nth = F.row_number().over(Window.partitionBy("new_key").orderBy("new_key"))
     has_null = functools.reduce(operator.or_, (F.col(f"n{index}").isNull() for index in key))
-    batch, batch_rows = observed(
-        batch.withColumn("nth", nth),
-        rows_batch=F.count(F.lit(1)),
-        repeated=F.count_if((F.col("nth") > 1) & ~has_null),
-        null_keys=F.count_if(has_null),
-        repeated_with_nulls=F.count_if((F.col("nth") > 1) & has_null),
-    )
+    batch = batch.withColumns({"nth": nth, "has_null_key": has_null})
     joined = stored.join(sides.layout.hinted(batch), F.col("old_key") == F.col("new_key"), "full_outer")
-    return joined.select(_fate(sides, key).alias("fate"), *_results(sides, key)), [stored_rows, batch_rows]
+    return joined.select(_fate(sides, key).alias("fate"), "nth", "has_null_key", *_results(sides, key))
 
 
 def _fate(sides: _Sides, key: list[int]) -> Column:
@@ -182,7 +184,7 @@ def _results(sides: _Sides, key: list[int]) -> list[Column]:
     return results
 
 
-def _require_sound(sides: _Sides, counts: Mapping[str, int]) -> None:
+def _require_sound(sides: _Sides, counts: Mapping[str, int], rows_stored: int) -> None:
     """Check what the counts say of the input; nothing of this merge may be used if they say it is wrong."""
     task, key = sides.task, ", ".join(sides.task.key)
     if task.null_keys == "error" and counts["null_keys"]:
@@ -201,10 +203,10 @@ def _require_sound(sides: _Sides, counts: Mapping[str, int]) -> None:
             count=counts["clashing"],
         )
     of_stored = sum(counts[_FATES[fate]] for fate in (_KEPT, _UPDATED, _UNCHANGED, _DELETED))
-    if of_stored != counts["rows_stored"]:
+    if of_stored != rows_stored:
         raise CorruptData(
             f"The stored rows hold a key ({key}) more than once.",
-            cause=f"{counts['rows_stored']} rows were read and {of_stored} joined.",
+            cause=f"{rows_stored} rows were read and {of_stored} joined.",
             remedy="Replace the stream's content with override=True.",
         )
 

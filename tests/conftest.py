@@ -1,0 +1,83 @@
+"""One warm Spark server for the whole run: the product's own, with Delta's jars beside it as the oracle."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from freezeframe.engine.connect import connect
+from freezeframe.script.tenants import shared_engine
+from freezeframe.settings import Settings
+
+JARS = Path(__file__).parent.parent / ".cache" / "jars"
+DELTA = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.databricks.delta.snapshotPartitions": "1",
+}
+
+
+@pytest.fixture(scope="session")
+def spark_settings(tmp_path_factory):
+    """Settings of a server of this run alone; child processes find the same one by the environment."""
+    state = tmp_path_factory.mktemp("state")
+    defaults = state / "conf" / "spark-defaults.conf"
+    defaults.parent.mkdir()
+    jars = ",".join(str(jar) for jar in sorted(JARS.glob("*.jar")))
+    options = {**DELTA, "spark.jars": jars} if jars else {}
+    defaults.write_text("".join(f"{name} {value}\n" for name, value in options.items()))
+    environment = {
+        "FREEZEFRAME_STATE_DIR": str(state / "run"),
+        "FREEZEFRAME_SPARK": "auto",
+        "FREEZEFRAME_SPARK_MEMORY": "3g",
+        "FREEZEFRAME_SPARK_IDLE_SECONDS": "5",
+        "SPARK_CONF_DIR": str(defaults.parent),
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("SPARK_REMOTE", raising=False)
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        yield Settings()
+
+
+@pytest.fixture(scope="session")
+def spark_engine(spark_settings):
+    """The engine of this process, on the run's server."""
+    engine = shared_engine()
+    yield engine
+    engine.close()
+
+
+@pytest.fixture(scope="session")
+def spark_session(spark_settings):
+    """A session as a user would have one, on the same server."""
+    connection = connect(spark_settings, lambda _: None)
+    yield connection.session
+    connection.close()
+
+
+@pytest.fixture(scope="session")
+def delta_session(spark_session):
+    """A session in which Delta's own implementation answers."""
+    if not any(JARS.glob("delta-spark*.jar")):
+        pytest.fail(f"Delta's jars are not in {JARS}: run `make test`, which fetches them", pytrace=False)
+    return spark_session
+
+
+@pytest.fixture(scope="session")
+def conformance():
+    """The folder of tables with Spark's own answers."""
+    return _folder("FREEZEFRAME_CONFORMANCE", "conformance data")
+
+
+@pytest.fixture(scope="session")
+def samples():
+    """The folder of real sync output."""
+    return _folder("FREEZEFRAME_SAMPLES", "samples")
+
+
+def _folder(variable, what):
+    folder = Path(os.environ.get(variable, "absent"))
+    if not folder.is_dir():
+        pytest.skip(f"{what} not found at {folder} ({variable}): skipped")
+    return folder

@@ -19,7 +19,7 @@ from delta_merge import DeltaMerge
 from measured import batch, keep, rows, summary
 
 STORED, BATCH = 10_000, 1_000
-WARM_UP = 4
+WARM_UP = 6
 
 
 def main(runs: int) -> int:

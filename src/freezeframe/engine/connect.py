@@ -32,11 +32,6 @@ class Connection:
         # A channel that is still open when the interpreter goes down waits for threads that are gone.
         atexit.register(self.close)
 
-    @property
-    def is_ours(self) -> bool:
-        """Whether the server was started by freezeframe, so that it may be started again."""
-        return self.attachment is not None
-
     def log_tail(self) -> str:
         """The end of the server's log, where there is one to read."""
         return self.attachment.log_tail() if self.attachment else ""

@@ -33,6 +33,10 @@ class DeferredEngine:
         """See ``TableEngine.read``."""
         return self._made().read(files, schema)
 
+    def require_shared(self, folder: str) -> None:
+        """See ``TableEngine.require_shared``."""
+        self._made().require_shared(folder)
+
     def close(self) -> None:
         """Let go of the engine if it was ever made; a later call makes a new one."""
         with self._lock:

@@ -46,12 +46,10 @@ class SparkEngine:
 
     def merge(self, task: MergeTask) -> MergeResult:
         """Carry out one update; see `TableEngine.merge`."""
-        self._require_output(task.output)
         return self._answered(lambda session: merge(session, task))
 
     def land(self, frame: Any, task: LandTask) -> Landed:
         """Write a Spark frame as Parquet; see `TableEngine.land`."""
-        self._require_output(task.output)
         with spark_errors():
             schema = write_frame(frame, task)
         return self._answered(lambda session: settle(session, task, schema))
@@ -75,14 +73,6 @@ class SparkEngine:
             connection, self._connection = self._connection, None
         if connection:
             connection.close()
-
-    def _require_output(self, output: str) -> None:
-        # A server of ours runs on this machine as this user, so it sees what we see.
-        if not output or self._connected().is_ours:
-            return
-        path = local_folder(output)
-        if path is not None:
-            self.require_shared(str(next(parent for parent in path.parents if parent.exists())))
 
     def _connected(self) -> Connection:
         with self._lock:

@@ -38,7 +38,7 @@ _GONE = (
     "stopped SparkContext",
     "has been shut down",
 )
-# Words that Spark or the system puts into a message, by what they mean and what to do; the first that fits decides.
+# Words of Spark or the system, by what they mean and what to do; the first that fits decides.
 _SIGNS: tuple[tuple[type[FreezeframeError], str, str, tuple[str, ...]], ...] = (
     (
         EngineUnavailable,
@@ -115,8 +115,9 @@ def translated(error: Exception) -> FreezeframeError:
     message = str(error)
     for kind, problem, remedy, signs in _SIGNS:
         if any(sign in message for sign in signs):
-            details = {"is_gone": True} if signs is _GONE else {}
-            return kind(problem, cause=cause_of(error), remedy=remedy, **details)
+            found = kind(problem, cause=cause_of(error), remedy=remedy)
+            found.details["is_gone"] = signs is _GONE
+            return found
     return EngineUnavailable(
         "Spark could not carry out a step of the update.",
         cause=cause_of(error),

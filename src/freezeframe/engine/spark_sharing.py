@@ -16,6 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql.connect.session import SparkSession
 
 from freezeframe.engine.configuration import READ_OPTIONS, WRITE_OPTIONS
+from freezeframe.engine.spark_errors import translated
 from freezeframe.errors import StorageNotShared
 
 _PREFIX = ".freezeframe-probe-"
@@ -63,6 +64,8 @@ def _exchange(session: SparkSession, probe: Path) -> None:
         options = {name: value for name, value in WRITE_OPTIONS.items() if name.startswith("mapreduce")}
         frame.write.options(**options).text(str(probe / "server"))
     except PySparkException as error:
+        if translated(error).details.get("is_gone"):
+            raise  # a server that died says nothing about files
         raise _not_shared(probe, str(error).split("\n", 1)[0]) from error
     answers = [path.read_text().strip() for path in (probe / "server").glob("*.txt")]
     if answers != [word]:

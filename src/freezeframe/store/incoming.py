@@ -51,6 +51,7 @@ def take(frame: Any, update: Update, engine: TableEngine, attempt: Attempt) -> I
 
 def _landed(frame: Any, update: Update, engine: TableEngine, attempt: Attempt) -> Incoming:
     attempt.prepare()
+    engine.require_shared(attempt.folder_uri)
     landed = engine.land(
         frame,
         LandTask(

@@ -113,6 +113,7 @@ def stage(
         counts = Counts(inserted=incoming.rows)
         return _staged(plan, snapshot, counts, batch if incoming.rows else (), attempt)
     task = _merge_task(plan, storage, folder, live, batch, attempt)
+    engine.require_shared(storage.uri(""))
     if update.mode == "overwrite" and _is_data_file(plan, incoming):
         counts = _overwrite_counts(engine, task, snapshot, plan, incoming)
         return _staged(plan, snapshot, counts, batch if incoming.rows else (), attempt)

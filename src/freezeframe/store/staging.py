@@ -55,6 +55,11 @@ class Attempt:
         return self._storage.uri(self._below(_MERGED))
 
     @property
+    def folder_uri(self) -> str:
+        """The folder that the attempt's own lies in."""
+        return self._storage.uri(self._base)
+
+    @property
     def landed_uri(self) -> str:
         """The folder that the engine lands a Spark frame in."""
         return self._storage.uri(self._below(_LANDED))

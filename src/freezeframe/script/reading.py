@@ -20,21 +20,17 @@ from freezeframe.engine.frames import FrameKind, to_arrow, to_pandas
 from freezeframe.errors import InvalidOption, MissingColumn
 from freezeframe.script.catalog import catalog_beside
 from freezeframe.script.csv_file import read_csv_text
-from freezeframe.script.inference import inferred
 from freezeframe.script.input_folder import stream_files
 from freezeframe.script.parquet_files import read_parquet_files
 from freezeframe.script.snapshots import stored_schemas
 from freezeframe.script.spark_schema import spark_ddl
-from freezeframe.script.text_values import exact_values
-from freezeframe.store.evolution import is_undecided
+from freezeframe.script.typed_columns import typed_columns
 
 Converters = Mapping[str, Callable[[str], Any]]
 IndexColumns = str | int | Sequence[str | int]
 
 # The standard directories of a transformation script lie side by side.
 SNAPSHOTS = "snapshots"
-
-_LONGEST_INTEGER = pa.decimal128(38, 0)
 
 
 def read_csv_folder(
@@ -88,7 +84,7 @@ def read_csv_folder(
     for stream, parts in files.items():
         text = pa.concat_tables([read_csv_text(part) for part in parts], promote_options="default")
         converted = _converted(text, (converters or {}).get(stream, {}))
-        table = _typed(text.drop_columns(list(converted)), known.get(stream), catalog.columns(stream))
+        table = typed_columns(text.drop_columns(list(converted)), known.get(stream), catalog.columns(stream))
         frame = _framed(table, converted, text.column_names, as_, session)
         frames[stream] = _indexed(frame, stream, (index_cols or {}).get(stream))
     return frames
@@ -132,30 +128,6 @@ def _check_kind(as_: str, session: Any) -> None:
             cause="A Spark frame belongs to the session that made it.",
             remedy="Pass session=your SparkSession.",
         )
-
-
-def _typed(text: pa.Table, stored: pa.Schema | None, declared: Mapping[str, pa.DataType]) -> pa.Table:
-    known = {field.name: field.type for field in stored or () if not is_undecided(field)}
-    columns = {}
-    for name in text.column_names:
-        column = text.column(name)
-        if name in known and not pa.types.is_null(known[name]):
-            exact = exact_values(column, known[name])
-            # Values that do not fit the stored type are told as they are: the update then
-            # refuses or widens, and names the rows.
-            columns[name] = inferred(column) if exact is None else exact
-        elif name in declared:
-            columns[name] = _as_declared(column, declared[name])
-        else:
-            columns[name] = inferred(column)
-    return pa.table(columns)
-
-
-def _as_declared(text: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
-    values = exact_values(text, kind, naive_is_utc=True)
-    if values is None and pa.types.is_integer(kind):
-        values = exact_values(text, _LONGEST_INTEGER)
-    return text if values is None else values
 
 
 def _converted(text: pa.Table, converters: Converters) -> dict[str, list[Any]]:

@@ -16,8 +16,11 @@ from typing import Any
 from freezeframe.log.actions import Metadata, Protocol
 from freezeframe.store.columns import DeltaSchema, column_id_max, is_mapped
 
+Notes = tuple[tuple[str, str], ...]
+
 TENANT_LOG_FEATURE = "freezeframe.tenantLog"
 KEY_PROPERTY = "freezeframe.key"
+_NOTE_PREFIX = "freezeframe.note."
 
 _WRITER_VERSION = 7
 _ALWAYS = (TENANT_LOG_FEATURE, "inCommitTimestamp")
@@ -62,11 +65,16 @@ def joined_protocol(stored: Protocol, needed: Protocol) -> Protocol:
 
 
 def table_metadata(
-    schema: DeltaSchema, key: tuple[str, ...], stored: Metadata | None, timestamp_ms: int
+    schema: DeltaSchema,
+    key: tuple[str, ...],
+    stored: Metadata | None,
+    timestamp_ms: int,
+    notes: Notes = (),
 ) -> Metadata:
-    """The table's metadata with these columns and this key; a stored table keeps its identity."""
+    """The table's metadata with these columns, this key and notes; a stored table keeps its identity."""
     configuration = dict(stored.configuration) if stored else dict(_PROPERTIES)
     configuration[KEY_PROPERTY] = json.dumps(list(key), ensure_ascii=False)
+    configuration |= {f"{_NOTE_PREFIX}{name}": text for name, text in notes}
     if is_mapped(schema):
         largest = int(configuration.get("delta.columnMapping.maxColumnId", 0))
         configuration["delta.columnMapping.mode"] = "name"
@@ -83,6 +91,16 @@ def stored_key(metadata: Metadata | None) -> tuple[str, ...] | None:
     """The key that the stream was made with: None where it has never had one."""
     text = (metadata.configuration if metadata else {}).get(KEY_PROPERTY)
     return tuple(json.loads(text)) if text else None
+
+
+def stored_notes(metadata: Metadata | None) -> dict[str, str]:
+    """What was noted with the stream, by name."""
+    configuration = metadata.configuration if metadata else {}
+    return {
+        name.removeprefix(_NOTE_PREFIX): text
+        for name, text in configuration.items()
+        if name.startswith(_NOTE_PREFIX)
+    }
 
 
 def _type_names(kind: Any) -> Iterator[str]:

@@ -18,7 +18,7 @@ from freezeframe.storage import Storage
 from freezeframe.store.columns import arrow_columns, delta_columns, physical_names, written_columns
 from freezeframe.store.entries import Counts
 from freezeframe.store.evolution import Evolution, Ranges, evolve
-from freezeframe.store.guard import stored_key
+from freezeframe.store.guard import stored_key, stored_notes
 from freezeframe.store.incoming import Incoming
 from freezeframe.store.staging import Attempt
 from freezeframe.store.table_commit import Rewrite
@@ -102,6 +102,7 @@ def stage(
     if (
         not incoming.rows
         and update.mode == "upsert"
+        and not update.notes
         and (snapshot.version >= 0 or not incoming.table.num_columns)
     ):
         return Staged(Counts(), None, None)
@@ -127,12 +128,19 @@ def _staged(
 ) -> Staged:
     rewrites = bool(counts.changed) or plan.evolution.changes_stored_files or _rows_written_anew(plan)
     key_changes = snapshot.version >= 0 and stored_key(snapshot.metadata) != plan.key
-    if not (rewrites or plan.changes_schema or key_changes):
+    changes_metadata = plan.changes_schema or key_changes or _changes_notes(plan, snapshot)
+    if not (rewrites or changes_metadata):
         return Staged(counts, plan, None)
-    schema = plan.schema if plan.changes_schema or key_changes else None
+    schema = plan.schema if changes_metadata else None
     files = attempt.seal(paths, written_columns(plan.schema)) if rewrites else ()
     operation = _OPERATIONS[plan.update.mode] if snapshot.version >= 0 else "CREATE TABLE AS SELECT"
-    return Staged(counts, plan, Rewrite(operation, plan.key, schema, files, rewrites, counts))
+    rewrite = Rewrite(operation, plan.key, schema, files, rewrites, counts, plan.update.notes)
+    return Staged(counts, plan, rewrite)
+
+
+def _changes_notes(plan: Plan, snapshot: Snapshot) -> bool:
+    known = {} if snapshot.version < 0 else stored_notes(snapshot.metadata)
+    return any(known.get(name) != text for name, text in plan.update.notes)
 
 
 def _rows_written_anew(plan: Plan) -> bool:

@@ -16,7 +16,7 @@ from freezeframe.log import Snapshot, rows
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.store.columns import arrow_columns
-from freezeframe.store.guard import stored_key
+from freezeframe.store.guard import stored_key, stored_notes
 from freezeframe.store.reading import (
     FrameKind,
     as_kind,
@@ -79,6 +79,10 @@ class Stream:
             drop_column=drop_column,
             drop_duplicates=drop_duplicates,
         )
+        return self.apply(frame, update)
+
+    def apply(self, frame: Any, update: Update) -> Receipt:
+        """Carry out an update that is already a value; errors as of ``update``."""
         return write(self._place, frame, update)
 
     def merged(
@@ -140,6 +144,10 @@ class Stream:
     def key(self) -> tuple[str, ...]:
         """The columns that identify a row; empty for a stream without a key."""
         return stored_key(self._snapshot().metadata) or ()
+
+    def notes(self) -> dict[str, str]:
+        """What updates noted with the stream (``Update.notes``), by name; nothing before the first one."""
+        return stored_notes(self._snapshot().metadata) if self.version() >= 0 else {}
 
     def version(self) -> int:
         """The stream's newest version, -1 before its first update."""

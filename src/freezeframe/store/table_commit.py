@@ -14,7 +14,7 @@ from freezeframe.log.actions import Action, Add, CommitInfo, Remove, Txn, to_jso
 from freezeframe.log.data_files import SHA256_TAG
 from freezeframe.store.columns import DeltaSchema
 from freezeframe.store.entries import Counts
-from freezeframe.store.guard import guarded_protocol, joined_protocol, table_metadata
+from freezeframe.store.guard import Notes, guarded_protocol, joined_protocol, table_metadata
 from freezeframe.store.staging import DataFile
 
 
@@ -23,7 +23,7 @@ class Rewrite:
     """What an update does to a table: its new columns (None: as they are), and its files.
 
     With ``replaces_files`` all live files go and ``added`` are the whole new content; without it
-    no file goes.
+    no file goes. ``notes`` are written with ``schema`` only.
     """
 
     operation: str
@@ -32,6 +32,7 @@ class Rewrite:
     added: tuple[DataFile, ...]
     replaces_files: bool
     counts: Counts
+    notes: Notes = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ def _actions(base: Snapshot, rewrite: Rewrite, origin: Origin) -> Iterator[Actio
         if is_new or protocol != base.protocol:
             yield protocol
         stored = None if is_new else base.metadata
-        yield table_metadata(rewrite.schema, rewrite.key, stored, origin.timestamp_ms)
+        yield table_metadata(rewrite.schema, rewrite.key, stored, origin.timestamp_ms, rewrite.notes)
     if origin.job_id is not None:
         yield Txn(f"freezeframe.job/{origin.job_id}", 0, origin.timestamp_ms)
     if rewrite.replaces_files and not is_new:

@@ -29,6 +29,10 @@ class Update:
     drop_duplicates: bool = True
     drop_columns: tuple[str, ...] = ()
     where: str | None = None
+    expected_version: int | None = None
+    """The stream's version that the rows were made for (-1: none yet); at another one nothing is written."""
+    notes: tuple[tuple[str, str], ...] = ()
+    """What is noted with the stream in the same commit, by name; earlier notes of other names stay."""
 
     def __post_init__(self) -> None:
         _require_choice("nulls", self.nulls, ("keep", "overwrite"))

@@ -158,6 +158,7 @@ def _try_once(work: _Work, number: int) -> _Done | None:
     if state.head is not None:
         finish(place.storage, state.head)
     snapshot = base_snapshot(place.storage, state, place.name)
+    _require_version(work, snapshot.version)
     attempt = _attempt(place, work.write_id, str(number))
     referenced: tuple[str, ...] = ()
     try:
@@ -258,6 +259,18 @@ def _receipt(work: _Work, staged: Staged, version: int, tenant_version: int) -> 
         bytes_written=sum(file.size for file in files),
         seconds=time.monotonic() - work.started,
     )
+
+
+def _require_version(work: _Work, found: int) -> None:
+    expected = work.update.expected_version
+    if expected is not None and expected != found:
+        raise ConflictError(
+            f"The stream {str(work.place.name)!r} is at version {found}, not at {expected} any more.",
+            cause="Another job changed it after the rows of this call were made from it.",
+            remedy="Read it again and repeat the call; nothing of it was written.",
+            stream=str(work.place.name),
+            version=found,
+        )
 
 
 def _refuse_case_twin(state: TenantState, name: StreamName) -> None:

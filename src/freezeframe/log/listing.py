@@ -6,6 +6,7 @@ docstrings are the behaviours of ``docs/reference/delta-compatibility.md``.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -14,6 +15,9 @@ from freezeframe.log.paths import Kind, LogFile, log_file, version_prefix
 from freezeframe.storage import FileStatus, Storage
 
 CHECKPOINT_WINDOW_VERSIONS = 1000
+LISTINGS_MAX = 4
+
+_COMMIT_NAME = re.compile(r"\d{20}\.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +60,21 @@ def list_log(storage: Storage, folder: str, start_version: int = 0) -> Iterator[
 
     Seed: ``listFrom``. Names that are none of the log's are among them; an absent folder is empty.
     """
-    return storage.list_from(folder, version_prefix(max(0, start_version)))
+    start = version_prefix(max(0, start_version))
+    found = list(storage.list_from(folder, start))
+    for _ in range(LISTINGS_MAX - 1):
+        if not _has_hole(found):
+            break
+        # A listing is no single moment: of two commits that land while it runs the later one may be
+        # seen and the earlier one not. By the next listing the earlier one is surely there.
+        found = list(storage.list_from(folder, start))
+    return iter(found)
+
+
+def _has_hole(statuses: Iterable[FileStatus]) -> bool:
+    """Whether a commit is missing between two others, told by the names alone."""
+    commits = [int(status.name[:20]) for status in statuses if _COMMIT_NAME.fullmatch(status.name)]
+    return bool(commits) and commits[-1] - commits[0] + 1 != len(commits)
 
 
 def sort_listing(statuses: Iterable[FileStatus], version_to_load: int | None = None) -> Listing:

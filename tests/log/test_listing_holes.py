@@ -1,0 +1,48 @@
+"""A listing is no single moment: a hole left by another writer's haste is closed by looking again."""
+
+import pytest
+
+from freezeframe.errors import CorruptLog
+from freezeframe.log.delta_log import DeltaLog
+from freezeframe.storage import MemoryStorage
+
+
+class Hasty(MemoryStorage):
+    """The first listings miss a commit that is there, as a disk's do while files are being made."""
+
+    def __init__(self):
+        super().__init__()
+        self.missed = 0
+
+    def list_from(self, folder, start=""):
+        found = list(super().list_from(folder, start))
+        if self.missed:
+            self.missed -= 1
+            found = [status for status in found if status.name != f"{2:020d}.json"]
+        return iter(found)
+
+
+@pytest.mark.parametrize("missed", [1, 3])
+def test_a_hole_in_a_listing_is_looked_at_again(make_table, missed):
+    """A commit that a listing missed is found by the next one, and nobody sees an error."""
+    storage = Hasty()
+    table = make_table(storage)
+    table.create()
+    for number in range(3):
+        table.append([number])
+    storage.missed = missed
+    assert DeltaLog(storage, "t").update().version == 3
+    assert storage.missed == 0
+
+
+def test_a_hole_that_stays_is_damage(make_table):
+    """A commit that is really gone is reported as a gap, not waited for."""
+    storage = MemoryStorage()
+    table = make_table(storage)
+    table.create()
+    for number in range(3):
+        table.append([number])
+    storage.delete(f"t/_delta_log/{2:020d}.json")
+    with pytest.raises(CorruptLog) as caught:
+        DeltaLog(storage, "t").update()
+    assert caught.value.error_code == "DELTA_VERSIONS_NOT_CONTIGUOUS"

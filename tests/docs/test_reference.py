@@ -1,0 +1,48 @@
+"""The pages that are written from the code are what the code says, and links lead somewhere."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parent.parent.parent
+PAGES = sorted([*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md")])
+
+
+def test_reference_pages_follow_from_the_code():
+    """Commands, settings and errors are documented as they are; the script says how to write them anew."""
+    done = subprocess.run(
+        [sys.executable, REPOSITORY / "tools" / "write_reference.py", "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
+def test_links_inside_the_repository_lead_somewhere(page):
+    """Each relative link of a page names a file that exists."""
+    targets = re.findall(r"\]\((?!https?:|#)([^)#\s]+)", page.read_text(encoding="utf-8"))
+
+    assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+def test_pages_that_the_code_names_exist():
+    """Where a docstring or comment sends its reader to docs/, there is a page."""
+    named = {
+        match
+        for file in (REPOSITORY / "src").rglob("*.py")
+        for match in re.findall(r"docs/[\w./-]+", file.read_text(encoding="utf-8"))
+    }
+    missing = [name for name in sorted(named) if not _exists(name.rstrip("."))]
+
+    assert missing == []
+
+
+def _exists(name):
+    # A decision is named by its number alone.
+    return (REPOSITORY / name).exists() or any(REPOSITORY.glob(f"{name}-*.md"))

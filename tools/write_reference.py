@@ -1,0 +1,111 @@
+"""Write the reference pages that follow from the code: commands, settings, errors.
+
+Run as ``python tools/write_reference.py``; with ``--check`` it writes nothing and fails where a
+page is not what the code says.
+"""  # noqa: INP001 - a script, no package
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from freezeframe import errors
+from freezeframe.cli.exit_codes import exit_code
+from freezeframe.cli.main import app
+from freezeframe.settings import Settings
+
+FOLDER = Path(__file__).parent.parent / "docs" / "reference"
+ORIGIN = "<!-- Written by tools/write_reference.py from the code; change it there. -->\n\n"
+
+
+def main(arguments: list[str]) -> int:
+    """Write the pages, or with ``--check`` compare them; 1 where one differs."""
+    pages = {"commands.md": commands(), "settings.md": settings(), "errors.md": error_tree()}
+    stale = 0
+    for name, text in pages.items():
+        file = FOLDER / name
+        if "--check" not in arguments:
+            file.write_text(text, encoding="utf-8")
+        elif (found := file.read_text(encoding="utf-8") if file.exists() else "") != text:
+            stale += 1
+            sys.stderr.writelines(
+                difflib.unified_diff(
+                    found.splitlines(keepends=True), text.splitlines(keepends=True), str(file), "the code"
+                )
+            )
+    if stale:
+        sys.stderr.write("Run: .venv/bin/python tools/write_reference.py\n")
+    return 1 if stale else 0
+
+
+def commands() -> str:
+    """Every command with its arguments and options."""
+    lines = ["# Commands", "", ORIGIN.strip(), ""]
+    lines += [
+        "Each command ends with 0 (ok), 1 (failure or damage), 2 (the call must change), 3 (a conflict)"
+    ]
+    lines += ["or 4 (not found). Errors go to standard error; `--json` makes results and errors JSON.", ""]
+    for name, command in _commands("freezeframe", typer.main.get_command(app)):
+        lines += [f"## `{name}`", "", (command.help or "").strip(), ""]
+        parameters = [one for one in command.params if one.name != "help"]
+        if parameters:
+            lines += ["| | | default |", "| --- | --- | --- |"]
+            lines += [_parameter(one) for one in parameters]
+            lines.append("")
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def settings() -> str:
+    """Every setting with its variable and default."""
+    lines = ["# Settings", "", ORIGIN.strip(), ""]
+    lines += ["Read from the environment when a process makes its first `Settings`.", ""]
+    for name, field in Settings.model_fields.items():
+        default = "`~/.cache/freezeframe`" if name == "state_dir" else f"`{field.default}`"
+        lines += [f"## `FREEZEFRAME_{name.upper()}`", "", f"{field.description} Default: {default}.", ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def error_tree() -> str:
+    """Every error class with its code and exit code."""
+    lines = ["# Errors", "", ORIGIN.strip(), ""]
+    lines += ["Catch a class for all below it. An instance may refine its code (Delta's own error classes)."]
+    lines += ["Each has `problem`, `cause`, `remedy`, `error_code`, `details` and `to_json()`.", ""]
+    for depth, kind in _classes(errors.FreezeframeError, 0):
+        above = f" Below `{kind.__bases__[0].__name__}`." if depth else ""
+        first = " ".join(inspect.getdoc(kind).split("\n\n")[0].split())  # type: ignore[union-attr]
+        lines += [f"## `{kind.code}`", "", f"`{kind.__name__}`: {first}{above}"]
+        lines += [f"Exit code {exit_code(kind('what happened'))}.", ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _commands(name: str, command: Any) -> Iterator[tuple[str, Any]]:
+    children = getattr(command, "commands", {})
+    if not children:
+        yield name, command
+    for child in sorted(children):
+        yield from _commands(f"{name} {child}", children[child])
+
+
+def _parameter(parameter: Any) -> str:
+    is_option = parameter.param_type_name == "option"
+    label = ", ".join(f"`{one}`" for one in parameter.opts) if is_option else f"`{parameter.name.upper()}`"
+    default = parameter.default
+    shown = "" if default is None or default is False or callable(default) else f"`{default}`"
+    needed = "required" if parameter.required else shown
+    return f"| {label} | {parameter.help or ''} | {needed} |"
+
+
+def _classes(kind: type[errors.FreezeframeError], depth: int) -> Iterator[tuple[int, Any]]:
+    yield depth, kind
+    for child in kind.__subclasses__():
+        yield from _classes(child, depth + 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -13,8 +13,8 @@ from freezeframe.identifiers import StreamName, TenantId
 @pytest.mark.parametrize(
     "name",
     [
-        "", " ", ".", "..", "../t2/x", "a/b", "a\\b", "/etc/passwd", "a\0b", "a\nb", ".hidden", "a.", " a", "a ",
-        "x" * 201, "CON", "nul.txt", "_freezeframe", "_FREEZEFRAME", "_delta_log", "a:b", "a|b", "a?b",
+        "", " ", ".", "..", "../t2/x", "a/b", "a\\b", "/etc/passwd", "a\0b", "a\nb", ".hidden", "a.", " a",
+        "a ", "x" * 201, "CON", "nul.txt", "_freezeframe", "_FREEZEFRAME", "_delta_log", "a:b", "a|b", "a?b",
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("kind", [StreamName, TenantId])

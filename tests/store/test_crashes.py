@@ -1,4 +1,4 @@
-"""A crash between any two storage calls leaves the old state or the new one, and nobody needs to repair it."""
+"""A crash between any two storage calls leaves the old state or the new one; nobody needs to repair it."""
 
 import pyarrow as pa
 import pytest

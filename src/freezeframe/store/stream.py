@@ -15,6 +15,7 @@ from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot, rows
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
+from freezeframe.store.changes import snapshot_changes
 from freezeframe.store.columns import arrow_columns
 from freezeframe.store.guard import stored_key, stored_notes
 from freezeframe.store.reading import (
@@ -132,6 +133,22 @@ class Stream:
         if as_ == "spark":
             return self._as_spark(snapshot, columns, where)
         return as_kind(rows.read(snapshot, columns, where), as_)
+
+    def changes(
+        self, since: int | None = None, until: int | None = None, *, as_: FrameKind = "pandas"
+    ) -> Any:
+        """What became of the rows between two versions of the stream (``since`` None: from its beginning).
+
+        One row a change: ``_change_type`` (``insert``, ``update``, ``delete``), the columns as they
+        are at ``until`` (default: now; for a deletion the deleted values) and ``_before``, a struct
+        of the old values. ``as_`` is ``"pandas"`` or ``"arrow"``.
+
+        Raises:
+            StreamNotFound, VersionNotFound: there is no such stream or version.
+        """
+        after = self._snapshot(version=until)
+        before = None if since is None else self._snapshot(version=since)
+        return as_kind(snapshot_changes(before, after, stored_key(after.metadata) or ()), as_)
 
     def columns(self) -> pa.Schema:
         """The stream's columns now; one without any value yet is marked (``evolution.is_undecided``).

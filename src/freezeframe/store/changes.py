@@ -1,0 +1,187 @@
+"""Which rows differ between two versions of a stream: new, updated with what was there before, or deleted.
+
+Only files that the two versions do not share are read: the rows of a shared file are the same.
+With a key each row is one change; without one, rows are compared whole and counted, so there are
+only insertions and deletions. In process, without Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from freezeframe.log import Snapshot, rows
+from freezeframe.log.actions import Metadata, Protocol
+from freezeframe.storage import Storage
+from freezeframe.store.columns import arrow_columns
+
+CHANGE_TYPE = "_change_type"
+BEFORE = "_before"
+INSERT, UPDATE, DELETE = "insert", "update", "delete"
+
+
+def snapshot_changes(before: Snapshot | None, after: Snapshot, key: Sequence[str]) -> pa.Table:
+    """The changes that lead from ``before`` (None: nothing was there) to ``after``, sorted by key.
+
+    Columns: ``_change_type`` (``insert``, ``update``, ``delete``), the columns of ``after`` (for a
+    deletion the values that were deleted), and ``_before``, a struct of the old row's columns, null
+    for an insertion.
+
+    Raises:
+        CorruptData: a file is missing or damaged.
+    """
+    new = rows.read(_without_shared(after, before))
+    old = (
+        rows.read(_without_shared(before, after))
+        if before is not None and before.version >= 0
+        else new.schema.empty_table()
+    )
+    return table_changes(old, new, key)
+
+
+def table_changes(old: pa.Table, new: pa.Table, key: Sequence[str]) -> pa.Table:
+    """The same for two tables in memory, of which each has a key at most once (pure)."""
+    if not key or not set(key) <= set(old.column_names):
+        return _by_content(old, new)
+    found = _matched(old, new, key)
+    in_both = found.filter(pc.and_(pc.is_valid(found["old"]), pc.is_valid(found["new"])))
+    inserted = found.filter(pc.is_null(found["old"]))["new"]
+    deleted = found.filter(pc.is_null(found["new"]))["old"]
+    differs = _differs(old.take(in_both["old"]), new.take(in_both["new"]))
+    updated = in_both.filter(differs)
+    table = pa.concat_tables(
+        [
+            _changes(INSERT, new.take(inserted), None, old.schema),
+            _changes(UPDATE, new.take(updated["new"]), old.take(updated["old"]), old.schema),
+            _changes(DELETE, _as_new(old.take(deleted), new.schema), old.take(deleted), old.schema),
+        ]
+    )
+    return table.sort_by([(name, "ascending") for name in key])
+
+
+@dataclass(frozen=True, slots=True)
+class _PartOfSnapshot:
+    """Some files of a snapshot, as the reader of rows takes them."""
+
+    storage: Storage
+    table: str
+    version: int
+    protocol: Protocol
+    metadata: Metadata
+    schema: dict[str, Any]
+    files: pa.Table
+
+
+def _without_shared(one: Snapshot, other: Snapshot | None) -> _PartOfSnapshot:
+    files = one.files
+    if other is not None and other.version >= 0 and _same_columns(one, other):
+        # A vector says that rows of a file are gone, so only files without one are surely the same.
+        theirs = other.files.filter(pc.is_null(other.files["deletion_vector"]))["path"]
+        shared = pc.and_(pc.is_in(files["path"], theirs), pc.is_null(files["deletion_vector"]))
+        files = files.filter(pc.invert(shared))
+    return _PartOfSnapshot(one.storage, one.table, one.version, one.protocol, one.metadata, one.schema, files)
+
+
+def _same_columns(one: Snapshot, other: Snapshot) -> bool:
+    return bool(arrow_columns(one.schema).equals(arrow_columns(other.schema)))
+
+
+def _matched(old: pa.Table, new: pa.Table, key: Sequence[str]) -> pa.Table:
+    """For each key of either side the row numbers ``old`` and ``new``, null where a side lacks it."""
+    places = [f"k{place}" for place in range(len(key))]
+    pairs = [_joinable(old[name], new[name]) for name in key]
+    left = pa.table([*(one for one, _ in pairs), _numbers(old)], names=[*places, "old"])
+    right = pa.table([*(other for _, other in pairs), _numbers(new)], names=[*places, "new"])
+    return left.join(right, places, join_type="full outer")
+
+
+def _numbers(table: pa.Table) -> pa.Array:
+    return pa.array(range(len(table)), pa.int64())
+
+
+def _joinable(old: pa.ChunkedArray, new: pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
+    """Both sides of a key column in one type; nulls are marked, for a join would pass them over."""
+    old = old.cast(new.type)
+    return (_marked(old), _marked(new)) if old.null_count or new.null_count else (old, new)
+
+
+def _marked(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.fill_null(pc.binary_join_element_wise("v", column.cast(pa.string()), ""), "n")
+
+
+def _differs(old: pa.Table, new: pa.Table) -> pa.ChunkedArray:
+    """For each row whether any cell is another one; a column that only one side has counts as null."""
+    found = pa.chunked_array([pa.array([False] * len(new), pa.bool_())])
+    for name in dict.fromkeys((*new.column_names, *old.column_names)):
+        left = old[name] if name in old.column_names else None
+        right = new[name] if name in new.column_names else None
+        found = pc.or_(found, _cells_differ(left, right))
+    return found
+
+
+def _cells_differ(old: pa.ChunkedArray | None, new: pa.ChunkedArray | None) -> pa.ChunkedArray:
+    if old is None or new is None:
+        there = new if old is None else old
+        assert there is not None  # noqa: S101 - the name came from one of the two
+        return pc.is_valid(there)
+    if old.type != new.type or pa.types.is_nested(old.type) or pa.types.is_null(old.type):
+        pairs = zip(old.to_pylist(), new.to_pylist(), strict=True)
+        return pa.chunked_array([pa.array([before != after for before, after in pairs], pa.bool_())])
+    both_null = pc.and_(pc.is_null(old), pc.is_null(new))
+    same = pc.or_(both_null, pc.fill_null(pc.equal(old, new), fill_value=False))
+    if pa.types.is_floating(old.type):
+        nans = pc.and_(pc.is_nan(old), pc.is_nan(new))
+        same = pc.or_(same, pc.fill_null(nans, fill_value=False))
+    return pc.invert(same)
+
+
+def _changes(kind: str, after: pa.Table, before: pa.Table | None, old_schema: pa.Schema) -> pa.Table:
+    image = pa.struct(list(old_schema))
+    if before is None:
+        old: pa.Array = pa.nulls(len(after), image)
+    else:
+        whole = before.combine_chunks()
+        columns = [column.combine_chunks() for column in whole.columns]
+        old = pa.StructArray.from_arrays(columns, fields=list(old_schema))
+    kinds = pa.array([kind] * len(after), pa.string())
+    names = [CHANGE_TYPE, *after.column_names, BEFORE]
+    return pa.table([kinds, *after.columns, old], names=names)
+
+
+def _as_new(old: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Old rows in the new columns: what the old side lacks is null, what the new side lacks is left out."""
+    columns = [
+        old[field.name].cast(field.type) if field.name in old.column_names else pa.nulls(len(old), field.type)
+        for field in schema
+    ]
+    return pa.table(columns, schema=schema)
+
+
+def _by_content(old: pa.Table, new: pa.Table) -> pa.Table:
+    """Rows as a multiset: as many insertions and deletions of a row as its numbers differ."""
+    left: dict[str, list[int]] = {}
+    for number, row in enumerate(_contents(old)):
+        left.setdefault(row, []).append(number)
+    inserted = []
+    for number, row in enumerate(_contents(new)):
+        if left.get(row):
+            left[row].pop()
+        else:
+            inserted.append(number)
+    gone = sorted(number for numbers in left.values() for number in numbers)
+    deleted = old.take(pa.array(gone, pa.int64()))
+    return pa.concat_tables(
+        [
+            _changes(INSERT, new.take(pa.array(inserted, pa.int64())), None, old.schema),
+            _changes(DELETE, _as_new(deleted, new.schema), deleted, old.schema),
+        ]
+    )
+
+
+def _contents(table: pa.Table) -> list[str]:
+    # Nulls are left out, so that a column that was added without values makes no row another one.
+    return [repr(sorted((k, v) for k, v in row.items() if v is not None)) for row in table.to_pylist()]

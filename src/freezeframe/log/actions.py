@@ -8,7 +8,7 @@ Field names are Delta's in snake case; ``to_json_line`` writes Delta's own spell
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -30,6 +30,7 @@ __all__ = [
     "Sidecar",
     "Txn",
     "from_json",
+    "is_misspelt",
     "malformed",
     "parse_line",
     "to_json_line",
@@ -107,6 +108,23 @@ class Metadata:
             "createdTime": self.created_time,
         }
         return without_nulls(found)
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The schema as Delta's JSON; a table without one has no fields.
+
+        Raises:
+            CorruptLog: the schema string is no schema.
+        """
+        if not self.schema_string:
+            return {"type": "struct", "fields": []}
+        try:
+            found = json.loads(self.schema_string)
+            if all(isinstance(field["name"], str) and field["type"] for field in found["fields"]):
+                return dict(found)
+        except (ValueError, TypeError, KeyError) as error:
+            raise malformed(f"The schema of the table is no schema: {error}.") from error
+        raise malformed("A field in the schema of the table has no name.")
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Metadata:
@@ -282,7 +300,20 @@ def parse_line(line: str | bytes) -> Action | None:
     for key, body in value.items():
         if key in KINDS and body is not None:
             return from_json(key, body)
+        if is_misspelt(key, KINDS):
+            raise malformed(f"{key!r} is no action's name, but nearly one.")
     return None
+
+
+def is_misspelt(name: str, known: Iterable[str]) -> bool:
+    """Whether the name differs from a known one in one letter: a flipped bit, not a newer writer.
+
+    Unknown names must be ignored, so without this look a damaged one would lose its values.
+    """
+    names = set(known)
+    return name not in names and any(
+        len(one) == len(name) and sum(map(str.__ne__, one, name)) == 1 for one in names
+    )
 
 
 def from_json(key: str, body: Mapping[str, Any]) -> Action:

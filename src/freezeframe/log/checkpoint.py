@@ -7,7 +7,6 @@ Any damage is a ``CorruptLog`` with the code ``CHECKPOINT_DAMAGED`` that names t
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -20,14 +19,13 @@ import pyarrow.parquet as pq
 from freezeframe.errors import CorruptLog
 from freezeframe.log.action_columns import FILE_SCHEMA, TOMBSTONE_SCHEMA
 from freezeframe.log.actions import (
-    KINDS,
     Action,
     CheckpointMetadata,
     Metadata,
     Sidecar,
     from_json,
 )
-from freezeframe.log.checkpoint_columns import actions_in, rows_of
+from freezeframe.log.checkpoint_columns import rows_of, small_actions_in
 from freezeframe.log.commit_content import parse_file_actions, read_content
 from freezeframe.log.listing import CheckpointFiles
 from freezeframe.log.paths import SIDECAR_FOLDER
@@ -35,8 +33,6 @@ from freezeframe.storage import Storage
 
 CHECKPOINT_DAMAGED = "CHECKPOINT_DAMAGED"
 READERS_MAX = 4
-_SMALL_KINDS = ("protocol", "metaData", "txn", "domainMetadata", "checkpointMetadata", "sidecar")
-
 T = TypeVar("T")
 
 
@@ -95,9 +91,7 @@ def _small_actions(storage: Storage, name: str) -> list[Action]:
     if name.endswith(".json"):
         return list(read_content(name, storage.read(name)).actions)
     with _open(storage, name) as file:
-        return [
-            from_json(kind, body) for kind in _SMALL_KINDS if kind in KINDS for body in actions_in(file, kind)
-        ]
+        return [from_json(kind, body) for kind, body in small_actions_in(file)]
 
 
 def _file_actions(storage: Storage, name: str, partitions: Sequence[str]) -> tuple[pa.Table, pa.Table]:
@@ -124,7 +118,7 @@ def _guarded(name: str, read: Callable[[str], T]) -> T:
         return read(name)
     except CorruptLog as error:
         raise damaged(name, str(error)) from error
-    except (FileNotFoundError, pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
+    except (pa.ArrowException, OSError, ArithmeticError, LookupError, TypeError, ValueError) as error:
         raise damaged(name, f"{type(error).__name__}: {error}") from error
 
 
@@ -167,11 +161,6 @@ def physical_partition_names(metadata: Metadata) -> tuple[str, ...]:
     """The keys of ``partitionValues``: partition columns by their physical names."""
     if not metadata.partition_columns or not metadata.schema_string:
         return metadata.partition_columns
-    fields = _fields(metadata.schema_string)
-    return tuple(fields.get(name, name) for name in metadata.partition_columns)
-
-
-def _fields(schema_string: str) -> dict[str, str]:
-    fields = json.loads(schema_string).get("fields") or []
     key = "delta.columnMapping.physicalName"
-    return {field["name"]: (field.get("metadata") or {}).get(key, field["name"]) for field in fields}
+    fields = {field["name"]: (field.get("metadata") or {}).get(key) for field in metadata.schema["fields"]}
+    return tuple(fields.get(name) or name for name in metadata.partition_columns)

@@ -16,34 +16,104 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.log.action_columns import DELTA_NAMES, no_rows
+from freezeframe.log.actions import is_misspelt
 from freezeframe.log.arrow_numbers import is_valid
 from freezeframe.log.canonical_paths import canonical_paths
 from freezeframe.log.replay import select_rows
 
+# A leaf of each kind that its actions cannot be without: where it is null there is no action.
+_REQUIRED_LEAVES = {
+    "protocol": "minReaderVersion",
+    "metaData": "id",
+    "txn": "appId",
+    "domainMetadata": "domain",
+    "checkpointMetadata": "version",
+    "sidecar": "path",
+}
 
-def actions_in(file: Any, kind: str) -> Iterator[dict[str, Any]]:
-    """The bodies of all actions of one small kind, as Delta's fields; nulls left out."""
-    schema = file.schema_arrow
-    if schema.get_field_index(kind) < 0:
-        return
-    for group in _groups_with(file, f"{kind}."):
-        table = file.read_row_group(group, columns=[kind], use_threads=False)
-        present = select_rows(table, is_valid(table[kind]))
-        for body in present[kind].to_pylist():
-            yield {name: _plain(value) for name, value in body.items() if value is not None}
+
+_REQUIRED_FIELDS = {
+    "add": {"path", "partitionValues", "size"},
+    "remove": {"path"},
+    **{kind: {leaf} for kind, leaf in _REQUIRED_LEAVES.items()},
+}
+_KNOWN_NAMES = {
+    *_REQUIRED_LEAVES,
+    *DELTA_NAMES.values(),
+    "add",
+    "remove",
+    "partitionValues_parsed",
+    "stats_parsed",
+}
+
+
+def small_actions_in(file: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(kind, fields as Delta names them) of every action that is no file action; nulls left out.
+
+    The footer's statistics would say where they are, but a damaged footer makes Arrow abort
+    the process there; one leaf of each kind is read instead, which fails by an error.
+    """
+    there = _fields(file)
+    leaves = {kind: leaf for kind, leaf in _REQUIRED_LEAVES.items() if kind in there}
+    for group in range(file.num_row_groups):
+        columns = [f"{kind}.{leaf}" for kind, leaf in leaves.items()]
+        table = file.read_row_group(group, columns=columns, use_threads=False)
+        for kind in leaves:
+            present = is_valid(table[kind])
+            if present.any():
+                bodies = file.read_row_group(group, columns=[kind], use_threads=False)[kind]
+                for body in select_rows(pa.table({kind: bodies}), present)[kind].to_pylist():
+                    yield kind, {name: _plain(value) for name, value in body.items() if value is not None}
 
 
 def rows_of(file: Any, kind: str, schema: pa.Schema) -> pa.Table:
-    """The file actions of one kind as rows of ``schema``, paths canonical."""
-    index = file.schema_arrow.get_field_index(kind)
-    if index < 0:
+    """The file actions of one kind as rows of ``schema``, paths canonical.
+
+    Raises:
+        ValueError: columns that every checkpoint has are not there, or are misspelt by damage.
+    """
+    there = _fields(file)
+    have = there.get(kind)
+    if kind == "add" and not have and there.keys().isdisjoint(_REQUIRED_LEAVES):
+        raise ValueError("a file of nothing but file actions has no add column")
+    if not have:
         return no_rows(schema)
-    have = {field.name for field in file.schema_arrow.field(index).type}
     wanted = {field.name: DELTA_NAMES[field.name] for field in schema if DELTA_NAMES[field.name] in have}
-    groups = _groups_with(file, f"{kind}.")
     parsed = "stats" in schema.names and "stats_parsed" in have
+    groups = (
+        [
+            group
+            for group in range(file.num_row_groups)
+            if is_valid(file.read_row_group(group, columns=[f"{kind}.path"])[kind]).any()
+        ]
+        if kind == "remove"
+        else range(file.num_row_groups)
+    )
     batches = [_group_rows(file, group, kind, schema, wanted, parsed=parsed) for group in groups]
     return pa.concat_tables(batches) if batches else no_rows(schema)
+
+
+def _fields(file: Any) -> dict[str, set[str]]:
+    """The columns of the file and the fields in each.
+
+    A flipped bit in the footer renames a column, and its values would silently be missing.
+    """
+    schema = file.schema_arrow
+    there = {one.name: _children(one.type) for one in schema}
+    for kind, leaves in {
+        **_REQUIRED_FIELDS,
+        **{one: {leaf} for one, leaf in _REQUIRED_LEAVES.items()},
+    }.items():
+        if not leaves <= there.get(kind, leaves):
+            raise ValueError(f"the column {kind!r} lacks some of {', '.join(sorted(leaves))}")
+    for name in set(there) | there.get("add", set()) | there.get("remove", set()):
+        if is_misspelt(name, _KNOWN_NAMES):
+            raise ValueError(f"the column {name!r} is misspelt by damage")
+    return there
+
+
+def _children(kind: pa.DataType) -> set[str]:
+    return {child.name for child in kind} if pa.types.is_struct(kind) else set()
 
 
 def _group_rows(
@@ -100,29 +170,14 @@ def _statistics(value: Any) -> Any:
     return value
 
 
-def _groups_with(file: Any, prefix: str) -> list[int]:
-    """The row groups in which some leaf below ``prefix`` may be non-null, by the footer's counts."""
-    metadata = file.metadata
-    paths = [metadata.schema.column(index).path for index in range(metadata.num_columns)]
-    leaves = [index for index, path in enumerate(paths) if path.startswith(prefix)]
-    return [
-        group
-        for group in range(metadata.num_row_groups)
-        if any(_may_hold(metadata.row_group(group).column(leaf)) for leaf in leaves)
-    ]
-
-
-def _may_hold(column: Any) -> bool:
-    statistics = column.statistics
-    if statistics is None or not statistics.has_null_count:
-        return True
-    return bool(statistics.null_count < column.num_values)
-
-
 def _plain(value: Any) -> Any:
     """Parquet's maps come as lists of pairs; Delta's JSON has objects."""
+    if isinstance(value, bytes):
+        raise ValueError("a text column is not marked as text")  # noqa: TRY004 - the file's fault, not ours
     if isinstance(value, list) and value and all(isinstance(one, tuple) for one in value):
-        return dict(value)
+        return {key: _plain(one) for key, one in value}
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
     if isinstance(value, dict):
         return {name: _plain(one) for name, one in value.items()}
     return value

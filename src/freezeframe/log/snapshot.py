@@ -7,7 +7,6 @@ before with only the new commits on top.
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -83,9 +82,7 @@ class Snapshot:
     @property
     def schema(self) -> dict[str, Any]:
         """The table's schema as Delta's JSON; a table without one has no fields."""
-        text = self.metadata.schema_string
-        found: dict[str, Any] = json.loads(text) if text else {"type": "struct", "fields": []}
-        return found
+        return self.metadata.schema
 
     @property
     def state(self) -> TableState:

@@ -1,0 +1,55 @@
+"""One spelling for one file."""
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from freezeframe.log.actions import Remove
+from freezeframe.log.canonical_paths import canonical_path, canonical_paths
+from freezeframe.testing.tables import TableBuilder, file
+
+
+@pytest.mark.parametrize(
+    ("path", "canonical"),
+    [
+        ("part-1.parquet", "part-1.parquet"),
+        ("/some/file", "file:/some/file"),
+        ("file:///some/file", "file:/some/file"),
+        ("file:/some/file", "file:/some/file"),
+        ("s3://bucket/a//b", "s3://bucket/a/b"),
+        ("a%20b/p@%23h", "a%20b/p@%23h"),
+        ("a b", "a%20b"),
+        ("a%40b", "a@b"),
+        ("_2=bar+%252521/x", "_2=bar+%252521/x"),
+        ("é/%C3%A9", "é/é"),
+        ("//double//slash", "file://double/slash"),
+    ],
+)
+def test_b054_paths_are_spelled_as_spark_spells_them(path, canonical):
+    """Escapes are decoded and set again only where they must be; an absolute path is a file: URI."""
+    assert canonical == canonical_path(path)
+
+
+@given(st.text(min_size=1))
+def test_b054_a_canonical_path_stays_as_it_is(path):
+    """Spelling twice changes nothing."""
+    once = canonical_path(path)
+    assert once == canonical_path(once)
+
+
+@given(st.lists(st.text(alphabet="ab/% :é+#", max_size=8) | st.none(), max_size=20))
+def test_b054_columns_are_spelled_row_by_row(paths):
+    """The quick look over all bytes never skips a path that has to change."""
+    column = pa.chunked_array([pa.array(paths, pa.string())])
+    expected = [None if path is None else canonical_path(path) for path in paths]
+    assert expected == canonical_paths(column).to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("added", "removed"), [("/a/b", "file:/a/b"), ("a%20b", "a b"), ("s3://b//c", "s3://b/c")]
+)
+def test_b054_a_remove_hits_its_add_in_another_spelling(added, removed):
+    """The file is gone, however the remove spells it."""
+    table = TableBuilder().create().commit(file(added)).commit(Remove(removed, 1))
+    assert 0 == table.log().current_snapshot.count

@@ -1,0 +1,150 @@
+"""Replay: the last action of each file wins, whatever the order, the size and the route."""
+
+import random
+import uuid
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from freezeframe.log.action_columns import FileActions, from_adds, from_removes, to_adds, to_removes
+from freezeframe.log.actions import Add, DeletionVector, Remove
+from freezeframe.log.fingerprints import fingerprints, repeated, rows_with
+from freezeframe.log.replay import RUNS_MAX, FileState, apply_actions, select_rows
+from freezeframe.testing.tables import TableBuilder, file
+
+
+def vector(number):
+    return None if number is None else DeletionVector("u", f"vector-{number}", 10, 1, number)
+
+
+ACTIONS = st.lists(
+    st.lists(
+        st.tuples(
+            st.booleans(),
+            st.sampled_from(["a", "b", "part-00000-with-a-longer-name.parquet", "p=1/x", ""]),
+            st.sampled_from([None, 0, 1]),
+            st.integers(0, 1000),
+        ),
+        max_size=6,
+        unique_by=lambda one: (one[1], one[2]),
+    ),
+    max_size=8,
+)
+
+
+def as_action(one):
+    is_add, path, number, size = one
+    if is_add:
+        return file(path, size=size, deletion_vector=vector(number))
+    return Remove(path, 1, deletion_vector=vector(number))
+
+
+def batch(actions):
+    adds = [(at, one) for at, one in enumerate(actions) if isinstance(one, Add)]
+    removes = [(at, one) for at, one in enumerate(actions) if isinstance(one, Remove)]
+    return FileActions(
+        from_adds(one for _, one in adds),
+        np.array([at for at, _ in adds], dtype=np.int64),
+        from_removes(one for _, one in removes),
+        np.array([at for at, _ in removes], dtype=np.int64),
+    )
+
+
+def flat(commits):
+    return [action for commit in commits for action in commit]
+
+
+def key(action):
+    return action.path, action.deletion_vector
+
+
+@given(ACTIONS, st.integers(0, 8))
+@settings(deadline=None, max_examples=150)
+def test_b053_replay_is_a_dictionary(commits, split):
+    """Any commits, replayed at once, in two parts or one by one, are the dictionary's answer."""
+    commits = [[as_action(one) for one in commit] for commit in commits]
+    account = {key(action): action for commit in commits for action in commit}
+    live = {k: a.size for k, a in account.items() if isinstance(a, Add)}
+    gone = {k for k, a in account.items() if isinstance(a, Remove)}
+    routes = [
+        [flat(commits)],
+        [flat(commits[:split]), flat(commits[split:])],
+        commits,
+    ]
+    for route in routes:
+        state = FileState.empty()
+        for actions in route:
+            state = apply_actions(state, batch(actions))
+        assert live == {key(add): add.size for add in to_adds(state.files)}
+        assert gone == {key(remove) for remove in to_removes(state.tombstones)}
+        assert (len(live), sum(live.values())) == (state.count, state.size)
+        assert not any(add.data_change for add in to_adds(state.files))
+
+
+def test_b053_the_same_path_with_another_vector_is_another_file():
+    """A delete by vector removes (path, old vector) and adds (path, new vector)."""
+    table = TableBuilder().create().commit(file("f"))
+    table.commit(Remove("f", 1), file("f", deletion_vector=vector(1)))
+    snapshot = table.log().current_snapshot
+    assert ["vector-1"] == [row["pathOrInlineDv"] for row in snapshot.files["deletion_vector"].to_pylist()]
+    assert [None] == snapshot.all_tombstones["deletion_vector"].to_pylist()
+
+
+def test_b053_a_file_that_is_added_again_is_no_tombstone():
+    """Delete and re-add: the file lives, once."""
+    table = TableBuilder().create().commit(file("f")).commit(Remove("f", 1)).commit(file("f", size=7))
+    snapshot = table.log().current_snapshot
+    assert (["f"], [7], 0) == (
+        snapshot.files["path"].to_pylist(),
+        snapshot.files["size"].to_pylist(),
+        snapshot.all_tombstones.num_rows,
+    )
+
+
+def test_b025_a_remove_without_a_time_survives_compaction():
+    """A compacted file keeps the remove, so the file stays gone."""
+    table = TableBuilder().create().commit(file("f")).commit(file("g")).commit(Remove("f")).compact(2, 3)
+    snapshot = table.log().current_snapshot
+    assert 1 == len(snapshot.segment.compacted)
+    assert ["g"] == snapshot.files["path"].to_pylist()
+
+
+def test_a_large_state_stays_right_through_many_small_commits():
+    """A thousand files and fifty commits that touch some of them: the same as replayed at once."""
+    table = TableBuilder().create().commit(*(file(f"f{number}") for number in range(1000)))
+    log = table.log()
+    assert 1000 == log.current_snapshot.count
+    for number in range(50):
+        table.commit(Remove(f"f{number * 7}", 1), file(f"new{number}"), file(f"f{number * 7 + 1}", size=9))
+        assert table.live() == sorted(log.update().files["path"].to_pylist())
+        assert log.current_snapshot.count == len(table.live())
+    assert log.current_snapshot.size == table.log().current_snapshot.size
+
+
+@pytest.mark.parametrize("step", [1, 2, 3])
+def test_rows_are_chosen_alike_in_few_runs_and_in_many(step):
+    """Cutting slices and copying rows give the same table."""
+    table = from_adds(file(f"f{number}") for number in range(3 * RUNS_MAX))
+    wanted = np.arange(table.num_rows) % step == 0
+    expected = [f"f{number}" for number in range(0, 3 * RUNS_MAX, step)]
+    assert expected == select_rows(table, wanted)["path"].to_pylist()
+
+
+@given(st.lists(st.text(max_size=80), max_size=60))
+@settings(deadline=None)
+def test_equal_texts_have_equal_fingerprints(texts):
+    """Fingerprints never miss a repeated text, short or long, in any alphabet."""
+    column = from_adds(file(text) for text in [*texts, *texts])["path"]
+    marks = fingerprints(column)
+    assert list(range(2 * len(texts))) == repeated(marks).tolist()
+    assert set(range(2 * len(texts))) == set(rows_with(marks, marks).tolist())
+
+
+def test_fingerprints_tell_usual_file_names_apart():
+    """Names of Spark's kind, a job's parts among them: none shares its fingerprint."""
+    numbers = random.Random(1)
+    ids = [uuid.UUID(int=numbers.getrandbits(128)) for _ in range(20)]
+    names = [f"p={p}/part-{n:05d}-{one}.c000.snappy.parquet" for one in ids for p in "ab" for n in range(500)]
+    assert [] == repeated(fingerprints(from_adds(file(name) for name in names)["path"])).tolist()

@@ -156,3 +156,47 @@ def test_types_alone_decide_where_values_are_not_at_hand():
 
     with pytest.raises(SchemaDriftError):
         _evolve([("v", pa.int64())], empty, values_known=False)
+
+
+@pytest.mark.parametrize(
+    ("stored", "incoming", "target"),
+    [
+        (pa.struct([("a", pa.int64())]), [{"b": "x"}], pa.struct([("a", pa.int64()), ("b", pa.string())])),
+        (
+            pa.list_(pa.struct([("a", pa.int32())])),
+            [[{"a": 2**40}]],
+            pa.list_(pa.struct([("a", pa.int64())])),
+        ),
+        (pa.list_(pa.string()), [[], None], pa.list_(pa.string())),
+        (pa.struct([("a", pa.string())]), [{"a": None}], pa.struct([("a", pa.string())])),
+    ],
+)
+def test_nested_columns_take_the_parts_of_both(stored, incoming, target):
+    """A connector that sends another field, or none, changes no value."""
+    found = _evolve([("v", stored)], _table(v=incoming))
+
+    assert target == found.target.field("v").type
+    assert target == found.batch.schema.field("v").type
+
+
+@pytest.mark.parametrize(
+    ("stored", "incoming"),
+    [
+        (pa.struct([("a", pa.int64())]), [{"a": "x"}]),
+        (pa.struct([("a", pa.int64())]), [{"A": 1}]),
+        (pa.list_(pa.int64()), [["x"]]),
+        (pa.list_(pa.int64()), [[1.5]]),
+    ],
+)
+def test_nested_values_that_do_not_fit_are_refused(stored, incoming):
+    """A type that differs inside a nested column is drift like any other."""
+    with pytest.raises(SchemaDriftError, match="'v'"):
+        _evolve([("v", stored)], _table(v=incoming))
+
+
+def test_empty_lists_can_be_written():
+    """A list column whose elements never had a value holds text until told otherwise."""
+    found = evolve(None, _table(Id=["1", "2"], v=[[], None]))
+
+    assert [[], None] == found.batch["v"].to_pylist()
+    assert pa.list_(pa.string()) == found.target.field("v").type

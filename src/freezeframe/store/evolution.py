@@ -11,20 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.errors import BadInput, SchemaDriftError
+from freezeframe.store.types import Range, common_nested, may_take, settled, shared_decimal, widens
 
 UNDECIDED = b"freezeframe.undecided"
-_EXACT_IN_DOUBLE = 2**53
 _SHOWN_MAX = 3
 _LOOKED_AT_MAX = 10_000
 
 # The range of a column's stored values, where their statistics tell it.
-Ranges = Mapping[str, tuple[Any, Any]]
+Ranges = Mapping[str, Range]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +92,12 @@ def evolve(
         if name not in fields:
             added.append(name)
             fields[name] = _new_field(name, column.type)
+            column = column.cast(fields[name].type)
         elif is_undecided(fields[name]):
             if not pa.types.is_null(column.type):
                 widened.append(name)
                 fields[name] = _new_field(name, column.type)
+                column = column.cast(fields[name].type)
         else:
             kind = _common_type(
                 fields[name],
@@ -125,7 +126,7 @@ def decided(schema: pa.Schema) -> pa.Schema:
 def _new_field(name: str, kind: pa.DataType) -> pa.Field:
     if pa.types.is_null(kind):
         return pa.field(name, pa.string(), metadata={UNDECIDED: b"true"})
-    return pa.field(name, kind)
+    return pa.field(name, settled(kind))
 
 
 def _refuse_case_twins(stored: Sequence[str], incoming: Sequence[str]) -> None:
@@ -145,7 +146,7 @@ def _refuse_case_twins(stored: Sequence[str], incoming: Sequence[str]) -> None:
 def _common_type(
     field: pa.Field,
     column: pa.ChunkedArray,
-    stored_range: tuple[Any, Any] | None,
+    stored_range: Range | None,
     *,
     is_key: bool,
     values_known: bool,
@@ -154,84 +155,23 @@ def _common_type(
     stored, incoming = field.type, column.type
     if stored == incoming or pa.types.is_null(incoming):
         return stored
-    takes = _fits(column, stored) if values_known else _widens(incoming, stored, None)
-    if takes and _may_take(stored, incoming, is_key=is_key):
+    if is_key:
+        whole = pa.types.is_integer(stored) and pa.types.is_integer(incoming)
+        if whole and (_fits(column, stored) if values_known else widens(incoming, stored)):
+            return stored
+        raise _drift(field, column, is_key=True)
+    takes = _fits(column, stored) if values_known else widens(incoming, stored)
+    if takes and may_take(stored, incoming):
         return stored
-    if not is_key and _widens(stored, incoming, stored_range):
+    if widens(stored, incoming, stored_range):
         return incoming
-    shared = None if is_key else _shared_decimal(stored, incoming)
+    shared = shared_decimal(stored, incoming)
     if shared is not None and (_fits(column, shared) or not values_known):
         return shared
-    raise _drift(field, column, is_key=is_key)
-
-
-def _may_take(stored: pa.DataType, incoming: pa.DataType, *, is_key: bool) -> bool:
-    """Whether values of one type may ever be written as the other; the values decide the rest."""
-    whole = bool(pa.types.is_integer(stored) and pa.types.is_integer(incoming))
-    if is_key:
-        return whole
-    return (
-        whole
-        or (_is_number(stored) and _is_number(incoming) and not _is_binary_to_decimal(incoming, stored))
-        or (_is_local_time(stored) and pa.types.is_date(incoming))
-    )
-
-
-def _widens(stored: pa.DataType, incoming: pa.DataType, stored_range: tuple[Any, Any] | None) -> bool:
-    """Whether every stored value is exact in the batch's type."""
-    if pa.types.is_integer(stored) and pa.types.is_integer(incoming):
-        return bool(incoming.bit_width > stored.bit_width)
-    if pa.types.is_integer(stored) and pa.types.is_decimal(incoming):
-        return bool(incoming.precision - incoming.scale >= _digits(stored))
-    if pa.types.is_integer(stored) and pa.types.is_float64(incoming):
-        return bool(stored.bit_width < 64 or _within(stored_range, _EXACT_IN_DOUBLE))  # noqa: PLR2004
-    if pa.types.is_decimal(stored) and pa.types.is_decimal(incoming):
-        return bool(
-            incoming.scale >= stored.scale
-            and incoming.precision - incoming.scale >= stored.precision - stored.scale
-        )
-    if pa.types.is_float32(stored) and pa.types.is_float64(incoming):
-        return True
-    return bool(pa.types.is_date(stored) and _is_local_time(incoming))
-
-
-def _shared_decimal(stored: pa.DataType, incoming: pa.DataType) -> pa.DataType | None:
-    """A decimal for a whole-number or decimal column that meets another decimal, if 38 digits do."""
-    scales, wholes = [], []
-    for kind in (stored, incoming):
-        if pa.types.is_decimal(kind):
-            scales.append(kind.scale)
-            wholes.append(kind.precision - kind.scale)
-        elif pa.types.is_integer(kind):
-            scales.append(0)
-            wholes.append(_digits(kind))
-        else:
-            return None
-    precision = max(wholes) + max(scales)
-    return pa.decimal128(precision, max(scales)) if precision <= pa.decimal128(38).precision else None
-
-
-def _digits(kind: pa.DataType) -> int:
-    return {8: 3, 16: 5, 32: 10, 64: 19}[kind.bit_width]
-
-
-def _within(stored_range: tuple[Any, Any] | None, limit: int) -> bool:
-    return stored_range is not None and -limit <= stored_range[0] and stored_range[1] <= limit
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
-
-
-def _is_binary_to_decimal(incoming: pa.DataType, stored: pa.DataType) -> bool:
-    # 0.1 as a double is not the decimal 0.1: which one was meant cannot be known.
-    return bool(pa.types.is_floating(incoming) != pa.types.is_floating(stored)) and (
-        bool(pa.types.is_decimal(stored) or pa.types.is_decimal(incoming))
-    )
-
-
-def _is_local_time(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_timestamp(kind) and kind.tz is None)
+    nested = common_nested(stored, incoming) if pa.types.is_nested(stored) else None
+    if nested is None:
+        raise _drift(field, column, is_key=False)
+    return settled(nested)
 
 
 def _fits(column: pa.ChunkedArray, kind: pa.DataType) -> bool:

@@ -1,0 +1,130 @@
+"""Which type holds the values of two types without changing any (pure).
+
+Leaves widen as numbers do (whole to wider whole, to decimal, to double where exact; float to double;
+date to a timestamp without zone); structs take the fields of both; lists and maps go by their
+elements. Nothing is ever turned into text, and a text never into something else.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+_EXACT_IN_DOUBLE = 2**53
+_WIDEST = 64
+_DECIMAL_DIGITS_MAX = 38
+_DIGITS_OF = {8: 3, 16: 5, 32: 10, _WIDEST: 19}
+
+Range = tuple[Any, Any]
+
+
+def widens(stored: pa.DataType, incoming: pa.DataType, stored_range: Range | None = None) -> bool:
+    """Whether every stored value is exact in the incoming type; a known range of them may tell."""
+    if pa.types.is_integer(stored) and pa.types.is_integer(incoming):
+        return bool(incoming.bit_width > stored.bit_width)
+    if pa.types.is_integer(stored) and pa.types.is_decimal(incoming):
+        return bool(incoming.precision - incoming.scale >= _digits(stored))
+    if pa.types.is_integer(stored) and pa.types.is_float64(incoming):
+        return bool(stored.bit_width < _WIDEST or _within(stored_range, _EXACT_IN_DOUBLE))
+    if pa.types.is_decimal(stored) and pa.types.is_decimal(incoming):
+        wholes = incoming.precision - incoming.scale, stored.precision - stored.scale
+        return bool(incoming.scale >= stored.scale and wholes[0] >= wholes[1])
+    if pa.types.is_float32(stored) and pa.types.is_float64(incoming):
+        return True
+    return bool(pa.types.is_date(stored) and is_local_time(incoming))
+
+
+def may_take(stored: pa.DataType, incoming: pa.DataType) -> bool:
+    """Whether values of one type may ever be written as the other; the values decide the rest."""
+    if pa.types.is_integer(stored) and pa.types.is_integer(incoming):
+        return True
+    if _is_number(stored) and _is_number(incoming):
+        # 0.1 as a double is not the decimal 0.1: which one was meant cannot be known.
+        kinds = {pa.types.is_floating(stored), pa.types.is_floating(incoming)}
+        decimal = pa.types.is_decimal(stored) or pa.types.is_decimal(incoming)
+        return not (len(kinds) > 1 and decimal)
+    return bool(is_local_time(stored) and pa.types.is_date(incoming))
+
+
+def shared_decimal(stored: pa.DataType, incoming: pa.DataType) -> pa.DataType | None:
+    """A decimal for a whole-number or decimal column that meets another decimal, if 38 digits do."""
+    scales, wholes = [], []
+    for kind in (stored, incoming):
+        if pa.types.is_decimal(kind):
+            scales.append(kind.scale)
+            wholes.append(kind.precision - kind.scale)
+        elif pa.types.is_integer(kind):
+            scales.append(0)
+            wholes.append(_digits(kind))
+        else:
+            return None
+    precision = max(wholes) + max(scales)
+    return pa.decimal128(precision, max(scales)) if precision <= _DECIMAL_DIGITS_MAX else None
+
+
+def common_nested(stored: pa.DataType, incoming: pa.DataType) -> pa.DataType | None:
+    """One type for two nested ones, or None: fields of both sides, leaves by their types alone."""
+    if stored == incoming or pa.types.is_null(incoming):
+        return stored
+    if pa.types.is_null(stored):
+        return incoming
+    if pa.types.is_struct(stored) and pa.types.is_struct(incoming):
+        return _common_struct(stored, incoming)
+    if pa.types.is_list(stored) and pa.types.is_list(incoming):
+        element = common_nested(stored.value_type, incoming.value_type)
+        return None if element is None else pa.list_(element)
+    if pa.types.is_map(stored) and pa.types.is_map(incoming):
+        key = common_nested(stored.key_type, incoming.key_type)
+        item = common_nested(stored.item_type, incoming.item_type)
+        return None if key is None or item is None else pa.map_(key, item)
+    if widens(stored, incoming):
+        return incoming
+    return stored if widens(incoming, stored) else shared_decimal(stored, incoming)
+
+
+def settled(kind: pa.DataType) -> pa.DataType:
+    """A nested type in which parts that never had a value are text, so that it can be written."""
+    if pa.types.is_null(kind):
+        return pa.string()
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(part.name, settled(part.type)) for part in _parts(kind)])
+    if pa.types.is_list(kind):
+        return pa.list_(settled(kind.value_type))
+    if pa.types.is_map(kind):
+        return pa.map_(settled(kind.key_type), settled(kind.item_type))
+    return kind
+
+
+def is_local_time(kind: pa.DataType) -> bool:
+    """Whether it is a timestamp without a zone."""
+    return bool(pa.types.is_timestamp(kind) and kind.tz is None)
+
+
+def _common_struct(stored: pa.DataType, incoming: pa.DataType) -> pa.DataType | None:
+    fields = {part.name: part.type for part in _parts(stored)}
+    folded = {name.casefold(): name for name in fields}
+    for part in _parts(incoming):
+        if folded.get(part.name.casefold(), part.name) != part.name:
+            return None  # names that differ by case only are one name to many readers
+        kind = common_nested(fields[part.name], part.type) if part.name in fields else part.type
+        if kind is None:
+            return None
+        fields[part.name] = kind
+    return pa.struct([pa.field(name, kind) for name, kind in fields.items()])
+
+
+def _parts(kind: pa.DataType) -> list[pa.Field]:
+    return [kind.field(index) for index in range(kind.num_fields)]
+
+
+def _digits(kind: pa.DataType) -> int:
+    return _DIGITS_OF[kind.bit_width]
+
+
+def _within(stored_range: Range | None, limit: int) -> bool:
+    return stored_range is not None and -limit <= stored_range[0] and stored_range[1] <= limit
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from freezeframe.errors import BadInput, SchemaDriftError
-from freezeframe.store.evolution import decided, evolve, is_undecided
+from freezeframe.store.evolution import SchemaRules, decided, evolve, is_undecided
 
 
 def _table(**columns):
@@ -200,3 +200,30 @@ def test_empty_lists_can_be_written():
 
     assert [[], None] == found.batch["v"].to_pylist()
     assert pa.list_(pa.string()) == found.target.field("v").type
+
+
+def test_a_frozen_schema_takes_no_new_columns_and_no_wider_types():
+    """Everything that would change the columns is named; values that fit are taken."""
+    frozen = SchemaRules(frozen=True)
+    stored = [("Id", pa.string()), ("v", pa.int32())]
+
+    with pytest.raises(SchemaDriftError, match="'w' is new; 'v' needs another type"):
+        _evolve(stored, _table(Id=["1"], v=[2**40], w=[1]), rules=frozen)
+    assert not _evolve(stored, _table(Id=["1"], v=[1]), rules=frozen).changes_schema
+    assert evolve(None, _table(Id=["1"]), rules=frozen).changes_schema
+
+
+@pytest.mark.parametrize("stored", [pa.int64(), pa.decimal128(10, 2), pa.bool_(), pa.date32()])
+def test_drift_may_be_kept_as_text(stored):
+    """Where every value has one exact text, both sides become text instead of an error."""
+    found = _evolve([("v", stored)], _table(v=["N/A"]), rules=SchemaRules(drift_to_text=True))
+
+    assert pa.string() == found.target.field("v").type
+    assert found.changes_stored_files
+
+
+@pytest.mark.parametrize(("stored", "key"), [(pa.float64(), []), (pa.int64(), ["v"])])
+def test_text_is_no_way_out_for_keys_and_floats(stored, key):
+    """A double has many texts, and a key that became text would be another key."""
+    with pytest.raises(SchemaDriftError):
+        _evolve([("v", stored)], _table(v=["N/A"]), key=key, rules=SchemaRules(drift_to_text=True))

@@ -16,7 +16,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.errors import BadInput, SchemaDriftError
-from freezeframe.store.types import Range, common_nested, may_take, settled, shared_decimal, widens
+from freezeframe.store.types import (
+    Range,
+    common_nested,
+    has_exact_text,
+    may_take,
+    settled,
+    shared_decimal,
+    widens,
+)
 
 UNDECIDED = b"freezeframe.undecided"
 _SHOWN_MAX = 3
@@ -24,6 +32,21 @@ _LOOKED_AT_MAX = 10_000
 
 # The range of a column's stored values, where their statistics tell it.
 Ranges = Mapping[str, Range]
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaRules:
+    """What may happen to a stream's columns: nothing at all (``frozen``), or text in place of an error.
+
+    ``drift_to_text`` concerns columns whose values have one exact text: whole numbers, decimals,
+    booleans, dates and text itself.
+    """
+
+    frozen: bool = False
+    drift_to_text: bool = False
+
+
+EVOLVE = SchemaRules()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +87,7 @@ def evolve(
     drop: Sequence[str] = (),
     ranges: Ranges | None = None,
     values_known: bool = True,
+    rules: SchemaRules = EVOLVE,
 ) -> Evolution:
     """What an update of a stream with the columns ``stored`` (None: a new one) does to them.
 
@@ -73,6 +97,7 @@ def evolve(
         key: names whose type may not change.
         drop: names that leave the stream; unknown ones are ignored.
         ranges: smallest and largest stored value by column, where known.
+        rules: what the caller allows to happen to the columns.
         values_known: false if ``batch`` has the types alone: then the types must decide.
 
     Raises:
@@ -99,12 +124,13 @@ def evolve(
                 fields[name] = _new_field(name, column.type)
                 column = column.cast(fields[name].type)
         else:
-            kind = _common_type(
+            kind = _agreed_type(
                 fields[name],
                 column,
                 (ranges or {}).get(name),
                 is_key=name in key,
                 values_known=values_known,
+                rules=rules,
             )
             if kind != fields[name].type:
                 widened.append(name)
@@ -112,6 +138,8 @@ def evolve(
             column = column.cast(kind)
         if not is_undecided(fields[name]):
             columns[name] = column
+    if rules.frozen and stored is not None and (added or widened):
+        raise _frozen(added, widened)
     ordered = {name: columns[name] for name in fields if name in columns}
     types = pa.schema([fields[name].remove_metadata() for name in ordered])
     table = pa.table(ordered, schema=types) if ordered else batch.select([])
@@ -143,6 +171,25 @@ def _refuse_case_twins(stored: Sequence[str], incoming: Sequence[str]) -> None:
             )
 
 
+def _agreed_type(
+    field: pa.Field,
+    column: pa.ChunkedArray,
+    stored_range: Range | None,
+    *,
+    is_key: bool,
+    values_known: bool,
+    rules: SchemaRules,
+) -> pa.DataType:
+    """The common type, or text for both sides where the caller prefers text to an error."""
+    try:
+        return _common_type(field, column, stored_range, is_key=is_key, values_known=values_known)
+    except SchemaDriftError:
+        exact_as_text = has_exact_text(field.type) and has_exact_text(column.type)
+        if is_key or not rules.drift_to_text or not exact_as_text:
+            raise
+        return pa.string()
+
+
 def _common_type(
     field: pa.Field,
     column: pa.ChunkedArray,
@@ -172,6 +219,17 @@ def _common_type(
     if nested is None:
         raise _drift(field, column, is_key=False)
     return settled(nested)
+
+
+def _frozen(added: Sequence[str], widened: Sequence[str]) -> SchemaDriftError:
+    named = [*(f"{name!r} is new" for name in added), *(f"{name!r} needs another type" for name in widened)]
+    return SchemaDriftError(
+        "The columns of the batch are not those of the stream.",
+        cause=f"{'; '.join(named)}, and schema='frozen' allows neither.",
+        remedy="Leave the columns out or cast them, or pass schema='evolve'.",
+        added=list(added),
+        widened=list(widened),
+    )
 
 
 def _fits(column: pa.ChunkedArray, kind: pa.DataType) -> bool:

@@ -17,7 +17,7 @@ from freezeframe.log import Snapshot, rows
 from freezeframe.storage import Storage
 from freezeframe.store.columns import arrow_columns, delta_columns, physical_names, written_columns
 from freezeframe.store.entries import Counts
-from freezeframe.store.evolution import Evolution, Ranges, evolve
+from freezeframe.store.evolution import Evolution, Ranges, SchemaRules, evolve
 from freezeframe.store.guard import stored_key, stored_notes
 from freezeframe.store.incoming import Incoming
 from freezeframe.store.staging import Attempt
@@ -81,6 +81,7 @@ def plan_update(snapshot: Snapshot, incoming: Incoming, update: Update) -> Plan:
         drop=update.drop_columns,
         ranges=_ranges(snapshot) if keeps_columns else None,
         values_known=incoming.in_memory,
+        rules=SchemaRules(update.schema == "frozen", update.on_drift == "string"),
     )
     schema = delta_columns(evolution.target, stored_schema)
     return Plan(update, key, evolution, stored_schema, schema)

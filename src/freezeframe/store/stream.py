@@ -29,7 +29,7 @@ from freezeframe.store.reading import (
 from freezeframe.store.receipt import Receipt
 from freezeframe.store.tables import table_snapshot
 from freezeframe.store.tenant_log import TenantLog
-from freezeframe.store.update import NullKeys, Nulls, Update, update_from
+from freezeframe.store.update import NullKeys, Nulls, OnDrift, SchemaRule, Update, update_from
 from freezeframe.store.writing import StreamPlace, preview, write
 
 
@@ -60,6 +60,8 @@ class Stream:
         null_keys: NullKeys = "error",
         drop_column: str | Iterable[str] | None = None,
         drop_duplicates: bool = True,
+        schema: SchemaRule = "evolve",
+        on_drift: OnDrift = "error",
     ) -> Receipt:
         """Bring new and changed rows in, and say how many were new, updated, unchanged and deleted.
 
@@ -79,6 +81,8 @@ class Stream:
             null_keys=null_keys,
             drop_column=drop_column,
             drop_duplicates=drop_duplicates,
+            schema=schema,
+            on_drift=on_drift,
         )
         return self.apply(frame, update)
 

@@ -96,6 +96,17 @@ def settled(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
+def has_exact_text(kind: pa.DataType) -> bool:
+    """Whether each value has one text that says it exactly, the same in Arrow and in Spark."""
+    return bool(
+        pa.types.is_integer(kind)
+        or pa.types.is_decimal(kind)
+        or pa.types.is_boolean(kind)
+        or pa.types.is_date(kind)
+        or pa.types.is_string(kind)
+    )
+
+
 def is_local_time(kind: pa.DataType) -> bool:
     """Whether it is a timestamp without a zone."""
     return bool(pa.types.is_timestamp(kind) and kind.tz is None)

@@ -11,6 +11,8 @@ from freezeframe.errors import InvalidOption
 Mode = Literal["upsert", "overwrite", "replace_where"]
 Nulls = Literal["keep", "overwrite"]
 NullKeys = Literal["error", "match", "drop"]
+SchemaRule = Literal["evolve", "frozen"]
+OnDrift = Literal["error", "string"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,8 @@ class Update:
     drop_duplicates: bool = True
     drop_columns: tuple[str, ...] = ()
     where: str | None = None
+    schema: SchemaRule = "evolve"
+    on_drift: OnDrift = "error"
     expected_version: int | None = None
     """The stream's version that the rows were made for (-1: none yet); at another one nothing is written."""
     notes: tuple[tuple[str, str], ...] = ()
@@ -37,6 +41,8 @@ class Update:
     def __post_init__(self) -> None:
         _require_choice("nulls", self.nulls, ("keep", "overwrite"))
         _require_choice("null_keys", self.null_keys, ("error", "match", "drop"))
+        _require_choice("schema", self.schema, ("evolve", "frozen"))
+        _require_choice("on_drift", self.on_drift, ("error", "string"))
         if self.mode == "upsert" and not self.key:
             raise InvalidOption(
                 "An update needs a key.",
@@ -65,6 +71,8 @@ def update_from(
     null_keys: NullKeys = "error",
     drop_column: str | Iterable[str] | None = None,
     drop_duplicates: bool = True,
+    schema: SchemaRule = "evolve",
+    on_drift: OnDrift = "error",
 ) -> Update:
     """The ``Update`` that a caller's arguments mean; names may be one text or several.
 
@@ -91,6 +99,8 @@ def update_from(
         drop_duplicates=drop_duplicates,
         drop_columns=_names("drop_column", drop_column),
         where=replace_where,
+        schema=schema,
+        on_drift=on_drift,
     )
 
 

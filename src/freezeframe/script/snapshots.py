@@ -2,7 +2,8 @@
 
 Their names, parameters and meaning are those of hotglue's "Snapshots" page; where that page's own
 code loses data, the difference is named in ``docs/reference/semantics.md``. A directory given here
-is one tenant's store, and every call is a job of one change.
+is one tenant's store, and every call is a job of one change. A snapshot file that hotglue or
+gluestick left there is taken over on first use (``legacy``).
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from typing import Any
 import pyarrow as pa
 
 from freezeframe.errors import StreamNotFound
+from freezeframe.script.legacy import adopt, as_frame, pending_adoption, previewed
 from freezeframe.script.tenants import open_tenant
 from freezeframe.store.layout import FORMAT_FILE
-from freezeframe.store.reading import FrameKind
+from freezeframe.store.reading import FrameKind, require_kind
 from freezeframe.store.update import NullKeys, Nulls, update_from
 
 Directory = str | os.PathLike[str]
@@ -50,9 +52,14 @@ def get_snapshot(
         InvalidName: the name cannot be a stream's.
         VersionNotFound: there is no such version, or none at that moment.
     """
-    tenant = open_tenant(snapshot_dir)
+    known = open_tenant(snapshot_dir).stream(stream)
+    if version is None and as_of is None:
+        adoption = pending_adoption(snapshot_dir, known)
+        if adoption is not None:
+            require_kind(as_)
+            return as_frame(adoption.view(), columns, where, as_)
     try:
-        return tenant.stream(stream).read(version=version, as_of=as_of, columns=columns, where=where, as_=as_)
+        return known.read(version=version, as_of=as_of, columns=columns, where=where, as_=as_)
     except StreamNotFound:
         return None
 
@@ -113,9 +120,14 @@ def update_snapshot(
         drop_duplicates=drop_duplicates,
     )
     order = (sort_columns,) if isinstance(sort_columns, str) else tuple(sort_columns or ())
-    return (
-        open_tenant(snapshot_dir).stream(stream).merged(data_df, update, persist=persist, sort_columns=order)
-    )
+    known = open_tenant(snapshot_dir).stream(stream)
+    if persist:
+        adopt(snapshot_dir, known, update, data_df)
+    else:
+        adoption = pending_adoption(snapshot_dir, known)
+        if adoption is not None:
+            return previewed(adoption, data_df, update, order)
+    return known.merged(data_df, update, persist=persist, sort_columns=order)
 
 
 def stored_schemas(snapshot_dir: Directory) -> dict[str, pa.Schema]:

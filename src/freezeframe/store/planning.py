@@ -208,7 +208,7 @@ def _is_data_file(plan: Plan, incoming: Incoming) -> bool:
 
 def _agreed_key(update: Update, stored: tuple[str, ...] | None) -> tuple[str, ...]:
     if update.mode == "overwrite":
-        return update.key or stored or ()
+        return update.key if update.sets_key else update.key or stored or ()
     if stored is None or not update.key or set(update.key) == set(stored):
         return stored or update.key
     made = f"It was made with the key {list(stored)}." if stored else "It was made without a key."

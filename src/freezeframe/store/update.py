@@ -33,6 +33,8 @@ class Update:
     where: str | None = None
     schema: SchemaRule = "evolve"
     on_drift: OnDrift = "error"
+    sets_key: bool = False
+    """An overwrite makes ``key`` the stream's, even an empty one; else that means the stored one."""
     expected_version: int | None = None
     """The stream's version that the rows were made for (-1: none yet); at another one nothing is written."""
     notes: tuple[tuple[str, str], ...] = ()

@@ -140,7 +140,7 @@ def _begin(place: StreamPlace, frame: Any, update: Update) -> _Work:
     write_id = uuid.uuid4().hex
     state = place.log.current_state()
     _refuse_case_twin(state, place.name)
-    if not update.key and state.table_version(place.name) >= 0:
+    if not update.key and not update.sets_key and state.table_version(place.name) >= 0:
         update = replace(update, key=stored_key(_base(place, state).metadata) or ())
     intake = _attempt(place, write_id, "in")
     try:

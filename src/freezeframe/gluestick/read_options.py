@@ -1,0 +1,78 @@
+"""The options of pandas' ``read_csv`` that mean something for rows which are not text any more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from freezeframe.errors import InvalidOption, MissingColumn
+
+
+def with_read_options(frame: pd.DataFrame, options: Mapping[str, Any]) -> pd.DataFrame:
+    """The frame with ``usecols``, ``dtype``, ``parse_dates`` and ``index_col`` applied, others ignored.
+
+    Raises:
+        MissingColumn: an option names a column that is not there.
+        InvalidOption: a value cannot be taken as the ``dtype`` asked for, or as a date.
+    """
+    usecols = options.get("usecols")
+    if usecols is not None:
+        frame = frame[_wanted(frame, usecols)]
+    try:
+        frame = _with_types(frame, options.get("dtype"))
+        for name in _date_columns(frame, options.get("parse_dates")):
+            frame = frame.assign(**{name: pd.to_datetime(frame[name])})
+    except (ValueError, TypeError) as error:
+        raise InvalidOption(
+            "The snapshot's rows cannot take the types asked for.",
+            cause=str(error),
+            remedy="Leave dtype and parse_dates out: the values have the types that they were kept with.",
+        ) from error
+    index = options.get("index_col")
+    if index is None or index is False:
+        return frame
+    columns = [index] if isinstance(index, str | int) else list(index)
+    names = [frame.columns[one] if isinstance(one, int) else one for one in columns]
+    return frame.set_index(_known(frame, "index_col", names))
+
+
+def _with_types(frame: pd.DataFrame, dtype: Any) -> pd.DataFrame:
+    if dtype is None:
+        return frame
+    if not isinstance(dtype, Mapping):
+        dtype = dict.fromkeys(frame.columns, dtype)
+    # As text, a missing value stays missing: pandas' own str would make it the text "nan".
+    wanted = {
+        name: "string" if kind in (str, "str") else kind for name, kind in dtype.items() if name in frame
+    }
+    return frame.astype(wanted)
+
+
+def _wanted(frame: pd.DataFrame, usecols: Any) -> list[str]:
+    if callable(usecols):
+        return [name for name in frame.columns if usecols(name)]
+    chosen = {frame.columns[one] if isinstance(one, int) else one for one in usecols}
+    _known(frame, "usecols", sorted(chosen))
+    # As in read_csv, the order is that of the columns.
+    return [name for name in frame.columns if name in chosen]
+
+
+def _date_columns(frame: pd.DataFrame, parse_dates: Any) -> list[str]:
+    if not parse_dates or parse_dates is True:
+        return []
+    columns = [frame.columns[one] if isinstance(one, int) else one for one in parse_dates]
+    return _known(frame, "parse_dates", columns)
+
+
+def _known(frame: pd.DataFrame, option: str, names: list[str]) -> list[str]:
+    absent = [name for name in names if name not in frame.columns]
+    if absent:
+        raise MissingColumn(
+            f"{option} names the column {absent[0]!r}, which the snapshot does not have.",
+            cause=f"Its columns are {', '.join(map(repr, frame.columns))}.",
+            remedy="Name one of them.",
+            column=absent[0],
+        )
+    return names

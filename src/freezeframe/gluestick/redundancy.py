@@ -1,0 +1,138 @@
+"""``drop_redundant``: which rows are new or changed since the last run, by a hash a row."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from freezeframe.engine.pandas_columns import is_missing
+from freezeframe.errors import InvalidOption, MissingColumn
+from freezeframe.gluestick.snapshot_streams import with_whole_keys
+from freezeframe.script.legacy import ADOPTED_NOTE, adopt
+from freezeframe.script.row_hashes import frame_hashes, row_hash
+from freezeframe.script.snapshots import Directory, get_snapshot, update_snapshot
+from freezeframe.script.tenants import open_tenant
+from freezeframe.store.update import update_from
+
+HASH_COLUMN = "hash"
+UPDATED_COLUMN = "_updated"
+
+
+def get_row_hash(row: Mapping[str, Any] | pd.Series[Any], columns: Sequence[str]) -> str:
+    """The hash of a row's values in ``columns``: 32 hexadecimal digits, whatever the columns' order.
+
+    Rows of different values have different hashes; 7, 7.0 and ``Decimal("7")`` are one value, and
+    a missing value counts as if its column were not there.
+    """
+    return row_hash({str(name): row[name] for name in columns})
+
+
+def drop_redundant(
+    df: pd.DataFrame,
+    name: str,
+    output_dir: Directory,
+    pk: str | list[str] = [],  # noqa: B006 - gluestick's signature; it is never changed
+    updated_flag: bool = False,  # noqa: FBT001, FBT002
+    use_csv: bool = False,  # noqa: ARG001, FBT001, FBT002 - a stream has one form
+) -> pd.DataFrame:
+    """The rows that are new, or different from the last row with their key; the others are dropped.
+
+    The hashes of the rows given are kept in the stream ``{name}.hash``, in one commit, so that the
+    next run compares with them. Rows that do not come any more are no business of this function.
+
+    Args:
+        df: the rows; it is not changed.
+        name: what the state is kept under.
+        output_dir: the tenant's directory.
+        pk: key column or columns: of rows that share a key the last one counts. Without a key a
+            row is redundant if an equal one ever came before.
+        updated_flag: true adds ``_updated``: whether the row's key was known before.
+        use_csv: without effect.
+
+    Returns:
+        The rows in their order, with their index and types.
+
+    Raises:
+        MissingColumn: a key column is not in the rows.
+        InvalidOption: a key column is called ``hash``.
+        ConflictError: others kept changing the state.
+    """
+    key = [pk] if isinstance(pk, str) else list(pk)
+    _check_key(df, key)
+    rows = df.drop_duplicates(subset=key, keep="last") if key else df
+    state = f"{name}.{HASH_COLUMN}"
+    hashes = frame_hashes(rows)
+    identities = frame_hashes(with_whole_keys(rows[key], key)) if key else hashes
+    kept = with_whole_keys(rows[key], key).assign(**{HASH_COLUMN: hashes})
+    known, is_adopted = _known_hashes(output_dir, state, key, kept)
+    is_new = [known.get(who) != what for who, what in zip(identities, hashes, strict=True)]
+    if is_adopted:
+        is_new = _unlike_gluestick(rows, is_new, identities if key else None, known)
+    if len(kept):
+        # With the hashes of unchanged rows: those that gluestick made are ours from now on.
+        update_snapshot(output_dir, state, key or HASH_COLUMN, kept, nulls="overwrite", null_keys="match")
+    fresh = rows[is_new].copy()
+    if updated_flag:
+        was_known = [who in known for who, new in zip(identities, is_new, strict=True) if new]
+        fresh[UPDATED_COLUMN] = pd.Series(was_known, index=fresh.index, dtype=bool)
+    return fresh
+
+
+def _check_key(df: pd.DataFrame, key: list[str]) -> None:
+    for column in key:
+        if column not in df.columns:
+            raise MissingColumn(
+                f"The key column {column!r} is not among the rows' columns.",
+                cause=f"They are {', '.join(map(repr, df.columns)) or 'none at all'}.",
+                remedy="Name one of them as pk.",
+                column=column,
+            )
+    if HASH_COLUMN in key:
+        raise InvalidOption(
+            f"A key column cannot be called {HASH_COLUMN!r}.",
+            cause="The state keeps the hash of each row under that name.",
+            remedy="Rename the column.",
+        )
+
+
+def _known_hashes(
+    directory: Directory, state: str, key: list[str], kept: pd.DataFrame
+) -> tuple[dict[str, str], bool]:
+    """The stored hash by the key's hash (by itself without a key), and whether gluestick made some."""
+    stream = open_tenant(directory).stream(state)
+    if len(kept):
+        # First, so that the key's types in a file of gluestick's are read as those of the rows.
+        adopt(directory, stream, update_from(key=key or HASH_COLUMN, null_keys="match"), kept)
+    stored = get_snapshot(directory, state)
+    if stored is None:
+        return {}, False
+    hashes = stored[HASH_COLUMN].tolist()
+    identities = frame_hashes(stored[key]) if key else hashes
+    return dict(zip(identities, hashes, strict=True)), ADOPTED_NOTE in stream.notes()
+
+
+def _unlike_gluestick(
+    rows: pd.DataFrame, is_new: list[bool], identities: list[str] | None, known: dict[str, str]
+) -> list[bool]:
+    """The same answers, but rows that gluestick's own hash knows are not new.
+
+    gluestick's state was adopted: without this, the first run after that would send every row again.
+    """
+    columns = sorted(rows.columns)
+    candidates = rows[is_new]
+    texts = [_gluestick_hash(row, columns) for _, row in candidates.iterrows()]
+    places = [place for place, new in enumerate(is_new) if new]
+    answers = list(is_new)
+    for place, text in zip(places, texts, strict=True):
+        stored = known.get(identities[place]) if identities else known.get(text)
+        answers[place] = stored != text
+    return answers
+
+
+def _gluestick_hash(row: pd.Series[Any], columns: Sequence[str]) -> str:
+    """The hash that gluestick's state files hold: MD5 of the joined texts of what is not missing."""
+    text = "".join(str(row[name]) for name in columns if not is_missing(row[name]))
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()

@@ -1,0 +1,212 @@
+"""``read_snapshots`` and ``snapshot_records``: gluestick's names over freezeframe's streams."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from freezeframe.engine.frames import kind_of, to_arrow
+from freezeframe.errors import BadInput, ConflictError, SchemaDriftError
+from freezeframe.gluestick.read_options import with_read_options
+from freezeframe.script.legacy import adopt
+from freezeframe.script.snapshots import Directory, get_snapshot, update_snapshot
+from freezeframe.script.tenants import open_tenant
+from freezeframe.script.text_values import exact_values
+from freezeframe.store import Stream
+from freezeframe.store.evolution import evolve
+from freezeframe.store.update import Update, update_from
+
+Key = str | list[str]
+
+_TRIES_MAX = 5
+
+
+def read_snapshots(stream: str, snapshot_dir: Directory, **kwargs: Any) -> pd.DataFrame | None:
+    """The stream's rows as pandas, or None if there is no such snapshot.
+
+    Values have the types that they were kept with. Of pandas' ``read_csv`` options, ``usecols``,
+    ``dtype``, ``parse_dates`` and ``index_col`` are applied to the rows; options about a file's
+    text have nothing to do and are ignored, as gluestick does with a Parquet snapshot.
+
+    Raises:
+        InvalidName: no stream can have that name.
+        UnreadableInput: an existing snapshot file is damaged.
+        MissingColumn: an option names a column that is not there.
+    """
+    frame = get_snapshot(snapshot_dir, stream)
+    return None if frame is None else with_read_options(frame, kwargs)
+
+
+def snapshot_records(
+    stream_data: pd.DataFrame | None,
+    stream: str,
+    snapshot_dir: Directory,
+    pk: Key = "id",
+    just_new: bool = False,  # noqa: FBT001, FBT002 - gluestick's signature
+    use_csv: bool = False,  # noqa: ARG001, FBT001, FBT002 - a stream has one form, whatever the file's was
+    coerce_types: bool = False,  # noqa: FBT001, FBT002
+    localize_datetime_types: bool = False,  # noqa: FBT001, FBT002
+    overwrite: bool = False,  # noqa: FBT001, FBT002
+    **kwargs: Any,
+) -> pd.DataFrame | None:
+    """Bring the rows into the snapshot and return its whole content after that.
+
+    A row replaces the one with its key wholly: what it lacks is missing afterwards. The change is
+    committed whole or not at all; of rows that share a key the last one counts.
+
+    Args:
+        stream_data: the rows; None reads the snapshot and changes nothing.
+        stream: the stream's name.
+        snapshot_dir: the tenant's directory.
+        pk: the key column or columns; a missing key value equals a missing one.
+        just_new: true returns ``stream_data`` as it is.
+        use_csv: without effect.
+        coerce_types: where the types of a stored column and of the rows do not go together, the
+            stored values take the type of the rows, if each is exact in it.
+        localize_datetime_types: stored times without a zone are UTC, where the rows have a zone.
+        overwrite: the rows are the whole new content; they need no key.
+        kwargs: as for ``read_snapshots``.
+
+    Returns:
+        The snapshot sorted by key, ``stream_data`` itself for ``just_new`` and ``overwrite``.
+
+    Raises:
+        BadInput: the rows cannot be taken (no key column, a type that does not fit); nothing changed.
+        InvalidOption: the stream has another key.
+        ConflictError: others kept changing the stream.
+    """
+    if stream_data is None:
+        return None if just_new or overwrite else read_snapshots(stream, snapshot_dir, **kwargs)
+    _require_pandas(stream_data)
+    key = [pk] if isinstance(pk, str) else list(pk)
+    if overwrite:
+        _overwrite(snapshot_dir, stream, stream_data, key)
+        return stream_data
+    rows = with_whole_keys(stream_data, key)
+    known = open_tenant(snapshot_dir).stream(stream)
+    adopt(snapshot_dir, known, update_from(key=key, nulls="overwrite", null_keys="match"), rows)
+    for tries_left in reversed(range(_TRIES_MAX)):
+        try:
+            if known.version() >= 0:
+                _prepare(known, rows, key, coerce=coerce_types, localize=localize_datetime_types)
+                rows = _whole_rows(rows, known)
+            break
+        except ConflictError:
+            if not tries_left:
+                raise
+    merged = update_snapshot(snapshot_dir, stream, key, rows, nulls="overwrite", null_keys="match")
+    return stream_data if just_new else with_read_options(merged, kwargs)
+
+
+def with_whole_keys(frame: pd.DataFrame, key: list[str]) -> pd.DataFrame:
+    """The frame with key columns of floats as integers, where all of them are whole.
+
+    Pandas turns integers into floats beside a missing value, and a key has one type.
+    """
+    whole = {
+        name: frame[name].astype("Int64")
+        for name in key
+        if name in frame.columns
+        and pd.api.types.is_float_dtype(frame[name].dtype)
+        and (frame[name].dropna() % 1 == 0).all()
+        and (frame[name].dropna().abs() <= _EXACT_MAX).all()
+    }
+    return frame.assign(**whole) if whole else frame
+
+
+_EXACT_MAX = 2**53
+
+
+def _overwrite(directory: Directory, stream: str, frame: pd.DataFrame, key: list[str]) -> None:
+    rows = with_whole_keys(frame, key)
+    # A report often has no such column, or repeats it: all its rows count, and none has a key.
+    identifies = set(key) <= set(rows.columns) and not (
+        rows[key].isna().to_numpy().any() or rows.duplicated(key).any()
+    )
+    update = Update(key=tuple(key) if identifies else (), mode="overwrite", sets_key=True)
+    known = open_tenant(directory).stream(stream)
+    adopt(directory, known, update, rows)
+    known.apply(rows, update)
+
+
+def _whole_rows(frame: pd.DataFrame, known: Stream) -> pd.DataFrame:
+    # A column that a batch lacks keeps its stored values; gluestick replaces the whole row.
+    absent = [name for name in known.columns().names if name not in frame.columns]
+    return frame.assign(**dict.fromkeys(absent)) if absent else frame
+
+
+def _prepare(known: Stream, rows: pd.DataFrame, key: list[str], *, coerce: bool, localize: bool) -> None:
+    """Give the stored rows the key, and the types if asked, that the update needs."""
+    version = known.version()
+    needs_key = not known.key()
+    batch = to_arrow(rows)
+    stored = known.columns()
+    names = _misfits(stored, batch, key) if (coerce or localize) and len(rows) else []
+    if not (needs_key or names):
+        return
+    table = known.read(version=version, as_="arrow")
+    for name in names:
+        kind = batch.schema.field(name).type
+        column = _retyped(table.column(name), kind, coerce=coerce, localize=localize, name=name)
+        table = table.set_column(table.column_names.index(name), name, column)
+    new_key = tuple(key) if needs_key else known.key()
+    # Not the present rows any more if somebody commits now: then ConflictError, and once more.
+    update = Update(key=new_key, mode="overwrite", null_keys="match", expected_version=version)
+    known.apply(table, update)
+
+
+def _misfits(stored: pa.Schema, batch: pa.Table, key: list[str]) -> list[str]:
+    """The columns of which stored and new values have no type in common."""
+    found = []
+    for name in batch.column_names:
+        if name in stored.names:
+            try:
+                evolve(pa.schema([stored.field(name)]), batch.select([name]), key=key)
+            except SchemaDriftError:
+                found.append(name)
+    return found
+
+
+def _retyped(
+    column: pa.ChunkedArray, kind: pa.DataType, *, coerce: bool, localize: bool, name: str
+) -> pa.ChunkedArray:
+    has_zone = pa.types.is_timestamp(kind) and kind.tz is not None
+    if localize and has_zone and pa.types.is_timestamp(column.type):
+        return pc.assume_timezone(column, "UTC")
+    if not coerce:
+        return column
+    coerced = _coerced(column, kind)
+    if coerced is None:
+        raise SchemaDriftError(
+            f"The stored column {name!r} of type {column.type} cannot be coerced to {kind}.",
+            cause="At least one of its values would not be the same.",
+            remedy="Cast the rows to the stored type, or replace the snapshot with overwrite=True.",
+            column=name,
+            stored=str(column.type),
+            incoming=str(kind),
+        )
+    return coerced
+
+
+def _coerced(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
+    """The values in another type, or None if one of them would not come back the same."""
+    if pa.types.is_string(column.type):
+        return exact_values(column, kind)
+    if pa.types.is_timestamp(column.type) and pa.types.is_timestamp(kind):
+        return None  # one has a zone and one has not: which zone is meant, nobody knows
+    try:
+        coerced = column.cast(kind)
+        return coerced if coerced.cast(column.type).equals(column) else None
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None
+
+
+def _require_pandas(frame: Any) -> None:
+    if kind_of(frame) != "pandas":
+        raise BadInput(
+            "gluestick's functions take pandas frames.",
+            remedy="Use freezeframe.update_snapshot for Arrow and Spark frames.",
+        )

@@ -1,0 +1,125 @@
+"""One number for a row's values, the same wherever and in whatever types the values came.
+
+Each cell is written as text with a tag for its kind; names and cells carry their lengths, so that
+no two different rows run together. A missing cell is left out with its name: a column that is
+added without values changes no row. Numbers count by value: 7, 7.0 and ``Decimal("7")`` are one,
+so an integer column that pandas turns into floats beside a missing value changes no row either.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from freezeframe.engine.pandas_columns import is_missing
+
+DIGEST_BYTES = 16
+
+
+def row_hash(values: Mapping[str, Any]) -> str:
+    """The hash of one row, 32 hexadecimal digits; the order of its columns does not count."""
+    cells = ((name, canonical_cell(values[name])) for name in sorted(values))
+    return _digest(_part(name.encode(*_LENIENT)) + _part(cell) for name, cell in cells if cell is not None)
+
+
+def frame_hashes(frame: pd.DataFrame) -> list[str]:
+    """The hash of each row of a pandas frame, in its order; the index does not count."""
+    names = [str(name) for name in frame.columns]
+    return _column_hashes(names, [frame.iloc[:, place].tolist() for place in range(len(names))], len(frame))
+
+
+def table_hashes(table: pa.Table) -> list[str]:
+    """The hash of each row of an Arrow table, in its order; equal to that of the same row in pandas."""
+    columns = [column.to_pylist() for column in table.columns]
+    return _column_hashes(table.column_names, columns, len(table))
+
+
+def canonical_cell(value: Any) -> bytes | None:
+    """One value as tagged text; None for a missing one (None, NaN, NaT, ``pd.NA``)."""
+    if type(value) is str:
+        return b"s" + value.encode(*_LENIENT)
+    if isinstance(value, (Mapping, list, tuple, set, frozenset, np.ndarray)):
+        return _container(value)
+    if is_missing(value):
+        return None
+    for types, encode in _ENCODERS:
+        if isinstance(value, types):
+            return encode(value)
+    return b"o" + f"{type(value).__qualname__}:{value}".encode(*_LENIENT)
+
+
+# Text from outside may hold lone surrogates, which strict UTF-8 refuses.
+_LENIENT = ("utf-8", "surrogatepass")
+
+
+def _column_hashes(names: Sequence[str], columns: Sequence[list[Any]], rows: int) -> list[str]:
+    order = sorted(range(len(names)), key=lambda place: names[place])
+    parts = [_column_parts(names[place], columns[place]) for place in order]
+    return [_digest(row) for row in zip(*parts, strict=True)] if parts else [_digest(())] * rows
+
+
+def _column_parts(name: str, values: Iterable[Any]) -> list[bytes]:
+    label = _part(name.encode(*_LENIENT))
+    cells = (canonical_cell(value) for value in values)
+    return [b"" if cell is None else label + _part(cell) for cell in cells]
+
+
+def _digest(parts: Iterable[bytes]) -> str:
+    return hashlib.blake2b(b"".join(parts), digest_size=DIGEST_BYTES).hexdigest()
+
+
+def _part(content: bytes) -> bytes:
+    return b"%d:%b" % (len(content), content)
+
+
+def _container(value: Any) -> bytes:
+    if isinstance(value, Mapping):
+        cells = ((str(name), canonical_cell(inner)) for name, inner in value.items())
+        # A struct's absent field and one without a value are the same to Arrow, so they are here.
+        present = sorted((name, cell) for name, cell in cells if cell is not None)
+        return b"m" + b"".join(_part(name.encode(*_LENIENT)) + _part(cell) for name, cell in present)
+    items = [canonical_cell(item) for item in value]
+    if isinstance(value, (set, frozenset)):
+        items.sort(key=lambda item: item or b"")
+    return b"a" + b"".join(b"-" if item is None else _part(item) for item in items)
+
+
+def _float(value: Any) -> bytes:
+    number = float(value)
+    if number.is_integer():
+        return b"n%d" % int(number)
+    return _decimal(Decimal(repr(number))) if np.isfinite(number) else b"n" + repr(number).encode()
+
+
+def _decimal(value: Decimal) -> bytes:
+    if not value.is_finite():
+        return b"n" + repr(float(value)).encode()
+    text = format(value, "f")
+    whole = text.rstrip("0").rstrip(".") if "." in text else text
+    return b"n" + (b"0" if whole in ("-0", "") else whole.encode())
+
+
+def _moment(value: dt.datetime) -> bytes:
+    if value.tzinfo is None:
+        return b"l" + value.isoformat().encode()
+    return b"t" + value.astimezone(dt.UTC).isoformat().encode()
+
+
+_ENCODERS: tuple[tuple[type | tuple[type, ...], Callable[[Any], bytes]], ...] = (
+    ((bool, np.bool_), lambda value: b"b1" if value else b"b0"),
+    ((int, np.integer), lambda value: b"n%d" % int(value)),
+    ((float, np.floating), _float),
+    (str, lambda value: b"s" + str(value).encode(*_LENIENT)),
+    (Decimal, _decimal),
+    (dt.datetime, _moment),
+    (np.datetime64, lambda value: _moment(pd.Timestamp(value))),
+    (dt.date, lambda value: b"d" + value.isoformat().encode()),
+    ((bytes, bytearray, memoryview), lambda value: b"y" + bytes(value)),
+)

@@ -1,0 +1,88 @@
+"""Partition values: from the log's text to values and back."""
+
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from freezeframe.errors import BadInput, CorruptLog
+from freezeframe.log.partitions import partition_scalar, partition_text
+
+NAIVE = pa.timestamp("us")
+INSTANT = pa.timestamp("us", "UTC")
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (pa.string(), st.text(min_size=1)),
+        (pa.int64(), st.integers(-(2**63), 2**63 - 1)),
+        (pa.int8(), st.integers(-128, 127)),
+        (pa.bool_(), st.booleans()),
+        (pa.float64(), st.floats(allow_nan=False)),
+        (pa.date32(), st.dates()),
+        (pa.decimal128(20, 4), st.decimals(-(10**15), 10**15, places=4)),
+        (NAIVE, st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30))),  # noqa: DTZ001 - naive on purpose
+        (INSTANT, st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30), timezones=st.just(UTC))),  # noqa: DTZ001
+    ],
+    ids=str,
+)
+def test_values_come_back(kind, values):
+    """A value written as text and read in its type is the same value."""
+
+    @given(values)
+    def check(value):
+        assert value == partition_scalar(partition_text(value, "p"), kind).as_py()
+
+    check()
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.string(), pa.int32(), pa.date32(), INSTANT, pa.binary(), pa.decimal128(5, 2)]
+)
+def test_nothing_and_the_empty_text_are_null(kind):
+    """Null and the empty text are null in every type, both ways."""
+    assert [None, None] == [partition_scalar(text, kind).as_py() for text in (None, "")]
+    assert [None, None] == [partition_text(value, "p") for value in (None, "")]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "value"),
+    [
+        ("2020-01-01 10:00:00", NAIVE, datetime(2020, 1, 1, 10, tzinfo=UTC).replace(tzinfo=None)),
+        ("2020-01-01 10:00:00.5", INSTANT, datetime(2020, 1, 1, 10, 0, 0, 500_000, tzinfo=UTC)),
+        ("2020-01-01T10:00:00.000000Z", INSTANT, datetime(2020, 1, 1, 10, tzinfo=UTC)),
+        ("2020-01-01T10:00:00+02:00", INSTANT, datetime(2020, 1, 1, 8, tzinfo=UTC)),
+        ("Infinity", pa.float64(), float("inf")),
+        ("1.5", pa.decimal128(5, 2), Decimal("1.50")),
+    ],
+)
+def test_other_writers_spellings_are_read(text, kind, value):
+    """Times with and without a zone, and numbers, as other writers spell them."""
+    assert value == partition_scalar(text, kind).as_py()
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [("x", pa.int64()), ("300", pa.int8()), ("2020-13-01", pa.date32()), ("maybe", pa.bool_())],
+)
+def test_text_of_another_type_is_damage(text, kind):
+    """What is no value of the type is not null."""
+    with pytest.raises(CorruptLog, match=text):
+        partition_scalar(text, kind)
+
+
+def test_times_with_a_zone_are_written_in_utc():
+    """An instant is the same instant in the log."""
+    there = datetime(2020, 1, 1, 10, tzinfo=timezone(timedelta(hours=2)))
+    assert partition_text(there, "p") == "2020-01-01 08:00:00.000000"
+    assert partition_text(date(2020, 1, 2), "p") == "2020-01-02"
+
+
+def test_nested_values_cannot_partition():
+    """A list is no partition value; the column is named."""
+    with pytest.raises(BadInput, match="'p'"):
+        partition_text([1], "p")

@@ -1,0 +1,112 @@
+"""Which files a predicate needs: never one too few."""
+
+import json
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from freezeframe.log.skipping import FileFacts, as_expression, columns_of, keep
+
+N, S, T = pc.field("n"), pc.field("s"), pc.field("t")
+SCHEMA = pa.schema(
+    [("n", pa.int64()), ("s", pa.string()), ("t", pa.timestamp("us", "UTC")), ("f", pa.float64())]
+)
+
+
+def kept(where, statistics, partition=None, key="n"):
+    text = statistics if isinstance(statistics, str | None) else json.dumps(statistics)
+    schema = pa.schema([SCHEMA.field(name) for name in columns_of(where, SCHEMA)])
+    [answer] = keep(
+        where, schema, [FileFacts(partition or {}, text)], {name: name for name in SCHEMA.names} | {"n": key}
+    )
+    return answer
+
+
+RANGE = {
+    "numRecords": 9,
+    "minValues": {"n": 1, "s": "b"},
+    "maxValues": {"n": 5, "s": "d"},
+    "nullCount": {"n": 0},
+}
+
+
+@pytest.mark.parametrize(
+    ("where", "answer"),
+    [
+        (N > 5, False),
+        (N >= 5, True),
+        (N < 1, False),
+        (N == 0, False),
+        (N == 3, True),
+        (N.isin([7, 8]), False),
+        (N.isin([7, 5]), True),
+        ((N > 7) | (S == "c"), True),
+        ((N > 7) & (S == "c"), False),
+        (S == "a", False),
+        (S > "d", False),
+        (~(N > 0), False),
+        (~(N > 3), True),
+        (N != 3, True),
+    ],
+)
+def test_bounds_leave_files_out(where, answer):
+    """A file is left out exactly when its bounds rule out every row."""
+    assert answer == kept(where, RANGE)
+
+
+@pytest.mark.parametrize(
+    "statistics", [None, "", "{", "[]", "{}", '{"minValues":7}', '{"minValues":{"n":"x"}}']
+)
+def test_unusable_statistics_leave_no_file_out(statistics):
+    """Missing, torn or foreign statistics are none."""
+    assert kept(N > 100, statistics)
+
+
+def test_nothing_but_nulls():
+    """A column that is null throughout matches only predicates that nulls match."""
+    nulls = {"numRecords": 3, "nullCount": {"n": 3}}
+    assert [False, True, False] == [kept(where, nulls) for where in (N > 1, N.is_null(), N.is_valid())]
+
+
+def test_nulls_among_values_are_not_forgotten():
+    """Bounds say nothing about nulls."""
+    assert kept(N.is_null(), {**RANGE, "nullCount": {"n": 2}})
+    assert kept(N.is_null(), {key: value for key, value in RANGE.items() if key != "nullCount"})
+
+
+def test_cut_times_are_read_as_reaching_a_millisecond_further():
+    """A maximum that another writer cut to milliseconds does not hide the microseconds after it."""
+    cut = {
+        "maxValues": {"t": "2020-01-01T00:00:00.000Z"},
+        "minValues": {"t": "2019-01-01T00:00:00.000+00:00"},
+    }
+    base = pa.scalar("2020-01-01T00:00:00.000900Z").cast(pa.timestamp("us", "UTC"))
+    later = pa.scalar("2020-01-01T00:00:00.001001Z").cast(pa.timestamp("us", "UTC"))
+    assert [True, False] == [kept(T >= pc.scalar(moment), cut) for moment in (base, later)]
+
+
+def test_nan_bounds_nothing():
+    """A maximum that is NaN (as Spark writes it) leaves no file out."""
+    assert kept(pc.field("f") > 1e300, {"maxValues": {"f": "NaN"}, "minValues": {"f": 1.0}})
+    assert not kept(pc.field("f") < 0, {"maxValues": {"f": "NaN"}, "minValues": {"f": 1.0}})
+
+
+def test_partition_values_decide_before_statistics():
+    """A partition value is exact, null included."""
+    seven = {"n": pa.scalar(7, pa.int64())}
+    assert [True, False] == [kept(where, None, seven) for where in (N == 7, N == 8)]
+    null = {"n": pa.scalar(None, pa.int64())}
+    assert [False, True] == [kept(where, None, null) for where in (N == 7, N.is_null())]
+
+
+def test_statistics_are_found_under_physical_names():
+    """With column mapping the statistics' keys are physical names."""
+    assert not kept(N > 5, {"maxValues": {"col-1": 5}}, key="col-1")
+
+
+def test_the_columns_of_a_predicate():
+    """The columns that a predicate needs, of any form, in the order of the schema."""
+    where = as_expression([[("s", "=", "x"), ("n", "in", [1])], [("s", "!=", "y")]])
+    assert ["n", "s"] == columns_of(where, SCHEMA)
+    assert ["t"] == columns_of(T.is_null(), SCHEMA)

@@ -1,0 +1,112 @@
+"""``freezeframe log``: one JSON answer for programs, a few lines for people, never a traceback."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from freezeframe.cli.log import app
+from freezeframe.errors import FreezeframeError
+from freezeframe.log import DeltaLog
+from freezeframe.log.paths import commit_name
+from freezeframe.storage import LocalStorage
+from freezeframe.testing.tables import TableBuilder
+
+
+@pytest.fixture
+def table(tmp_path):
+    DeltaLog.clear_cache()
+    return TableBuilder(LocalStorage(tmp_path), "t").commits(12).checkpoint(10)
+
+
+@pytest.fixture
+def run(tmp_path):
+    def call(command, *options):
+        return CliRunner().invoke(app, [command, str(tmp_path / "t"), *options])
+
+    return call
+
+
+def test_show_prints_exactly_the_agreed_fields(table, run):
+    """Version, protocol, metadata, segment, files, tombstones, transactions: no more, no less."""
+    result = run("show", "--json")
+    shown = json.loads(result.stdout)
+    names = ["version", "protocol", "metadata", "segment", "files", "numTombstones", "transactions"]
+    assert (0, names) == (result.exit_code, list(shown))
+    assert {"checkpointVersion": 10, "deltas": [commit_name(11)]} == shown["segment"]
+    assert table.live() == [file["path"] for file in shown["files"]]
+    assert {"path": "f1", "size": 1, "partitionValues": {"p": "a"}, "dv": None} == shown["files"][0]
+    assert {"id", "partitionColumns", "configuration", "schema"} == set(shown["metadata"])
+
+
+def test_show_an_older_version(table, run):
+    """By number; the text form names it too."""
+    assert table.live(4) == [
+        file["path"] for file in json.loads(run("show", "--version", "4", "--json").stdout)["files"]
+    ]
+    assert "version" in run("show", "--version", "4").stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (("--version", "99"), "DELTA_VERSION_NOT_FOUND"),
+        (("--as-of", "1999-01-01"), "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION"),
+        (("--as-of", "2999-01-01T00:00:00Z"), "DELTA_TIMESTAMP_GREATER_THAN_COMMIT"),
+        (("--as-of", "yesterday"), "INVALID_OPTION"),
+    ],
+)
+def test_an_error_is_one_json_object_and_an_exit_code(table, run, options, code):
+    """Delta's error class where there is one; nothing but code and message."""
+    result = run("show", *options, "--json")
+    error = json.loads(result.stdout)
+    assert (["error"], ["code", "message"]) == (list(error), list(error["error"]))
+    assert code == error["error"]["code"]
+    assert result.exit_code != 0
+
+
+def test_a_damaged_log_is_an_error_and_no_traceback(table, run):
+    """The code is Delta's, the message names the versions."""
+    table.commits(14).delete(commit_name(12))
+    result = run("show", "--json")
+    assert result.exit_code != 0
+    assert "DELTA_VERSIONS_NOT_CONTIGUOUS" == json.loads(result.stdout)["error"]["code"]
+    assert "Traceback" not in result.output
+
+
+def test_without_json_the_error_goes_to_the_main_command(run):
+    """Which prints problem, cause and remedy."""
+    assert isinstance(run("show").exception, FreezeframeError)
+
+
+def test_a_folder_without_a_log_is_version_minus_one(tmp_path, run):
+    """No table yet is an answer; no folder is an error."""
+    (tmp_path / "t").mkdir()
+    assert {"version": -1} == json.loads(run("show", "--json").stdout)
+    assert "no table yet" in run("show").stdout
+
+
+def test_history_lists_versions_newest_first(table, run):
+    """As JSON with the commit info's fields, as text with a heading."""
+    entries = json.loads(run("history", "--limit", "3", "--json").stdout)
+    assert [11, 10, 9] == [entry["version"] for entry in entries]
+    assert {"version", "timestamp", "operation"} == set(entries[0])
+    assert "operation" in run("history").stdout
+
+
+def test_verify_names_what_is_damaged_and_fails(table, run):
+    """Exit code 1, the file and its code."""
+    table.raw(commit_name(3), b"{")
+    result = run("verify", "--json")
+    answer = json.loads(result.stdout)
+    assert (1, False) == (result.exit_code, answer["sound"])
+    assert [commit_name(3)] == [one["file"].rsplit("/")[-1] for one in answer["findings"]]
+    assert "damaged" in run("verify").stdout
+
+
+def test_verify_says_that_all_is_well(tmp_path, run):
+    """A log that was only created has nothing to be damaged."""
+    TableBuilder(LocalStorage(tmp_path), "t").create()
+    result = run("verify", "--json")
+    assert (0, {"sound": True, "findings": []}) == (result.exit_code, json.loads(result.stdout))
+    assert "sound" in run("verify").stdout

@@ -1,0 +1,132 @@
+"""DeltaLog.for_table: one log per table, however it is spelled."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from freezeframe.errors import InvalidOption
+from freezeframe.log import DeltaLog, LogOptions
+from freezeframe.storage import LocalStorage, MemoryStorage
+from freezeframe.storage.overlay import OverlayStorage
+from freezeframe.testing.tables import TableBuilder, file
+
+
+@pytest.fixture(autouse=True)
+def _empty_cache():
+    DeltaLog.clear_cache()
+    yield
+    DeltaLog.clear_cache()
+
+
+@pytest.fixture
+def table(tmp_path):
+    return TableBuilder(LocalStorage(tmp_path), "t").commits(2)
+
+
+def test_b049_all_spellings_of_a_path_are_one_log(table, tmp_path):
+    """A path, a string, a trailing slash, a file: URI, a link and a storage with a folder."""
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "t")
+    log = DeltaLog.for_table(tmp_path / "t")
+    spellings = [
+        str(tmp_path / "t"),
+        f"{tmp_path}/t/",
+        f"file:{tmp_path}/t",
+        f"file://{tmp_path}/t",
+        f"{tmp_path}/../{tmp_path.name}/t",
+        os.path.relpath(tmp_path / "t"),
+        link,
+    ]
+    assert all(DeltaLog.for_table(spelling) is log for spelling in spellings)
+    assert DeltaLog.for_table(LocalStorage(tmp_path), "t") is log
+
+
+def test_b049_other_storages_are_known_by_themselves(table):
+    """An overlay calls itself like the storage below it; its logs are its own all the same."""
+    inner = MemoryStorage()
+    TableBuilder(inner).commits(2)
+    new = TableBuilder(MemoryStorage()).commits(3)
+    name = "t/_delta_log/00000000000000000002.json"
+    overlay = OverlayStorage(inner, {name: new.storage.read(name)}, 1)
+    assert 1 == DeltaLog.for_table(inner, "t").current_snapshot.version
+    assert 2 == DeltaLog.for_table(overlay, "t").current_snapshot.version
+    assert DeltaLog.for_table(inner, "t") is DeltaLog.for_table(inner, "/t/")
+
+
+def test_b041_a_cached_log_is_not_updated_by_asking(table, tmp_path):
+    """`for_table` gives what is known, `for_table_with_snapshot` what is true."""
+    DeltaLog.for_table(tmp_path / "t")
+    table.commit(file("new"))
+    assert 1 == DeltaLog.for_table(tmp_path / "t").current_snapshot.version
+    log, snapshot = DeltaLog.for_table_with_snapshot(tmp_path / "t")
+    assert (2, log.current_snapshot) == (snapshot.version, snapshot)
+
+
+def test_b049_the_cache_can_be_cleared_and_a_table_forgotten(table, tmp_path):
+    """After that the log is opened again."""
+    log = DeltaLog.for_table(tmp_path / "t")
+    DeltaLog.invalidate_cache(str(tmp_path / "t"))
+    second = DeltaLog.for_table(tmp_path / "t")
+    DeltaLog.clear_cache()
+    assert len({id(one) for one in (log, second, DeltaLog.for_table(tmp_path / "t"))}) == 3
+
+
+def test_b049_the_cache_is_limited_in_size_and_time(tmp_path, monkeypatch):
+    """The least recently used log goes first; one that was not used for the retention goes too."""
+    monkeypatch.setattr(DeltaLog, "cache_size", 2)
+    for name in "abc":
+        TableBuilder(LocalStorage(tmp_path), name).commits(1)
+    first = DeltaLog.for_table(tmp_path / "a")
+    second = DeltaLog.for_table(tmp_path / "b")
+    assert DeltaLog.for_table(tmp_path / "a") is first
+    DeltaLog.for_table(tmp_path / "c")
+    assert DeltaLog.for_table(tmp_path / "a") is first
+    assert DeltaLog.for_table(tmp_path / "b") is not second
+    monkeypatch.setattr(DeltaLog, "cache_retention_seconds", -1.0)
+    assert DeltaLog.for_table(tmp_path / "a") is not first
+
+
+def test_an_object_store_is_not_named_by_a_url():
+    """A URL of another scheme needs a storage; the error says so."""
+    with pytest.raises(InvalidOption, match="s3://bucket/t"):
+        DeltaLog.for_table("s3://bucket/t")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"staleness_limit_ms": 5},
+        {"spark.databricks.delta.stalenessLimit": "5ms"},
+        {"staleness_limit_ms": "5"},
+    ],
+)
+def test_the_staleness_limit_goes_by_our_name_and_by_sparks(options):
+    """Both names set the same limit, as number or text."""
+    assert 5 == LogOptions.from_mapping(options).staleness_limit_ms
+
+
+def test_options_that_cannot_be_are_refused():
+    """A negative limit, a text that is no number, an unknown name; Spark's other names are passed over."""
+    for wrong in ({"staleness_limit_ms": -1}, {"staleness_limit_ms": "soon"}, {"unknown": 1}):
+        with pytest.raises(InvalidOption):
+            LogOptions.from_mapping(wrong)
+    assert LogOptions() == LogOptions.from_mapping({"spark.sql.shuffle.partitions": "5"})
+    assert not LogOptions.from_mapping(
+        {"spark.databricks.delta.deltaLog.minorCompaction.useForReads": "false"}
+    ).use_compacted
+
+
+def test_a_log_says_where_it_is(table, tmp_path):
+    """For messages and for people at a prompt."""
+    assert str(Path(tmp_path) / "t") in repr(DeltaLog.for_table(tmp_path / "t"))
+
+
+def test_a_table_with_very_many_files_is_a_warning(caplog):
+    """The threshold is Spark's; 0 switches it off."""
+    table = TableBuilder().commits(6)
+    assert table.log(files_warning_threshold=3).current_snapshot.count == 5
+    assert "has 5 files" in caplog.text
+    caplog.clear()
+    assert table.log(files_warning_threshold=0).current_snapshot.count == 5
+    assert caplog.text == ""

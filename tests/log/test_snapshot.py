@@ -1,0 +1,170 @@
+"""Snapshot: lazy, immutable, complete."""
+
+import pytest
+
+from freezeframe.errors import CorruptLog, InvalidOption
+from freezeframe.log.actions import DomainMetadata, Protocol, Remove, Txn
+from freezeframe.log.delta_log import DeltaLog
+from freezeframe.log.intervals import milliseconds
+from freezeframe.log.paths import commit_name
+from freezeframe.log.replay import ArrowRebuilder
+from freezeframe.testing.tables import TableBuilder, file
+
+DAY_MS = 86_400_000
+NOW = 100 * DAY_MS
+
+
+def test_b055_tombstones_younger_than_the_retention_are_listed():
+    """Seven days unless the table says otherwise; exactly the retention is expired."""
+    ages = [0, 6, 7, 8]
+    table = TableBuilder().create().commit(*(file(f"f{age}") for age in ages))
+    table.commit(*(Remove(f"f{age}", NOW - age * DAY_MS) for age in ages))
+    snapshot = table.log(clock=lambda: NOW).current_snapshot
+    assert ["f0", "f6"] == sorted(snapshot.tombstones["path"].to_pylist())
+    assert 4 == snapshot.all_tombstones.num_rows
+
+
+def test_b055_a_tombstone_without_a_time_is_expired():
+    """Nobody knows how old it is."""
+    table = TableBuilder().create().commit(file("f")).commit(Remove("f"))
+    assert 0 == table.log().current_snapshot.tombstones.num_rows
+
+
+def test_b055_the_retention_is_the_tables():
+    """`delta.deletedFileRetentionDuration` moves the limit."""
+    table = TableBuilder().create(**{"delta.deletedFileRetentionDuration": "interval 1 week 2 days"})
+    table.commit(file("f")).commit(Remove("f", NOW - 8 * DAY_MS))
+    assert 1 == table.log(clock=lambda: NOW).current_snapshot.tombstones.num_rows
+
+
+def test_b055_the_latest_transaction_of_each_application_counts():
+    """A version may even go down."""
+    table = TableBuilder().create().commit(Txn("a", 5)).commit(Txn("b", 1)).commit(Txn("a", 3))
+    found = table.log().current_snapshot.transactions
+    assert {"a": 3, "b": 1} == {app: txn.version for app, txn in found.items()}
+
+
+def test_b055_transactions_expire_where_the_table_says_so():
+    """Older than the retention, or without a time: gone."""
+    table = TableBuilder().create(**{"delta.setTransactionRetentionDuration": "interval 1 days"})
+    table.commit(Txn("old", 1, NOW - 2 * DAY_MS), Txn("new", 1, NOW - 1000), Txn("timeless", 1))
+    assert {"new"} == set(table.log(clock=lambda: NOW).current_snapshot.transactions)
+
+
+def test_b055_removed_domains_are_not_listed():
+    """Latest per domain, without those that were removed."""
+    table = TableBuilder().create().commit(DomainMetadata("a", "1"), DomainMetadata("b", "1"))
+    table.commit(DomainMetadata("a", "2")).commit(DomainMetadata("b", "1", removed=True))
+    found = table.log().current_snapshot.domains
+    assert {"a": "2"} == {name: domain.configuration for name, domain in found.items()}
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\n", b'{"add":{"path":"a","siz', b'{"commitInfo":{}}\n{"add":', b"{}\n[1]\n"]
+)
+@pytest.mark.parametrize("newest", [True, False])
+def test_b056_an_empty_or_torn_commit_is_refused(content, newest):
+    """Wherever it stands, the file is named; with nothing after it, the table does not even open."""
+    table = TableBuilder().commits(3).raw(commit_name(3), content)
+    if not newest:
+        table.version += 1
+        table.accounts.append(table.accounts[-1])
+        table.commit(file("f4"))
+    with pytest.raises(CorruptLog) as caught:
+        table.log().current_snapshot.state  # noqa: B018 - reading it is what fails
+    assert caught.value.error_code == "DELTA_LOG_MALFORMED_JSON"
+    assert commit_name(3) in str(caught.value)
+
+
+def test_b056_an_unknown_field_of_changing_type_is_no_matter():
+    """What Arrow's reader cannot follow is read line by line, with the same answer."""
+    lines = [
+        b'{"add":{"path":"a","partitionValues":{},"size":1,"x":1}}',
+        b'{"add":{"path":"b","size":2,"x":"y"}}',
+    ]
+    table = TableBuilder().create().raw(commit_name(1), b"\n".join(lines))
+    assert ["a", "b"] == sorted(table.log().current_snapshot.files["path"].to_pylist())
+
+
+def test_b056_partition_values_and_tags_of_any_names_are_kept():
+    """Keys that the metadata does not name, dates and nulls among the values."""
+    values = b'"partitionValues":{"d":"2020-01-01","n":null},"tags":{"t":"2020-01-01"}'
+    line = b'{"add":{"path":"a","size":1,%b}}' % values
+    table = TableBuilder().create().raw(commit_name(1), line + b"\n" + line.replace(b'"a"', b'"b"'))
+    row = table.log().current_snapshot.files.to_pylist()[0]
+    assert {"d": "2020-01-01", "n": None} == {k: v for k, v in row["partition_values"] if k != "p"}
+    assert [("t", "2020-01-01")] == row["tags"]
+
+
+def test_lines_spelled_with_spaces_count_as_well():
+    """JSON is JSON: spaces, carriage returns and blank lines change nothing."""
+    table = TableBuilder().create()
+    first, second = (
+        b'{ "add" : {"path": "a", "partitionValues": {"p":"x"}} }',
+        b'{"add":{"path":"b","size":1}}',
+    )
+    table.raw(commit_name(1), first + b"\r\n\r\n" + second + b"\r\n")
+    assert ["a", "b"] == sorted(table.log().current_snapshot.files["path"].to_pylist())
+
+
+def test_two_protocols_in_one_commit_are_damage():
+    """One commit holds at most one of each (Action Reconciliation)."""
+    table = TableBuilder().create().commit(Protocol(1, 2), Protocol(1, 1))
+    with pytest.raises(CorruptLog) as caught:
+        table.log()
+    assert caught.value.error_code == "DELTA_DUPLICATE_ACTIONS_FOUND"
+
+
+def test_b057_the_state_is_not_read_before_it_is_asked_for():
+    """Protocol, metadata and schema are there; files are read later, once."""
+    snapshot = TableBuilder().commits(4).log().current_snapshot
+    assert (["id", "p"], False) == (
+        [field["name"] for field in snapshot.schema["fields"]],
+        snapshot.is_loaded,
+    )
+    assert snapshot.files is snapshot.files
+    assert snapshot.is_loaded
+
+
+def test_an_engine_can_rebuild_the_state():
+    """The hook is given Arrow tables and its answer is the state."""
+    seen = []
+
+    class Counting(ArrowRebuilder):
+        def rebuild(self, before, actions):
+            seen.append((before.count, actions.adds.num_rows))
+            return super().rebuild(before, actions)
+
+    table = TableBuilder().commits(12).checkpoint(10)
+    log = DeltaLog(table.storage, "t", rebuilder=Counting())
+    assert 11 == log.current_snapshot.count
+    assert [(10, 1)] == seen
+
+
+def test_a_large_commit_is_read_in_pieces():
+    """Twenty megabytes of adds: the same files, sizes and partitions as were written."""
+    many = [file(f"part-{number:06d}.parquet", size=number, stats="x" * 200) for number in range(50_000)]
+    table = TableBuilder().create().commit(*many).commit(Remove("part-000007.parquet", 1))
+    snapshot = table.log().current_snapshot
+    assert (49_999, sum(range(50_000)) - 7) == (snapshot.count, snapshot.size)
+    assert [("p", "a")] == snapshot.files["partition_values"][49_998].as_py()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("interval 7 days", 7 * DAY_MS),
+        ("INTERVAL 1 week 2 hours", 7 * DAY_MS + 7_200_000),
+        ("30 minutes", 1_800_000),
+    ],
+)
+def test_durations_are_read_as_table_properties_write_them(text, expected):
+    """With or without the word interval, several units, any case."""
+    assert expected == milliseconds(text)
+
+
+@pytest.mark.parametrize("text", ["", "interval", "a week", "interval 1 month", "5", "interval 5 days and"])
+def test_a_text_that_is_no_duration_is_refused(text):
+    """Months have no length; the rest is no duration at all."""
+    with pytest.raises(InvalidOption):
+        milliseconds(text)

@@ -1,0 +1,76 @@
+"""Looking for damage: what is sound gives no finding, what is damaged is named."""
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from freezeframe.log.actions import Add
+from freezeframe.log.paths import checkpoint_name, commit_name
+from freezeframe.log.verification import verify_log
+from freezeframe.storage import LocalStorage
+from freezeframe.testing.tables import TableBuilder
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Eight commits with real data files, a checkpoint, a hint and a checksum."""
+    made = TableBuilder(LocalStorage(tmp_path), "t").create()
+    for number in range(7):
+        path = tmp_path / "t" / f"f{number}.parquet"
+        pq.write_table(pa.table({"id": [number]}), path, write_page_checksum=True)
+        stats = '{"numRecords":1}'
+        made.commit(Add(path.name, path.stat().st_size, {"p": "a"}, 1, stats=stats))
+    made.checkpoint(5).hint(5)
+    return made.checksum(7, numFiles=7)
+
+
+def findings(table):
+    found = verify_log(table.storage, table.folder) or table.log().verify()
+    return [(finding.file.rsplit("/", 1)[-1], finding.code) for finding in found]
+
+
+def test_a_sound_table_has_no_findings(table):
+    """Every file is read and nothing is said."""
+    assert [] == findings(table)
+
+
+def test_a_torn_commit_is_named_even_below_the_checkpoint(table):
+    """Reading the newest version would not have met it."""
+    table.raw(commit_name(2), b'{"add":{"pa')
+    assert [(commit_name(2), "DELTA_LOG_MALFORMED_JSON")] == findings(table)
+
+
+def test_a_damaged_checkpoint_is_named_though_reading_goes_around_it(table):
+    """The fallback hides it from readers, not from the look for damage."""
+    table.raw(checkpoint_name(5), b"PAR1")
+    assert [(checkpoint_name(5), "CHECKPOINT_DAMAGED")] == findings(table)
+
+
+def test_a_gap_a_stale_hint_and_an_incomplete_checkpoint_are_named(table):
+    """Each by its own code."""
+    table.delete(checkpoint_name(5)).checkpoint(5, "parts").delete(commit_name(3))
+    table.delete(f"{5:020d}.checkpoint.{2:010d}.{2:010d}.parquet")
+    found = dict(findings(table))
+    assert {"DELTA_VERSIONS_NOT_CONTIGUOUS", "CHECKPOINT_INCOMPLETE", "HINT_STALE"} == set(found.values())
+
+
+def test_a_garbled_hint_is_named(table):
+    """Readers search instead; somebody should know."""
+    table.raw("_last_checkpoint", b"{")
+    assert [("_last_checkpoint", "HINT_GARBLED")] == findings(table)
+
+
+def test_a_checksum_that_says_otherwise_is_named(table):
+    """Its counts are compared with the state."""
+    table.checksum(7, numFiles=8)
+    assert [(f"{7:020d}.crc", "DELTA_TXN_LOG_FAILED_INTEGRITY")] == findings(table)
+
+
+def test_a_missing_and_a_damaged_data_file_are_both_named(table, tmp_path):
+    """The look goes on after the first damage."""
+    (tmp_path / "t" / "f1.parquet").unlink()
+    path = tmp_path / "t" / "f4.parquet"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 3] ^= 0xFF
+    path.write_bytes(content)
+    assert ["f1.parquet", "f4.parquet"] == sorted(name for name, _ in findings(table))

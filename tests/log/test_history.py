@@ -61,6 +61,19 @@ def own_times(minutes, enabled_at=0):
     return table
 
 
+def test_b068_versions_older_than_the_deleted_file_retention_can_be_refused(aged):
+    """Where it is switched on: eight days old is refused, six days and the latest are not."""
+    day = 24 * 60
+    table = aged([0, 2 * day, 2 * day + 1])
+    options = {"enforce_file_retention": True, "clock": lambda: to_ms(at(8 * day))}
+    with pytest.raises(VersionNotFound) as caught:
+        table.log(**options).snapshot_at(0)
+    code = "DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION"
+    assert code == caught.value.error_code
+    assert [1, 2] == [table.log(**options).snapshot_at(version).version for version in (1, 2)]
+    assert 0 == table.log().snapshot_at(0).version
+
+
 def test_b069_history_is_newest_first_and_clipped(aged):
     """Limit, start and end choose; an end beyond the latest version is the latest."""
     log = aged([0, 1, 2, 3]).log()

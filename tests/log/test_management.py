@@ -333,6 +333,35 @@ def test_b067_one_of_version_and_timestamp_is_given(arguments):
         log.snapshot_at(**arguments)
 
 
+def test_b050_an_update_keeps_the_segment_or_extends_it():
+    """Nothing new: the same segment; a new commit: the old files and the new one."""
+    table = TableBuilder().commits(13).checkpoint(10)
+    log = table.log()
+    before = log.current_snapshot.segment
+    assert log.update().segment is before
+    table.commit(file("new"))
+    after = log.update().segment
+    assert (before.checkpoint, before.commits) == (after.checkpoint, after.commits[:-1])
+
+
+def test_b045_whoever_installs_a_snapshot_holds_the_lock():
+    """A writer's `replace_snapshot` waits for an update that is under way, and the time never goes back."""
+    table, gate, clock, log = gated()
+    newer = TableBuilder(table.storage).log().snapshot_at(1)
+    gate.open.clear()
+    gate.waiting.clear()
+    other = threading.Thread(target=log.update)
+    other.start()
+    assert gate.waiting.wait(10)
+    writer = threading.Thread(target=log.replace_snapshot, args=(newer, clock.now - 5))
+    writer.start()
+    writer.join(0.05)
+    assert writer.is_alive()
+    gate.open.set()
+    writer.join(10)
+    assert (newer, clock.now) == (log.current_snapshot, log.last_update_timestamp)
+
+
 def test_the_seeds_messages_are_logged(caplog):
     """INFO says what is loaded and what became current, in the seed's words."""
     caplog.set_level(logging.INFO, "freezeframe.log")

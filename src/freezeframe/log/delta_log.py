@@ -19,7 +19,7 @@ from freezeframe.log.actions import Metadata, Protocol
 from freezeframe.log.checkpoint import CHECKPOINT_DAMAGED
 from freezeframe.log.cleanup import CleanupPlan, clean_up
 from freezeframe.log.commit_info import require_in_commit_timestamp
-from freezeframe.log.history import CommitTime, History, HistoryEntry, to_ms
+from freezeframe.log.history import CommitTime, History, HistoryEntry, require_within_retention, to_ms
 from freezeframe.log.management import SnapshotManagement
 from freezeframe.log.options import LogOptions
 from freezeframe.log.paths import LOG_FOLDER, LogFile
@@ -221,6 +221,13 @@ class DeltaLog(SnapshotManagement[Snapshot]):
         return findings or verify_snapshot(self.update())
 
     # Snapshots
+
+    def snapshot_at(self, version: int | None = None, timestamp: datetime | None = None) -> Snapshot:
+        """The snapshot of a version or moment; with ``enforce_file_retention`` a young one (behaviour 68)."""
+        snapshot = super().snapshot_at(version, timestamp)
+        if self.options.enforce_file_retention and snapshot.version < self.current_snapshot.version:
+            require_within_retention(snapshot, self.options.clock())
+        return snapshot
 
     def create_snapshot(
         self,

@@ -226,6 +226,23 @@ class History:
         return CommitTime(version, timestamp)
 
 
+def require_within_retention(snapshot: Snapshot, now_ms: int) -> None:
+    """Refuse a snapshot whose files a vacuum may have taken: older than the deleted-file retention.
+
+    Raises:
+        VersionNotFound: ``DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION``.
+    """
+    oldest = now_ms - snapshot.deleted_file_retention_ms
+    if snapshot.timestamp < oldest:
+        raise VersionNotFound(
+            f"Version {snapshot.version} of {iso(snapshot.timestamp)} is older than removed files are kept.",
+            cause="Its data files may have been deleted since.",
+            remedy="Read a later version, or raise delta.deletedFileRetentionDuration.",
+            code="DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION",
+            version=snapshot.version,
+        )
+
+
 def iso(timestamp_ms: int) -> str:
     """A time in ms as ISO 8601 in UTC."""
     return datetime.fromtimestamp(timestamp_ms / 1000, tz=UTC).isoformat(timespec="milliseconds")

@@ -17,6 +17,9 @@ SPARK_NAMES: Mapping[str, str] = {
     "spark.databricks.delta.snapshot.logging.maxFilesThreshold": "files_warning_threshold",
     "spark.databricks.delta.readProtocolAndMetadataFromChecksum.enabled": "use_checksum",
     "spark.databricks.delta.lastCheckpoint.checksum.enabled": "verify_hint",
+    "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": (
+        "enforce_file_retention"
+    ),
 }
 
 
@@ -27,12 +30,18 @@ def now_ms() -> int:
 
 @dataclass(frozen=True, slots=True)
 class LogOptions:
-    """Limits and switches of one log; the defaults are Delta's."""
+    """Limits and switches of one log; the defaults are Delta's, with one exception.
+
+    ``enforce_file_retention`` refuses versions older than the table's deleted-file retention,
+    whose data files a vacuum may have taken. Delta has it on; here every version that the log
+    still holds can be asked for, and a file that is gone is an error that names it.
+    """
 
     staleness_limit_ms: int = 0
     use_compacted: bool = True
     use_checksum: bool = True
     verify_hint: bool = True
+    enforce_file_retention: bool = False
     checkpoint_retries_max: int = 2
     files_warning_threshold: int = 500_000
     clock: Callable[[], int] = now_ms

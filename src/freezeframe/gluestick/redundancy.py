@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from freezeframe.engine.pandas_columns import is_missing
@@ -74,7 +75,7 @@ def drop_redundant(
     if len(kept):
         # With the hashes of unchanged rows: those that gluestick made are ours from now on.
         update_snapshot(output_dir, state, key or HASH_COLUMN, kept, nulls="overwrite", null_keys="match")
-    fresh = rows[is_new].copy()
+    fresh = rows[np.array(is_new, bool)].copy()
     if updated_flag:
         was_known = [who in known for who, new in zip(identities, is_new, strict=True) if new]
         fresh[UPDATED_COLUMN] = pd.Series(was_known, index=fresh.index, dtype=bool)
@@ -122,7 +123,7 @@ def _unlike_gluestick(
     gluestick's state was adopted: without this, the first run after that would send every row again.
     """
     columns = sorted(rows.columns)
-    candidates = rows[is_new]
+    candidates = rows[np.array(is_new, bool)]
     texts = [_gluestick_hash(row, columns) for _, row in candidates.iterrows()]
     places = [place for place, new in enumerate(is_new) if new]
     answers = list(is_new)

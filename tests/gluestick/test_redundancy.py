@@ -1,0 +1,124 @@
+"""`drop_redundant` and `get_row_hash`: what is new, without gluestick's accidents."""
+
+import hashlib
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import freezeframe.gluestick as gs
+from freezeframe.errors import InvalidOption, MissingColumn
+from freezeframe.script import get_snapshot, open_tenant
+
+ROWS = pd.DataFrame({"id": [1, 2], "v": ["a", "b"]}, index=[10, 20])
+
+
+def test_a_first_run_keeps_every_row(tmp_path):
+    """All is new; rows, index and types are those given, and the state needs no Spark."""
+    fresh = gs.drop_redundant(ROWS, "Deals", tmp_path, pk=["id"])
+
+    pd.testing.assert_frame_equal(ROWS, fresh)
+    assert ("Deals.hash",) == open_tenant(tmp_path).streams()
+    assert ["id", "hash"] == list(get_snapshot(tmp_path, "Deals.hash").columns)
+
+
+def test_an_empty_first_run_leaves_no_state(tmp_path):
+    """There is nothing to remember yet, and the columns are there."""
+    fresh = gs.drop_redundant(ROWS.head(0), "Deals", tmp_path, pk="id", updated_flag=True)
+
+    assert ["id", "v", "_updated"] == list(fresh.columns)
+    assert () == open_tenant(tmp_path).streams()
+
+
+@pytest.mark.spark
+def test_only_new_and_changed_rows_are_kept(tmp_path, spark_engine):
+    """Each later run is compared with all earlier ones; the flag tells changed from new."""
+    gs.drop_redundant(ROWS, "Deals", tmp_path, pk=["id"])
+    later = pd.DataFrame({"id": [1, 2, 3], "v": ["a", "B", "c"]})
+
+    fresh = gs.drop_redundant(later, "Deals", tmp_path, pk=["id"], updated_flag=True)
+    again = gs.drop_redundant(later, "Deals", tmp_path, pk=["id"], updated_flag=True)
+
+    assert [[2, "B", True], [3, "c", False]] == fresh.to_numpy().tolist()
+    assert [1, 2] == list(fresh.index)
+    assert "bool" == str(fresh["_updated"].dtype)
+    assert [] == again.to_numpy().tolist()
+
+
+def test_hashes_have_separators_and_names(tmp_path):
+    """Bug 5: 1 and 23 are not 12 and 3, nor is a value that moved to another column the same."""
+    assert gs.get_row_hash({"a": 1, "b": 23}, ["a", "b"]) != gs.get_row_hash({"a": 12, "b": 3}, ["a", "b"])
+    assert gs.get_row_hash({"a": "x", "b": None}, ["a", "b"]) != gs.get_row_hash(
+        {"a": None, "b": "x"}, ["a", "b"]
+    )
+
+
+@pytest.mark.spark
+def test_no_key_is_needed_and_text_is_a_key(tmp_path, spark_engine):
+    """Bug 6: the default key works in the second run, and so does one name."""
+    gs.drop_redundant(ROWS, "A", tmp_path)
+    gs.drop_redundant(ROWS, "B", tmp_path, pk="id")
+    later = pd.concat([ROWS, pd.DataFrame({"id": [1], "v": ["new"]})])
+
+    assert ["new"] == list(gs.drop_redundant(later, "A", tmp_path)["v"])
+    assert ["new"] == list(gs.drop_redundant(later, "B", tmp_path, pk="id")["v"])
+
+
+def test_the_last_duplicate_counts(tmp_path):
+    """Bug 7: of rows that share a key the last to come is kept, as everywhere."""
+    twice = pd.DataFrame({"id": [1, 1], "v": ["old", "new"]})
+
+    assert ["new"] == list(gs.drop_redundant(twice, "Deals", tmp_path, pk="id")["v"])
+
+
+@pytest.mark.spark
+def test_a_null_in_an_integer_column_changes_no_other_row(tmp_path, spark_engine):
+    """Bug 8: 5 as an integer and 5.0 as a float are one value; a list or array is no error."""
+    first = pd.DataFrame({"id": [1, 2], "n": [5, 6], "tags": [[1, 2], np.array([3])]})
+    gs.drop_redundant(first, "Deals", tmp_path, pk="id")
+    later = pd.DataFrame({"id": [1.0, 2.0, 3.0], "n": [5, None, 7], "tags": [[1, 2], [3], None], "new": None})
+
+    assert [2, 3] == list(gs.drop_redundant(later, "Deals", tmp_path, pk="id")["id"])
+
+
+def test_the_updated_flag_is_there_from_the_first_run(tmp_path):
+    """Bug 9: nothing was known before."""
+    fresh = gs.drop_redundant(ROWS, "Deals", tmp_path, pk=["id"], updated_flag=True)
+
+    assert [False, False] == list(fresh["_updated"])
+
+
+def test_a_column_called_hash_is_the_callers(tmp_path):
+    """gluestick would drop it; it is a value like any other, but cannot be a key."""
+    frame = pd.DataFrame({"id": [1], "hash": ["mine"]})
+
+    assert ["id", "hash"] == list(gs.drop_redundant(frame, "Deals", tmp_path, pk="id").columns)
+    with pytest.raises(InvalidOption):
+        gs.drop_redundant(frame, "Deals", tmp_path, pk="hash")
+
+
+def test_a_key_that_is_not_there_is_named(tmp_path):
+    """Before anything is kept."""
+    with pytest.raises(MissingColumn, match="'ID'"):
+        gs.drop_redundant(ROWS, "Deals", tmp_path, pk="ID")
+
+    assert () == open_tenant(tmp_path).streams()
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("extension", ["csv", "parquet"])
+@pytest.mark.parametrize("key", [["id"], []])
+def test_gluesticks_own_state_is_gone_on_with(tmp_path, spark_engine, extension, key):
+    """Rows whose MD5 by gluestick's rule is in its file are not sent again after the change."""
+    frame = pd.DataFrame({"id": ["01", "02", "03"], "n": [1, 2, 3]})
+    texts = [f"{one}{number}" for one, number in zip(frame["id"], frame["n"], strict=True)]
+    state = frame[key].assign(hash=[hashlib.md5(text.encode()).hexdigest() for text in texts]).head(2)
+    if extension == "csv":
+        state.to_csv(tmp_path / "Deals.hash.snapshot.csv", index=False)
+    else:
+        state.to_parquet(tmp_path / "Deals.hash.snapshot.parquet", index=False)
+
+    assert ["03"] == list(gs.drop_redundant(frame, "Deals", tmp_path, pk=key)["id"])
+    assert [] == list(gs.drop_redundant(frame, "Deals", tmp_path, pk=key)["id"])
+    frame["n"] = [1, 20, 3]
+    assert ["02"] == list(gs.drop_redundant(frame, "Deals", tmp_path, pk=key)["id"])

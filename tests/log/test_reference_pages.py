@@ -1,0 +1,49 @@
+"""The pages about the log say what is so: examples run, named tests exist, no behaviour is left out."""
+
+import re
+from pathlib import Path
+
+import pytest
+from sybil import Sybil
+from sybil.parsers.markdown import PythonCodeBlockParser
+
+ROOT = Path(__file__).parents[2]
+PAGES = ROOT / "docs" / "reference"
+TESTS = [path.read_text() for path in (ROOT / "tests").rglob("test_*.py")]
+NAMES = {name for text in TESTS for name in re.findall(r"def (test_\w+)", text)}
+
+
+def numbers_with_tests():
+    """The numbers in tests' names; `b002_to_b024` is the whole range."""
+    found = {int(name[6:9]) for name in NAMES if re.match(r"test_b\d{3}_", name)}
+    return found | set(range(2, 25))
+
+
+def test_the_examples_of_the_page_run():
+    """The seed's demo and the others give what the page shows."""
+    document = Sybil(parsers=[PythonCodeBlockParser()]).parse(PAGES / "snapshot-management.md")
+    examples = list(document.examples())
+    for example in examples:
+        example.evaluate()
+    assert len(examples) >= 19
+
+
+def test_every_name_of_the_seed_has_a_test_that_exists():
+    """Each row ends with the name of a test."""
+    rows = re.findall(
+        r"^\| (.+?) \| .+ \| `(test_\w+)` \|$", (PAGES / "snapshot-management.md").read_text(), re.MULTILINE
+    )
+    assert {} == {seed: test for seed, test in rows if test not in NAMES}
+    assert len(rows) >= 35
+
+
+@pytest.mark.parametrize("number", range(1, 79))
+def test_every_behaviour_has_a_numbered_test_or_a_reason(number):
+    """No number is missing from the page, and none is without a test and without a reason."""
+    row = re.search(
+        rf"^\| {number} \| (.+?) \|(.*)\|$", (PAGES / "delta-compatibility.md").read_text(), re.MULTILINE
+    )
+    assert row is not None
+    assert number in numbers_with_tests() or row[2].strip()
+    if "`tests/" in row[2]:
+        assert all((ROOT / name).is_file() for name in re.findall(r"`(tests/[\w/]+\.py)`", row[2]))

@@ -43,8 +43,6 @@ LANDING_CONFIGURATION = {
 """What a session of the caller's must have while it writes for us."""
 
 READ_OPTIONS = {
-    # A path is a name: brackets and stars in it mean themselves.
-    "__globPaths__": "false",
     "mergeSchema": "false",
 }
 

@@ -11,6 +11,7 @@ import atexit
 import os
 from dataclasses import dataclass
 
+import grpc
 from pyspark.sql.connect.client.retries import DefaultPolicy
 from pyspark.sql.connect.session import SparkSession
 
@@ -19,6 +20,14 @@ from freezeframe.engine.server import Attachment, Progress, attach
 from freezeframe.engine.spark_errors import spark_errors
 from freezeframe.errors import InvalidOption
 from freezeframe.settings import Settings
+
+
+class _LoopbackPolicy(DefaultPolicy):
+    """What to ask again of a server on this machine: all that Spark says, but not whether it is there."""
+
+    def can_retry(self, e: BaseException) -> bool:
+        is_gone = isinstance(e, grpc.RpcError) and e.code() == grpc.StatusCode.UNAVAILABLE
+        return not is_gone and super().can_retry(e)
 
 
 @dataclass(slots=True)
@@ -96,7 +105,7 @@ def _session(url: str, *, is_local: bool) -> SparkSession:
     session = SparkSession(connection=url)
     if is_local:
         # By default a dead server is asked again for ten minutes; on this machine it is dead at once.
-        session.client.set_retry_policies([DefaultPolicy(max_retries=3, max_backoff=500)])
+        session.client.set_retry_policies([_LoopbackPolicy()])
     with spark_errors():
         for name, value in SESSION_CONFIGURATION.items():
             session.conf.set(name, value)

@@ -41,6 +41,7 @@ from freezeframe.settings import Settings
 Progress = Callable[[str], None]
 
 _PRIVATE = "private-"
+_LASTING_SECONDS = 60
 _POLL_SECONDS = 0.05
 _LOG_LINES_MAX = 20
 # Variables that would make Spark or Java something else than what the settings say.
@@ -190,17 +191,22 @@ def _start(folder: Path, settings: Settings, master: str, java: Java, deadline: 
             start_new_session=True,
             cwd=folder,
         )
+    try:
+        return _announced(folder, process, deadline)
+    except BaseException:
+        process.terminate()
+        raise
+    finally:
+        # The watcher outlives us on purpose; nobody is to be warned that it still runs.
+        process.returncode = 0
+
+
+def _announced(folder: Path, process: subprocess.Popen[bytes], deadline: float) -> Address:
     while not (address := _address(folder)):
         if process.poll() is not None:
             raise _not_started("it ended", folder)
-        try:
-            _require_time(deadline, folder)
-        except EngineUnavailable:
-            process.terminate()
-            raise
+        _require_time(deadline, folder)
         time.sleep(_POLL_SECONDS)
-    # The watcher outlives us on purpose; nobody is to be warned that it still runs.
-    process.returncode = 0
     return address
 
 
@@ -246,8 +252,7 @@ def _command(settings: Settings, master: str, java: Java, work: Path, archive: P
         str(java.command),
         f"-Xmx{settings.spark_memory}",
         *JAVA_OPTIONS,
-        # Loaded and verified classes of the last run: less than half the time to start, and to warm up.
-        f"-XX:SharedArchiveFile={archive}" if archive.exists() else f"-XX:ArchiveClassesAtExit={draft}",
+        *_class_sharing(settings, archive, draft),
         f"-Dlog4j2.configurationFile={log_configuration.as_uri()}",
         f"-Djava.io.tmpdir={work}",
         "-cp",
@@ -260,6 +265,14 @@ def _command(settings: Settings, master: str, java: Java, work: Path, archive: P
         SERVER_CLASS,
         "spark-internal",
     ]
+
+
+def _class_sharing(settings: Settings, archive: Path, draft: Path) -> list[str]:
+    """Loaded and verified classes of an earlier run: less than half the time to start and to warm up."""
+    if archive.exists():
+        return [f"-XX:SharedArchiveFile={archive}"]
+    # To write one takes some seconds of a stop; a server that is to stop at once shall stop at once.
+    return [f"-XX:ArchiveClassesAtExit={draft}"] if settings.spark_idle_seconds >= _LASTING_SECONDS else []
 
 
 def _archive(state: Path, java: Java) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -15,7 +16,7 @@ from pyspark.sql.types import StructType
 
 from freezeframe.engine.configuration import READ_OPTIONS, WRITE_OPTIONS
 from freezeframe.engine.spark_columns import physical_field, quoted, renamed, written_fields
-from freezeframe.errors import CorruptData
+from freezeframe.errors import CorruptData, UnsupportedTable
 
 
 def read_files(session: SparkSession, files: Sequence[str], schema: StructType) -> DataFrame:
@@ -23,7 +24,7 @@ def read_files(session: SparkSession, files: Sequence[str], schema: StructType) 
     held = {field.name: physical_field(field) for field in written_fields(schema)} if files else {}
     if files:
         reader = session.read.schema(StructType(list(held.values()))).options(**READ_OPTIONS)
-        frame: DataFrame = reader.parquet(*files)
+        frame: DataFrame = reader.parquet(*map(exact_path, files))
     else:
         frame = session.range(0)
     columns = [
@@ -35,6 +36,18 @@ def read_files(session: SparkSession, files: Sequence[str], schema: StructType) 
     return frame.select(
         *(column.alias(field.name) for column, field in zip(columns, schema.fields, strict=True))
     )
+
+
+def exact_path(path: str) -> str:
+    """The path as Spark reads exactly that one: it takes every path for a pattern.
+
+    Raises:
+        UnsupportedTable: Spark would pass over the file without a word, because of its name.
+    """
+    name = path.rstrip("/").rpartition("/")[2]
+    if name.startswith(("_", ".")):
+        raise UnsupportedTable(f"Spark reads no file whose name begins with '{name[0]}': {path}.")
+    return re.sub(r"[\[\]{}*?\\]", r"\\\g<0>", path)
 
 
 def write_files(session: SparkSession, frame: DataFrame, schema: StructType, output: str) -> tuple[str, ...]:
@@ -57,7 +70,7 @@ def written_names(session: SparkSession, output: str) -> tuple[str, ...]:
     folder = local_folder(output)
     if folder is None:
         reader = session.read.options(**READ_OPTIONS).schema("none int")
-        uris = reader.parquet(output).inputFiles()
+        uris = reader.parquet(exact_path(output)).inputFiles()
         return tuple(sorted(unquote(urlsplit(uri).path).rsplit("/", 1)[-1] for uri in uris))
     for checksum in folder.glob(".*.crc"):
         # Written by Hadoop's local file system where the server is not ours; Parquet has its own.
@@ -85,7 +98,7 @@ def rows_in(session: SparkSession, files: Sequence[str]) -> int:
     if all(paths):
         return sum(pq.read_metadata(path).num_rows for path in paths)
     reader = session.read.options(**READ_OPTIONS).schema("none int")
-    return reader.parquet(*files).count()
+    return reader.parquet(*map(exact_path, files)).count()
 
 
 def local_folder(uri: str) -> Path | None:

@@ -109,7 +109,8 @@ def _merge_by_key(session: SparkSession, sides: _Sides) -> MergeResult:
         counted.select("fate").write.format("noop").mode("overwrite").save()
         files = ()
     counts = observations(observation)
-    _require_sound(sides, counts, rows_in(session, task.stored))
+    _require_sound(sides, counts)
+    _require_all_met(session, sides, counts)
     written = sum(counts[_FATES[fate]] for fate in (_KEPT, _INSERTED, _UPDATED, _UNCHANGED))
     if task.write:
         require_rows(session, task.output, files, written)
@@ -184,7 +185,7 @@ def _results(sides: _Sides, key: list[int]) -> list[Column]:
     return results
 
 
-def _require_sound(sides: _Sides, counts: Mapping[str, int], rows_stored: int) -> None:
+def _require_sound(sides: _Sides, counts: Mapping[str, int]) -> None:
     """Check what the counts say of the input; nothing of this merge may be used if they say it is wrong."""
     task, key = sides.task, ", ".join(sides.task.key)
     if task.null_keys == "error" and counts["null_keys"]:
@@ -202,11 +203,19 @@ def _require_sound(sides: _Sides, counts: Mapping[str, int], rows_stored: int) -
             remedy="Widen replace_where, or use an upsert.",
             count=counts["clashing"],
         )
-    of_stored = sum(counts[_FATES[fate]] for fate in (_KEPT, _UPDATED, _UNCHANGED, _DELETED))
-    if of_stored != rows_stored:
+
+
+def _require_all_met(session: SparkSession, sides: _Sides, counts: Mapping[str, int]) -> None:
+    """Check that every row of both sides came out of the join exactly once, by the files' own counts."""
+    task = sides.task
+    met = counts["updated"] + counts["unchanged"]
+    stored = counts["kept"] + counts["deleted"] + met
+    batch = counts["inserted"] + met
+    rows_stored, rows_batch = rows_in(session, task.stored), rows_in(session, task.batch)
+    if (stored, batch) != (rows_stored, rows_batch):
         raise CorruptData(
-            f"The stored rows hold a key ({key}) more than once.",
-            cause=f"{rows_stored} rows were read and {of_stored} joined.",
+            f"The stored rows hold a key ({', '.join(task.key)}) more than once.",
+            cause=f"{rows_stored} stored rows and {rows_batch} new ones joined as {stored} and {batch}.",
             remedy="Replace the stream's content with override=True.",
         )
 

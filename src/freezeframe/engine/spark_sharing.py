@@ -17,6 +17,7 @@ from pyspark.sql.connect.session import SparkSession
 
 from freezeframe.engine.configuration import READ_OPTIONS, WRITE_OPTIONS
 from freezeframe.engine.spark_errors import translated
+from freezeframe.engine.spark_files import exact_path
 from freezeframe.errors import StorageNotShared
 
 _PREFIX = ".freezeframe-probe-"
@@ -56,11 +57,11 @@ def _exchange(session: SparkSession, probe: Path) -> None:
     # No underscore or dot in front: Spark passes over such files.
     (probe / "client.txt").write_text(word)
     try:
-        rows = session.read.options(**READ_OPTIONS).text(str(probe / "client.txt")).collect()
+        rows = session.read.options(**READ_OPTIONS).text(exact_path(str(probe / "client.txt"))).collect()
         if [row[0] for row in rows] != [word]:
             raise _not_shared(probe, "Spark read something else than this process had written.")
         # A frame over a file carries the word to the server's own writer.
-        frame = session.read.options(**READ_OPTIONS).text(str(probe / "client.txt"))
+        frame = session.read.options(**READ_OPTIONS).text(exact_path(str(probe / "client.txt")))
         options = {name: value for name, value in WRITE_OPTIONS.items() if name.startswith("mapreduce")}
         frame.write.options(**options).text(str(probe / "server"))
     except PySparkException as error:

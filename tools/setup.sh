@@ -27,6 +27,8 @@ setup_python() {
         .cache/uv/bin/python -m pip install --quiet --disable-pip-version-check "uv==$uv_version" </dev/null
     fi
     echo "Installing the locked packages into .venv (the first time takes a few minutes)" >&2
+    # uv brings its own list of certificate authorities; a company's own one is in the system's.
+    if [ -f /etc/ssl/certs/ca-certificates.crt ]; then export UV_SYSTEM_CERTS=1; fi
     UV_PYTHON_DOWNLOADS=never .cache/uv/bin/uv sync --locked --quiet --python "$python" </dev/null
     echo "$key" >"$stamps/python"
 }

@@ -32,6 +32,7 @@ from freezeframe.log.action_columns import (
 from freezeframe.log.actions import Action, Add, Remove, parse_line
 from freezeframe.log.arrow_numbers import Bools, Ints, is_valid, to_arrow_flags
 from freezeframe.log.canonical_paths import canonical_paths
+from freezeframe.log.commit_digest import require_digest
 
 _NEWLINE = ord("\n")
 _ADD_HEAD = np.frombuffer(b'{"add":{', dtype="<u8")[0]
@@ -101,9 +102,10 @@ def read_content(name: str, content: bytes) -> CommitContent:
 
     Raises:
         CorruptLog: the file is empty, or a line that is no add or remove is torn or no action
-            (``DELTA_LOG_MALFORMED_JSON``), naming file and line.
+            (``DELTA_LOG_MALFORMED_JSON``), naming file and line; or its own digest does not fit.
     """
     _require_whole(name, content)
+    require_digest(name, content)
     found, _ = _take_apart(name, content, 0)
     _require_single(name, found.actions)
     return found

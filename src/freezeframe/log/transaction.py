@@ -27,11 +27,11 @@ from freezeframe.log.actions import (
     Remove,
     Txn,
     parse_line,
-    to_json_line,
 )
 from freezeframe.log.canonical_paths import canonical_path
 from freezeframe.log.columns import mapping_mode
 from freezeframe.log.commit import Committed, Conflict, Outcome, Unknown, commit_name, land
+from freezeframe.log.commit_digest import signed_content
 from freezeframe.log.conflicts import Attempt, Isolation, Reads, clash
 from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.options import now_ms
@@ -42,6 +42,8 @@ from freezeframe.log.upkeep import Upkeep, after_commit
 from freezeframe.log.writability import APPEND_ONLY_KEY, require_writable
 
 TRIES_MAX = 20
+
+_Stamped = tuple[CommitInfo, tuple[Action, ...]]
 
 _EMPTY_SCHEMA: dict[str, Any] = {"type": "struct", "fields": []}
 
@@ -77,7 +79,7 @@ class Transaction:
         self._own_features = own_features
         self._reads = Reads()
         self._write_id = str(uuid.uuid4())
-        self._sent: tuple[int, tuple[Action, ...]] | None = None
+        self._sent: tuple[int, _Stamped] | None = None
 
     def read_whole_table(self) -> pa.Table:
         """All live files; any change of rows by others will be a conflict."""
@@ -160,12 +162,12 @@ class Transaction:
             raise InvalidOption("This transaction has sent nothing yet.", remedy="Call commit first.")
         return self._land(*self._sent)
 
-    def _land(self, version: int, stamped: tuple[Action, ...]) -> Outcome:
+    def _land(self, version: int, stamped: _Stamped) -> Outcome:
         self._sent = (version, stamped)
-        content = "".join(f"{to_json_line(action)}\n" for action in stamped).encode()
-        outcome = land(self._log.storage, self._log.table, version, content)
+        info, actions = stamped
+        outcome = land(self._log.storage, self._log.table, version, signed_content(info, actions))
         if isinstance(outcome, Committed):
-            after_commit(self._log, version, stamped, self._upkeep)
+            after_commit(self._log, version, (info, *actions), self._upkeep)
         return outcome
 
     def _attempt(self, actions: tuple[Action, ...]) -> Attempt:
@@ -196,8 +198,8 @@ class Transaction:
 
     def _stamped(
         self, actions: tuple[Action, ...], version: int, floor: int, description: dict[str, Any]
-    ) -> tuple[Action, ...]:
-        """The actions with commitInfo in front, in-commit time and where it began filled in."""
+    ) -> _Stamped:
+        """The commitInfo and the actions, in-commit time and where it began filled in."""
         metadata = next((a for a in actions if isinstance(a, Metadata)), None)
         effective = metadata or self.snapshot.metadata
         timestamp = now_ms()
@@ -219,7 +221,7 @@ class Transaction:
         }
         if self.snapshot.version < 0:
             del fields["readVersion"]
-        return (CommitInfo(fields), *actions)
+        return CommitInfo(fields), actions
 
     def _with_enablement(
         self, actions: tuple[Action, ...], metadata: Metadata, version: int, timestamp: int

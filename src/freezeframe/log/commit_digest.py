@@ -1,0 +1,52 @@
+"""A commit that can be told from a damaged one: the SHA-256 of its actions, kept in its commitInfo.
+
+JSON has no checksum of its own: one bit flipped in a partition value or a column's name gives
+another table without any error. Our commits begin with their ``commitInfo``, and its field
+``contentSha256`` is the digest of every byte after that line. Other readers ignore the field;
+commits of others have none and are taken as they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+
+from freezeframe.errors import CorruptLog
+from freezeframe.log.actions import Action, CommitInfo, to_json_line
+
+DIGEST_KEY = "contentSha256"
+_HEAD = b'{"commitInfo":'
+
+
+def signed_content(info: CommitInfo, actions: Sequence[Action]) -> bytes:
+    """The bytes of a commit: ``info`` with the digest first, then ``actions``, a line each."""
+    rest = "".join(f"{to_json_line(action)}\n" for action in actions).encode()
+    signed = replace(info, fields={**info.fields, DIGEST_KEY: hashlib.sha256(rest).hexdigest()})
+    return f"{to_json_line(signed)}\n".encode() + rest
+
+
+def require_digest(name: str, content: bytes) -> None:
+    """Refuse a commit whose actions are not those it was signed for; one without a digest passes.
+
+    Raises:
+        CorruptLog: the digest differs; the file is named.
+    """
+    if not content.startswith(_HEAD):
+        return
+    head, _, rest = content.partition(b"\n")
+    if DIGEST_KEY.encode() not in head:
+        return
+    try:
+        expected = json.loads(head)["commitInfo"].get(DIGEST_KEY)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return  # whoever parses the line says what is wrong with it
+    if expected is not None and hashlib.sha256(rest).hexdigest() != expected:
+        raise CorruptLog(
+            f"The commit {name} is damaged.",
+            cause="Its actions are not those it was written with: their SHA-256 differs.",
+            remedy="Restore the file from a copy; until then read a version before it.",
+            code="DELTA_TXN_LOG_FAILED_INTEGRITY",
+            file=name,
+        )

@@ -1,0 +1,119 @@
+"""Tables beyond the ordinary, written by us and read and written on by Delta on Spark, and the other way."""
+
+import json
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from freezeframe.log import rows
+from freezeframe.log.actions import Metadata, Protocol
+from freezeframe.log.checksum import read_checksum
+from freezeframe.log.checksum_writer import verify_checksum
+from freezeframe.log.columns import with_mapping
+from freezeframe.log.delta_log import DeltaLog
+from freezeframe.log.new_files import new_files
+from freezeframe.log.row_deletion import delete_rows
+from freezeframe.log.schema import arrow_to_delta
+from freezeframe.log.transaction import Transaction
+from freezeframe.log.upkeep import Upkeep
+from freezeframe.storage import LocalStorage
+
+pytestmark = pytest.mark.spark
+
+COLUMNS = pa.schema([("row id", pa.string()), ("n", pa.int64()), ("p", pa.string())])
+FEATURES = ("columnMapping", "deletionVectors", "v2Checkpoint")
+
+
+def write(root, checkpoint_at):
+    """A table with mapped names, vectors, V2 checkpoints and commit times; its rows are n = 1, 2, 3, 4."""
+    storage = LocalStorage(root)
+    log = DeltaLog(storage, "t")
+    schema, id_max = with_mapping(arrow_to_delta(COLUMNS))
+    configuration = {
+        "delta.columnMapping.mode": "name",
+        "delta.columnMapping.maxColumnId": str(id_max),
+        "delta.enableDeletionVectors": "true",
+        "delta.enableInCommitTimestamps": "true",
+        "delta.checkpointPolicy": "v2",
+    }
+    protocol = Protocol(3, 7, FEATURES, (*FEATURES, "inCommitTimestamp"))
+    metadata = Metadata("id", json.dumps(schema), ("p",), configuration, created_time=1)
+    upkeep = Upkeep(checkpoint_interval=checkpoint_at)
+    Transaction(log, upkeep=upkeep).commit([protocol, metadata], "CREATE TABLE")
+    data = pa.table({"row id": [f"{n:03}" for n in range(5)], "n": range(5), "p": ["a", "b", "a", "b", None]})
+    for file in (files := new_files(data, schema, protocol, metadata)):
+        storage.put_if_absent(f"t/{file.name}", file.content)
+    Transaction(log, upkeep=upkeep).commit([file.add for file in files], "WRITE")
+    begun = Transaction(log, upkeep=upkeep)
+    first = begun.files_matching([("p", "=", "a")])["path"][0].as_py()
+    deletion = delete_rows(begun.snapshot, {first: [0]})
+    storage.put_if_absent(f"t/{deletion.file.name}", deletion.file.content)
+    begun.commit(deletion.actions, "DELETE")
+    return log
+
+
+def numbers(log):
+    return sorted(rows.read(log.update(), ["n"])["n"].to_pylist())
+
+
+@pytest.mark.parametrize("checkpoint_at", [1, 100])
+def test_spark_reads_and_changes_what_we_wrote(tmp_path, delta_session, checkpoint_at):
+    """With and without a V2 checkpoint Spark sees our rows, deletes, updates, and we see what it did."""
+    log = write(tmp_path, checkpoint_at)
+    table = f"delta.`{tmp_path}/t`"
+    found = delta_session.sql(f"SELECT `row id`, n, p FROM {table} ORDER BY n").collect()
+    wanted = [("001", 1, "b"), ("002", 2, "a"), ("003", 3, "b"), ("004", 4, None)]
+    assert wanted == [tuple(row) for row in found]
+    delta_session.sql(f"DELETE FROM {table} WHERE n = 2").collect()
+    delta_session.sql(f"UPDATE {table} SET n = 30 WHERE `row id` = '003'").collect()
+    assert [1, 4, 30] == numbers(log)
+    begun = Transaction(log)
+    [path] = begun.files_matching([("row id", "=", "001")])["path"].to_pylist()[:1]
+    assert path in begun.snapshot.files["path"].to_pylist()
+    assert 3 == DeltaTable(f"{tmp_path}/t").version() - 1
+
+
+def test_spark_agrees_with_our_checksums(tmp_path, delta_session):
+    """Checksums that Spark goes on from ours fit the state, and so do ours that go on from Spark's."""
+    log = write(tmp_path, 100)
+    table = f"delta.`{tmp_path}/t`"
+    delta_session.sql(f"INSERT INTO {table} VALUES ('x', 50, 'a'), ('y', 51, 'c')").collect()
+    schema, metadata = log.update().schema, log.update().metadata
+    [file] = new_files(
+        pa.table({"row id": ["z"], "n": [60], "p": ["a"]}), schema, log.update().protocol, metadata
+    )
+    log.storage.put_if_absent(f"t/{file.name}", file.content)
+    Transaction(log).commit([file.add], "WRITE")
+    seen = 0
+    for version in range(log.update().version + 1):
+        checksum = read_checksum(log.storage, f"t/_delta_log/{version:020d}.crc")
+        verify_checksum(log.snapshot_at(version=version), checksum)
+        seen += 1
+    assert seen == 5
+    assert 7 == len(delta_session.sql(f"SELECT * FROM {table}").collect())
+
+
+def test_we_read_what_spark_wrote(tmp_path, delta_session):
+    """A table of Spark's with every type, odd names, partitions and vectors comes back value by value."""
+    table = f"delta.`{tmp_path}/t`"
+    delta_session.sql(
+        f"CREATE TABLE {table} (`a b` STRING, i INT, l BIGINT, d DECIMAL(20,3), f DOUBLE, t TIMESTAMP, "
+        "z TIMESTAMP_NTZ, y DATE, s STRUCT<`x y`: INT, w: ARRAY<STRING>>, m MAP<STRING, INT>, p STRING) "
+        "USING delta PARTITIONED BY (p) TBLPROPERTIES ('delta.columnMapping.mode' = 'name', "
+        "'delta.enableDeletionVectors' = 'true')"
+    ).collect()
+    delta_session.sql(
+        f"INSERT INTO {table} SELECT concat('0', id), id, id * 1000000007, id / 8, id / 3, "
+        "timestamp_micros(id * 1000001), to_timestamp_ntz('2020-01-01 00:00:00.000001'), "
+        "date_add(DATE '1960-02-29', cast(id AS INT)), "
+        "named_struct('x y', cast(id AS INT), 'w', array('q', null)), map('k', cast(id AS INT)), "
+        "if(id % 2 = 0, 'e v', null) FROM range(20)"
+    ).collect()
+    delta_session.sql(f"DELETE FROM {table} WHERE i IN (3, 4, 11)").collect()
+    names = ["a b", "i", "l", "d", "f", "t", "z", "y", "s", "m", "p"]
+    theirs = delta_session.sql(f"SELECT * FROM {table} ORDER BY i").toArrow()
+    ours = rows.read(DeltaLog(LocalStorage(tmp_path), "t").update()).sort_by("i")
+    assert names == ours.column_names
+    assert [17] * 2 == [ours.num_rows, theirs.num_rows]
+    assert theirs.cast(ours.schema).to_pylist() == ours.to_pylist()

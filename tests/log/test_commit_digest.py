@@ -1,0 +1,76 @@
+"""Damage in the log itself: a flipped byte of a commit or a checkpoint never becomes other rows."""
+
+import hashlib
+import json
+
+import pytest
+
+from freezeframe.errors import CorruptLog, FreezeframeError
+from freezeframe.log import rows
+from freezeframe.log.actions import CommitInfo, Txn
+from freezeframe.log.checkpoint_writer import write_checkpoint
+from freezeframe.log.commit_digest import DIGEST_KEY, require_digest, signed_content
+from freezeframe.log.upkeep import Upkeep
+from freezeframe.storage import MemoryStorage
+
+
+def small(make_table):
+    """A table of two partitions and a vector, without checksums that would say the same again."""
+    table = make_table(MemoryStorage(), Upkeep(checkpoint_interval=1_000, write_checksums=False))
+    table.create()
+    table.append([1, 2], "a")
+    begun = table.begin()
+    path = begun.snapshot.files["path"][0].as_py()
+    begun.commit([*table.delete(begun, {path: [0]}), *table.adds([3], "b")], "MERGE")
+    return table
+
+
+def flips(table, name):
+    """The positions of ``name`` at which a flipped bit gives other rows, without an error."""
+    whole = table.storage.read(name)
+    wanted = rows.read(table.fresh()).sort_by("n")
+    wrong = []
+    for at in range(len(whole)):
+        damaged = whole[:at] + bytes([whole[at] ^ (1 << (at % 8))]) + whole[at + 1 :]
+        table.storage.replace(name, damaged)
+        try:
+            if not rows.read(table.fresh()).sort_by("n").equals(wanted):
+                wrong.append((at, whole[max(0, at - 20) : at + 20]))
+        except FreezeframeError:
+            pass
+    table.storage.replace(name, whole)
+    return wrong
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_a_flip_of_any_byte_of_a_commit(make_table, version):
+    """Each byte of each commit is flipped: the right rows or a typed error."""
+    assert [] == flips(small(make_table), f"t/_delta_log/{version:020d}.json")
+
+
+def test_commits_are_signed_and_others_pass():
+    """The digest is of everything after the first line; a commit without one is taken as it is."""
+    content = signed_content(CommitInfo({"operation": "X"}), [Txn("a", 1)])
+    head, _, rest = content.partition(b"\n")
+    assert json.loads(head)["commitInfo"][DIGEST_KEY] == hashlib.sha256(rest).hexdigest()
+    require_digest("n", content)
+    require_digest("n", b'{"commitInfo":{"operation":"X"}}\n' + rest)
+    require_digest("n", rest)
+    with pytest.raises(CorruptLog, match="SHA-256"):
+        require_digest("n", content + b"\n")
+
+
+def test_a_flip_in_a_checkpoints_pages_is_found(make_table):
+    """The pages of a checkpoint have checksums: a flip makes readers fall back to the commits."""
+    table = small(make_table)
+    write_checkpoint(table.fresh())
+    name = f"t/_delta_log/{2:020d}.checkpoint.parquet"
+    whole = table.storage.read(name)
+    wanted = rows.read(table.fresh()).sort_by("n")
+    for at in range(4, len(whole), 41):
+        table.storage.replace(name, whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :])
+        try:
+            found = rows.read(table.fresh()).sort_by("n")
+        except FreezeframeError:
+            continue
+        assert wanted.equals(found), at

@@ -1,0 +1,102 @@
+"""Names that are not about snapshots: those of the installed gluestick, loaded when they are used."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+
+import freezeframe.gluestick as gs
+
+needs_gluestick = pytest.mark.skipif(
+    importlib.util.find_spec("gluestick") is None, reason="gluestick is not installed (pip install gluestick)"
+)
+
+# The shape of a script that keeps a report: a window of it is replaced at each incremental sync.
+REPORT_SCRIPT = """
+import os
+import pandas as pd
+import freezeframe.gluestick as gs
+
+ROOT = os.environ["ROOT_DIR"]
+SNAPSHOTS, OUTPUT = f"{ROOT}/snapshots", f"{ROOT}/etl-output"
+input_data = gs.Reader()
+for stream in eval(str(input_data)):
+    report = input_data.get(stream)
+    snapshot = gs.read_snapshots(stream, SNAPSHOTS)
+    if snapshot is not None:
+        kept = snapshot[snapshot["Date"] < report["Date"].min()]
+        report = pd.concat([kept, report])
+    gs.snapshot_records(report, stream, SNAPSHOTS, overwrite=True)
+    gs.to_export(report, stream, OUTPUT, export_format="csv")
+"""
+
+
+def test_importing_the_drop_in_does_not_load_gluestick():
+    """Nor does using what is freezeframe's own."""
+    code = (
+        "import sys, freezeframe.gluestick as gs; gs.read_snapshots('A', 'nowhere');"
+        "print([n for n in ('gluestick', 'polars', 'pyspark') if n in sys.modules],"
+        "hasattr(gs, '__wrapped__'))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert "[] False" == run.stdout.strip()
+
+
+def test_without_gluestick_the_package_is_named():
+    """A name of gluestick's then says what to install, however it is asked for."""
+    code = (
+        "import sys; sys.modules['gluestick'] = None\n"
+        "from freezeframe.errors import SetupError\n"
+        "import freezeframe.gluestick as gs\n"
+        "for ask in (lambda: gs.Reader, lambda: exec('from freezeframe.gluestick import to_export')):\n"
+        "    try: ask()\n"
+        "    except SetupError as error: print(error)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert ["Reader", "to_export"] == [line.split()[0].split(".")[-1] for line in run.stdout.splitlines()]
+    assert 2 == run.stdout.count("pip install gluestick")
+
+
+@needs_gluestick
+def test_other_names_are_gluesticks_own():
+    """Reader and to_export are the very same objects; a name that nobody has is an AttributeError."""
+    import gluestick
+
+    assert gluestick.Reader is gs.Reader
+    assert gluestick.to_export is gs.to_export
+    assert gluestick.snapshot_records is not gs.snapshot_records
+    with pytest.raises(AttributeError, match="no_such_name"):
+        gs.no_such_name  # noqa: B018 - asking is the point
+
+
+@needs_gluestick
+@pytest.mark.spark
+def test_a_report_script_runs_unchanged(tmp_path, spark_engine):
+    """Reader, read_snapshots, snapshot_records and to_export together, two syncs one after the other."""
+    for folder in ("sync-output", "snapshots", "etl-output"):
+        (tmp_path / folder).mkdir()
+    syncs = (
+        "Date,Account#,Amount\n2026-09-30,1,1.5\n2026-10-01,2,2.0\n2026-10-01,2,2.0\n",
+        "Date,Account#,Amount\n2026-10-01,3,9.25\n2026-10-02,3,\n",
+    )
+    for text in syncs:
+        (tmp_path / "sync-output" / "GeneralLedger-20261001T000000.csv").write_text(text)
+        run = subprocess.run(
+            [sys.executable, "-c", REPORT_SCRIPT],
+            env={**os.environ, "ROOT_DIR": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert 0 == run.returncode, run.stderr
+
+    exported = pd.read_csv(next((tmp_path / "etl-output").glob("*.csv")))
+    kept = gs.read_snapshots("GeneralLedger", tmp_path / "snapshots")
+    assert ["2026-09-30", "2026-10-01", "2026-10-02"] == list(exported["Date"])
+    assert [1.5, 9.25] == list(kept["Amount"].dropna())
+    assert 3 == len(kept)

@@ -9,6 +9,9 @@ if [ -z "${JAVA_HOME:-}" ] && [ -f "$root/.cache/stamps/java" ]; then
     export JAVA_HOME
 fi
 
+# A machine need not know its own name (small containers do not); Spark here serves this machine only.
+export SPARK_LOCAL_IP="${SPARK_LOCAL_IP:-127.0.0.1}"
+
 # Two folders beside the repository take part in the tests where they exist; without them those tests skip.
 shared=$(dirname "$root")/shared
 if [ -z "${FREEZEFRAME_CONFORMANCE:-}" ] && [ -d "$shared/conformance" ]; then

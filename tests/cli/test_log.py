@@ -94,6 +94,15 @@ def test_history_lists_versions_newest_first(table, run):
     assert "operation" in run("history").stdout
 
 
+def test_checkpoint_writes_one_of_the_newest_version(table, run):
+    """The next reader starts from it; a table that does not exist has none."""
+    written = json.loads(run("checkpoint", "--json").stdout)
+    assert (11, len(table.live()) + 2) == (written["version"], written["actions"])
+    assert 11 == table.log().current_snapshot.segment.checkpoint_version
+    assert table.live() == sorted(table.log().current_snapshot.files["path"].to_pylist())
+    assert "11" in run("checkpoint").stdout
+
+
 def test_verify_names_what_is_damaged_and_fails(table, run):
     """Exit code 1, the file and its code."""
     table.raw(commit_name(3), b"{")

@@ -89,6 +89,20 @@ def verify(path: Table, as_json: Json = False) -> None:
         raise typer.Exit(FAILED)
 
 
+@app.command()
+def checkpoint(path: Table, as_json: Json = False) -> None:
+    """Write a checkpoint of the newest version, so that readers need not replay what came before."""
+    from freezeframe.log.checkpoint_writer import write_checkpoint
+
+    with _answers(as_json=as_json):
+        hint = write_checkpoint(_open(path).update())
+        fields = {"version": hint.version, "actions": hint.size, "bytes": hint.size_in_bytes}
+        if as_json:
+            _print(fields)
+        else:
+            Output().record(fields)
+
+
 def describe(snapshot: Snapshot) -> dict[str, Any]:
     """The snapshot as a JSON object; of a table that holds nothing, the version -1 alone."""
     if not snapshot.exists:

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import ClassVar
 from urllib.parse import unquote, urlsplit
 
-from freezeframe.errors import CorruptLog, InvalidOption
+from freezeframe.errors import InvalidOption
 from freezeframe.log.actions import Metadata, Protocol
-from freezeframe.log.checkpoint import CHECKPOINT_DAMAGED
 from freezeframe.log.cleanup import CleanupPlan, clean_up
 from freezeframe.log.commit_info import require_in_commit_timestamp
 from freezeframe.log.history import CommitTime, History, HistoryEntry, require_within_retention, to_ms
@@ -275,27 +274,9 @@ class DeltaLog(SnapshotManagement[Snapshot]):
         """The state of the segment; where its checkpoint is damaged, of one that does without it."""
         if segment.version == EMPTY_VERSION:
             return TableState(Heads.empty(), FileState.empty())
-        first: CorruptLog | None = None
-        avoid: frozenset[str] = frozenset()
-        for _ in range(1 + self.options.checkpoint_retries_max):
-            try:
-                state = self._reader.state(segment)
-            except CorruptLog as error:
-                if error.error_code != CHECKPOINT_DAMAGED or segment.checkpoint is None:
-                    raise
-                first = first or error
-                avoid |= {file.name for file in segment.checkpoint.files}
-            else:
-                self._warn_of_size(state)
-                return state
-            _log.warning("The checkpoint of %s is damaged. Trying a different checkpoint.", segment)
-            other = self._segment_below(segment.checkpoint.version, segment.version, avoid)
-            if other is None:
-                break
-            segment = other
-        if first is None:
-            raise AssertionError
-        raise first
+        state, _ = self._around_damage(segment, self._reader.state)
+        self._warn_of_size(state)
+        return state
 
     def _note_changes(self, previous: Snapshot | None, metadata: Metadata) -> None:
         if previous is not None and previous.exists and previous.metadata.id != metadata.id:

@@ -22,7 +22,7 @@ from __future__ import annotations
 import logging
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Generic, Protocol, TypeVar
@@ -41,7 +41,14 @@ from freezeframe.log.listing import (
 )
 from freezeframe.log.options import LogOptions
 from freezeframe.log.paths import LogFile
-from freezeframe.log.segment import EMPTY_VERSION, LogSegment, choose_segment, version_missing
+from freezeframe.log.segment import (
+    EMPTY_VERSION,
+    LogSegment,
+    choose_segment,
+    commits_since,
+    missing_checkpoint,
+    version_missing,
+)
 from freezeframe.storage import FileStatus, Storage
 
 _log = logging.getLogger(__name__)
@@ -63,6 +70,7 @@ class VersionedState(Protocol):
 
 
 S = TypeVar("S", bound=VersionedState)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +194,7 @@ class SnapshotManagement(ABC, Generic[S]):
             if found is None or found.version < start:
                 segment = self._segment_below(start, version_to_load)
                 if segment is None:
-                    raise _missing_checkpoint(self.folder, start)
+                    raise missing_checkpoint(self.folder, start)
                 return segment
         return choose_segment(self.folder, listing, version_to_load, use_compacted=use_compacted)
 
@@ -223,31 +231,39 @@ class SnapshotManagement(ABC, Generic[S]):
     ) -> tuple[S, LogSegment]:
         """A snapshot of the segment, or of one without its checkpoint if that is damaged (behaviour 32)."""
         start = segment.checkpoint_version
-        _log.info(
-            "Loading version %s%s",
-            segment.version,
-            "" if start is None else f" starting from checkpoint version {start}",
-        )
-        first: CorruptLog | None = None
+        checkpoint = "" if start is None else f" starting from checkpoint version {start}"
+        _log.info("Loading version %s%s", segment.version, checkpoint)
+
+        def make(one: LogSegment) -> S:
+            known = (previous, new_commits) if one is segment else (None, None)
+            return self.create_snapshot(one, *known)
+
+        return self._around_damage(segment, make)
+
+    def _around_damage(self, segment: LogSegment, make: Callable[[LogSegment], T]) -> tuple[T, LogSegment]:
+        """What ``make`` gives for the segment, or for one with another checkpoint if that one is damaged.
+
+        At most ``checkpoint_retries_max`` others are tried; the first error is raised (behaviour 32).
+        """
+        damage: list[CorruptLog] = []
         avoid: frozenset[str] = frozenset()
-        for _ in range(1 + self.options.checkpoint_retries_max):
+        while True:
             try:
-                return self.create_snapshot(segment, previous, new_commits), segment
+                return make(segment), segment
             except CorruptLog as error:
                 if error.error_code != CHECKPOINT_DAMAGED or segment.checkpoint is None:
                     raise
-                first = first or error
+                damage.append(error)
                 avoid |= {file.name for file in segment.checkpoint.files}
             _log.warning(
                 "Failed to create a snapshot from log segment %s. Trying a different checkpoint.", segment
             )
-            other = self._segment_below(segment.checkpoint.version, segment.version, avoid)
+            tried_all = len(damage) > self.options.checkpoint_retries_max
+            version = segment.checkpoint.version
+            other = None if tried_all else self._segment_below(version, segment.version, avoid)
             if other is None:
-                break
-            segment, previous, new_commits = other, None, None
-        if first is None:
-            raise AssertionError
-        raise first
+                raise damage[0]
+            segment = other
 
     def snapshot_at(self, version: int | None = None, timestamp: datetime | None = None) -> S:
         """The snapshot of one version, or of the version that was current at ``timestamp`` (behaviour 67).
@@ -348,7 +364,7 @@ class SnapshotManagement(ABC, Generic[S]):
         if segment == previous.segment:
             self._listed = statuses
             return self._touch(started)
-        snapshot, _ = self._create(segment, previous, _commits_since(previous.segment, listing, segment))
+        snapshot, _ = self._create(segment, previous, commits_since(previous.segment, listing, segment))
         self.replace_snapshot(snapshot, started)
         _log.info("Updated snapshot to %s", snapshot)
         return snapshot
@@ -370,28 +386,3 @@ class SnapshotManagement(ABC, Generic[S]):
             self._listed = None
             if old.snapshot is not new_snapshot:
                 old.snapshot.uncache()
-
-
-def _commits_since(previous: LogSegment, listing: Listing, segment: LogSegment) -> tuple[LogFile, ...] | None:
-    """The commits that lead from ``previous`` to ``segment``, or ``None`` if it is no continuation."""
-    if previous.version == EMPTY_VERSION or previous.version > segment.version:
-        return None
-    by_version = {file.version: file for file in listing.commits}
-    known = {file.version: file for file in previous.commits}
-    if any(by_version.get(version, file) != file for version, file in known.items()):
-        return None  # a commit we have read was replaced: another table lies there now
-    if by_version.get(previous.version) != previous.last_commit:
-        return None
-    wanted = range(previous.version + 1, segment.version + 1)
-    if any(version not in by_version for version in wanted):
-        return None
-    return tuple(by_version[version] for version in wanted)
-
-
-def _missing_checkpoint(folder: str, version: int) -> CorruptLog:
-    return CorruptLog(
-        f"Couldn't find all part files of the checkpoint version: {version}",
-        cause=f"The hint of the log {folder!r} names it, and what is left does not reach back to version 0.",
-        remedy="Restore the checkpoint files from a copy.",
-        code="DELTA_MISSING_PART_FILES",
-    )

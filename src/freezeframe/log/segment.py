@@ -63,6 +63,13 @@ class LogSegment:
         _require(_is_last(self.last_commit, self.version), "6: a commit file is there", self)
         _require(self.checksum is None or self.checksum.version <= self.version, "7: checksum fits", self)
 
+    def __str__(self) -> str:
+        commits = f"{self.commits[0].version}-{self.commits[-1].version}" if self.commits else "none"
+        return (
+            f"LogSegment({self.folder}, version={self.version}, checkpoint={self.checkpoint_version}, "
+            f"commits={commits})"
+        )
+
     @classmethod
     def empty(cls, folder: str) -> LogSegment:
         """The segment of a log that holds nothing."""
@@ -182,6 +189,32 @@ def version_missing(folder: str, wanted: int, latest: int) -> VersionNotFound:
         code="DELTA_VERSION_NOT_FOUND",
         version=wanted,
         latest=latest,
+    )
+
+
+def commits_since(previous: LogSegment, listing: Listing, segment: LogSegment) -> tuple[LogFile, ...] | None:
+    """The commits that lead from ``previous`` to ``segment``, or ``None`` if it is no continuation."""
+    if previous.version == EMPTY_VERSION or previous.version > segment.version:
+        return None
+    by_version = {file.version: file for file in listing.commits}
+    known = {file.version: file for file in previous.commits}
+    if any(by_version.get(version, file) != file for version, file in known.items()):
+        return None  # a commit we have read was replaced: another table lies there now
+    if by_version.get(previous.version) != previous.last_commit:
+        return None
+    wanted = range(previous.version + 1, segment.version + 1)
+    if any(version not in by_version for version in wanted):
+        return None
+    return tuple(by_version[version] for version in wanted)
+
+
+def missing_checkpoint(folder: str, version: int) -> CorruptLog:
+    """The error for a hinted checkpoint that is not there and that nothing stands in for (behaviour 16)."""
+    return CorruptLog(
+        f"Couldn't find all part files of the checkpoint version: {version}",
+        cause=f"The hint of the log {folder!r} names it, and what is left does not reach back to version 0.",
+        remedy="Restore the checkpoint files from a copy.",
+        code="DELTA_MISSING_PART_FILES",
     )
 
 

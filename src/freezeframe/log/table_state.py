@@ -67,15 +67,17 @@ def require_heads(heads: Heads, version: int) -> tuple[Protocol, Metadata]:
     Raises:
         CorruptLog: ``DELTA_STATE_RECOVER_ERROR``, saying which of the two is missing.
     """
-    for name, found in (("protocol", heads.protocol), ("metadata", heads.metadata)):
-        if found is None:
-            raise CorruptLog(
-                f"The {name} of your Delta table could not be recovered while Reconstructing version: "
-                f"{version}.",
-                cause="Did you manually delete files in the _delta_log directory?",
-                remedy="Restore the missing commit or checkpoint from a copy.",
-                code="DELTA_STATE_RECOVER_ERROR",
-            )
-    if heads.protocol is None or heads.metadata is None:
-        raise AssertionError
+    if heads.protocol is None:
+        raise _unrecoverable("protocol", version)
+    if heads.metadata is None:
+        raise _unrecoverable("metadata", version)
     return heads.protocol, heads.metadata
+
+
+def _unrecoverable(name: str, version: int) -> CorruptLog:
+    return CorruptLog(
+        f"The {name} of your Delta table could not be recovered while Reconstructing version: {version}.",
+        cause="Did you manually delete files in the _delta_log directory?",
+        remedy="Restore the missing commit or checkpoint from a copy.",
+        code="DELTA_STATE_RECOVER_ERROR",
+    )

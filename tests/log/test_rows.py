@@ -87,6 +87,16 @@ def test_columns_come_in_the_order_asked_for(storage):
     assert rows.read(of(storage, PEOPLE), ["city", "id"]).column_names == ["city", "id"]
 
 
+def test_a_dot_in_a_name_is_no_path(storage):
+    """A column named like a path into a struct, and that struct, are told apart."""
+    data = pa.table({"a.b": [1, 2], "a": [{"b": 3, "c": 5}, {"b": 4, "c": 6}], "a.b.c": ["x", "y"]})
+    snapshot = of(storage, data)
+    assert data.equals(rows.read(snapshot))
+    for name in data.column_names:
+        assert data.select([name]).equals(rows.read(snapshot, [name]))
+    assert ["y"] == rows.read(snapshot, ["a.b.c"], pc.field("a.b") > 1)["a.b.c"].to_pylist()
+
+
 def test_an_unknown_column_is_named(storage):
     """A column that the table lacks is an error that names it, in projection and predicate."""
     snapshot = of(storage, PEOPLE)

@@ -124,6 +124,8 @@ def _known(facts: FileFacts, schema: pa.Schema, names: Mapping[str, str]) -> pc.
     claims = [
         _partition_claim(name, value) for name, value in facts.partition.items() if name in schema.names
     ]
+    if all(name in facts.partition for name in schema.names):
+        return reduce(and_, claims) if claims else pc.scalar(True)  # noqa: FBT003 - the literal is the claim
     statistics = _parsed(facts.statistics)
     for field in schema:
         if statistics and field.name not in facts.partition:
@@ -178,6 +180,10 @@ def _bound(value: Any, kind: pa.DataType) -> pa.Scalar | None:
         if kinds.is_floating(kind):
             number = pa.scalar(float(value), kind)
             return None if math.isnan(number.as_py()) else number  # NaN bounds nothing
+        if isinstance(value, str) != (kinds.is_string(kind) or kinds.is_date(kind)):
+            return None  # a bound of another type is none
+        if kinds.is_string(kind) or (kinds.is_integer(kind) and isinstance(value, int)):
+            return pa.scalar(value, kind)
         return pa.scalar(str(value)).cast(kind)
     except (pa.ArrowException, ValueError, TypeError, OverflowError):
         return None

@@ -12,7 +12,7 @@ import os
 from dataclasses import dataclass
 
 import grpc
-from pyspark.sql.connect.client.retries import DefaultPolicy
+from pyspark.sql.connect.client.retries import DefaultPolicy, RetryPolicyState
 from pyspark.sql.connect.session import SparkSession
 
 from freezeframe.engine.configuration import SESSION_CONFIGURATION, cores
@@ -21,8 +21,29 @@ from freezeframe.engine.spark_errors import spark_errors
 from freezeframe.errors import InvalidOption
 from freezeframe.settings import Settings
 
+# Waits of 0.05, 0.2, 0.8 and then 2 s: some eight seconds for a server that is being restarted.
+_RETRIES_MAX = 6
+_BACKOFF_MAX_MS = 2_000
 
-class _LoopbackPolicy(DefaultPolicy):
+
+class _DistantPolicy(DefaultPolicy):
+    """What to ask again of a server elsewhere: all that Spark says, for seconds and not for ten minutes."""
+
+    def __init__(self) -> None:
+        super().__init__(max_retries=_RETRIES_MAX, max_backoff=_BACKOFF_MAX_MS)
+
+    def to_state(self) -> RetryPolicyState:
+        return _QuietState(self)
+
+
+class _QuietState(RetryPolicyState):
+    """Gives up by not trying again: Spark would give up with a warning beside the error."""
+
+    def can_retry(self, exception: BaseException) -> bool:
+        return self._attempt < (self.policy.max_retries or 0) and super().can_retry(exception)
+
+
+class _LoopbackPolicy(_DistantPolicy):
     """What to ask again of a server on this machine: all that Spark says, but not whether it is there."""
 
     def can_retry(self, e: BaseException) -> bool:
@@ -103,9 +124,8 @@ def _attached(attachment: Attachment) -> Connection:
 
 def _session(url: str, *, is_local: bool) -> SparkSession:
     session = SparkSession(connection=url)
-    if is_local:
-        # By default a dead server is asked again for ten minutes; on this machine it is dead at once.
-        session.client.set_retry_policies([_LoopbackPolicy()])
+    # By default a dead server is asked again for ten minutes; on this machine it is dead at once.
+    session.client.set_retry_policies([_LoopbackPolicy() if is_local else _DistantPolicy()])
     with spark_errors():
         for name, value in SESSION_CONFIGURATION.items():
             session.conf.set(name, value)

@@ -1,0 +1,131 @@
+"""The engine as one object: opened late, closed and opened again, used by threads, asked anew when gone."""
+
+import threading
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from freezeframe.engine.spark import SparkEngine
+from freezeframe.errors import CorruptData, EngineUnavailable
+from freezeframe.log.schema import arrow_to_delta
+
+pytestmark = pytest.mark.spark
+
+ROWS = pa.table({"Id": ["1", "2"], "v": [1, 2]})
+
+
+@pytest.fixture
+def engine(spark_settings, spark_engine):
+    """Another engine on the run's server, which is up already."""
+    engine = SparkEngine(spark_settings)
+    yield engine
+    engine.close()
+
+
+def test_an_unused_engine_has_no_session(spark_settings):
+    """To make and close one costs nothing."""
+    engine = SparkEngine(spark_settings)
+    engine.close()
+    assert engine._connection is None
+
+
+def test_a_closed_engine_opens_again(bench, engine):
+    """close() lets go; a later call has a session of its own."""
+    first = engine.session.session_id
+    engine.close()
+    engine.close()
+    assert 2 == engine.merge(bench.task(None, ROWS, key=["Id"])).inserted
+    assert first != engine.session.session_id
+
+
+def test_a_session_that_the_server_ended_is_replaced(bench, engine):
+    """A server that forgot the session is asked anew, unseen by the caller."""
+    first = engine.session
+    first.client.release_session()
+    result = engine.merge(bench.task(None, ROWS, key=["Id"]))
+    assert (2, 0) == (result.inserted, result.updated)
+    assert first.session_id != engine.session.session_id
+
+
+def test_threads_share_one_session(bench, engine):
+    """Several streams are merged at once, each with its own counts."""
+    results = {}
+
+    def update(number):
+        table = pa.table({"Id": [str(n) for n in range(number + 1)]})
+        results[number] = engine.merge(bench.task(None, table, key=["Id"]))
+
+    tasks = [threading.Thread(target=update, args=(number,)) for number in range(4)]
+    for thread in tasks:
+        thread.start()
+    for thread in tasks:
+        thread.join()
+    assert {number: number + 1 for number in range(4)} == {n: r.inserted for n, r in results.items()}
+
+
+def test_a_read_is_lazy_and_has_the_schema(bench, engine):
+    """Columns, order and types are those asked for; a column that no file has is null."""
+    path = bench.file(ROWS)
+    asked = arrow_to_delta(pa.schema({"late": pa.date32(), "v": pa.int64(), "Id": pa.string()}))
+    frame = engine.read((path,), asked)
+    assert [("late", "date"), ("v", "bigint"), ("Id", "string")] == frame.dtypes
+    assert {(None, 1, "1"), (None, 2, "2")} == {tuple(row) for row in frame.collect()}
+
+
+def test_a_read_of_no_files_is_empty(engine):
+    """A stream without rows has its columns still."""
+    frame = engine.read((), arrow_to_delta(ROWS.schema))
+    assert ([("Id", "string"), ("v", "bigint")], []) == (frame.dtypes, frame.collect())
+
+
+def test_a_damaged_file_is_damage(bench, engine):
+    """Bytes that are no Parquet are told as such, and the file is named."""
+    task = bench.task(ROWS, ROWS, key=["Id"])
+    path = Path(task.stored[0])
+    path.write_bytes(path.read_bytes()[:-5])
+    with pytest.raises(CorruptData):
+        engine.merge(task)
+
+
+def test_a_shared_folder_is_asked_for_once(engine, tmp_path):
+    """The second question is answered from memory: the folder need not even be there."""
+    folder = tmp_path / "tenant"
+    folder.mkdir()
+    engine.require_shared(str(folder))
+    assert [] == list(folder.iterdir())
+    folder.rmdir()
+    engine.require_shared(str(folder))
+
+
+def test_another_file_system_is_not_probed(spark_settings):
+    """An object store is shared by its nature; nothing is started to ask."""
+    engine = SparkEngine(spark_settings)
+    engine.require_shared("s3a://bucket/tenant")
+    assert engine._connection is None
+
+
+def test_a_private_server_serves_its_process_and_goes(spark_settings, tmp_path, monkeypatch):
+    """FREEZEFRAME_SPARK=local: a server of this process alone; closed, no process or folder is left of it."""
+    # Without Delta's jars it is up sooner.
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    state = tmp_path / "state"
+    engine = SparkEngine(spark_settings.model_copy(update={"spark": "local", "state_dir": state}))
+    assert 2 == engine.session.range(2).count()
+    process = engine._connection.attachment.address.process
+    assert ["private"] == [path.name.partition("-")[0] for path in state.iterdir()]
+    engine.close()
+    deadline = time.monotonic() + 60
+    while list(state.glob("private-*")):
+        assert time.monotonic() < deadline, f"left over: {list(state.rglob('*'))}"
+        time.sleep(0.05)
+    assert not Path(f"/proc/{process}").exists()
+
+
+def test_a_server_elsewhere_that_is_gone_is_told(spark_settings, monkeypatch):
+    """A server that is not ours is asked again for some seconds, then the error says so alone."""
+    monkeypatch.setattr("freezeframe.engine.connect._RETRIES_MAX", 2)
+    elsewhere = spark_settings.model_copy(update={"spark": "sc://localhost:1"})
+    with pytest.raises(EngineUnavailable, match="does not answer"):
+        SparkEngine(elsewhere).read((), arrow_to_delta(ROWS.schema))

@@ -1,0 +1,93 @@
+"""What Spark says, as the error that tells what to do."""
+
+import grpc
+import pytest
+from pyspark.errors import PySparkException
+
+from freezeframe.engine.spark_errors import cause_of, spark_errors, translated
+from freezeframe.errors import (
+    BadInput,
+    CorruptData,
+    EngineUnavailable,
+    InvalidOption,
+    SchemaDriftError,
+    StorageFull,
+    StorageUnavailable,
+)
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("Task failed: java.io.IOException: No space left on device", StorageFull),
+        ("java.io.IOException: Disk quota exceeded", StorageFull),
+        ("java.lang.OutOfMemoryError: Java heap space", EngineUnavailable),
+        ("[FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading file", CorruptData),
+        ("[PATH_NOT_FOUND] Path does not exist: file:/a.parquet.", CorruptData),
+        ("file:/a.parquet is not a Parquet file. Expected magic number at tail", CorruptData),
+        ("[CAST_OVERFLOW] The value 1099511627776L cannot be cast to INT", SchemaDriftError),
+        ("[NUMERIC_VALUE_OUT_OF_RANGE.WITHOUT_SUGGESTION]", SchemaDriftError),
+        ("[UNSUPPORTED_DATA_TYPE_FOR_DATASOURCE] The Parquet datasource doesn't support", BadInput),
+        ("java.io.IOException: Permission denied", StorageUnavailable),
+        ("Mkdirs failed to create file:/a", StorageUnavailable),
+        ("[SOMETHING_NEW] nobody has seen this before", EngineUnavailable),
+    ],
+)
+def test_words_decide_the_class(said, expected):
+    """Each sign leads to the class whose remedy helps; what is not known is no fault of the data."""
+    error = translated(PySparkException(said))
+    assert (expected, said, True) == (type(error), error.cause, bool(error.remedy))
+    assert not error.details.get("is_gone")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "<_InactiveRpcError status = StatusCode.UNAVAILABLE, failed to connect to all addresses>",
+        "[INVALID_HANDLE.SESSION_NOT_FOUND] The handle is invalid. Session not found.",
+        "[INVALID_HANDLE.SESSION_CLOSED] The handle is invalid. Session was closed.",
+        "Cannot invoke RPC on closed channel!",
+        "org.apache.spark.SparkException: Job 3 cancelled because SparkContext was shut down",
+    ],
+)
+def test_a_server_that_is_gone_may_be_asked_anew(said):
+    """Only when the server or the session is no more does asking again on another one make sense."""
+    error = translated(PySparkException(said))
+    assert (EngineUnavailable, True) == (type(error), error.details["is_gone"])
+
+
+def test_a_full_disk_is_told_from_the_server_that_it_stopped():
+    """Words about a cancelled job do not hide why it was cancelled."""
+    said = "Job aborted due to stage failure: java.io.IOException: No space left on device"
+    assert StorageFull is type(translated(PySparkException(said)))
+
+
+def test_the_stack_of_the_server_is_left_out():
+    """A cause is what Spark said, in bounds; the stack is in the server's log."""
+    assert "[A] b" == cause_of(PySparkException("[A] b\n\nJVM stacktrace:\njava.lang.Exception\n\tat c"))
+    assert 1000 == len(cause_of(PySparkException("x" * 5000)))
+
+
+def test_what_spark_raises_is_the_origin():
+    """The error of Spark stays reachable behind ours."""
+    origin = PySparkException("[CAST_OVERFLOW]")
+    with pytest.raises(SchemaDriftError) as caught, spark_errors():
+        raise origin
+    assert origin is caught.value.__cause__
+
+
+def test_a_failing_channel_is_translated():
+    """gRPC raises past PySpark at times."""
+    with pytest.raises(EngineUnavailable), spark_errors():
+        raise grpc.RpcError("StatusCode.UNAVAILABLE")
+    with pytest.raises(EngineUnavailable) as caught, spark_errors():
+        raise ValueError("Cannot invoke RPC on closed channel!")
+    assert caught.value.details["is_gone"]
+
+
+def test_errors_that_are_not_sparks_pass():
+    """Our own errors and ordinary ones go through as they are."""
+    for error in (InvalidOption("no"), ValueError("another"), KeyError("x")):
+        with pytest.raises(type(error)) as caught, spark_errors():
+            raise error
+        assert error is caught.value

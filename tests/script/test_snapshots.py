@@ -206,3 +206,43 @@ def test_projection_and_predicate(snapshots):
     found = get_snapshot(snapshots, "Account", columns=["w"], where=[("Id", "=", "007")])
 
     assert [[1]] == found.to_numpy().tolist()
+
+
+def test_a_frozen_stream_and_drift_as_text(snapshots):
+    """The caller decides what may happen to columns; text keeps what did not fit, on both sides."""
+    with pytest.raises(SchemaDriftError, match="'extra' is new"):
+        update_snapshot(
+            snapshots, "Account", "Id", pd.DataFrame({"Id": ["1"], "extra": [1]}), schema="frozen"
+        )
+
+    after = update_snapshot(
+        snapshots, "Account", "Id", pd.DataFrame({"Id": ["1"], "w": ["N/A"]}), on_drift="string"
+    )
+
+    assert {"007": "1", "1": "N/A"} == dict(zip(after["Id"], after["w"], strict=True))
+
+
+def test_changes_say_what_an_update_did(snapshots):
+    """New, updated with what was there before, and deleted rows between two versions."""
+    stream = open_tenant(snapshots).stream("Account")
+    stream.update(pd.DataFrame({"Id": ["1", "2"], "v": ["B", "c"]}), key="Id")
+    stream.update(pd.DataFrame({"Id": ["1"], "v": ["B"], "w": [2]}), key="Id", override=True)
+
+    found = stream.changes(since=0, as_="arrow").to_pylist()
+
+    assert [("delete", "007"), ("update", "1")] == [(row["_change_type"], row["Id"]) for row in found]
+    assert {"Id": "1", "v": "b", "w": 2} == found[1]["_before"]
+    assert ["insert"] == stream.changes(since=0, until=1, as_="arrow")["_change_type"].to_pylist()[-1:]
+
+
+def test_a_table_gets_checkpoints(tmp_path, spark_engine):
+    """After ten more versions readers need not begin at the first."""
+    stream = open_tenant(tmp_path).stream("Account")
+    for number in range(11):
+        stream.update(pd.DataFrame({"Id": ["1"], "v": [number]}), key="Id")
+
+    log = tmp_path / "Account.snapshot" / "_delta_log"
+    assert (log / "00000000000000000010.checkpoint.parquet").exists()
+    for version in range(10):
+        (log / f"{version:020d}.json").unlink()
+    assert [10] == list(get_snapshot(tmp_path, "Account")["v"])

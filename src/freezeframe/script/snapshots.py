@@ -21,7 +21,7 @@ from freezeframe.script.legacy import adopt, as_frame, pending_adoption, preview
 from freezeframe.script.tenants import open_tenant
 from freezeframe.store.layout import FORMAT_FILE
 from freezeframe.store.reading import FrameKind, require_kind
-from freezeframe.store.update import NullKeys, Nulls, update_from
+from freezeframe.store.update import NullKeys, Nulls, OnDrift, SchemaRule, update_from
 
 Directory = str | os.PathLike[str]
 Names = str | Iterable[str]
@@ -78,6 +78,8 @@ def update_snapshot(
     replace_where: str | None = None,
     nulls: Nulls = "keep",
     null_keys: NullKeys = "error",
+    schema: SchemaRule = "evolve",
+    on_drift: OnDrift = "error",
 ) -> Any:
     """Bring new and changed rows into a stream and return its whole content after that.
 
@@ -101,6 +103,9 @@ def update_snapshot(
         nulls: ``"keep"`` as above, ``"overwrite"`` takes the whole new row, nulls included.
         null_keys: a null in the key is an ``"error"``, may ``"match"`` a null, or ``"drop"`` leaves the
             row out.
+        schema: ``"frozen"`` refuses new columns and wider types instead of taking them.
+        on_drift: ``"string"`` keeps a column as text when its types do not fit, where every value has
+            one exact text (whole numbers, decimals, booleans, dates); else that is an error.
 
     Returns:
         A frame of the kind of ``data_df``, sorted.
@@ -118,6 +123,8 @@ def update_snapshot(
         null_keys=null_keys,
         drop_column=drop_column,
         drop_duplicates=drop_duplicates,
+        schema=schema,
+        on_drift=on_drift,
     )
     order = (sort_columns,) if isinstance(sort_columns, str) else tuple(sort_columns or ())
     known = open_tenant(snapshot_dir).stream(stream)

@@ -11,6 +11,7 @@ from freezeframe.log.actions import Action, Metadata
 from freezeframe.log.checkpoint import physical_partition_names, read_checkpoint, read_checkpoint_actions
 from freezeframe.log.checksum import read_checksum
 from freezeframe.log.commit_content import CommitContent, parse_file_actions, read_contents
+from freezeframe.log.commit_info import read_commit_info
 from freezeframe.log.paths import LogFile
 from freezeframe.log.replay import FileState, StateRebuilder
 from freezeframe.log.segment import LogSegment
@@ -46,7 +47,7 @@ class StateReader:
             CorruptLog: a file that was read is damaged.
         """
         checksum = self.checksum(segment)
-        newest = self._actions(segment, segment.last_commit) if segment.last_commit else ()
+        newest = self._newest_actions(segment)
         later: list[Sequence[Action]] = []
         unread = sum(file.size for file in segment.deltas)
         if checksum is None and segment.checkpoint is None and unread > KEPT_BYTES:
@@ -68,6 +69,16 @@ class StateReader:
         if segment.checkpoint is not None:
             base = base.after(read_checkpoint_actions(self.storage, self.folder, segment.checkpoint))
         return _over(base, later, newest), None
+
+    def _newest_actions(self, segment: LogSegment) -> tuple[Action, ...]:
+        """The small actions of the newest commit; of one that a checkpoint covers, its commit info alone."""
+        file = segment.last_commit
+        if file is None:
+            return ()
+        if segment.commits or file.size == 0:
+            return self._actions(segment, file)
+        info = read_commit_info(self.storage, self.folder, file.version)
+        return () if info is None else (info,)
 
     def checksum(self, segment: LogSegment) -> tuple[int, Heads] | None:
         """(version, heads) of the segment's checksum, if it is there and knows protocol and metadata."""

@@ -110,8 +110,8 @@ class Adoption:
         with _naming(self.file):
             table = self._rows(known)
             if not self.replaces:
-                merged: pa.Table = self.stream.merged(*self._change(table, (), "match"), persist=False)
-                return merged
+                joined: pa.Table = self.stream.merged(*self._change(table, (), "match"), persist=False)
+                return joined
             unique = checked_batch(table, self.key, null_keys="match").rows if self.key else table
         return _decided(unique)
 
@@ -179,7 +179,26 @@ def adopt(directory: str | os.PathLike[str], stream: Stream, update: Update, fra
             return
 
 
-def previewed(adoption: Adoption, frame: Any, update: Update, sort_columns: Sequence[str]) -> Any:
+def merged(
+    directory: str | os.PathLike[str],
+    stream: Stream,
+    frame: Any,
+    update: Update,
+    *,
+    persist: bool,
+    sort_columns: Sequence[str],
+) -> Any:
+    """The whole content after ``update``, on top of what the stream's file says; errors as of both."""
+    if persist:
+        adopt(directory, stream, update, frame)
+    else:
+        adoption = pending_adoption(directory, stream)
+        if adoption is not None:
+            return _previewed(adoption, frame, update, sort_columns)
+    return stream.merged(frame, update, persist=persist, sort_columns=sort_columns)
+
+
+def _previewed(adoption: Adoption, frame: Any, update: Update, sort_columns: Sequence[str]) -> Any:
     """What adoption and update would make of the stream, in the kind of ``frame``; nothing is kept."""
     with tempfile.TemporaryDirectory(prefix="freezeframe-") as folder:
         # The merge needs stored rows to start from, and the tenant's own directory must stay as it is.

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from freezeframe.errors import StreamNotFound
-from freezeframe.script.legacy import adopt, as_frame, pending_adoption, previewed
+from freezeframe.script.legacy import as_frame, merged, pending_adoption
 from freezeframe.script.tenants import open_tenant
 from freezeframe.store.layout import FORMAT_FILE
 from freezeframe.store.reading import FrameKind, require_kind
@@ -128,13 +128,7 @@ def update_snapshot(
     )
     order = (sort_columns,) if isinstance(sort_columns, str) else tuple(sort_columns or ())
     known = open_tenant(snapshot_dir).stream(stream)
-    if persist:
-        adopt(snapshot_dir, known, update, data_df)
-    else:
-        adoption = pending_adoption(snapshot_dir, known)
-        if adoption is not None:
-            return previewed(adoption, data_df, update, order)
-    return known.merged(data_df, update, persist=persist, sort_columns=order)
+    return merged(snapshot_dir, known, data_df, update, persist=persist, sort_columns=order)
 
 
 def stored_schemas(snapshot_dir: Directory) -> dict[str, pa.Schema]:

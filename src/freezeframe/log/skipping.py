@@ -18,7 +18,6 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pyarrow.types as kinds
 from pyarrow.fs import LocalFileSystem
@@ -107,6 +106,9 @@ def keep(
 ) -> list[bool]:
     """For each file whether rows of it may match; ``schema`` has the predicate's columns only."""
     listed = list(files)
+    # It brings pandas along, which costs most of a second: only those who skip files pay for it.
+    import pyarrow.dataset as ds  # noqa: PLC0415 - said above
+
     format_ = ds.ParquetFileFormat()
     place = LocalFileSystem()
     fragments = [

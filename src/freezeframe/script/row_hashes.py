@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
@@ -43,8 +44,10 @@ def table_hashes(table: pa.Table) -> list[str]:
 
 def canonical_cell(value: Any) -> bytes | None:
     """One value as tagged text; None for a missing one (None, NaN, NaT, ``pd.NA``)."""
-    if type(value) is str:
-        return b"s" + value.encode(*_LENIENT)
+    # The common types first: a frame has millions of cells.
+    quick = _QUICK.get(type(value))
+    if quick is not None:
+        return quick(value)
     if isinstance(value, (Mapping, list, tuple, set, frozenset, np.ndarray)):
         return _container(value)
     if is_missing(value):
@@ -67,8 +70,8 @@ def _column_hashes(names: Sequence[str], columns: Sequence[list[Any]], rows: int
 
 def _column_parts(name: str, values: Iterable[Any]) -> list[bytes]:
     label = _part(name.encode(*_LENIENT))
-    cells = (canonical_cell(value) for value in values)
-    return [b"" if cell is None else label + _part(cell) for cell in cells]
+    cells = map(canonical_cell, values)
+    return [b"" if cell is None else b"%b%d:%b" % (label, len(cell), cell) for cell in cells]
 
 
 def _digest(parts: Iterable[bytes]) -> str:
@@ -91,11 +94,26 @@ def _container(value: Any) -> bytes:
     return b"a" + b"".join(b"-" if item is None else _part(item) for item in items)
 
 
-def _float(value: Any) -> bytes:
+def _text(value: str) -> bytes:
+    return b"s" + value.encode(*_LENIENT)
+
+
+def _integer(value: Any) -> bytes:
+    return b"n%d" % int(value)
+
+
+def _float(value: Any) -> bytes | None:
     number = float(value)
     if number.is_integer():
         return b"n%d" % int(number)
-    return _decimal(Decimal(repr(number))) if np.isfinite(number) else b"n" + repr(number).encode()
+    if math.isnan(number):
+        return None
+    text = repr(number)
+    return _decimal(Decimal(text)) if "e" in text else b"n" + text.encode()
+
+
+def _boolean(value: Any) -> bytes:
+    return b"b1" if value else b"b0"
 
 
 def _decimal(value: Decimal) -> bytes:
@@ -112,11 +130,19 @@ def _moment(value: dt.datetime) -> bytes:
     return b"t" + value.astimezone(dt.UTC).isoformat().encode()
 
 
-_ENCODERS: tuple[tuple[type | tuple[type, ...], Callable[[Any], bytes]], ...] = (
-    ((bool, np.bool_), lambda value: b"b1" if value else b"b0"),
-    ((int, np.integer), lambda value: b"n%d" % int(value)),
+_Encode = Callable[[Any], bytes | None]
+_QUICK: dict[type, _Encode] = {
+    str: _text,
+    int: _integer,
+    float: _float,
+    bool: _boolean,
+    type(None): lambda _: None,
+}
+_ENCODERS: tuple[tuple[type | tuple[type, ...], _Encode], ...] = (
+    ((bool, np.bool_), _boolean),
+    ((int, np.integer), _integer),
     ((float, np.floating), _float),
-    (str, lambda value: b"s" + str(value).encode(*_LENIENT)),
+    (str, _text),
     (Decimal, _decimal),
     (dt.datetime, _moment),
     (np.datetime64, lambda value: _moment(pd.Timestamp(value))),

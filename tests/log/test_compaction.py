@@ -73,3 +73,12 @@ def test_commits_that_are_not_there_are_not_compacted(table):
     """A range beyond the log's end writes nothing."""
     with pytest.raises(FileNotFoundError):
         compact_log(table.storage, table.log.folder, 0, 5)
+
+
+def test_commits_that_change_nothing_make_no_file(table):
+    """Commits with nothing but notes (as a vacuum leaves them) would make an empty file: there is none."""
+    for _ in range(3):
+        table.begin().commit([], "VACUUM END")
+    assert compact_log(table.storage, table.log.folder, 1, 3) is None
+    assert table.fresh().version == 3
+    assert not any("compacted" in status.name for status in table.storage.list_from(table.log.folder))

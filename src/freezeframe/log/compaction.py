@@ -22,8 +22,11 @@ from freezeframe.storage.base import Storage
 _log = logging.getLogger(__name__)
 
 
-def compact_log(storage: Storage, folder: str, start: int, end: int) -> str:
+def compact_log(storage: Storage, folder: str, start: int, end: int) -> str | None:
     """Write ``<start>.<end>.compacted.json`` in the log ``folder``, and give its name.
+
+    None, and no file, where the commits change nothing (a vacuum's notes): readers take an empty
+    file for a torn one.
 
     It holds the last action on each file, removes included, and the last protocol, metadata,
     transaction and domain of each name, removed domains included; no commitInfo.
@@ -50,6 +53,8 @@ def compact_log(storage: Storage, folder: str, start: int, end: int) -> str:
     lines: list[Action] = [action for action in small if action is not None]
     lines += [*heads.transactions.values(), *heads.domains.values()]
     lines += [*to_adds(_without_change(adds)), *to_removes(_without_change(removes))]
+    if not lines:
+        return None
     name = compacted_name(start, end)
     text = "".join(f"{to_json_line(action)}\n" for action in lines)
     try:

@@ -8,10 +8,12 @@ server named. The session is the engine's own; it becomes nobody's default sessi
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 from dataclasses import dataclass
 
 import grpc
+from pyspark.errors import PySparkException
 from pyspark.sql.connect.client.retries import DefaultPolicy, RetryPolicyState
 from pyspark.sql.connect.session import SparkSession
 
@@ -74,9 +76,10 @@ class Connection:
 
     def close(self) -> None:
         """End the session and let go of the server; a private one stops."""
-        atexit.unregister(self.close)
-        self.session.stop()
-        self._let_go()
+        # A server that is gone needs no good-bye.
+        with contextlib.suppress(PySparkException, grpc.RpcError, ValueError):
+            self.session.client.release_session()
+        self.abandon()
 
     def _let_go(self) -> None:
         if self.attachment:

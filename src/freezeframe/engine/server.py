@@ -15,6 +15,7 @@ import json
 import os
 import secrets
 import shutil
+import socket
 import stat
 import subprocess
 import sys
@@ -42,6 +43,7 @@ Progress = Callable[[str], None]
 
 _PRIVATE = "private-"
 _LASTING_SECONDS = 60
+_LISTEN_SECONDS = 5
 _POLL_SECONDS = 0.05
 _LOG_LINES_MAX = 20
 # Variables that would make Spark or Java something else than what the settings say.
@@ -130,13 +132,23 @@ def private_folder(path: Path) -> Path:
 
 
 def _living(folder: Path) -> Address | None:
-    """The address of the server if its watcher lives; what a dead one left is not believed."""
+    """The address of the server if its watcher lives and it listens; what dead ones left is not believed."""
     with (folder / "server.lock").open("a") as life:
         try:
             fcntl.flock(life, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
-            return _address(folder)
+            address = _address(folder)
+            # Java may be dead and its watcher not know yet.
+            return address if address and _listens(address) else None
     return None
+
+
+def _listens(address: Address) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", address.port), _LISTEN_SECONDS).close()
+    except OSError:
+        return False
+    return True
 
 
 def _address(folder: Path) -> Address | None:

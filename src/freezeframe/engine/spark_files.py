@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pyarrow.parquet as pq
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql.connect import functions as F  # noqa: N812 - the name by which Spark code calls it
-from pyspark.sql.connect.observation import Observation
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import StructType
 
@@ -124,19 +123,3 @@ def size_of(files: Sequence[str]) -> int | None:
             f"The data file {error.filename} is missing.",
             cause="A version names it, so it was removed by something else than freezeframe.",
         ) from error
-
-
-def observed(frame: DataFrame, **counts: Column) -> tuple[DataFrame, Observation]:
-    """The frame, and what will be known of its rows once it was written."""
-    observation = Observation()
-    columns = [F.coalesce(column, F.lit(0)).alias(name) for name, column in counts.items()]
-    # The declared type is the classic class; Connect's frame takes Connect's.
-    return frame.observe(observation, *columns), observation  # type: ignore[arg-type]
-
-
-def observations(*observed_rows: Observation) -> Mapping[str, int]:
-    """What was observed; a part of the plan that Spark saw to be empty observes nothing."""
-    merged: dict[str, int] = {}
-    for observation in observed_rows:
-        merged.update({name: int(value or 0) for name, value in observation.get.items()})
-    return merged

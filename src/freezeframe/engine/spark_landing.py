@@ -21,9 +21,8 @@ from pyspark.sql.types import NullType, StructField, StructType
 from freezeframe.engine.base import Landed, LandTask
 from freezeframe.engine.configuration import LANDING_CONFIGURATION, WRITE_OPTIONS
 from freezeframe.engine.spark_columns import PHYSICAL_NAME, comparable, quoted, written_fields
+from freezeframe.engine.spark_counting import Counting
 from freezeframe.engine.spark_files import (
-    observations,
-    observed,
     read_files,
     require_rows,
     write_files,
@@ -78,10 +77,10 @@ def settle(session: SparkSession, task: LandTask, schema: StructType) -> Landed:
     if dropped:
         rows = rows.where(~_has_null(task.key))
     unique = _unique(rows, task, schema) if repeated else rows
-    counted, observation = observed(unique, rows=F.count(F.lit(1)))
+    counting = Counting(unique, rows=F.count(F.lit(1)))
     folder = f"{task.output.rstrip('/')}/{_UNIQUE}"
-    names = write_files(session, counted, schema, folder)
-    remaining = observations(observation)["rows"]
+    names = write_files(session, counting.frame(), schema, folder)
+    remaining = counting.counts()["rows"]
     require_rows(session, folder, names, remaining)
     return Landed(
         written,

@@ -20,9 +20,8 @@ from pyspark.sql.types import StructType
 
 from freezeframe.engine.base import MergeResult, MergeTask
 from freezeframe.engine.spark_columns import comparable, fitted, quoted, struct_type
+from freezeframe.engine.spark_counting import Counting
 from freezeframe.engine.spark_files import (
-    observations,
-    observed,
     read_files,
     require_rows,
     rows_in,
@@ -94,21 +93,19 @@ def _coded(sides: _Sides, frame: DataFrame, letter: str, **further: Column) -> D
 def _merge_by_key(session: SparkSession, sides: _Sides) -> MergeResult:
     task, target = sides.task, sides.target
     key = [target.names.index(name) for name in task.key]
-    counted, observation = observed(
+    counting = Counting(
         _joined(sides, key),
         **{name: F.count_if(F.col("fate") == number) for number, name in enumerate(_FATES)},
         null_keys=F.count_if(F.col("has_null_key")),
         repeated=F.count_if((F.col("nth") > 1) & ~F.col("has_null_key")),
         repeated_with_nulls=F.count_if((F.col("nth") > 1) & F.col("has_null_key")),
     )
-    remaining = counted.where(~F.col("fate").isin(_DELETED, _CLASHING))
+    files: tuple[str, ...] = ()
     if task.write:
+        remaining = counting.frame().where(~F.col("fate").isin(_DELETED, _CLASHING))
         rows = remaining.select(*(F.col(f"r{index}").alias(name) for index, name in enumerate(target.names)))
         files = write_files(session, rows, target, task.output)
-    else:
-        counted.select("fate").write.format("noop").mode("overwrite").save()
-        files = ()
-    counts = observations(observation)
+    counts = counting.counts() if task.write else counting.asked()
     _require_sound(sides, counts)
     _require_all_met(session, sides, counts)
     written = sum(counts[_FATES[fate]] for fate in (_KEPT, _INSERTED, _UPDATED, _UNCHANGED))
@@ -230,9 +227,9 @@ def _merge_by_content(session: SparkSession, sides: _Sides) -> MergeResult:
     inserted, deleted, unchanged = _multiset_difference(sides, replaced, sides.batch)
     if not task.write:
         return MergeResult(inserted, 0, unchanged, deleted)
-    counted, observation = observed(content.coalesce(sides.layout.partitions), rows=F.count(F.lit(1)))
-    files = write_files(session, counted, sides.target, task.output)
-    rows = observations(observation)["rows"]
+    counting = Counting(content.coalesce(sides.layout.partitions), rows=F.count(F.lit(1)))
+    files = write_files(session, counting.frame(), sides.target, task.output)
+    rows = counting.counts()["rows"]
     require_rows(session, task.output, files, rows)
     return MergeResult(inserted, 0, unchanged, deleted, files if rows else (), rows)
 

@@ -62,7 +62,7 @@ class DeltaMerge:
 
 
 def _serve(connection: Connection, path: str, *, with_vectors: bool) -> None:
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - the asking process needs no Spark
+    from pyspark.sql import SparkSession
 
     jars = ",".join(str(jar) for jar in sorted(JARS.glob("*.jar")))
     builder = SparkSession.builder.master("local[*]").config("spark.jars", jars)

@@ -46,7 +46,7 @@ def main() -> int:
             "FREEZEFRAME_SPARK": "auto",
             "FREEZEFRAME_SPARK_IDLE_SECONDS": IDLE_SECONDS,
         }
-        from freezeframe import open_tenant  # noqa: PLC0415 - settings are read from the environment above
+        from freezeframe import open_tenant
 
         stream = open_tenant(root / "snapshots").stream("Lead")
         stream.update(rows(range(STORED), seed=1), key=["Id"])

@@ -26,7 +26,7 @@ def main(runs: int) -> int:
     os.environ["FREEZEFRAME_SPARK"] = "local"  # a server that ends with this process
     with tempfile.TemporaryDirectory(prefix="freezeframe-bench-") as folder:
         os.environ["FREEZEFRAME_STATE_DIR"] = f"{folder}/state"
-        from freezeframe import open_tenant  # noqa: PLC0415 - settings are read from the environment above
+        from freezeframe import open_tenant
 
         stream = open_tenant(Path(folder) / "snapshots").stream("Lead")
         others = {

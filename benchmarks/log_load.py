@@ -1,0 +1,281 @@
+"""How long does it take, and how much memory, to know what a table with a long log holds?
+
+The same tables are opened by freezeframe, by delta-rs and by Delta's own ``DeltaLog`` on the JVM:
+300,000 files in JSON commits without a checkpoint, the same with a classic checkpoint, and one
+new commit on a table of 1,000,000 files. Each load of ours and of delta-rs is a process of its
+own, in turn; its peak memory is the process's, with the interpreter in it. The JVM is started and
+warmed up first, so its start is not counted.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from importlib.metadata import version
+from pathlib import Path
+
+from delta_merge import CONFIGURATION, JARS
+from measured import keep
+
+FILES = 300_000
+MANY_FILES = 1_000_000
+COMMITS = 5
+RUNS = 5
+NO_OP_UPDATES = 200
+SCHEMA = {
+    "type": "struct",
+    "fields": [
+        {"name": name, "type": kind, "nullable": True, "metadata": {}}
+        for name, kind in (("Id", "string"), ("amount", "long"), ("day", "date"))
+    ],
+}
+STATISTICS = json.dumps(
+    {
+        "numRecords": 1000,
+        "minValues": {"Id": "00Q000000001", "amount": 1, "day": "2026-01-01"},
+        "maxValues": {"Id": "00Q999999999", "amount": 999999, "day": "2026-12-31"},
+        "nullCount": {"Id": 0, "amount": 3, "day": 7},
+    }
+)
+SCENARIOS = ("json", "checkpoint", "one_commit_on_a_million")
+
+
+def main() -> int:
+    with tempfile.TemporaryDirectory(prefix="freezeframe-bench-") as folder:
+        root = Path(folder)
+        tables = {name: root / name for name in SCENARIOS}
+        make_table(tables["json"], FILES)
+        shutil.copytree(tables["json"], tables["checkpoint"])
+        checkpoint(tables["checkpoint"])
+        make_table(tables["one_commit_on_a_million"], MANY_FILES)
+        result = {name: compare_loads(tables[name]) for name in ("json", "checkpoint")}
+        result["one_commit_on_a_million"] = compare_updates(tables["one_commit_on_a_million"])
+        result["no_op_update_ms"] = no_op_update_ms(tables["checkpoint"])
+        for name, seconds in jvm_seconds(tables).items():
+            result[name]["jvm_seconds"] = seconds
+    result["versions"] = {name: version(name) for name in ("deltalake", "delta-spark")}
+    result["claims"] = claims(result)
+    keep("log_load", result)
+    return 0 if all(result["claims"].values()) else 1
+
+
+def claims(result: dict) -> dict[str, bool]:
+    plain, checkpointed, many = (result[name] for name in SCENARIOS)
+    return {
+        "json: at most half of delta-rs's time": plain["seconds_ratio"] <= 0.5,
+        "json: at most 60 % of delta-rs's peak memory": plain["memory_ratio"] <= 0.6,
+        "checkpoint: at most delta-rs's time": checkpointed["seconds_ratio"] <= 1.0,
+        "no-op update under 1 ms": result["no_op_update_ms"] < 1.0,
+        "one new commit: at most 1/50 of the cold load": many["update_to_cold_ratio"] <= 1 / 50,
+        "json: faster than the JVM": plain["freezeframe"]["seconds"] < plain["jvm_seconds"]["load"],
+        "checkpoint: faster than the JVM": checkpointed["freezeframe"]["seconds"]
+        < checkpointed["jvm_seconds"]["load"],
+        "one new commit: faster than the JVM": many["update_seconds"] < many["jvm_seconds"]["update"],
+    }
+
+
+def make_table(path: Path, files: int) -> None:
+    log = path / "_delta_log"
+    log.mkdir(parents=True)
+    first = [
+        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
+        {
+            "metaData": {
+                "id": str(uuid.uuid4()),
+                "format": {"provider": "parquet", "options": {}},
+                "schemaString": json.dumps(SCHEMA),
+                "partitionColumns": [],
+                "configuration": {},
+                "createdTime": 1,
+            }
+        },
+    ]
+    each = files // COMMITS
+    for number in range(COMMITS):
+        with (log / f"{number:020d}.json").open("w") as commit:
+            commit.write(json.dumps({"commitInfo": {"timestamp": number, "operation": "WRITE"}}) + "\n")
+            commit.writelines(json.dumps(action) + "\n" for action in first if number == 0)
+            commit.writelines(add_line(number * each + index) for index in range(each))
+
+
+def add_line(number: int) -> str:
+    add = {
+        "path": f"part-{number:05d}-{uuid.UUID(int=number * 0x9E3779B97F4A7C15)}-c000.snappy.parquet",
+        "partitionValues": {},
+        "size": 1_000_000 + number,
+        "modificationTime": 1_700_000_000_000,
+        "dataChange": True,
+        "stats": STATISTICS,
+    }
+    return json.dumps({"add": add}) + "\n"
+
+
+def append_commit(path: Path) -> None:
+    log = path / "_delta_log"
+    newest = max(int(file.name[:20]) for file in log.glob("*.json"))
+    lines = json.dumps({"commitInfo": {"timestamp": newest, "operation": "WRITE"}}) + "\n"
+    lines += "".join(add_line(10**8 + newest * 10 + index) for index in range(10))
+    (log / f"{newest + 1:020d}.json").write_text(lines)
+
+
+def checkpoint(path: Path) -> None:
+    from freezeframe.log import DeltaLog
+    from freezeframe.log.checkpoint_writer import write_checkpoint
+
+    write_checkpoint(DeltaLog(storage_of(path)).update())
+
+
+def storage_of(path: Path):
+    from freezeframe.storage import LocalStorage
+
+    return LocalStorage(path)
+
+
+OURS = """
+import sys, time
+started = time.perf_counter()
+from freezeframe.log import DeltaLog
+imported = time.perf_counter()
+count = DeltaLog.for_table(sys.argv[1]).update().files.num_rows
+seconds = time.perf_counter() - imported
+"""
+THEIRS = """
+import sys, time
+from deltalake import DeltaTable
+imported = time.perf_counter()
+table = DeltaTable(sys.argv[1])
+seconds = time.perf_counter() - imported
+count = table.version()
+"""
+# getrusage would tell the parent's peak where that is higher: a new program inherits it.
+REPORT = """
+peak = next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))
+print(seconds, peak, count)
+"""
+
+
+def compare_loads(path: Path) -> dict:
+    found: dict[str, list[tuple[float, float]]] = {"freezeframe": [], "delta-rs": []}
+    for _ in range(RUNS + 1):
+        for name, code in (("freezeframe", OURS), ("delta-rs", THEIRS)):
+            done = subprocess.run(
+                [sys.executable, "-c", code + REPORT, path], stdout=subprocess.PIPE, text=True, check=True
+            )
+            seconds, kilobytes, _count = done.stdout.split()
+            found[name].append((float(seconds), float(kilobytes) / 1024))
+    medians = {
+        name: {
+            "seconds": round(statistics.median(run[0] for run in runs[1:]), 3),
+            "peak_mib": round(statistics.median(run[1] for run in runs[1:]), 1),
+        }
+        for name, runs in found.items()
+    }
+    ours, theirs = medians["freezeframe"], medians["delta-rs"]
+    pairs = zip(found["freezeframe"][1:], found["delta-rs"][1:], strict=True)
+    return {
+        **medians,
+        "seconds_ratio": round(statistics.median(a[0] / b[0] for a, b in pairs), 3),
+        "memory_ratio": round(ours["peak_mib"] / theirs["peak_mib"], 3),
+    }
+
+
+def compare_updates(path: Path) -> dict:
+    """In a child, so that its memory is its own: one cold load, then updates by one commit each."""
+    done = subprocess.run(
+        [sys.executable, __file__, "updates", path], stdout=subprocess.PIPE, text=True, check=True
+    )
+    return json.loads(done.stdout)
+
+
+def measure_updates(path: Path) -> None:
+    from freezeframe.log import DeltaLog
+
+    started = time.perf_counter()
+    log = DeltaLog(storage_of(path))
+    files = log.current_snapshot.files.num_rows
+    cold = time.perf_counter() - started
+    updates = []
+    for _ in range(RUNS):
+        append_commit(path)
+        started = time.perf_counter()
+        snapshot = log.update()
+        updates.append(time.perf_counter() - started)
+        files += 10
+        assert snapshot.count == files
+    update = statistics.median(updates)
+    print(
+        json.dumps(
+            {
+                "cold_seconds": round(cold, 3),
+                "update_seconds": round(update, 5),
+                "update_to_cold_ratio": round(update / cold, 5),
+            }
+        )
+    )
+
+
+def no_op_update_ms(path: Path) -> float:
+    from freezeframe.log import DeltaLog
+
+    log = DeltaLog(storage_of(path))
+    times = []
+    for _ in range(NO_OP_UPDATES):
+        started = time.perf_counter()
+        log.update()
+        times.append(time.perf_counter() - started)
+    return round(statistics.median(times) * 1000, 4)
+
+
+def jvm_seconds(tables: dict[str, Path]) -> dict[str, dict[str, float]]:
+    """Delta's ``DeltaLog`` through the classic session: load = update() and its list of files, counted."""
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master("local[2]")
+    for name, value in {**CONFIGURATION, "spark.jars": ",".join(map(str, JARS.glob("*.jar")))}.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    delta_log = spark._jvm.org.apache.spark.sql.delta.DeltaLog
+    session = spark._jsparkSession
+
+    def open_log(path: Path):
+        return delta_log.forTable(session, str(path))
+
+    def load(path: Path) -> float:
+        delta_log.clearCache()
+        started = time.perf_counter()
+        open_log(path).unsafeVolatileSnapshot().allFiles().count()
+        return time.perf_counter() - started
+
+    found = {}
+    for name in ("json", "checkpoint"):
+        times = [load(tables[name]) for _ in range(RUNS)]
+        found[name] = {"load": round(statistics.median(times[2:]), 3)}
+    many = tables["one_commit_on_a_million"]
+    cold = load(many)
+    log = open_log(many)
+    updates = []
+    for _ in range(RUNS):
+        append_commit(many)
+        started = time.perf_counter()
+        log.update(False, spark._jvm.scala.Option.empty(), spark._jvm.scala.Option.empty())
+        updates.append(time.perf_counter() - started)
+    found["one_commit_on_a_million"] = {
+        "load": round(cold, 3),
+        "update": round(statistics.median(updates), 5),
+    }
+    spark.stop()
+    return found
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["updates"]:
+        measure_updates(Path(sys.argv[2]))
+        sys.exit(0)
+    sys.exit(main())

@@ -62,7 +62,11 @@ def keep(question: str, result: dict[str, object]) -> None:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     record = {
         "question": question,
-        "machine": {"cores": os.cpu_count(), "memory_gib": round(memory / 2**30)},
+        "machine": {
+            "cores": os.cpu_count(),
+            "memory_gib": round(memory / 2**30),
+            "load_average": round(os.getloadavg()[1], 1),  # over the last five minutes, this run included
+        },
         "python": platform.python_version(),
         "versions": {name: version(name) for name in ("freezeframe", "pyspark", "pandas", "pyarrow")},
         **result,

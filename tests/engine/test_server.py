@@ -1,0 +1,190 @@
+"""The warm server: started once, shared, replaced when it dies, gone when nobody needs it."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from freezeframe.engine.base import MergeTask
+from freezeframe.engine.java import find_java
+from freezeframe.engine.server import attach, private_folder, server_folder
+from freezeframe.engine.spark import SparkEngine
+from freezeframe.errors import EngineUnavailable, InvalidOption, JavaNotFound, SetupError
+from freezeframe.log.schema import arrow_to_delta
+from freezeframe.settings import Settings
+
+ATTACH = """
+import sys
+from pathlib import Path
+from freezeframe.engine.server import attach
+from freezeframe.settings import Settings
+attachment = attach(Settings(), "local[1]", lambda text: None)
+print(attachment.address.start, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """Settings of a server that is this test's alone."""
+    environment = {
+        "FREEZEFRAME_STATE_DIR": str(tmp_path / "state"),
+        "FREEZEFRAME_SPARK_MEMORY": "1g",
+        "FREEZEFRAME_SPARK_IDLE_SECONDS": "1",
+    }
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("SPARK_REMOTE", raising=False)
+    return Settings()
+
+
+def wait_for(holds, seconds=30):
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.05)
+
+
+def is_alive(process):
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    # One that ended and was not asked how is a zombie: dead.
+    state = subprocess.run(["ps", "-o", "stat=", "-p", str(process)], capture_output=True, check=False)
+    return not state.stdout.strip().startswith(b"Z")
+
+
+def fake_java(folder, monkeypatch, otherwise):
+    command = folder / "bin" / "java"
+    command.parent.mkdir()
+    version = "echo 'openjdk version \"17.0.1\"' >&2"
+    command.write_text(f"#!/bin/sh\ncase $1 in -version) {version};; *) {otherwise};; esac")
+    command.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(folder))
+
+
+@pytest.mark.spark
+def test_two_starters_start_one_and_it_leaves_when_idle(own):
+    """Processes that start at once share a server; it outlives its starter and stops when all left."""
+    with contextlib.ExitStack() as stack:
+        jobs = [
+            stack.enter_context(
+                subprocess.Popen([sys.executable, "-c", ATTACH], stdin=-1, stdout=-1, text=True)
+            )
+            for _ in range(2)
+        ]
+        starts = {job.stdout.readline() for job in jobs}
+        assert 1 == len(starts)
+        folder = server_folder(own, "local[1]")
+        assert 0o600 == (folder / "address.json").stat().st_mode & 0o777
+        assert 0o700 == folder.stat().st_mode & 0o777
+        address = json.loads((folder / "address.json").read_text())
+        command = Path(f"/proc/{address['process']}/cmdline").read_text()
+        assert address["token"] not in command
+        jobs[0].send_signal(signal.SIGKILL)
+        time.sleep(1.5)
+        assert is_alive(address["process"])
+        attachment = attach(own, "local[1]", print)
+        assert starts == {f"{attachment.address.start}\n"}
+        attachment.close()
+        jobs[1].communicate()
+    wait_for(lambda: not is_alive(address["process"]))
+    assert not (folder / "address.json").exists()
+    wait_for(lambda: not list(folder.glob("work-*")))
+
+
+@pytest.mark.spark
+def test_a_server_killed_between_two_calls_is_started_again(own, tmp_path, monkeypatch):
+    """The next call succeeds on a new server; when the watcher is killed, its Java goes as well."""
+    monkeypatch.setenv("FREEZEFRAME_SPARK", "auto")
+    told = []
+    engine = SparkEngine(Settings(), told.append)
+    assert 3 == engine.session.range(3).count()
+    first = engine._connection.attachment.address
+    os.kill(first.process, signal.SIGKILL)
+    wait_for(lambda: not is_alive(first.process))
+    rows = tmp_path / "in.parquet"
+    pq.write_table(pa.table({"Id": [1]}), rows)
+    schema = arrow_to_delta(pa.schema({"Id": pa.int64()}))
+    output = str(tmp_path / "out")
+    task = MergeTask((), schema, (str(rows),), schema, schema, ("Id",), "upsert", output=output)
+    assert 1 == engine.merge(task).inserted
+    second = engine._connection.attachment.address
+    assert second.start != first.start
+    assert 2 == sum("Starting Spark" in text for text in told)
+    watcher = int(
+        subprocess.run(
+            ["ps", "-o", "ppid=", "-p", str(second.process)], capture_output=True, check=True
+        ).stdout
+    )
+    os.kill(watcher, signal.SIGKILL)
+    wait_for(lambda: not is_alive(second.process))
+    engine.close()
+
+
+def test_without_java_nothing_is_started(own, tmp_path, monkeypatch):
+    """The missing Java is told before a process is started or a file of a server written."""
+
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setattr(find_java, "__defaults__", (None, ()))
+    with pytest.raises(JavaNotFound):
+        attach(own, "local[1]", print)
+    assert not list(own.state_dir.glob("*/server.log"))
+
+
+def test_a_server_that_dies_at_start_shows_its_log(own, tmp_path, monkeypatch):
+    """The error holds the end of the log, not only that it failed."""
+    fake_java(tmp_path, monkeypatch, "echo 'no such heap'; exit 1")
+    with pytest.raises(EngineUnavailable, match="no such heap"):
+        attach(own, "local[1]", print)
+
+
+def test_a_server_that_never_listens_is_given_up(own, tmp_path, monkeypatch):
+    """After the time for a start the attempt ends, and so do its processes."""
+    fake_java(tmp_path, monkeypatch, "exec sleep 600")
+    with pytest.raises(EngineUnavailable, match="SPARK_START_SECONDS"):
+        attach(own.model_copy(update={"spark_start_seconds": 1}), "local[1]", print)
+    (folder,) = own.state_dir.glob("spark-*")
+    wait_for(lambda: not list(folder.glob("work-*")))
+
+
+def test_other_settings_are_another_server(own):
+    """A server is found by everything it is started with."""
+    folders = {
+        server_folder(own, "local[1]"),
+        server_folder(own, "local[2]"),
+        server_folder(own.model_copy(update={"spark_memory": "2g"}), "local[1]"),
+    }
+    assert 3 == len(folders)
+
+
+def test_a_state_folder_open_to_others_is_closed(tmp_path):
+    """The token's folder is for its owner alone, whatever it was before."""
+    folder = tmp_path / "state"
+    folder.mkdir(mode=0o755)
+    assert 0o700 == private_folder(folder).stat().st_mode & 0o777
+
+
+def test_a_state_folder_of_somebody_else_is_refused(tmp_path, monkeypatch):
+    """A token is never kept where another user could read it."""
+    uid = os.getuid()
+    monkeypatch.setattr(os, "getuid", lambda: uid + 1)
+    with pytest.raises(SetupError, match="belongs to another user"):
+        private_folder(tmp_path)
+
+
+def test_an_unknown_place_is_refused(own):
+    """`Settings.spark` is checked when Spark is first needed."""
+    engine = SparkEngine(own.model_copy(update={"spark": "yarn"}))
+    with pytest.raises(InvalidOption, match="yarn"):
+        engine.read((), {"type": "struct", "fields": []})

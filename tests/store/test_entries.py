@@ -1,10 +1,11 @@
 """Entries of the tenant log and the state they make."""
 
+import hashlib
 import json
 
 import pytest
 
-from freezeframe.errors import CorruptLog
+from freezeframe.errors import CorruptLog, InvalidName
 from freezeframe.identifiers import StreamName
 from freezeframe.store.entries import Counts, Entry, StreamChange, parse_entry
 
@@ -32,9 +33,22 @@ def test_a_damaged_entry_is_named(content):
 def test_an_entry_of_an_unknown_kind_is_refused():
     """A newer kind may mean anything, so it is not passed over."""
     record = {**json.loads(_entry().to_bytes()), "kind": "teleport"}
+    del record["sha256"]
+    text = json.dumps(record, ensure_ascii=False, separators=(",", ":"))
+    signed = json.dumps({**record, "sha256": hashlib.sha256(text.encode()).hexdigest()})
 
     with pytest.raises(CorruptLog, match="teleport"):
-        parse_entry(json.dumps(record).encode() + b"\n", "0.json")
+        parse_entry(signed.encode() + b"\n", "0.json")
+
+
+def test_a_flipped_bit_is_found():
+    """No byte of an entry can change unnoticed."""
+    content = _entry(message="Sync").to_bytes()
+
+    for place in range(len(content)):
+        flipped = content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
+        with pytest.raises((CorruptLog, InvalidName)):
+            parse_entry(flipped, "0.json")
 
 
 @pytest.mark.parametrize("cut", [1, 40, 200])

@@ -3,5 +3,6 @@
 from freezeframe.storage.base import FileStatus, Storage
 from freezeframe.storage.local import LocalStorage
 from freezeframe.storage.memory import MemoryStorage
+from freezeframe.storage.objects import ObjectStorage
 
-__all__ = ["FileStatus", "LocalStorage", "MemoryStorage", "Storage"]
+__all__ = ["FileStatus", "LocalStorage", "MemoryStorage", "ObjectStorage", "Storage"]

@@ -7,12 +7,15 @@ comes after a crash lands the very same commit. Protocol: ``docs/reference/tenan
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass
 from typing import Any
 
 from freezeframe.errors import CorruptLog
 from freezeframe.identifiers import StreamName
+
+_DIGEST = "sha256"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +100,8 @@ class Entry:
             "message": self.message,
             "changes": [change.to_json() for change in self.changes],
         }
-        return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+        signed = {**record, _DIGEST: _digest(record)}
+        return _text(signed).encode() + b"\n"
 
 
 def parse_entry(content: bytes, name: str) -> Entry:
@@ -130,9 +134,20 @@ def _whole_record(content: bytes) -> dict[str, Any]:
     if not content.endswith(b"\n"):
         raise ValueError("its end is missing")
     record: dict[str, Any] = json.loads(content)
+    if record.pop(_DIGEST) != _digest(record):
+        raise ValueError("its SHA-256 is not the one it was written with")
     if record["kind"] != "commit":
         raise ValueError(f"the kind {record['kind']!r} is not known")
     return record
+
+
+def _text(record: dict[str, Any]) -> str:
+    return json.dumps(record, ensure_ascii=False, separators=(",", ":"))
+
+
+def _digest(record: dict[str, Any]) -> str:
+    # JSON has no checksum of its own: a flipped bit in a count or a name would be another entry.
+    return hashlib.sha256(_text(record).encode()).hexdigest()
 
 
 def _parse_change(record: dict[str, Any]) -> StreamChange:

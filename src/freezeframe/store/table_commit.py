@@ -10,7 +10,8 @@ from typing import Any
 from urllib.parse import quote
 
 from freezeframe.log import Snapshot
-from freezeframe.log.actions import Action, Add, CommitInfo, Remove, Txn, to_json_line
+from freezeframe.log.actions import Action, Add, CommitInfo, Remove, Txn
+from freezeframe.log.commit_digest import signed_content
 from freezeframe.log.data_files import SHA256_TAG
 from freezeframe.store.columns import DeltaSchema
 from freezeframe.store.entries import Counts
@@ -46,12 +47,12 @@ class Origin:
 
 def commit_text(base: Snapshot, rewrite: Rewrite, origin: Origin) -> str:
     """The text of ``_delta_log/N.json`` for version ``base.version + 1``, one action a line."""
-    return "".join(f"{to_json_line(action)}\n" for action in _actions(base, rewrite, origin))
+    # In-commit timestamps ask for commitInfo as the first action (protocol, "In-Commit Timestamps").
+    info = CommitInfo(_commit_info(rewrite, origin))
+    return signed_content(info, tuple(_actions(base, rewrite, origin))).decode()
 
 
 def _actions(base: Snapshot, rewrite: Rewrite, origin: Origin) -> Iterator[Action]:
-    # In-commit timestamps ask for commitInfo as the first action (protocol, "In-Commit Timestamps").
-    yield CommitInfo(_commit_info(rewrite, origin))
     is_new = base.version < 0
     if rewrite.schema is not None:
         needed = guarded_protocol(rewrite.schema)

@@ -31,6 +31,7 @@ bench: ## Measure; results go to benchmarks/results/
 	@tools/run.sh python benchmarks/import_time.py
 	@tools/run.sh python benchmarks/second_process.py
 	@tools/run.sh python benchmarks/updates_small.py
+	@tools/run.sh python benchmarks/log_load.py
 
 clean: ## Remove what the other targets made here
 	rm -rf .venv .cache .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist

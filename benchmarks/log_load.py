@@ -1,8 +1,9 @@
 """How long does it take, and how much memory, to know what a table with a long log holds?
 
 The same tables are opened by freezeframe, by delta-rs and by Delta's own ``DeltaLog`` on the JVM:
-300,000 files in JSON commits without a checkpoint, the same with a classic checkpoint, and one
-new commit on a table of 1,000,000 files. Each load of ours and of delta-rs is a process of its
+300,000 files in JSON commits without a checkpoint (100 columns, partitioned, no statistics: the
+shape of a table that the Delta projects measure with), the same with a classic checkpoint, both
+again for a narrow table with statistics, and one new commit on a table of 1,000,000 files. Each load of ours and of delta-rs is a process of its
 own, in turn; its peak memory is the process's, with the interpreter in it. The JVM is started and
 warmed up first, so its start is not counted.
 """
@@ -28,13 +29,8 @@ MANY_FILES = 1_000_000
 COMMITS = 5
 RUNS = 5
 NO_OP_UPDATES = 200
-SCHEMA = {
-    "type": "struct",
-    "fields": [
-        {"name": name, "type": kind, "nullable": True, "metadata": {}}
-        for name, kind in (("Id", "string"), ("amount", "long"), ("day", "date"))
-    ],
-}
+WIDE = [("day", "date"), *((f"c{number}", "string") for number in range(99))]
+NARROW = [("Id", "string"), ("amount", "long"), ("day", "date")]
 STATISTICS = json.dumps(
     {
         "numRecords": 1000,
@@ -44,17 +40,20 @@ STATISTICS = json.dumps(
     }
 )
 SCENARIOS = ("json", "checkpoint", "one_commit_on_a_million")
+LOADS = ("json", "checkpoint", "json_with_statistics", "checkpoint_with_statistics")
 
 
 def main() -> int:
     with tempfile.TemporaryDirectory(prefix="freezeframe-bench-") as folder:
         root = Path(folder)
-        tables = {name: root / name for name in SCENARIOS}
-        make_table(tables["json"], FILES)
-        shutil.copytree(tables["json"], tables["checkpoint"])
-        checkpoint(tables["checkpoint"])
+        tables = {name: root / name for name in (*LOADS, "one_commit_on_a_million")}
+        for suffix in ("", "_with_statistics"):
+            plain, checkpointed = tables[f"json{suffix}"], tables[f"checkpoint{suffix}"]
+            make_table(plain, FILES, with_statistics=bool(suffix))
+            shutil.copytree(plain, checkpointed)
+            checkpoint(checkpointed)
         make_table(tables["one_commit_on_a_million"], MANY_FILES)
-        result = {name: compare_loads(tables[name]) for name in ("json", "checkpoint")}
+        result = {name: compare_loads(tables[name]) for name in LOADS}
         result["one_commit_on_a_million"] = compare_updates(tables["one_commit_on_a_million"])
         result["no_op_update_ms"] = no_op_update_ms(tables["checkpoint"])
         for name, seconds in jvm_seconds(tables).items():
@@ -80,17 +79,19 @@ def claims(result: dict) -> dict[str, bool]:
     }
 
 
-def make_table(path: Path, files: int) -> None:
+def make_table(path: Path, files: int, *, with_statistics: bool = False) -> None:
     log = path / "_delta_log"
     log.mkdir(parents=True)
+    columns = NARROW if with_statistics else WIDE
+    fields = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in columns]
     first = [
         {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
         {
             "metaData": {
                 "id": str(uuid.uuid4()),
                 "format": {"provider": "parquet", "options": {}},
-                "schemaString": json.dumps(SCHEMA),
-                "partitionColumns": [],
+                "schemaString": json.dumps({"type": "struct", "fields": fields}),
+                "partitionColumns": [] if with_statistics else ["day"],
                 "configuration": {},
                 "createdTime": 1,
             }
@@ -101,18 +102,23 @@ def make_table(path: Path, files: int) -> None:
         with (log / f"{number:020d}.json").open("w") as commit:
             commit.write(json.dumps({"commitInfo": {"timestamp": number, "operation": "WRITE"}}) + "\n")
             commit.writelines(json.dumps(action) + "\n" for action in first if number == 0)
-            commit.writelines(add_line(number * each + index) for index in range(each))
+            commit.writelines(
+                add_line(number * each + index, with_statistics=with_statistics) for index in range(each)
+            )
 
 
-def add_line(number: int) -> str:
+def add_line(number: int, *, with_statistics: bool = False) -> str:
+    day = f"2026-{number % 12 + 1:02d}-{number % 28 + 1:02d}"
+    name = f"part-{number:05d}-{uuid.UUID(int=number * 0x9E3779B97F4A7C15)}-c000.snappy.parquet"
     add = {
-        "path": f"part-{number:05d}-{uuid.UUID(int=number * 0x9E3779B97F4A7C15)}-c000.snappy.parquet",
-        "partitionValues": {},
+        "path": name if with_statistics else f"day={day}/{name}",
+        "partitionValues": {} if with_statistics else {"day": day},
         "size": 1_000_000 + number,
         "modificationTime": 1_700_000_000_000,
         "dataChange": True,
-        "stats": STATISTICS,
     }
+    if with_statistics:
+        add["stats"] = STATISTICS
     return json.dumps({"add": add}) + "\n"
 
 
@@ -254,7 +260,7 @@ def jvm_seconds(tables: dict[str, Path]) -> dict[str, dict[str, float]]:
         return time.perf_counter() - started
 
     found = {}
-    for name in ("json", "checkpoint"):
+    for name in LOADS:
         times = [load(tables[name]) for _ in range(RUNS)]
         found[name] = {"load": round(statistics.median(times[2:]), 3)}
     many = tables["one_commit_on_a_million"]

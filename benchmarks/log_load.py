@@ -3,9 +3,9 @@
 The same tables are opened by freezeframe, by delta-rs and by Delta's own ``DeltaLog`` on the JVM:
 300,000 files in JSON commits without a checkpoint (100 columns, partitioned, no statistics: the
 shape of a table that the Delta projects measure with), the same with a classic checkpoint, both
-again for a narrow table with statistics, and one new commit on a table of 1,000,000 files. Each load of ours and of delta-rs is a process of its
-own, in turn; its peak memory is the process's, with the interpreter in it. The JVM is started and
-warmed up first, so its start is not counted.
+again for a narrow table with statistics, and one new commit on a table of 1,000,000 files. Each
+load of ours and of delta-rs is a process of its own, in turn; its peak memory is the process's,
+with the interpreter in it. The JVM is started and warmed up first, so its start is not counted.
 """
 
 from __future__ import annotations

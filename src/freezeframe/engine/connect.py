@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import grpc
 from pyspark.errors import PySparkException
+from pyspark.sql.connect import proto
 from pyspark.sql.connect.client.retries import DefaultPolicy, RetryPolicyState
 from pyspark.sql.connect.session import SparkSession
 
@@ -129,7 +130,8 @@ def _session(url: str, *, is_local: bool) -> SparkSession:
     session = SparkSession(connection=url)
     # By default a dead server is asked again for ten minutes; on this machine it is dead at once.
     session.client.set_retry_policies([_LoopbackPolicy() if is_local else _DistantPolicy()])
+    pairs = [proto.KeyValue(key=name, value=value) for name, value in SESSION_CONFIGURATION.items()]
     with spark_errors():
-        for name, value in SESSION_CONFIGURATION.items():
-            session.conf.set(name, value)
+        # One question for all: `conf.set` would ask the server once for each, in every new process.
+        session.client.config(proto.ConfigRequest.Operation(set=proto.ConfigRequest.Set(pairs=pairs)))
     return session

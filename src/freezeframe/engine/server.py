@@ -237,7 +237,7 @@ def _write_launch(folder: Path, settings: Settings, master: str, java: Java, *, 
     archive = _archive(folder.parent, java)
     launch = {
         "command": _command(settings, master, java, work, archive),
-        "environment": _environment(token),
+        "environment": _environment(token, master),
         "started_pattern": STARTED_PATTERN,
         "idle_seconds": 0 if is_private else settings.spark_idle_seconds,
         "remains": str(folder if is_private else work),
@@ -300,9 +300,11 @@ def _jars() -> Path:
     return Path(found.origin).parent / "jars"
 
 
-def _environment(token: str) -> dict[str, str]:
+def _environment(token: str, master: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if name not in _FOREIGN_VARIABLES}
-    return {**kept, "SPARK_CONNECT_AUTHENTICATE_TOKEN": token}
+    # Spark asks for this machine's own name at start, which not every machine can resolve.
+    local = {"SPARK_LOCAL_IP": "127.0.0.1"} if master.startswith("local") else {}
+    return {**local, **kept, "SPARK_CONNECT_AUTHENTICATE_TOKEN": token}
 
 
 def _require_time(deadline: float, folder: Path) -> None:

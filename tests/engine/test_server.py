@@ -109,7 +109,7 @@ def test_a_server_killed_between_two_calls_is_started_again(own, tmp_path, monke
     told = []
     engine = SparkEngine(Settings(), told.append)
     assert 3 == engine.session.range(3).count()
-    first = engine._connection.attachment.address
+    first = engine._work.connected().attachment.address
     os.kill(first.process, signal.SIGKILL)
     wait_for(lambda: not is_alive(first.process))
     rows = tmp_path / "in.parquet"
@@ -118,7 +118,7 @@ def test_a_server_killed_between_two_calls_is_started_again(own, tmp_path, monke
     output = str(tmp_path / "out")
     task = MergeTask((), schema, (str(rows),), schema, schema, ("Id",), "upsert", output=output)
     assert 1 == engine.merge(task).inserted
-    second = engine._connection.attachment.address
+    second = engine._work.connected().attachment.address
     assert second.start != first.start
     assert 2 == sum("Starting Spark" in text for text in told)
     watcher = int(

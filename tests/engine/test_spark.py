@@ -28,7 +28,7 @@ def test_an_unused_engine_has_no_session(spark_settings):
     """To make and close one costs nothing."""
     engine = SparkEngine(spark_settings)
     engine.close()
-    assert engine._connection is None
+    assert engine._own._connection is None
 
 
 def test_a_closed_engine_opens_again(bench, engine):
@@ -42,11 +42,25 @@ def test_a_closed_engine_opens_again(bench, engine):
 
 def test_a_session_that_the_server_ended_is_replaced(bench, engine):
     """A server that forgot the session is asked anew, unseen by the caller."""
-    first = engine.session
+    first = engine._work.connected().session
     first.client.release_session()
     result = engine.merge(bench.task(None, ROWS, key=["Id"]))
     assert (2, 0) == (result.inserted, result.updated)
-    assert first.session_id != engine.session.session_id
+    assert first.session_id != engine._work.connected().session.session_id
+
+
+def test_merges_share_a_session_and_frames_do_not(bench, spark_settings):
+    """What one process compiled, the next need not; a view of one job's is no other job's."""
+    engines = [SparkEngine(spark_settings) for _ in range(2)]
+    for engine in engines:
+        engine.merge(bench.task(None, ROWS, key=["Id"]))
+        engine.session.range(1).createOrReplaceTempView("mine")
+
+    assert 1 == len({engine._work.connected().session.session_id for engine in engines})
+    assert 2 == len({engine.session.session_id for engine in engines})
+    engines[0].close()
+    assert 2 == engines[1].merge(bench.task(None, ROWS, key=["Id"])).inserted
+    engines[1].close()
 
 
 def test_threads_share_one_session(bench, engine):
@@ -103,7 +117,7 @@ def test_another_file_system_is_not_probed(spark_settings):
     """An object store is shared by its nature; nothing is started to ask."""
     engine = SparkEngine(spark_settings)
     engine.require_shared("s3a://bucket/tenant")
-    assert engine._connection is None
+    assert engine._own._connection is None
 
 
 def test_a_private_server_serves_its_process_and_goes(spark_settings, tmp_path, monkeypatch):
@@ -113,7 +127,7 @@ def test_a_private_server_serves_its_process_and_goes(spark_settings, tmp_path, 
     state = tmp_path / "state"
     engine = SparkEngine(spark_settings.model_copy(update={"spark": "local", "state_dir": state}))
     assert 2 == engine.session.range(2).count()
-    process = engine._connection.attachment.address.process
+    process = engine._own._connection.attachment.address.process
     assert ["private"] == [path.name.partition("-")[0] for path in state.iterdir()]
     engine.close()
     deadline = time.monotonic() + 60

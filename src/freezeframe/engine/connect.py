@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import hashlib
 import os
+import uuid
 from dataclasses import dataclass
+from pathlib import Path
 
 import grpc
 from pyspark.errors import PySparkException
@@ -60,6 +63,8 @@ class Connection:
 
     session: SparkSession
     attachment: Attachment | None
+    shared_name: Path | None = None
+    """Where the session's id stands if other processes use the session as well."""
 
     def __post_init__(self) -> None:
         # A channel that is still open when the interpreter goes down waits for threads that are gone.
@@ -70,25 +75,37 @@ class Connection:
         return self.attachment.log_tail() if self.attachment else ""
 
     def abandon(self) -> None:
-        """Let go without a word to a server that does not answer."""
+        """Let go without a word to a server that does not answer, or to a session that is no more."""
+        if self.shared_name:
+            # Whoever comes next makes another one: an id whose session ended is refused for ever.
+            self.shared_name.unlink(missing_ok=True)
+        self._leave()
+
+    def _leave(self) -> None:
         atexit.unregister(self.close)
         self.session.client.close()
         self._let_go()
 
     def close(self) -> None:
-        """End the session and let go of the server; a private one stops."""
+        """Let go of the server, and end the session unless others use it; a private server stops."""
+        if self.shared_name:
+            self._leave()
+            return
         # A server that is gone needs no good-bye.
         with contextlib.suppress(PySparkException, grpc.RpcError, ValueError):
             self.session.client.release_session()
-        self.abandon()
+        self._leave()
 
     def _let_go(self) -> None:
         if self.attachment:
             self.attachment.close()
 
 
-def connect(settings: Settings, progress: Progress) -> Connection:
+def connect(settings: Settings, progress: Progress, *, is_shared: bool = False) -> Connection:
     """Open a session, starting a local server first if the settings ask for one and none runs.
+
+    With ``is_shared`` it is the session that all processes use on a server of ours, by an id that stands
+    in the server's folder. A server elsewhere gives each process its own.
 
     Raises:
         InvalidOption: `Settings.spark` is none of the forms it may have.
@@ -98,9 +115,9 @@ def connect(settings: Settings, progress: Progress) -> Connection:
     if where.startswith("sc://"):
         return Connection(_session(where, is_local=False), None)
     if where == "auto":
-        return _attached(attach(settings, f"local[{cores()}]", progress))
+        return _attached(attach(settings, f"local[{cores()}]", progress), is_shared=is_shared)
     if where.startswith("spark://"):
-        return _attached(attach(settings, where, progress))
+        return _attached(attach(settings, where, progress), is_shared=is_shared)
     if where == "local":
         return _attached(attach(settings, f"local[{cores()}]", progress, is_private=True))
     raise InvalidOption(
@@ -109,21 +126,47 @@ def connect(settings: Settings, progress: Progress) -> Connection:
     )
 
 
+def can_share(settings: Settings) -> bool:
+    """Whether the settings mean a server of ours that several processes use."""
+    where = _where(settings)
+    return where == "auto" or where.startswith("spark://")
+
+
 def _where(settings: Settings) -> str:
     """The setting, or Spark's own variable where the setting leaves it open."""
     remote = os.environ.get("SPARK_REMOTE", "")
     return remote if remote and settings.spark == "auto" else settings.spark
 
 
-def _attached(attachment: Attachment) -> Connection:
+def _attached(attachment: Attachment, *, is_shared: bool = False) -> Connection:
     address = attachment.address
+    name = attachment.folder / f"session-{_configuration_digest()}" if is_shared else None
     try:
+        session_id = _agreed_id(name) if name else str(uuid.uuid4())
         # Spark sends a token without TLS to a server called localhost only.
-        session = _session(f"sc://localhost:{address.port}/;token={address.token}", is_local=True)
+        url = f"sc://localhost:{address.port}/;token={address.token};session_id={session_id}"
+        session = _session(url, is_local=True)
     except BaseException:
         attachment.close()
         raise
-    return Connection(session, attachment)
+    return Connection(session, attachment, name)
+
+
+def _configuration_digest() -> str:
+    # Processes that would configure the session differently must not meet in one.
+    return hashlib.sha256(repr(sorted(SESSION_CONFIGURATION.items())).encode()).hexdigest()[:16]
+
+
+def _agreed_id(name: Path) -> str:
+    """The id in the file, written by the first process that asks; garbled, it is nobody's."""
+    try:
+        with name.open("x") as file:
+            file.write(str(uuid.uuid4()))
+    except FileExistsError:
+        with contextlib.suppress(ValueError, FileNotFoundError):
+            return str(uuid.UUID(name.read_text()))
+        return str(uuid.uuid4())
+    return name.read_text()
 
 
 def _session(url: str, *, is_local: bool) -> SparkSession:

@@ -29,9 +29,16 @@ MANY_FILES = 1_000_000
 COMMITS = 5
 RUNS = 5
 NO_OP_UPDATES = 200
+
+
+def compact(value: object) -> str:
+    """As Delta's writers write it: without a space."""
+    return json.dumps(value, separators=(",", ":"))
+
+
 WIDE = [("day", "date"), *((f"c{number}", "string") for number in range(99))]
 NARROW = [("Id", "string"), ("amount", "long"), ("day", "date")]
-STATISTICS = json.dumps(
+STATISTICS = compact(
     {
         "numRecords": 1000,
         "minValues": {"Id": "00Q000000001", "amount": 1, "day": "2026-01-01"},
@@ -90,7 +97,7 @@ def make_table(path: Path, files: int, *, with_statistics: bool = False) -> None
             "metaData": {
                 "id": str(uuid.uuid4()),
                 "format": {"provider": "parquet", "options": {}},
-                "schemaString": json.dumps({"type": "struct", "fields": fields}),
+                "schemaString": compact({"type": "struct", "fields": fields}),
                 "partitionColumns": [] if with_statistics else ["day"],
                 "configuration": {},
                 "createdTime": 1,
@@ -100,8 +107,8 @@ def make_table(path: Path, files: int, *, with_statistics: bool = False) -> None
     each = files // COMMITS
     for number in range(COMMITS):
         with (log / f"{number:020d}.json").open("w") as commit:
-            commit.write(json.dumps({"commitInfo": {"timestamp": number, "operation": "WRITE"}}) + "\n")
-            commit.writelines(json.dumps(action) + "\n" for action in first if number == 0)
+            commit.write(compact({"commitInfo": {"timestamp": number, "operation": "WRITE"}}) + "\n")
+            commit.writelines(compact(action) + "\n" for action in first if number == 0)
             commit.writelines(
                 add_line(number * each + index, with_statistics=with_statistics) for index in range(each)
             )
@@ -119,13 +126,13 @@ def add_line(number: int, *, with_statistics: bool = False) -> str:
     }
     if with_statistics:
         add["stats"] = STATISTICS
-    return json.dumps({"add": add}) + "\n"
+    return compact({"add": add}) + "\n"
 
 
 def append_commit(path: Path) -> None:
     log = path / "_delta_log"
     newest = max(int(file.name[:20]) for file in log.glob("*.json"))
-    lines = json.dumps({"commitInfo": {"timestamp": newest, "operation": "WRITE"}}) + "\n"
+    lines = compact({"commitInfo": {"timestamp": newest, "operation": "WRITE"}}) + "\n"
     lines += "".join(add_line(10**8 + newest * 10 + index) for index in range(10))
     (log / f"{newest + 1:020d}.json").write_text(lines)
 

@@ -45,7 +45,7 @@ setup_java() {
 setup_jars() {
     key=$(cksum <tools/jars.toml)
     if is_done jars "$key"; then return; fi
-    .venv/bin/python tools/fetch_jars.py .cache/jars
+    JAVA_HOME=$(cat "$stamps/java") .venv/bin/python tools/fetch_jars.py .cache/jars
     echo "$key" >"$stamps/jars"
 }
 

@@ -3,7 +3,6 @@
     Account.snapshot/        a stream: a plain Delta table
     _freezeframe/format.json   which format this is
     _freezeframe/log/          the tenant log, N.json by put-if-absent
-    _freezeframe/staging/      what a call writes for itself and nobody else reads
 
 Names are relative to the tenant's storage. See the design's "On disk".
 """
@@ -15,20 +14,9 @@ from freezeframe.identifiers import StreamName
 OURS = "_freezeframe"
 FORMAT_FILE = f"{OURS}/format.json"
 TENANT_LOG_FOLDER = f"{OURS}/log"
-_STAGING_FOLDER = f"{OURS}/staging"
 _TABLE_SUFFIX = ".snapshot"
 
 
 def table_folder(stream: StreamName) -> str:
     """The folder of a stream's Delta table."""
     return f"{stream}{_TABLE_SUFFIX}"
-
-
-def table_file(stream: StreamName, path: str) -> str:
-    """A file of a stream's table, by its path inside the table."""
-    return f"{table_folder(stream)}/{path}"
-
-
-def staging_folder(write_id: str) -> str:
-    """A folder for one call alone; never part of a table."""
-    return f"{_STAGING_FOLDER}/{write_id}"

@@ -83,7 +83,8 @@ def test_delta_rs_reads_the_same(typed):
 def test_odd_names_are_read_by_all(tmp_path, spark_engine, delta_session):
     """Names with spaces, dots, braces and emoji reach other readers through column mapping."""
     names = ["First Name", "a.b", "{x}", "a,b;c", "tab\there", "😀", "Product/Service", "a=b"]
-    frame = pa.table({"Id": ["1", "2"], **{name: [name, None] for name in names}})
+    parts = [{"First Name": "Ada", "plain": 1}, None]
+    frame = pa.table({"Id": ["1", "2"], **{name: [name, None] for name in names}, "parts": parts})
     update_snapshot(tmp_path, "Odd", "Id", frame.slice(0, 1))
     update_snapshot(tmp_path, "Odd", "Id", frame)
     path = str(tmp_path / "Odd.snapshot")

@@ -97,3 +97,17 @@ def test_the_key_is_part_of_the_table():
 
     assert ("Id", "Account#") == stored_key(metadata)
     assert stored_key(None) is None
+
+
+def test_parts_of_nested_columns_are_mapped_too():
+    """Under mapping every field at any depth has an id and a physical name, and keeps them."""
+    nested = pa.list_(pa.struct([("First Name", pa.string()), ("plain", pa.int64())]))
+    target = pa.schema([("Id", pa.string()), ("Odd Name", pa.string()), ("v", nested)])
+
+    first = delta_columns(target, None)
+    then = delta_columns(target, first)
+
+    parts = first["fields"][2]["type"]["elementType"]["fields"]
+    assert ["First Name", "plain"] == [p["metadata"]["delta.columnMapping.physicalName"] for p in parts]
+    assert [4, 5] == [part["metadata"]["delta.columnMapping.id"] for part in parts]
+    assert first == then

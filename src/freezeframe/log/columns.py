@@ -92,9 +92,9 @@ def with_mapping(
     its files hold. New fields get names that no other writer can hit upon.
     """
     mapped = copy.deepcopy(dict(schema))
-    known = dict(_paths(previous or {"type": "struct", "fields": []}, ()))
+    known = dict(fields_by_path(previous or {"type": "struct", "fields": []}))
     id_max = max([id_max, *(field_id(field) or 0 for field in known.values())])
-    for path, field in _paths(mapped, ()):
+    for path, field in fields_by_path(mapped):
         old = known.get(path)
         old_id = None if old is None else field_id(old)
         if old_id is None:
@@ -105,16 +105,19 @@ def with_mapping(
     return mapped, id_max
 
 
-def _paths(kind: Any, inside: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
+def fields_by_path(
+    kind: Any, inside: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
+    """Every field of a Delta type, at any depth, with the names that lead to it."""
     if not isinstance(kind, Mapping):
         return
     if kind.get("type") == "struct":
         for field in fields_of(kind):
             path = (*inside, field["name"])
             yield path, field
-            yield from _paths(field.get("type"), path)
+            yield from fields_by_path(field.get("type"), path)
     for key in ("elementType", "keyType", "valueType"):
-        yield from _paths(kind.get(key), (*inside, key))
+        yield from fields_by_path(kind.get(key), (*inside, key))
 
 
 def find_column(fields: Iterable[pa.Field], wanted: Mapping[str, Any], mode: Mode) -> int | None:

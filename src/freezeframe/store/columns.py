@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from freezeframe.log.columns import fields_by_path
 from freezeframe.log.schema import arrow_to_delta, delta_to_arrow
 from freezeframe.store.evolution import UNDECIDED, is_undecided
 
@@ -57,7 +58,7 @@ def is_mapped(schema: DeltaSchema | None) -> bool:
 
 def column_id_max(schema: DeltaSchema | None) -> int:
     """The largest column id given so far, 0 without any."""
-    ids = [(field.get("metadata") or {}).get(_ID_KEY, 0) for field in (schema or {"fields": []})["fields"]]
+    ids = [(field.get("metadata") or {}).get(_ID_KEY, 0) for _, field in fields_by_path(schema)]
     return max(ids, default=0)
 
 
@@ -85,13 +86,17 @@ def written_columns(schema: DeltaSchema, names: set[str] | None = None) -> dict[
 def _map_by_name(schema: dict[str, Any], stored: DeltaSchema | None) -> None:
     next_id = column_id_max(stored)
     was_mapped = is_mapped(stored)
-    existing = {field["name"] for field in (stored or {"fields": []})["fields"]}
-    for field in schema["fields"]:
-        if _PHYSICAL_KEY in field["metadata"]:
+    known = dict(fields_by_path(stored))
+    for path, field in fields_by_path(schema):
+        old = (known[path].get("metadata") or {}) if path in known else {}
+        if _PHYSICAL_KEY in old:
+            kept = {_ID_KEY: old[_ID_KEY], _PHYSICAL_KEY: old[_PHYSICAL_KEY]}
+            field["metadata"] = {**field["metadata"], **kept}
             continue
         next_id += 1
         odd = bool(_NEEDS_MAPPING & set(field["name"])) or not field["name"]
         # A name that is used again must not find an old column's values, hence names of their own.
-        keeps_name = not odd and (field["name"] in existing or not was_mapped)
+        # Inside a column it cannot: a file is written with the parts that its column has then.
+        keeps_name = len(path) > 1 or (not odd and (path in known or not was_mapped))
         physical = field["name"] if keeps_name else f"col-{uuid.uuid4()}"
         field["metadata"] = {**field["metadata"], _ID_KEY: next_id, _PHYSICAL_KEY: physical}

@@ -1,5 +1,6 @@
 """Names are checked once: what exists is valid."""
 
+import posixpath
 import unicodedata
 
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freezeframe.errors import InvalidName
-from freezeframe.identifiers import StreamName, TenantId
+from freezeframe.identifiers import FilePath, StreamName, TenantId
 
 
 @pytest.mark.parametrize(
@@ -57,3 +58,52 @@ def test_a_name_never_holds_a_path_step(text):
 
     assert not set("/\\\0") & set(name)
     assert name not in {"", ".", ".."}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "", "/", "/a", "a/", "a//b", "..", "../a", "a/../b", "a/./b", ".env", "a/.git/config",
+        "a\\b", "a\0b", "a\nb",
+        "_freezeframe/log/0.json", "_FreezeFrame/x", "Account.snapshot/x", "Account.SNAPSHOT",
+        "a/_delta_log/x",
+        "con", "a/nul.txt", "a /b", "a/b.", "x" * 201, "/".join(["abcdefgh"] * 90), "a\ud800", None, b"a", 7,
+    ],
+)  # fmt: skip
+def test_paths_that_could_leave_the_tenant_are_refused(path):
+    """Absolute, climbing, hidden and reserved paths, and what is no text, cannot be a file's path."""
+    with pytest.raises(InvalidName):
+        FilePath(path)
+
+
+def test_ordinary_paths_are_taken():
+    """Paths in folders, of any script, and hotglue's own leftovers are files' paths."""
+    for path in (
+        "tenant-config.json",
+        "mappings/a.csv",
+        "顧客/données.txt",
+        "Account.snapshot.csv",
+        "a/b.snapshot/c",
+    ):
+        assert path == str(FilePath(path))
+
+
+def test_case_twins_have_one_folded_form():
+    """Paths that some file systems take for one fold to one."""
+    assert FilePath("A/Straße.txt").folded == FilePath("a/STRASSE.txt").folded
+    assert ("a", "a/b") == FilePath("a/b/c").folders
+
+
+@given(
+    st.lists(st.sampled_from(["..", ".", "", "a", "_freezeframe", "b.snapshot", "C:", "\0", "~"]), max_size=6)
+)
+def test_a_path_stays_below_its_tenant(parts):
+    """Whatever the parts, a path that exists resolves below the folder that it is in."""
+    try:
+        path = str(FilePath("/".join(parts)))
+    except InvalidName:
+        return
+
+    joined = posixpath.normpath(posixpath.join("/tenant", path))
+    assert joined == f"/tenant/{path}"
+    assert not path.startswith(("_freezeframe", "b.snapshot"))

@@ -10,7 +10,9 @@
     ├── FixTheRequest               the call itself must change
     │   ├── InvalidName               a tenant, stream or file name that cannot be one
     │   ├── NotFound                  what was named does not exist
+    │   │   ├── TenantNotFound
     │   │   ├── StreamNotFound
+    │   │   ├── FileNotFound            a tenant's file, by that path (then)
     │   │   ├── VersionNotFound         a version or moment that cannot be read (any more)
     │   │   └── InputNotFound           a folder or file to read from
     │   ├── BadInput                  the rows given cannot be taken
@@ -28,11 +30,13 @@
     │       ├── StorageNotShared        Spark and Python do not see the same files
     │       ├── StorageUnsuitable       the storage has no atomic create
     │       ├── PlatformUnsupported
+    │       ├── SealingUnavailable      no master key, or not the one that sealed
     │       └── FormatTooNew            written by a newer freezeframe
     └── ReportDamage                stored data is not as it was written
         ├── CorruptLog                a log that cannot be one (carries Delta's error class)
         ├── UnsupportedTable          a protocol or feature this version does not know
         ├── CorruptData               a data file that is missing or damaged
+        ├── UnsafePath              a link or device where only plain files and folders may be
         └── ForeignCommit             a table was changed around the tenant log
 
 Each class has a stable machine ``code``; an instance may refine it (Delta's own error
@@ -147,10 +151,22 @@ class NotFound(FixTheRequest):
     code = "NOT_FOUND"
 
 
+class TenantNotFound(NotFound):
+    """The store has no tenant of that id in this environment."""
+
+    code = "TENANT_NOT_FOUND"
+
+
 class StreamNotFound(NotFound):
     """No stream of that name at that version."""
 
     code = "STREAM_NOT_FOUND"
+
+
+class FileNotFound(NotFound):
+    """No file of that path at that version of the tenant."""
+
+    code = "FILE_NOT_FOUND"
 
 
 class VersionNotFound(NotFound):
@@ -255,6 +271,12 @@ class PlatformUnsupported(SetupError):
     code = "PLATFORM_UNSUPPORTED"
 
 
+class SealingUnavailable(SetupError):
+    """No usable master key, so nothing can be sealed or unsealed; nothing was written or returned."""
+
+    code = "SEALING_UNAVAILABLE"
+
+
 class FormatTooNew(SetupError):
     """The directory was written by a newer freezeframe."""
 
@@ -283,6 +305,12 @@ class CorruptData(ReportDamage):
     """A data file or deletion vector that is missing or damaged."""
 
     code = "CORRUPT_DATA"
+
+
+class UnsafePath(ReportDamage):
+    """A symbolic link, device or pipe where only plain files and folders may be; it was not followed."""
+
+    code = "UNSAFE_PATH"
 
 
 class ForeignCommit(ReportDamage):

@@ -1,6 +1,6 @@
 """Names that were checked once and are trusted afterwards.
 
-A ``TenantId`` or a ``StreamName`` that exists is valid: the constructor refuses everything
+A ``TenantId``, a ``StreamName`` or a ``FilePath`` that exists is valid: the constructor refuses everything
 else with ``InvalidName``, before any path is made of it. Names are kept as Unicode NFC, so
 that two spellings of the same letters are one name.
 """
@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from freezeframe.errors import InvalidName
 
 NAME_BYTES_MAX = 200  # leaves room for ".snapshot" and a temporary suffix below the usual 255
+FILE_PATH_BYTES_MAX = 800  # an object's key has at most 1,024 bytes, and the store's own folders come first
 
 # Names that Windows gives to devices; a store may be copied or mounted there one day.
 _DEVICE = re.compile(r"(?i)^(con|prn|aux|nul|com\d|lpt\d)(\..*)?$")
 _OURS = re.compile(r"(?i)^_freezeframe($|\W)|^_delta_log$")
+_TABLE = re.compile(r"(?i)\.snapshot$")
 
 
 def _checked(kind: str, text: object) -> str:
@@ -83,3 +85,51 @@ class StreamName:
 
     def __str__(self) -> str:
         return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class FilePath:
+    """The name of a tenant's file: ``tenant-config.json`` or, in a folder, ``mappings/a.csv``.
+
+    Relative, with ``/`` between folders, each part a name as streams have them; it never leads
+    into a stream's table or into what freezeframe keeps for itself.
+    """
+
+    value: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", _checked_path(self.value))
+
+    def __str__(self) -> str:
+        return self.value
+
+    @property
+    def folded(self) -> str:
+        """The path without the differences that some file systems do not see: case, above all."""
+        return unicodedata.normalize("NFC", self.value.casefold())
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """The folders that the file is in, outermost first: ``("a", "a/b")`` for ``a/b/c``."""
+        parts = self.value.split("/")
+        return tuple("/".join(parts[:count]) for count in range(1, len(parts)))
+
+
+def _checked_path(text: object) -> str:
+    if not isinstance(text, str):
+        return _checked("file", text)
+    path = unicodedata.normalize("NFC", text)
+    parts = path.split("/")
+    reason = next((reason for part in parts if (reason := _reason_against(part))), "")
+    if _TABLE.search(parts[0]):
+        reason = "A name that ends with .snapshot is a stream's table."
+    if len(path.encode(errors="replace")) > FILE_PATH_BYTES_MAX:
+        reason = f"It is longer than {FILE_PATH_BYTES_MAX} bytes in UTF-8."
+    if reason:
+        raise InvalidName(
+            f"{text!r} cannot be a file's path.",
+            cause=reason,
+            remedy="Use a relative path such as mappings/a.csv, of letters, digits and . _ - @.",
+            name=text,
+        )
+    return path

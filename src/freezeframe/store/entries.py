@@ -1,97 +1,82 @@
 """What one version of the tenant log says: an entry, and its JSON form.
 
-An entry holds the exact bytes of every ``_delta_log/N.json`` that it makes, so that whoever
-comes after a crash lands the very same commit. Protocol: ``docs/reference/tenant-log.md``,
-"An entry".
+All changes of an entry become visible at once. Kinds: ``commit`` (a job's changes), ``revoke``
+(transactions that may not commit any more), ``external`` (what happened to a table outside of the
+log is taken over, or a stream is let go), ``policy`` (retention and tags) and ``erase``. Protocol:
+``docs/reference/tenant-log.md``, "An entry".
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 from freezeframe.errors import CorruptLog
-from freezeframe.identifiers import StreamName
+from freezeframe.store.entry_changes import (
+    Change,
+    Counts,
+    FileChange,
+    StreamChange,
+    TenantChange,
+    parse_change,
+)
 
+__all__ = ["Counts", "Entry", "FileChange", "Kind", "StreamChange", "TenantChange", "parse_entry"]
+
+Kind = Literal["commit", "revoke", "external", "policy", "erase"]
+_KINDS = get_args(Kind)
 _DIGEST = "sha256"
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
-    """How many rows of a stream met which fate in one change."""
-
-    inserted: int = 0
-    updated: int = 0
-    unchanged: int = 0
-    deleted: int = 0
-
-    def __post_init__(self) -> None:
-        if min(self.inserted, self.updated, self.unchanged, self.deleted) < 0:
-            raise ValueError(f"counts cannot be negative: {self}")
-
-    @property
-    def changed(self) -> int:
-        """Rows that are not as they were."""
-        return self.inserted + self.updated + self.deleted
-
-    def to_json(self) -> dict[str, int]:
-        """The counts by name."""
-        return {
-            "inserted": self.inserted,
-            "updated": self.updated,
-            "unchanged": self.unchanged,
-            "deleted": self.deleted,
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class StreamChange:
-    """A stream becomes ``table_version`` by exactly the commit ``content`` (text of its N.json)."""
-
-    stream: StreamName
-    table_version: int
-    content: str
-    counts: Counts
-
-    def __post_init__(self) -> None:
-        if self.table_version < 0:
-            raise ValueError(f"a table version cannot be negative: {self.table_version}")
-
-    def to_json(self) -> dict[str, Any]:
-        """The change as a JSON object."""
-        return {
-            "stream": {
-                "name": str(self.stream),
-                "tableVersion": self.table_version,
-                "content": self.content,
-                "counts": self.counts.to_json(),
-            }
-        }
-
-
-@dataclass(frozen=True, slots=True)
 class Entry:
-    """One commit of the tenant log: all of its changes become visible at once."""
+    """One commit of the tenant log: all of its changes become visible at once.
+
+    1. An entry changes each stream and each file at most once; names of streams that differ only by
+       case count as the same.
+    2. ``receipt`` is what the job was answered, so that running it again can be answered the same.
+    """
 
     write_id: str
     timestamp_ms: int
-    changes: tuple[StreamChange, ...]
+    changes: tuple[Change, ...]
     job_id: str | None = None
     payload_hash: str | None = None
     author: str = ""
     message: str = ""
+    kind: Kind = "commit"
+    receipt: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        names = [str(change.stream).casefold() for change in self.changes]
-        if len(names) != len(set(names)):
-            raise ValueError(f"an entry changes each stream once, not {names}")
+        for names in ([str(one.stream).casefold() for one in self.streams], [one.path for one in self.files]):
+            if len(names) != len(set(names)):
+                raise ValueError(f"an entry changes each stream and each file once, not {names}")
+        if self.kind not in _KINDS:
+            raise ValueError(f"the kind {self.kind!r} is not known")
+
+    @property
+    def streams(self) -> tuple[StreamChange, ...]:
+        """The changes of streams."""
+        return tuple(change for change in self.changes if isinstance(change, StreamChange))
+
+    @property
+    def files(self) -> tuple[FileChange, ...]:
+        """The changes of files."""
+        return tuple(change for change in self.changes if isinstance(change, FileChange))
+
+    @property
+    def tenant(self) -> TenantChange:
+        """What changes about the tenant itself; an empty change where nothing does."""
+        found = [change for change in self.changes if isinstance(change, TenantChange)]
+        return found[0] if found else TenantChange()
 
     def to_bytes(self) -> bytes:
         """The entry as one line of JSON."""
-        record = {
-            "kind": "commit",
+        record: dict[str, Any] = {
+            "kind": self.kind,
             "writeId": self.write_id,
             "jobId": self.job_id,
             "payloadHash": self.payload_hash,
@@ -100,6 +85,8 @@ class Entry:
             "message": self.message,
             "changes": [change.to_json() for change in self.changes],
         }
+        if self.receipt is not None:
+            record["receipt"] = dict(self.receipt)
         signed = {**record, _DIGEST: _digest(record)}
         return _text(signed).encode() + b"\n"
 
@@ -115,13 +102,15 @@ def parse_entry(content: bytes, name: str) -> Entry:
         return Entry(
             write_id=record["writeId"],
             timestamp_ms=int(record["timestamp"]),
-            changes=tuple(_parse_change(change["stream"]) for change in record["changes"]),
+            changes=tuple(parse_change(change) for change in record["changes"]),
             job_id=record.get("jobId"),
             payload_hash=record.get("payloadHash"),
             author=record.get("author", ""),
             message=record.get("message", ""),
+            kind=record["kind"],
+            receipt=record.get("receipt"),
         )
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CorruptLog(
             f"The tenant log's entry {name!r} cannot be read.",
             cause=f"It is damaged, cut off, or of a newer format ({error}).",
@@ -136,8 +125,6 @@ def _whole_record(content: bytes) -> dict[str, Any]:
     record: dict[str, Any] = json.loads(content)
     if record.pop(_DIGEST) != _digest(record):
         raise ValueError("its SHA-256 is not the one it was written with")
-    if record["kind"] != "commit":
-        raise ValueError(f"the kind {record['kind']!r} is not known")
     return record
 
 
@@ -148,12 +135,3 @@ def _text(record: dict[str, Any]) -> str:
 def _digest(record: dict[str, Any]) -> str:
     # JSON has no checksum of its own: a flipped bit in a count or a name would be another entry.
     return hashlib.sha256(_text(record).encode()).hexdigest()
-
-
-def _parse_change(record: dict[str, Any]) -> StreamChange:
-    return StreamChange(
-        stream=StreamName(record["name"]),
-        table_version=int(record["tableVersion"]),
-        content=record["content"],
-        counts=Counts(**record["counts"]),
-    )

@@ -4,30 +4,74 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from freezeframe.errors import CorruptLog
 from freezeframe.identifiers import StreamName
-from freezeframe.store.entries import Entry
+from freezeframe.store.entries import Entry, FileChange, StreamChange, TenantChange
 
 NO_VERSION = -1
+_T = TypeVar("_T")
+
+
+def _nothing() -> Mapping[str, Any]:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class HeldFile:
+    """A file of the tenant: the blob with its bytes, and the entry that brought it."""
+
+    blob: str
+    sha256: str
+    size: int
+    sealed: bool
+    version: int
+    modified_ms: int
+
+    def to_change(self, path: str) -> FileChange:
+        """The change that would bring the file back under ``path``."""
+        return FileChange(path, self.blob, self.sha256, self.size, self.sealed)
+
+
+@dataclass(frozen=True, slots=True)
+class JobRecord:
+    """A job that is committed: at which version, and the hash of what it was given."""
+
+    version: int
+    payload_hash: str
+    timestamp_ms: int
+    receipt: Mapping[str, Any] | None = None
+    """Only where the entry of that version is gone (after an erasure); else it is in the entry."""
 
 
 @dataclass(frozen=True, slots=True)
 class TenantState:
-    """Each stream's table version at one tenant version, and the entry that made it.
+    """Everything at one tenant version: streams' table versions, files, jobs, tags, policy.
 
     ``head`` is the newest entry; its commits may not have been landed in the tables yet, while
     those of all entries before it have been, because a writer finishes what is pending before
     it adds an entry. A state from a checkpoint alone has no head: all is landed.
+
+    ``dropped`` are tables whose streams are gone, by name, with the table's version. ``revoked``
+    transactions may not commit; the value is when that was decided. Versions below ``floor`` are not
+    listed (unless tagged) since ``floor_ms``.
     """
 
     version: int = NO_VERSION
     timestamp_ms: int = 0
-    streams: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    streams: Mapping[str, int] = field(default_factory=_nothing)
     head: Entry | None = None
+    dropped: Mapping[str, int] = field(default_factory=_nothing)
+    files: Mapping[str, HeldFile] = field(default_factory=_nothing)
+    jobs: Mapping[str, JobRecord] = field(default_factory=_nothing)
+    tags: Mapping[str, int] = field(default_factory=_nothing)
+    revoked: Mapping[str, int] = field(default_factory=_nothing)
+    policy: Mapping[str, Any] = field(default_factory=_nothing)
+    floor: int = 0
+    floor_ms: int = 0
 
     def after(self, version: int, entry: Entry) -> TenantState:
         """The state once ``entry`` is version ``version``.
@@ -35,32 +79,116 @@ class TenantState:
         Raises:
             CorruptLog: the entry does not continue this state (a table version is skipped).
         """
-        streams = dict(self.streams)
+        fold = _Fold(self, version, entry.timestamp_ms)
         for change in entry.changes:
-            expected = streams.get(str(change.stream), NO_VERSION) + 1
-            if change.table_version != expected:
-                raise CorruptLog(
-                    f"Entry {version} of the tenant log does not continue the one before it.",
-                    cause=f"It brings {str(change.stream)!r} to table version {change.table_version}, "
-                    f"not {expected}.",
-                    remedy="Restore the tenant's directory from a backup.",
-                    version=version,
-                )
-            streams[str(change.stream)] = change.table_version
-        return TenantState(version, entry.timestamp_ms, MappingProxyType(streams), entry)
+            if isinstance(change, StreamChange):
+                fold.stream(change)
+            elif isinstance(change, FileChange):
+                fold.file(change)
+            else:
+                fold.tenant(change)
+        jobs = self.jobs
+        if entry.job_id is not None:
+            record = JobRecord(version, entry.payload_hash or "", entry.timestamp_ms)
+            jobs = MappingProxyType({**jobs, entry.job_id: record})
+        return replace(fold.done(), head=entry, jobs=jobs)
 
     def table_version(self, stream: StreamName) -> int:
         """The stream's table version, -1 where the tenant has no such stream."""
         return self.streams.get(str(stream), NO_VERSION)
 
+    def base_version(self, stream: StreamName) -> int:
+        """The version that the table has, whether the stream is there or was dropped; -1: no table."""
+        name = str(stream)
+        return self.streams.get(name, self.dropped.get(name, NO_VERSION))
+
     def next_timestamp_ms(self, now_ms: int) -> int:
         """The commit time of the next entry: now, but always after this one."""
         return max(now_ms, self.timestamp_ms + 1)
 
-    def to_checkpoint(self) -> bytes:
-        """The state as the content of a checkpoint file."""
-        record = {"version": self.version, "timestamp": self.timestamp_ms, "streams": dict(self.streams)}
+    def is_listed(self, version: int) -> bool:
+        """Whether a version can be seen and restored: it is not below the floor, or a tag holds it."""
+        return self.floor <= version <= self.version or version in self.tags.values()
+
+    def to_checkpoint(self, oldest_job_ms: int = 0) -> bytes:
+        """The state as the content of a checkpoint file; older jobs than ``oldest_job_ms`` are left out."""
+        record = {
+            "version": self.version,
+            "timestamp": self.timestamp_ms,
+            "streams": dict(self.streams),
+            "dropped": dict(self.dropped),
+            "files": {path: _values(file) for path, file in self.files.items()},
+            "jobs": {
+                name: _values(job) for name, job in self.jobs.items() if job.timestamp_ms >= oldest_job_ms
+            },
+            "tags": dict(self.tags),
+            "revoked": dict(self.revoked),
+            "policy": dict(self.policy),
+            "floor": [self.floor, self.floor_ms],
+        }
         return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+
+
+class _Fold:
+    """The parts of a state that one entry changes, while it is folded in."""
+
+    def __init__(self, state: TenantState, version: int, timestamp_ms: int) -> None:
+        self._state = replace(state, version=version, timestamp_ms=timestamp_ms)
+        self._streams = dict(state.streams)
+        self._dropped = dict(state.dropped)
+        self._files: dict[str, HeldFile] | None = None
+
+    def stream(self, change: StreamChange) -> None:
+        name = str(change.stream)
+        expected = self._streams.get(name, self._dropped.get(name, NO_VERSION)) + 1
+        if change.table_version != expected and not change.is_external:
+            raise CorruptLog(
+                f"Entry {self._state.version} of the tenant log does not continue the one before it.",
+                cause=f"It brings {name!r} to table version {change.table_version}, not {expected}.",
+                remedy="Restore the tenant's directory from a backup.",
+                version=self._state.version,
+            )
+        self._dropped.pop(name, None)
+        self._streams[name] = change.table_version
+
+    def file(self, change: FileChange) -> None:
+        if self._files is None:
+            self._files = dict(self._state.files)
+        self._files.pop(change.path, None)
+        if change.blob is not None:
+            self._files[change.path] = HeldFile(
+                change.blob,
+                change.sha256,
+                change.size,
+                change.sealed,
+                self._state.version,
+                self._state.timestamp_ms,
+            )
+
+    def tenant(self, change: TenantChange) -> None:
+        for name in change.released:
+            self._streams.pop(name, None)
+        for name in change.dropped:
+            self._dropped[name] = self._streams.pop(name)
+        state = self._state
+        tags = {**state.tags, **change.tags}
+        self._state = replace(
+            state,
+            tags=MappingProxyType({name: kept for name, kept in tags.items() if kept is not None}),
+            policy=state.policy if change.policy is None else MappingProxyType(dict(change.policy)),
+            revoked=MappingProxyType({**state.revoked, **dict.fromkeys(change.revoked, state.timestamp_ms)}),
+            floor=state.floor if change.floor is None else change.floor,
+            floor_ms=state.floor_ms if change.floor is None else state.timestamp_ms,
+        )
+
+    def done(self) -> TenantState:
+        files = self._state.files if self._files is None else MappingProxyType(self._files)
+        return replace(
+            self._state,
+            streams=MappingProxyType(self._streams),
+            dropped=MappingProxyType(self._dropped),
+            files=files,
+        )
 
 
 def parse_checkpoint(content: bytes, name: str) -> TenantState:
@@ -71,8 +199,22 @@ def parse_checkpoint(content: bytes, name: str) -> TenantState:
     """
     try:
         record: dict[str, Any] = json.loads(content)
-        streams = {str(StreamName(name)): int(version) for name, version in record["streams"].items()}
-        return TenantState(int(record["version"]), int(record["timestamp"]), MappingProxyType(streams))
+        floor, floor_ms = record.get("floor", (0, 0))
+        return TenantState(
+            version=int(record["version"]),
+            timestamp_ms=int(record["timestamp"]),
+            streams=_versions(record["streams"]),
+            dropped=_versions(record.get("dropped", {})),
+            files=MappingProxyType(
+                {path: HeldFile(**file) for path, file in record.get("files", {}).items()}
+            ),
+            jobs=_parsed(JobRecord, record.get("jobs", {})),
+            tags=MappingProxyType(dict(record.get("tags", {}))),
+            revoked=MappingProxyType(dict(record.get("revoked", {}))),
+            policy=MappingProxyType(dict(record.get("policy", {}))),
+            floor=int(floor),
+            floor_ms=int(floor_ms),
+        )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CorruptLog(
             f"The tenant log's checkpoint {name!r} cannot be read.",
@@ -80,3 +222,16 @@ def parse_checkpoint(content: bytes, name: str) -> TenantState:
             remedy="Delete it: the state is then rebuilt from an older checkpoint or from the entries.",
             file=name,
         ) from error
+
+
+def _versions(record: Mapping[str, Any]) -> Mapping[str, int]:
+    return MappingProxyType({str(StreamName(name)): int(version) for name, version in record.items()})
+
+
+def _parsed(kind: type[_T], record: Mapping[str, Any]) -> Mapping[str, _T]:
+    return MappingProxyType({name: kind(**values) for name, values in record.items()})
+
+
+def _values(value: HeldFile | JobRecord) -> dict[str, Any]:
+    named = {name: getattr(value, name) for name in value.__dataclass_fields__}
+    return {name: found for name, found in named.items() if found is not None}

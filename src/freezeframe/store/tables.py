@@ -71,7 +71,7 @@ def finish(storage: Storage, entry: Entry) -> None:
         ForeignCommit: a table has another commit under the same version.
         StorageUnavailable: a table could not be written; the entry is committed all the same.
     """
-    for change in entry.changes:
+    for change in entry.streams:
         _finish_change(storage, change)
 
 
@@ -99,7 +99,7 @@ def _loaded(storage: Storage, state: TenantState, stream: StreamName, wanted: in
         return log.snapshot_at(version=wanted)
     pending = {
         commit_name(folder, change.table_version): change.content.encode()
-        for change in (state.head.changes if state.head else ())
+        for change in (state.head.streams if state.head else ())
         if change.stream == stream
     }
     if commit_name(folder, wanted) not in pending:

@@ -83,5 +83,5 @@ def _history_entry(version: int, entry: Entry) -> HistoryEntry:
         timestamp=datetime.fromtimestamp(entry.timestamp_ms / 1000, UTC),
         job_id=entry.job_id,
         message=entry.message,
-        streams={str(change.stream): change.counts for change in entry.changes},
+        streams={str(change.stream): change.counts for change in entry.streams},
     )

@@ -211,7 +211,7 @@ def _roll_forward(place: StreamPlace, entry: Entry, version: int) -> None:
         return
     # The table's own checksum is left out: the tenant log knows what it would tell.
     upkeep = Upkeep(checkpoint_interval=place.settings.checkpoint_interval, write_checksums=False)
-    for change in entry.changes:
+    for change in entry.streams:
         log = DeltaLog.for_table(place.storage, table_folder(change.stream))
         after_commit(log, change.table_version, upkeep=upkeep)
     place.log.checkpoint_if_due(version)

@@ -11,12 +11,15 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from freezeframe.log.actions import Metadata, Protocol
 from freezeframe.store.columns import DeltaSchema, column_id_max, is_mapped
 
 Notes = tuple[tuple[str, str], ...]
+Properties = Mapping[str, str | None]
+NO_PROPERTIES: Properties = MappingProxyType({})
 
 TENANT_LOG_FEATURE = "freezeframe.tenantLog"
 KEY_PROPERTY = "freezeframe.key"
@@ -70,11 +73,18 @@ def table_metadata(
     stored: Metadata | None,
     timestamp_ms: int,
     notes: Notes = (),
+    properties: Properties = NO_PROPERTIES,
 ) -> Metadata:
-    """The table's metadata with these columns, this key and notes; a stored table keeps its identity."""
+    """The table's metadata with these columns, this key and notes; a stored table keeps its identity.
+
+    ``properties`` are set by name, and removed where they are None; all others stay.
+    """
     configuration = dict(stored.configuration) if stored else dict(_PROPERTIES)
     configuration[KEY_PROPERTY] = json.dumps(list(key), ensure_ascii=False)
     configuration |= {f"{_NOTE_PREFIX}{name}": text for name, text in notes}
+    for name, text in properties.items():
+        configuration.pop(name, None)
+        configuration |= {} if text is None else {name: text}
     if is_mapped(schema):
         largest = int(configuration.get("delta.columnMapping.maxColumnId", 0))
         configuration["delta.columnMapping.mode"] = "name"

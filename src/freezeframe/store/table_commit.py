@@ -15,7 +15,14 @@ from freezeframe.log.commit_digest import signed_content
 from freezeframe.log.data_files import SHA256_TAG
 from freezeframe.store.columns import DeltaSchema
 from freezeframe.store.entries import Counts
-from freezeframe.store.guard import Notes, guarded_protocol, joined_protocol, table_metadata
+from freezeframe.store.guard import (
+    NO_PROPERTIES,
+    Notes,
+    Properties,
+    guarded_protocol,
+    joined_protocol,
+    table_metadata,
+)
 from freezeframe.store.staging import DataFile
 
 
@@ -24,7 +31,7 @@ class Rewrite:
     """What an update does to a table: its new columns (None: as they are), and its files.
 
     With ``replaces_files`` all live files go and ``added`` are the whole new content; without it
-    no file goes. ``notes`` are written with ``schema`` only.
+    no file goes. ``notes`` and ``properties`` are written with ``schema`` only.
     """
 
     operation: str
@@ -34,6 +41,7 @@ class Rewrite:
     replaces_files: bool
     counts: Counts
     notes: Notes = ()
+    properties: Properties = NO_PROPERTIES
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +68,9 @@ def _actions(base: Snapshot, rewrite: Rewrite, origin: Origin) -> Iterator[Actio
         if is_new or protocol != base.protocol:
             yield protocol
         stored = None if is_new else base.metadata
-        yield table_metadata(rewrite.schema, rewrite.key, stored, origin.timestamp_ms, rewrite.notes)
+        yield table_metadata(
+            rewrite.schema, rewrite.key, stored, origin.timestamp_ms, rewrite.notes, rewrite.properties
+        )
     if origin.job_id is not None:
         yield Txn(f"freezeframe.job/{origin.job_id}", 0, origin.timestamp_ms)
     if rewrite.replaces_files and not is_new:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -116,6 +116,38 @@ def file_batches(
         raise damaged_file(name, f"It gave {at} rows and should hold {rows}.")
 
 
+def rows_at(
+    storage: Storage, read: FileRead, positions: npt.NDArray[np.int64], *, verify: bool | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The file's rows at ascending positions, deleted or not; row groups without any are not read.
+
+    Raises:
+        CorruptData: the file is missing or damaged, or has no such position; it is named.
+    """
+    name = file_name(storage, read.table, read.path)
+    _verify(storage, name, read, verify)
+    file = open_parquet(storage, name, read.size)
+    groups = range(file.metadata.num_row_groups)
+    lengths = np.array([file.metadata.row_group(group).num_rows for group in groups], np.int64)
+    ends = np.cumsum(lengths)
+    rows = int(lengths.sum())
+    if (len(positions) and int(positions[-1]) >= rows) or (read.rows is not None and read.rows != rows):
+        raise damaged_file(name, f"It holds {rows} rows and should hold {read.rows or positions[-1] + 1}.")
+    schema = pa.schema([arrow_field(field) for field in read.fields])
+    group_of = np.searchsorted(ends, positions, side="right")
+    is_read = np.isin(np.array(groups), group_of)
+    # Rows are numbered through the groups that are read: one that is left out leaves no gap.
+    numbered = np.cumsum(lengths * is_read) - lengths * is_read
+    numbers = positions - (ends - lengths)[group_of] + numbered[group_of]
+    at = 0
+    for columns, length in _stored(file, name, read, [group for group in groups if is_read[group]]):
+        here = numbers[slice(*np.searchsorted(numbers, [at, at + length]))] - at
+        if len(here):
+            batch = pa.RecordBatch.from_arrays(_arrays(columns, length, read, name), schema=schema)
+            yield batch.take(pa.array(here))
+        at += length
+
+
 def file_count(storage: Storage, read: FileRead) -> int:
     """The number of the file's rows that are not deleted, from the log or else from the footer."""
     rows = read.rows
@@ -162,9 +194,11 @@ def _alive(storage: Storage, read: FileRead, rows: int, name: str) -> npt.NDArra
 
 
 def _stored(
-    file: pq.ParquetFile, name: str | Path, read: FileRead
+    file: pq.ParquetFile, name: str | Path, read: FileRead, groups: Sequence[int] | None = None
 ) -> Iterator[tuple[dict[str, pa.Array], int]]:
     """The file's own arrays of the wanted columns, by the column's name in the table, batch by batch."""
+    if groups is None:
+        groups = range(file.metadata.num_row_groups)
     stored = file.schema_arrow
     _require_ids(stored, read, name)
     places = {
@@ -174,11 +208,11 @@ def _stored(
     }
     wanted = {column: stored.field(place).name for column, place in places.items() if place is not None}
     if not wanted:
-        rows = file.metadata.num_rows
+        rows = sum(file.metadata.row_group(group).num_rows for group in groups)
         yield from (({}, min(_BATCH_ROWS, rows - at)) for at in range(0, rows, _BATCH_ROWS))
         return
     try:
-        for batch in file.iter_batches(_BATCH_ROWS, columns=list(wanted.values())):
+        for batch in file.iter_batches(_BATCH_ROWS, row_groups=list(groups), columns=list(wanted.values())):
             yield {column: batch.column(own) for column, own in wanted.items()}, batch.num_rows
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         raise read_failure(name, error) from error

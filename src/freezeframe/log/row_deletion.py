@@ -44,6 +44,23 @@ def delete_rows(snapshot: Snapshot, positions: Mapping[str, Iterable[int]]) -> R
         CorruptData: a vector in force is damaged.
     """
     _require_vectors(snapshot)
+    return marked_rows(snapshot, positions)
+
+
+def marked_rows(
+    snapshot: Snapshot,
+    positions: Mapping[str, Iterable[int]],
+    *,
+    prefix: str = "",
+    timestamp_ms: int | None = None,
+) -> RowDeletion:
+    """The same for a commit that switches deletion vectors on, if they are not on already.
+
+    ``prefix`` is the folder of a vector file below the table's.
+
+    Raises:
+        InvalidOption, CorruptData: as ``delete_rows`` does.
+    """
     live = {add.path: add for add in to_adds(_files(snapshot, positions))}
     vectors: list[tuple[Add, BitMap64]] = []
     actions: list[Action] = []
@@ -60,10 +77,10 @@ def delete_rows(snapshot: Snapshot, positions: Mapping[str, Iterable[int]]) -> R
         if len(after) == len(before):
             continue
         total += len(after) - len(before)
-        actions.append(removal(add))
+        actions.append(removal(add, timestamp_ms))
         if len(after) < count:
             vectors.append((add, after))
-    files = vector_files([rows for _, rows in vectors]) if vectors else []
+    files = vector_files([rows for _, rows in vectors], prefix) if vectors else []
     for (add, _), file in zip(vectors, files, strict=True):
         # Bounds stay true for the rows that are left; as text they keep every digit of a decimal.
         statistics = {**json.loads(add.stats or "{}", parse_float=Decimal), "tightBounds": False}

@@ -8,18 +8,20 @@ fails one of its checks: each is a ``CorruptData`` that names the file.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.errors import MissingColumn, NotFound, UnsupportedTable
 from freezeframe.log import actions
 from freezeframe.log.columns import Mode, mapping_mode, physical_name
-from freezeframe.log.file_rows import FileRead, file_batches, file_count
+from freezeframe.log.file_rows import FileRead, file_batches, file_count, rows_at
 from freezeframe.log.partitions import partition_scalar
 from freezeframe.log.schema import arrow_field, delta_to_arrow, fields_of
 from freezeframe.log.skipping import FileFacts, Predicate, as_expression, columns_of, keep
@@ -107,6 +109,36 @@ def read_batches(
     return (
         batch for one in plan.reads for batch in file_batches(plan.storage, one, plan.where, verify=verify)
     )
+
+
+def read_at(
+    snapshot: ReadableSnapshot,
+    positions: Mapping[str, npt.NDArray[np.int64]],
+    columns: Sequence[str],
+    *,
+    verify: bool | None = None,
+) -> pa.Table:
+    """The rows at positions (ascending, counted from 0) of files, by path as in ``snapshot.files``.
+
+    They come file by file in the order of ``positions``, deleted rows among them if they are asked for.
+
+    Raises:
+        MissingColumn: a column that the table does not have.
+        CorruptData: a file is missing or damaged, or has no such position.
+    """
+    plan = _planned(snapshot, columns, None)
+    reads = {one.path: one for one in plan.reads}
+
+    def found(path: str) -> list[pa.RecordBatch]:
+        return list(rows_at(plan.storage, reads[path], positions[path], verify=verify))
+
+    workers = min(_THREADS_MAX, os.cpu_count() or 1, len(positions))
+    if workers <= 1:
+        batches = [found(path) for path in positions]
+    else:
+        with ThreadPoolExecutor(workers) as pool:
+            batches = list(pool.map(found, positions))
+    return pa.Table.from_batches([batch for many in batches for batch in many], plan.schema)
 
 
 def count(snapshot: ReadableSnapshot) -> int:

@@ -148,24 +148,41 @@ def _parsed(text: str | None) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def value_bounds(
+    field: pa.Field, key: str, statistics: str | None
+) -> tuple[pa.Scalar | None, pa.Scalar | None]:
+    """Between which values all values of a column are that a file holds; None where nothing is known.
+
+    ``key`` is the column's name in the statistics' JSON text. The bounds say nothing of nulls and NaN.
+    """
+    return _limits(field, key, _parsed(statistics))
+
+
 def _bounds(field: pa.Field, key: str, statistics: Mapping[str, Any]) -> list[pc.Expression]:
     column = pc.field(field.name)
     nulls, rows = _entry(statistics, "nullCount", key), statistics.get("numRecords")
     if isinstance(nulls, int) and nulls == rows:
         return [column.is_null()]
-    if not any(is_kind(field.type) for is_kind in _BOUNDED):
-        return []
-    low = _bound(_entry(statistics, "minValues", key), field.type)
-    high = _bound(_entry(statistics, "maxValues", key), field.type)
-    if high is not None and kinds.is_timestamp(field.type):
-        # Delta cuts times to whole milliseconds, so the greatest may be up to one later.
-        high = pa.scalar(high.value + _MILLISECOND_US, field.type)
+    low, high = _limits(field, key, statistics)
     claims = []
     if low is not None:
         claims.append((column >= pc.scalar(low)) | column.is_null())
     if high is not None:
         claims.append((column <= pc.scalar(high)) | column.is_null())
     return claims
+
+
+def _limits(
+    field: pa.Field, key: str, statistics: Mapping[str, Any]
+) -> tuple[pa.Scalar | None, pa.Scalar | None]:
+    if not any(is_kind(field.type) for is_kind in _BOUNDED):
+        return None, None
+    low = _bound(_entry(statistics, "minValues", key), field.type)
+    high = _bound(_entry(statistics, "maxValues", key), field.type)
+    if high is not None and kinds.is_timestamp(field.type):
+        # Delta cuts times to whole milliseconds, so the greatest may be up to one later.
+        high = pa.scalar(high.value + _MILLISECOND_US, field.type)
+    return low, high
 
 
 def _entry(statistics: Mapping[str, Any], group: str, key: str) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import importlib.metadata
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
@@ -16,7 +16,6 @@ from freezeframe.log.data_files import SHA256_TAG
 from freezeframe.store.columns import DeltaSchema
 from freezeframe.store.entries import Counts
 from freezeframe.store.guard import (
-    NO_PROPERTIES,
     Notes,
     Properties,
     guarded_protocol,
@@ -41,7 +40,7 @@ class Rewrite:
     replaces_files: bool
     counts: Counts
     notes: Notes = ()
-    properties: Properties = NO_PROPERTIES
+    properties: Properties = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,150 @@
+"""What an update makes of rows that are stored already: which change, and to what (pure but for ``read``).
+
+A null keeps the stored cell or replaces it, a column that the batch lacks keeps its cells. Old
+values are read column by column and only as far as they are needed: a row that is known to
+change is not compared any further, and needs only the cells that the batch leaves open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as kinds
+
+from freezeframe.store.cells import cells_differ
+
+Flags = npt.NDArray[np.bool_]
+
+OldValues = Callable[[Sequence[str], Flags], pa.Table]
+"""Stored values of columns, for the rows that are flagged, in the order of the rows."""
+
+# Columns of these kinds tell most often that a row has changed, the first ones most of all.
+_TELLING = (kinds.is_timestamp, kinds.is_floating, kinds.is_decimal, kinds.is_integer, kinds.is_string)
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """The rows that change, whole and new, and for each row that was looked at whether it is one."""
+
+    rows: pa.Table
+    changed: Flags
+
+
+def fill(
+    batch: pa.Table,
+    target: pa.Schema,
+    stored: Sequence[str],
+    key: Sequence[str],
+    old_values: OldValues,
+    *,
+    keeps_nulls: bool,
+) -> Filled:
+    """The rows of ``batch``, each of which is stored already, brought together with their old values.
+
+    ``target`` has the columns of the result, ``stored`` those of them that the stream has.
+    ``keeps_nulls``: a null of the batch keeps the stored cell.
+    """
+    work = _Filling(batch, target, frozenset(stored), frozenset(key), old_values, keeps_nulls)
+    every = np.ones(len(batch), np.bool_)
+    first = work.open_columns() or work.telling()
+    work.read(first, every)
+    changed = work.differing(work.unstored(), every) | work.differing(first, every)
+    rest = [name for name in work.compared() if name not in first]
+    undecided = ~changed
+    if rest and undecided.any():
+        work.read(rest, undecided)
+        changed[undecided] = work.differing(rest, undecided)
+    return Filled(work.result(changed), changed)
+
+
+class _Filling:
+    """One call of ``fill``: what it was given, and the old values that were read so far."""
+
+    def __init__(
+        self,
+        batch: pa.Table,
+        target: pa.Schema,
+        stored: frozenset[str],
+        key: frozenset[str],
+        old_values: OldValues,
+        keeps_nulls: bool,  # noqa: FBT001 - a value handed on
+    ) -> None:
+        self._batch = batch
+        self._target = target
+        self._stored = stored
+        self._key = key
+        self._old_values = old_values
+        self._keeps_nulls = keeps_nulls
+        self._given = frozenset(batch.column_names)
+        self._old: dict[str, pa.ChunkedArray] = {}
+
+    def compared(self) -> list[str]:
+        """Stored columns that the batch may change."""
+        return [name for name in self._target.names if name in self._given & self._stored - self._key]
+
+    def unstored(self) -> list[str]:
+        """Columns that the batch brings along: there is nothing to be read of them."""
+        return [name for name in self._target.names if name in self._given - self._stored]
+
+    def open_columns(self) -> list[str]:
+        """Stored columns of which a changed row needs an old value."""
+        names = [name for name in self._target.names if name in self._stored - self._key]
+        return [name for name in names if self._is_open(name)]
+
+    def telling(self) -> list[str]:
+        """The one column to look at first where no old value is needed for the result."""
+        names = self.compared()
+        ranks = {name: self._rank(self._target.field(name).type) for name in names}
+        return sorted(names, key=ranks.__getitem__)[:1]
+
+    def read(self, names: Sequence[str], rows: Flags) -> None:
+        """Read old values of the flagged rows, in the types of the target."""
+        if not names or not rows.any():
+            return
+        for name, column in zip(names, self._old_values(names, rows).columns, strict=True):
+            kind = self._target.field(name).type
+            self._old[name] = column if column.type == kind else column.cast(kind)
+
+    def differing(self, names: Sequence[str], rows: Flags) -> Flags:
+        """For each flagged row whether one of its cells gets another value."""
+        found = np.zeros(int(rows.sum()), np.bool_)
+        for name in names:
+            if name not in self._given:
+                continue
+            new = _of(self._batch[name], rows)
+            old = self._old.get(name, pa.chunked_array([pa.nulls(len(new), new.type)]))
+            differs = cells_differ(old, new)
+            if self._keeps_nulls:
+                differs = pc.and_(differs, pc.is_valid(new))
+            found |= differs.to_numpy()
+        return found
+
+    def result(self, changed: Flags) -> pa.Table:
+        """The changed rows as they are to be stored."""
+        columns = [self._cells(field, changed) for field in self._target]
+        return pa.table(columns, schema=self._target)
+
+    def _cells(self, field: pa.Field, changed: Flags) -> pa.ChunkedArray:
+        old = _of(self._old[field.name], changed) if self._is_open(field.name) else None
+        if field.name not in self._given:
+            return old if old is not None else pa.nulls(int(changed.sum()), field.type)
+        new = _of(self._batch[field.name], changed)
+        return new if old is None else pc.if_else(pc.is_valid(new), new, old)
+
+    def _is_open(self, name: str) -> bool:
+        if name not in self._stored or name in self._key:
+            return False
+        return name not in self._given or bool(self._keeps_nulls and self._batch[name].null_count)
+
+    @staticmethod
+    def _rank(kind: pa.DataType) -> int:
+        return next((rank for rank, is_kind in enumerate(_TELLING) if is_kind(kind)), len(_TELLING))
+
+
+def _of(column: pa.ChunkedArray, rows: Flags) -> pa.ChunkedArray:
+    return column if rows.all() else column.filter(pa.array(rows))

@@ -7,6 +7,7 @@ at import time: the composition root builds one ``Settings`` and hands it down.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -41,6 +42,17 @@ class Settings(BaseSettings):
     )
     commit_tries_max: int = Field(
         default=20, ge=1, description="How often a job is re-based on others' commits before ConflictError."
+    )
+    vectors_from_bytes: int = Field(
+        default=2 * 1024 * 1024,
+        ge=0,
+        description="From this many bytes on, an update of a stream marks changed rows as deleted "
+        "(deletion vectors, Delta reader version 3) instead of rewriting its files.",
+    )
+    compatibility: Literal["auto", "plain"] = Field(
+        default="auto",
+        description="`plain` never uses deletion vectors: touched files are rewritten, and every "
+        "Delta reader can read the streams.",
     )
     checkpoint_interval: int = Field(
         default=10, ge=1, description="A checkpoint is written every so many versions."

@@ -13,23 +13,52 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from types import MappingProxyType
+from typing import Any, Literal, Protocol, get_args
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
 from freezeframe.errors import InvalidOption
 
-Mode = Literal["upsert", "overwrite", "replace_where"]
+Positions = npt.NDArray[np.int64]
+"""Positions of rows in a file, counted from 0, ascending."""
+
+NOTHING: Mapping[str, Positions] = MappingProxyType({})
+
+Mode = Literal["upsert", "full", "overwrite", "replace_where"]
 Nulls = Literal["keep", "overwrite"]
 NullKeys = Literal["error", "match"]
 LandedNullKeys = Literal["error", "match", "drop"]
 
 
 @dataclass(frozen=True, slots=True)
+class Validity:
+    """Rows that keep their past: a row that changes or goes is closed, and no value of it is overwritten.
+
+    A closed row has a value in ``valid_to``; it takes no part in a merge and stays as it is. Moments are
+    microseconds since 1970 in UTC.
+    """
+
+    valid_from: str
+    valid_to: str
+    """The two timestamp columns, which ``target_schema`` has and the batch has not."""
+    moment_us: int
+    """When the rows of this merge are closed and opened."""
+    since_us: int
+    """Since when stored rows hold that do not say so yet."""
+
+
+@dataclass(frozen=True, slots=True)
 class MergeTask:
     """One update of one stream, as the engine needs to know it.
 
-    1. ``key`` is not empty for an upsert, and its columns are in ``batch_schema`` and ``target_schema``.
+    1. ``key`` is not empty for an upsert, a full extract, a flag or a validity; its columns are in
+       ``batch_schema`` and ``target_schema``.
     2. ``where`` is given exactly for ``replace_where``.
     3. ``output`` is given if anything is to be written.
+    4. Rows are flagged only by a full extract.
     """
 
     stored: tuple[str, ...]
@@ -54,16 +83,30 @@ class MergeTask:
     """The folder to write into: belongs to this attempt alone and does not exist yet."""
     write: bool = True
     """False: count only, write nothing."""
+    flag: str = ""
+    """A boolean column of ``target_schema``, which the batch has not: whether the row is deleted. False for
+    every row of the batch; empty for a stream that flags nothing."""
+    flags_absent: bool = False
+    """What ``full`` does with a stored row that the batch lacks: true flags it, false removes it."""
+    validity: Validity | None = None
+    """How rows keep their past; None for rows that have none."""
+    deleted: Mapping[str, Positions] = field(default_factory=dict)
+    """By stored file the positions of rows that are not there any more (deletion vectors)."""
     size_bytes: int | None = None
     """Bytes of all input files together; None: the engine looks (local files) or assumes the worst."""
 
     def __post_init__(self) -> None:
-        _require(self.mode in ("upsert", "overwrite", "replace_where"), f"There is no mode '{self.mode}'.")
-        _require(bool(self.key) or self.mode != "upsert", "An upsert needs a key.")
+        _require(self.mode in get_args(Mode), f"There is no mode '{self.mode}'.")
+        needs_key = self.mode in ("upsert", "full") or bool(self.flag) or self.validity is not None
+        _require(bool(self.key) or not needs_key, "An update by key needs a key.")
         _require(
             (self.where is not None) == (self.mode == "replace_where"), "A window goes with replace_where."
         )
         _require(bool(self.output) or not self.write, "A merge that writes needs an output folder.")
+        _require(
+            not self.flags_absent or (self.mode == "full" and bool(self.flag)),
+            "Rows are flagged in a column, by a full extract.",
+        )
         for schema in (self.batch_schema, self.target_schema):
             absent = set(self.key) - {column["name"] for column in schema["fields"]}
             _require(not absent, f"Key columns {sorted(absent)} are not in the schema.")
@@ -78,15 +121,43 @@ class MergeResult:
     unchanged: int
     """Rows of the batch that equal what is stored: for an upsert, an overwrite and a window alike."""
     deleted: int
+    """Rows that were removed, closed or flagged."""
     files: tuple[str, ...] = ()
     """Names of the Parquet files written below ``output``; they hold the whole new content of the stream."""
     rows: int = 0
     """Rows of the whole new content."""
+    live: int = 0
+    """Stored rows that were neither closed nor flagged before; for a merge by key."""
+    lost: int = 0
+    """Of these, the ones that are now removed, closed or flagged because the batch lacks their key."""
 
     @property
     def is_changed(self) -> bool:
         """Whether any row differs from before; if not, the written files can be thrown away."""
         return bool(self.inserted or self.updated or self.deleted)
+
+
+@dataclass(frozen=True, slots=True)
+class FindTask:
+    """Where the rows of a batch are in a stream's files: a scan of the key's columns alone."""
+
+    stored: tuple[str, ...]
+    """Parquet files, of which no two have the same name in different folders."""
+    stored_schema: Mapping[str, Any]
+    """The key's columns as the files hold them, in the order of the key."""
+    target_schema: Mapping[str, Any]
+    """The same columns in the types that both sides are compared in."""
+    keys: tuple[str, ...]
+    """Parquet files with the batch's keys, of the target's types and under its names; each key once."""
+    null_keys: NullKeys = "error"
+    """``match``: a null in a key equals a null."""
+    rows: int = 0
+    """How many keys there are, to choose the join by."""
+
+    def __post_init__(self) -> None:
+        names = [path.rpartition("/")[2] for path in self.stored]
+        _require(len(set(names)) == len(names), "Two of the files to be searched have the same name.")
+        _require(bool(self.target_schema["fields"]), "Rows are found by a key.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +212,21 @@ class TableEngine(Protocol):
         """
         ...
 
+    def find(self, task: FindTask) -> pa.Table:
+        """Where the files hold the batch's keys, deleted rows included, in no order.
+
+        Columns: ``file`` (int32, index into ``stored``), ``row`` (int64, position in the file) and
+        ``place`` (int64, position of the key in the batch's only file).
+
+        Raises:
+            CorruptData: a stored file is missing or damaged.
+        """
+        ...
+
+    def count_found(self, task: FindTask) -> tuple[int, ...]:
+        """For each file of ``stored`` how many of its rows have a key of the batch; errors as of ``find``."""
+        ...
+
     def land(self, frame: Any, task: LandTask) -> Landed:
         """Write a Spark frame as Parquet in the frame's own session, computing it once.
 
@@ -153,8 +239,13 @@ class TableEngine(Protocol):
         """
         ...
 
-    def read(self, files: tuple[str, ...], schema: Mapping[str, Any]) -> Any:
-        """A lazy Spark frame over Parquet files, with the columns and types of ``schema``."""
+    def read(
+        self, files: tuple[str, ...], schema: Mapping[str, Any], deleted: Mapping[str, Positions] = NOTHING
+    ) -> Any:
+        """A lazy Spark frame over Parquet files, with the columns and types of ``schema``.
+
+        ``deleted`` names, by file, the positions of rows that are left out.
+        """
         ...
 
     def require_shared(self, folder: str) -> None:

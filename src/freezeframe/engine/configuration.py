@@ -63,6 +63,9 @@ FILE_BYTES = 128 * 1024 * 1024
 HASHED_BATCH_BYTES = 64 * 1024 * 1024
 """A batch up to this size (each partition's share of it) is held in memory; above, both sides are sorted."""
 
+BROADCAST_KEYS_MAX = 1_000_000
+"""Up to this many keys of a batch each task holds all of them; above, both sides are split by key."""
+
 PARTITIONS_MAX = 8
 """The most tasks a merge is split into only to use the cores, whatever the machine has."""
 

@@ -10,7 +10,18 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from freezeframe.engine.base import Landed, LandTask, MergeResult, MergeTask, TableEngine
+import pyarrow as pa
+
+from freezeframe.engine.base import (
+    NOTHING,
+    FindTask,
+    Landed,
+    LandTask,
+    MergeResult,
+    MergeTask,
+    Positions,
+    TableEngine,
+)
 
 
 class DeferredEngine:
@@ -29,9 +40,19 @@ class DeferredEngine:
         """See ``TableEngine.land``."""
         return self._made().land(frame, task)
 
-    def read(self, files: tuple[str, ...], schema: Mapping[str, Any]) -> Any:
+    def find(self, task: FindTask) -> pa.Table:
+        """See ``TableEngine.find``."""
+        return self._made().find(task)
+
+    def count_found(self, task: FindTask) -> tuple[int, ...]:
+        """See ``TableEngine.count_found``."""
+        return self._made().count_found(task)
+
+    def read(
+        self, files: tuple[str, ...], schema: Mapping[str, Any], deleted: Mapping[str, Positions] = NOTHING
+    ) -> Any:
         """See ``TableEngine.read``."""
-        return self._made().read(files, schema)
+        return self._made().read(files, schema, deleted)
 
     def require_shared(self, folder: str) -> None:
         """See ``TableEngine.require_shared``."""

@@ -6,18 +6,29 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql.connect.session import SparkSession
 
-from freezeframe.engine.base import Landed, LandTask, MergeResult, MergeTask
+from freezeframe.engine.base import (
+    NOTHING,
+    FindTask,
+    Landed,
+    LandTask,
+    MergeResult,
+    MergeTask,
+    Positions,
+)
 from freezeframe.engine.connect import can_share
 from freezeframe.engine.server import private_folder
 from freezeframe.engine.spark_columns import struct_type
 from freezeframe.engine.spark_errors import spark_errors
-from freezeframe.engine.spark_files import local_folder, read_files
+from freezeframe.engine.spark_files import local_folder
+from freezeframe.engine.spark_finding import count_found, find
 from freezeframe.engine.spark_landing import settle, write_frame
 from freezeframe.engine.spark_link import SparkLink
 from freezeframe.engine.spark_merge import merge
 from freezeframe.engine.spark_sharing import require_shared
+from freezeframe.engine.spark_vectors import live_rows
 from freezeframe.settings import Settings
 
 
@@ -52,9 +63,19 @@ class SparkEngine:
             schema = write_frame(frame, task)
         return self._work.answered(lambda session: settle(session, task, schema))
 
-    def read(self, files: tuple[str, ...], schema: Mapping[str, Any]) -> Any:
+    def find(self, task: FindTask) -> pa.Table:
+        """Where the files hold a batch's keys; see `TableEngine.find`."""
+        return self._work.answered(lambda session: find(session, task))
+
+    def count_found(self, task: FindTask) -> tuple[int, ...]:
+        """How many rows of each file have a key of a batch; see `TableEngine.count_found`."""
+        return self._work.answered(lambda session: count_found(session, task))
+
+    def read(
+        self, files: tuple[str, ...], schema: Mapping[str, Any], deleted: Mapping[str, Positions] = NOTHING
+    ) -> Any:
         """A lazy Spark frame over Parquet files; see `TableEngine.read`."""
-        return self._own.answered(lambda session: read_files(session, files, struct_type(schema)))
+        return self._own.answered(lambda session: live_rows(session, files, struct_type(schema), deleted))
 
     def require_shared(self, folder: str) -> None:
         """Check that Spark and this process see the same files; see `TableEngine.require_shared`."""

@@ -17,9 +17,19 @@ from freezeframe.engine.configuration import READ_OPTIONS, WRITE_OPTIONS
 from freezeframe.engine.spark_columns import physical_field, quoted, renamed, written_fields
 from freezeframe.errors import CorruptData, UnsupportedTable
 
+_PLAIN_NAME = re.compile(r"[\w.-]+", re.ASCII)
 
-def read_files(session: SparkSession, files: Sequence[str], schema: StructType) -> DataFrame:
-    """The rows of the files under logical names; a column that a file lacks, or cannot hold, is null."""
+FILE, ROW = "freezeframe_file", "freezeframe_row"
+"""Under which names ``with_places`` tells a row's file and its position in it."""
+
+
+def read_files(
+    session: SparkSession, files: Sequence[str], schema: StructType, *, with_places: bool = False
+) -> DataFrame:
+    """The rows of the files under logical names; a column that a file lacks, or cannot hold, is null.
+
+    ``with_places`` adds two columns: the name of a row's file, and the row's position in it from 0.
+    """
     held = {field.name: physical_field(field) for field in written_fields(schema)} if files else {}
     if files:
         reader = session.read.schema(StructType(list(held.values()))).options(**READ_OPTIONS)
@@ -32,9 +42,16 @@ def read_files(session: SparkSession, files: Sequence[str], schema: StructType) 
         else F.lit(None).cast(field.dataType)
         for field in schema.fields
     ]
-    return frame.select(
-        *(column.alias(field.name) for column, field in zip(columns, schema.fields, strict=True))
-    )
+    named = [column.alias(field.name) for column, field in zip(columns, schema.fields, strict=True)]
+    if with_places:
+        # Asked of the frame and not by name: a stream may have a column `_metadata`.
+        metadata = frame.metadataColumn("_metadata")
+        name = metadata.getField("file_name")
+        if not all(_PLAIN_NAME.fullmatch(file.rpartition("/")[2]) for file in files):
+            # Spark tells a name as a URI holds it, where a plus sign is no blank.
+            name = F.url_decode(F.replace(name, F.lit("+"), F.lit("%2B")))
+        named += [name.alias(FILE), metadata.getField("row_index").alias(ROW)]
+    return frame.select(*named)
 
 
 def exact_path(path: str) -> str:

@@ -3,6 +3,7 @@
 Both sides are read into generated names: ``o0 … on`` for stored values, ``n0 … nn`` for those of
 the batch, in the order of the target's columns and already of its types. A merge by key is a full
 outer join in which each row has a fate; the fates are counted on the rows' way into the files.
+Where rows keep their past, a key can lead to two rows, and closed rows go by the join (``spark_validity``).
 """
 
 from __future__ import annotations
@@ -29,11 +30,15 @@ from freezeframe.engine.spark_files import (
 )
 from freezeframe.engine.spark_keys import key_column, repeated_keys
 from freezeframe.engine.spark_layout import Layout, layout_of
+from freezeframe.engine.spark_validity import PeriodColumns, with_closed, with_periods
+from freezeframe.engine.spark_vectors import live_rows
 from freezeframe.engine.spark_window import inside, require_inside
 from freezeframe.errors import CorruptData, DuplicateKeyError, NullKeyError
 
-_FATES = ("kept", "inserted", "updated", "unchanged", "deleted", "clashing")
-_KEPT, _INSERTED, _UPDATED, _UNCHANGED, _DELETED, _CLASHING = range(len(_FATES))
+_FATES = ("kept", "inserted", "updated", "unchanged", "deleted", "clashing", "closed")
+_KEPT, _INSERTED, _UPDATED, _UNCHANGED, _DELETED, _CLASHING, _CLOSED = range(len(_FATES))
+# What is known of each key beside its rows.
+_DECIDED = ("fate", "nth", "has_null_key", "is_live")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +53,18 @@ class _Sides:
     """Columns that the batch has; the others say nothing about a row."""
     layout: Layout
 
+    @property
+    def our_columns(self) -> frozenset[int]:
+        """Places of the columns that no batch has: what is in them follows from a row's fate."""
+        validity = self.task.validity
+        ours = {self.task.flag} | ({validity.valid_from, validity.valid_to} if validity else set())
+        return frozenset(place for place, name in enumerate(self.target.names) if name in ours)
+
+    @property
+    def leaves_deleted(self) -> bool:
+        """Whether a deleted row stays, closed or flagged."""
+        return self.task.validity is not None or self.task.flags_absent
+
 
 def merge(session: SparkSession, task: MergeTask) -> MergeResult:
     """Carry out the task in the session; `TableEngine.merge` says what is promised."""
@@ -57,7 +74,9 @@ def merge(session: SparkSession, task: MergeTask) -> MergeResult:
         task,
         target,
         _fitted(
-            read_files(session, task.stored, struct_type(task.stored_schema)), task.stored_schema, target
+            live_rows(session, task.stored, struct_type(task.stored_schema), task.deleted),
+            task.stored_schema,
+            target,
         ),
         _fitted(read_files(session, task.batch, batch_schema), task.batch_schema, target),
         frozenset(batch_schema.names),
@@ -96,19 +115,21 @@ def _merge_by_key(session: SparkSession, sides: _Sides) -> MergeResult:
     counting = Counting(
         _joined(sides, key),
         **{name: F.count_if(F.col("fate") == number) for number, name in enumerate(_FATES)},
+        live=F.count_if(F.col("is_live")),
+        lost=F.count_if(F.col("is_live") & (F.col("fate") == _DELETED)),
         null_keys=F.count_if(F.col("has_null_key")),
         repeated=F.count_if((F.col("nth") > 1) & ~F.col("has_null_key")),
         repeated_with_nulls=F.count_if((F.col("nth") > 1) & F.col("has_null_key")),
     )
     files: tuple[str, ...] = ()
     if task.write:
-        remaining = counting.frame().where(~F.col("fate").isin(_DELETED, _CLASHING))
-        rows = remaining.select(*(F.col(f"r{index}").alias(name) for index, name in enumerate(target.names)))
-        files = write_files(session, rows, target, task.output)
+        gone = [_CLASHING] if sides.leaves_deleted else [_DELETED, _CLASHING]
+        remaining = _rows(sides, counting.frame().where(~F.col("fate").isin(*gone)))
+        files = write_files(session, remaining, target, task.output)
     counts = counting.counts() if task.write else counting.asked()
     _require_sound(sides, counts)
     _require_all_met(session, sides, counts)
-    written = sum(counts[_FATES[fate]] for fate in (_KEPT, _INSERTED, _UPDATED, _UNCHANGED))
+    written = _rows_written(sides, counts)
     if task.write:
         require_rows(session, task.output, files, written)
     return MergeResult(
@@ -118,7 +139,21 @@ def _merge_by_key(session: SparkSession, sides: _Sides) -> MergeResult:
         counts["deleted"],
         files if written else (),
         written,
+        counts["live"],
+        counts["lost"],
     )
+
+
+def _rows(sides: _Sides, joined: DataFrame) -> DataFrame:
+    """The rows of the new content, under the target's names."""
+    results = with_periods(joined, len(sides.target.names)) if sides.task.validity else joined
+    return results.select(*(F.col(f"r{index}").alias(name) for index, name in enumerate(sides.target.names)))
+
+
+def _rows_written(sides: _Sides, counts: Mapping[str, int]) -> int:
+    written = sum(counts[_FATES[fate]] for fate in (_KEPT, _INSERTED, _UPDATED, _UNCHANGED, _CLOSED))
+    past = counts["updated"] if sides.task.validity else 0
+    return written + past + (counts["deleted"] if sides.leaves_deleted else 0)
 
 
 def _joined(sides: _Sides, key: list[int]) -> DataFrame:
@@ -127,7 +162,22 @@ def _joined(sides: _Sides, key: list[int]) -> DataFrame:
     within = inside(task.where) if task.where is not None else F.lit(True)  # noqa: FBT003 - an SQL literal
     stored = _coded(sides, sides.stored, "o", stored=F.lit(1), within=within)
     batch = _coded(sides, sides.batch, "n", given=F.lit(1))
-    old_key, new_key = (key_column([f"{letter}{i}" for i in key], task.null_keys) for letter in "on")
+    if task.validity is None:
+        return _matched(sides, key, stored, batch).select(*_DECIDED, *_results(sides, key))
+    periods = PeriodColumns.of(task.validity, sides.target.names)
+    matched = _matched(sides, key, stored.where(~periods.is_closed), batch)
+    versions = periods.versions(
+        _results(sides, key), changed=F.col("fate") == _UPDATED, ended=F.col("fate") == _DELETED
+    )
+    rows = with_closed(
+        matched.select(*_DECIDED, versions), stored.where(periods.is_closed), _CLOSED, len(sides.target.names)
+    )
+    return rows.coalesce(1) if sides.layout.partitions == 1 else rows
+
+
+def _matched(sides: _Sides, key: list[int], stored: DataFrame, batch: DataFrame) -> DataFrame:
+    """Both sides of each key in one row, and the key's fate."""
+    old_key, new_key = (key_column([f"{letter}{i}" for i in key], sides.task.null_keys) for letter in "on")
     stored = sides.layout.keyed(stored.withColumn("old_key", old_key), [F.col("old_key")])
     batch = sides.layout.keyed(batch.withColumn("new_key", new_key), [F.col("new_key")])
     # The join sorts or splits by the same key, so looking for repeated keys costs next to nothing.
@@ -135,12 +185,15 @@ def _joined(sides: _Sides, key: list[int]) -> DataFrame:
     has_null = functools.reduce(operator.or_, (F.col(f"n{index}").isNull() for index in key))
     batch = batch.withColumns({"nth": nth, "has_null_key": has_null})
     joined = stored.join(sides.layout.hinted(batch), F.col("old_key") == F.col("new_key"), "full_outer")
-    return joined.select(_fate(sides, key).alias("fate"), "nth", "has_null_key", *_results(sides, key))
+    is_live = F.col("stored").isNotNull() & ~_is_flagged(sides)
+    return joined.withColumns({"fate": _fate(sides, key), "is_live": is_live})
 
 
 def _fate(sides: _Sides, key: list[int]) -> Column:
+    absent = F.when(_is_flagged(sides), _KEPT).otherwise(_DELETED) if sides.task.flags_absent else None
     alone = {
         "upsert": F.lit(_KEPT),
+        "full": F.lit(_DELETED) if absent is None else absent,
         "overwrite": F.lit(_DELETED),
         "replace_where": F.when(F.col("within"), _DELETED).otherwise(_KEPT),
     }[sides.task.mode]
@@ -153,28 +206,46 @@ def _fate(sides: _Sides, key: list[int]) -> Column:
     )
 
 
+def _is_flagged(sides: _Sides) -> Column:
+    """Whether the stored row is flagged as deleted."""
+    if not sides.task.flag:
+        return F.lit(False)  # noqa: FBT003 - an SQL literal
+    place = sides.target.names.index(sides.task.flag)
+    return F.coalesce(F.col(f"o{place}"), F.lit(False))  # noqa: FBT003 - an SQL literal
+
+
+def _updates_cells(sides: _Sides) -> bool:
+    """Whether rows of the batch change stored ones; else they take their place."""
+    return sides.task.mode in ("upsert", "full")
+
+
 def _changed(sides: _Sides, key: list[int]) -> Column:
     """Whether any cell gets another value, null-safe; a cell that the batch does not decide does not."""
-    task = sides.task
-    differences = [F.lit(False)]  # noqa: FBT003 - an SQL literal
+    task, updates = sides.task, _updates_cells(sides)
+    # A row that comes back is not deleted any more.
+    differences = [_is_flagged(sides)]
     for index, field in enumerate(sides.target.fields):
-        if index in key or (task.mode == "upsert" and field.name not in sides.given):
+        undecided = updates and field.name not in sides.given
+        if index in key or index in sides.our_columns or undecided:
             continue
         old, new = F.col(f"o{index}"), F.col(f"n{index}")
         differs = ~comparable(old, field.dataType).eqNullSafe(comparable(new, field.dataType))
-        keeps = task.mode == "upsert" and task.nulls == "keep"
+        keeps = updates and task.nulls == "keep"
         differences.append(new.isNotNull() & differs if keeps else differs)
     return functools.reduce(operator.or_, differences)
 
 
 def _results(sides: _Sides, key: list[int]) -> list[Column]:
-    task = sides.task
+    task, updates = sides.task, _updates_cells(sides)
     results = []
     for index, name in enumerate(sides.target.names):
         old, new = F.col(f"o{index}"), F.col(f"n{index}")
-        if task.mode == "upsert" and name not in sides.given:
+        if name == task.flag:
+            is_absent = F.col("given").isNull()
+            result = is_absent if task.flags_absent else is_absent & _is_flagged(sides)
+        elif updates and name not in sides.given:
             result = old
-        elif index in key or (task.mode == "upsert" and task.nulls == "keep"):
+        elif index in key or (updates and task.nulls == "keep"):
             result = F.coalesce(new, old)
         else:
             result = F.when(F.col("given").isNotNull(), new).otherwise(old)
@@ -206,9 +277,9 @@ def _require_all_met(session: SparkSession, sides: _Sides, counts: Mapping[str, 
     """Check that every row of both sides came out of the join exactly once, by the files' own counts."""
     task = sides.task
     met = counts["updated"] + counts["unchanged"]
-    stored = counts["kept"] + counts["deleted"] + met
+    stored = counts["kept"] + counts["deleted"] + counts["closed"] + met
     batch = counts["inserted"] + met
-    rows_stored, rows_batch = rows_in(session, task.stored), rows_in(session, task.batch)
+    rows_stored, rows_batch = _live_rows_in(session, task), rows_in(session, task.batch)
     if (stored, batch) != (rows_stored, rows_batch):
         raise CorruptData(
             f"The stored rows hold a key ({', '.join(task.key)}) more than once.",
@@ -253,3 +324,7 @@ def _multiset_difference(sides: _Sides, old: DataFrame, new: DataFrame) -> tuple
     ).collect()[0]
     inserted, deleted, unchanged = (int(value or 0) for value in sums)
     return inserted, deleted, unchanged
+
+
+def _live_rows_in(session: SparkSession, task: MergeTask) -> int:
+    return rows_in(session, task.stored) - sum(len(positions) for positions in task.deleted.values())

@@ -1,0 +1,82 @@
+"""Where a batch's keys are in a stream's files: one scan of the key's columns, joined with the keys.
+
+Nothing but the key is read, and what comes back is a file, a position and a number for each row
+that both have. Which rows are deleted, and what becomes of the others, is the caller's business.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql.connect import functions as F  # noqa: N812 - the name by which Spark code calls it
+from pyspark.sql.connect.session import SparkSession
+
+from freezeframe.engine.base import FindTask
+from freezeframe.engine.configuration import BROADCAST_KEYS_MAX, cores
+from freezeframe.engine.spark_columns import fitted, quoted, struct_type
+from freezeframe.engine.spark_files import FILE, ROW, read_files
+from freezeframe.engine.spark_keys import key_column
+from freezeframe.errors import CorruptData
+
+_PLACE = "place"
+
+
+def find(session: SparkSession, task: FindTask) -> pa.Table:
+    """Carry out the task; `TableEngine.find` says what is promised."""
+    found = _found(session, task).select(FILE, ROW, _PLACE).toArrow()
+    return pa.table(
+        {
+            "file": _numbered(found[FILE], task),
+            "row": found[ROW].cast(pa.int64()),
+            "place": found[_PLACE].cast(pa.int64()),
+        }
+    )
+
+
+def count_found(session: SparkSession, task: FindTask) -> tuple[int, ...]:
+    """Carry out the task; `TableEngine.count_found` says what is promised."""
+    counted = _found(session, task).groupBy(FILE).agg(F.count(F.lit(1)).alias("rows")).toArrow()
+    rows = dict(zip(_numbered(counted[FILE], task).to_pylist(), counted["rows"].to_pylist(), strict=True))
+    return tuple(int(rows.get(number, 0)) for number in range(len(task.stored)))
+
+
+def _found(session: SparkSession, task: FindTask) -> DataFrame:
+    """A row for each stored row, deleted or not, whose key is in the batch."""
+    schema, target = struct_type(task.stored_schema), struct_type(task.target_schema)
+    old_names, new_names = ([f"{letter}{i}" for i in range(len(target))] for letter in "on")
+    read = read_files(session, task.stored, schema, with_places=True)
+    values = [
+        fitted(F.col(quoted(ours.name)), ours.dataType, theirs.dataType).alias(name)
+        for name, ours, theirs in zip(old_names, schema.fields, target.fields, strict=True)
+    ]
+    stored = read.select(*values, FILE, ROW)
+    keys = read_files(session, task.keys, target, with_places=True)
+    batch = keys.select(
+        *(
+            F.col(quoted(field.name)).alias(name)
+            for name, field in zip(new_names, target.fields, strict=True)
+        ),
+        F.col(ROW).alias(_PLACE),
+    )
+    old_key, new_key = (key_column(names, task.null_keys) for names in (old_names, new_names))
+    stored = stored.select(old_key.alias("old_key"), FILE, ROW)
+    batch = batch.select(new_key.alias("new_key"), _PLACE)
+    is_same = F.col("old_key") == F.col("new_key")
+    if task.rows <= BROADCAST_KEYS_MAX:
+        return stored.join(F.broadcast(batch), is_same)
+    stored, batch = stored.repartition(cores(), "old_key"), batch.repartition(cores(), "new_key")
+    return stored.join(batch, is_same)
+
+
+def _numbered(names: pa.ChunkedArray, task: FindTask) -> pa.Array:
+    """The files' names as indexes into the task's."""
+    known = pa.array([path.rpartition("/")[2] for path in task.stored], pa.string())
+    numbers = pc.index_in(names.cast(pa.string()), value_set=known)
+    if numbers.null_count:
+        strange = names.filter(pc.is_null(numbers)).unique().to_pylist()
+        raise CorruptData(
+            f"Spark read files that it was not asked to read: {', '.join(map(str, strange))}.",
+            remedy="Run the call again; nothing of it was written.",
+        )
+    return numbers.combine_chunks() if isinstance(numbers, pa.ChunkedArray) else numbers

@@ -21,7 +21,8 @@
     │   │   ├── DuplicateKeyError
     │   │   ├── SchemaDriftError
     │   │   ├── UnreadableInput         a damaged or ragged file; file and line are named
-    │   │   └── OutsideWindow           rows that do not match their own ``replace_where``
+    │   │   ├── OutsideWindow           rows that do not match their own ``replace_where``
+    │   │   └── TooManyDeletions        a full extract that would delete more than it may
     │   ├── InvalidOption             an argument outside what it may be
     │   ├── IdempotencyConflict       the same job id with other input
     │   └── SetupError                the machine lacks something
@@ -221,6 +222,12 @@ class OutsideWindow(BadInput):
     """Rows of the batch do not match the ``replace_where`` they came with."""
 
     code = "OUTSIDE_WINDOW"
+
+
+class TooManyDeletions(BadInput):
+    """A full extract lacks more of the stored rows than ``max_delete_ratio`` allows, or all of them."""
+
+    code = "TOO_MANY_DELETIONS"
 
 
 class InvalidOption(FixTheRequest):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -48,8 +49,12 @@ def checked_batch(
     key: str | Sequence[str],
     drop_duplicates: bool = True,  # noqa: FBT001, FBT002 - the seed's own parameter
     null_keys: str = "error",
+    order_by: Sequence[str] = (),
 ) -> Batch:
     """The table as a ``Batch``: of rows that share a key the last to arrive stays.
+
+    With ``order_by`` the last is the one with the largest values there; null is the smallest, and of
+    equal ones the last to arrive stays.
 
     ``key`` is a column or several, in the caller's order. ``null_keys`` says what a row with a
     null in its key means: ``"error"``, ``"match"`` (null equals null), ``"drop"`` (left out and
@@ -58,7 +63,7 @@ def checked_batch(
     Raises:
         InvalidOption: no key column, one twice, or an unknown ``null_keys``.
         MissingColumn: a key column is not in the table.
-        BadInput: columns whose names differ in case only, or a key column of lists or structs.
+        BadInput: columns whose names differ in case only, or a key or order column of lists or structs.
         NullKeyError: a null in a key column (under ``null_keys="error"``).
         DuplicateKeyError: rows that share a key (with ``drop_duplicates=False``).
     """
@@ -72,8 +77,9 @@ def checked_batch(
     _check_case(table.column_names)
     _check_key_is_there(table.column_names, names)
     _check_key_types(table, names)
+    _check_order(table, order_by)
     kept, null_keys_dropped = _with_null_keys(table, names, null_keys)
-    unique = _last_of_each_key(kept, names, drop_duplicates=drop_duplicates)
+    unique = _last_of_each_key(kept, names, order_by, drop_duplicates=drop_duplicates)
     return Batch(unique, names, len(kept) - len(unique), null_keys_dropped)
 
 
@@ -134,6 +140,24 @@ def _check_key_types(table: pa.Table, names: Sequence[str]) -> None:
             )
 
 
+def _check_order(table: pa.Table, order_by: Sequence[str]) -> None:
+    for name in order_by:
+        if name not in table.column_names:
+            raise MissingColumn(
+                f"The rows have no column {name!r} to be ordered by.",
+                cause=f"They have {', '.join(map(repr, table.column_names))}.",
+                remedy="Name one of them in order_by.",
+                column=name,
+            )
+        if pa.types.is_nested(table.schema.field(name).type):
+            raise BadInput(
+                f"Rows cannot be ordered by the column {name!r}.",
+                cause="It holds lists, structs or maps, of which none is the larger one.",
+                remedy="Order by a column of text, numbers or dates.",
+                column=name,
+            )
+
+
 def _with_null_keys(table: pa.Table, names: Sequence[str], null_keys: str) -> tuple[pa.Table, int]:
     if null_keys == "match" or not any(table.column(name).null_count for name in names):
         return table, 0
@@ -161,17 +185,41 @@ def _null_key(table: pa.Table, names: Sequence[str]) -> NullKeyError:
     )
 
 
-def _last_of_each_key(table: pa.Table, names: Sequence[str], *, drop_duplicates: bool) -> pa.Table:
+def _last_of_each_key(
+    table: pa.Table, names: Sequence[str], order_by: Sequence[str], *, drop_duplicates: bool
+) -> pa.Table:
     # The key columns get names of our own: "row" may well be one of theirs.
     places = [f"k{place}" for place in range(len(names))]
     keys = pa.table([_comparable(table.column(name)) for name in names], names=places)
-    numbered = keys.append_column("row", pa.array(np.arange(len(table))))
-    groups = numbered.group_by(places).aggregate([("row", "max"), ("row", "count")])
+    arrival = _arrival(table, order_by) if order_by else None
+    ranks = np.arange(len(table)) if arrival is None else np.argsort(arrival)
+    groups = (
+        keys.append_column("row", pa.array(ranks))
+        .group_by(places)
+        .aggregate([("row", "max"), ("row", "count")])
+    )
     if len(groups) == len(table):
         return table
     if not drop_duplicates:
         raise _duplicate_key(groups, places, names)
-    return table.take(np.sort(groups["row_max"].to_numpy()))
+    last = groups["row_max"].to_numpy()
+    return table.take(np.sort(last if arrival is None else arrival[last]))
+
+
+def _arrival(table: pa.Table, order_by: Sequence[str]) -> npt.NDArray[np.int64]:
+    """The row numbers in the order that the columns say; ties as they stand."""
+    columns: dict[str, pa.ChunkedArray] = {}
+    for place, name in enumerate(order_by):
+        column = table.column(name)
+        columns[f"valid{place}"] = pc.is_valid(column).cast(pa.int8())
+        if pa.types.is_floating(column.type):
+            # NaN is the largest, as in Spark; Arrow would put it beside the nulls.
+            columns[f"nan{place}"] = pc.fill_null(pc.is_nan(column).cast(pa.int8()), 0)
+            column = pc.if_else(pc.is_nan(column), None, column)
+        columns[f"value{place}"] = column
+    columns["row"] = pa.chunked_array([pa.array(np.arange(len(table)))])
+    order = pc.sort_indices(pa.table(columns), sort_keys=[(name, "ascending") for name in columns])
+    return order.to_numpy().astype(np.int64)  # type: ignore[no-any-return]
 
 
 def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:

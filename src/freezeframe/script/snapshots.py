@@ -9,10 +9,10 @@ gluestick left there is taken over on first use (``legacy``).
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import pyarrow as pa
 
@@ -21,10 +21,9 @@ from freezeframe.script.legacy import as_frame, merged, pending_adoption
 from freezeframe.script.tenants import open_tenant
 from freezeframe.store.layout import FORMAT_FILE
 from freezeframe.store.reading import FrameKind, require_kind
-from freezeframe.store.update import NullKeys, Nulls, OnDrift, SchemaRule, update_from
+from freezeframe.store.update import FurtherOptions, Names, update_from
 
 Directory = str | os.PathLike[str]
-Names = str | Iterable[str]
 
 
 def get_snapshot(
@@ -35,31 +34,46 @@ def get_snapshot(
     columns: Sequence[str] | None = None,
     where: Any = None,
     as_: FrameKind = "pandas",
+    *,
+    tenant_version: int | None = None,
+    history: bool = False,
 ) -> Any:
     """The stream's rows, or None if the tenant has no such stream.
 
     Args:
         snapshot_dir: the tenant's directory; one that does not exist holds no streams.
-        stream: the stream's name, for example ``"Account"``.
+        stream: the stream's name, for example ``"Account"``, or ``"Account@qbo"`` for one of a flow.
         version: the stream's version to read; the newest if neither this nor ``as_of`` is given.
         as_of: a moment (ISO text or a datetime; without a zone it is UTC).
         columns: the columns to read, in this order.
         where: a predicate: ``pyarrow.compute`` expression or ``[("column", "op", value), …]``.
         as_: ``"pandas"`` (text as ``string``, integers as ``Int64`` and so on, so that nothing is
             lost beside missing values), ``"arrow"``, or ``"spark"`` (lazy).
+        tenant_version: the version of the tenant to read, in place of the stream's.
+        history: true gives the rows of the past as well, with ``_valid_from`` and ``_valid_to``,
+            of a stream that is updated with ``history="scd2"``.
 
     Raises:
+        InvalidOption: the stream keeps no history, or more than one version or moment is given.
         InvalidName: the name cannot be a stream's.
         VersionNotFound: there is no such version, or none at that moment.
     """
     known = open_tenant(snapshot_dir).stream(stream)
-    if version is None and as_of is None:
+    if version is None and as_of is None and tenant_version is None and not history:
         adoption = pending_adoption(snapshot_dir, known)
         if adoption is not None:
             require_kind(as_)
             return as_frame(adoption.view(), columns, where, as_)
     try:
-        return known.read(version=version, as_of=as_of, columns=columns, where=where, as_=as_)
+        return known.read(
+            version=version,
+            as_of=as_of,
+            tenant_version=tenant_version,
+            columns=columns,
+            where=where,
+            history=history,
+            as_=as_,
+        )
     except StreamNotFound:
         return None
 
@@ -74,12 +88,7 @@ def update_snapshot(
     drop_column: Names | None = None,
     sort_columns: Names | None = None,
     drop_duplicates: bool = True,  # noqa: FBT001, FBT002
-    *,
-    replace_where: str | None = None,
-    nulls: Nulls = "keep",
-    null_keys: NullKeys = "error",
-    schema: SchemaRule = "evolve",
-    on_drift: OnDrift = "error",
+    **options: Unpack[FurtherOptions],
 ) -> Any:
     """Bring new and changed rows into a stream and return its whole content after that.
 
@@ -98,33 +107,21 @@ def update_snapshot(
         drop_column: columns that leave the result and the stream; unknown ones are ignored.
         sort_columns: what the returned frame is sorted by; by key without it.
         drop_duplicates: of rows that share a key the last one counts; false makes them an error.
-        replace_where: an SQL predicate; the stored rows for which it is true are replaced by
-            ``data_df``, all other rows stay.
-        nulls: ``"keep"`` as above, ``"overwrite"`` takes the whole new row, nulls included.
-        null_keys: a null in the key is an ``"error"``, may ``"match"`` a null, or ``"drop"`` leaves the
-            row out.
-        schema: ``"frozen"`` refuses new columns and wider types instead of taking them.
-        on_drift: ``"string"`` keeps a column as text when its types do not fit, where every value has
-            one exact text (whole numbers, decimals, booleans, dates); else that is an error.
+        options: those of ``FurtherOptions`` (``docs/reference/semantics.md``, "Options"): ``mode``,
+            ``deletes``, ``max_delete_ratio``, ``history``, ``replace_where``, ``nulls``, ``null_keys``,
+            ``order_by``, ``schema``, ``on_drift``.
 
     Returns:
         A frame of the kind of ``data_df``, sorted.
 
     Raises:
         BadInput: the rows cannot be taken (missing column, null key, drift …); nothing was written.
+        TooManyDeletions: with ``mode="full"``: more rows would be deleted than may be.
         InvalidName, InvalidOption: the call itself is wrong.
         ConflictError: others kept changing the stream at the same time.
     """
     update = update_from(
-        key=key,
-        override=override,
-        replace_where=replace_where,
-        nulls=nulls,
-        null_keys=null_keys,
-        drop_column=drop_column,
-        drop_duplicates=drop_duplicates,
-        schema=schema,
-        on_drift=on_drift,
+        key, override=override, drop_column=drop_column, drop_duplicates=drop_duplicates, **options
     )
     order = (sort_columns,) if isinstance(sort_columns, str) else tuple(sort_columns or ())
     known = open_tenant(snapshot_dir).stream(stream)

@@ -14,10 +14,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from freezeframe.log import Snapshot, rows
+from freezeframe.log import Snapshot
 from freezeframe.log.actions import Metadata, Protocol
 from freezeframe.storage import Storage
 from freezeframe.store.columns import arrow_columns
+from freezeframe.store.own_columns import DELETED, stored_own_columns
+from freezeframe.store.reading import read_rows
 
 CHANGE_TYPE = "_change_type"
 BEFORE = "_before"
@@ -29,22 +31,29 @@ def snapshot_changes(before: Snapshot | None, after: Snapshot, key: Sequence[str
 
     Columns: ``_change_type`` (``insert``, ``update``, ``delete``), the columns of ``after`` (for a
     deletion the values that were deleted), and ``_before``, a struct of the old row's columns, null
-    for an insertion.
+    for an insertion. Of a stream with a history the rows that held then are compared; a row that is
+    now flagged as deleted is a deletion.
 
     Raises:
         CorruptData: a file is missing or damaged.
     """
-    new = rows.read(_without_shared(after, before))
+    new = read_rows(_without_shared(after, before))
     old = (
-        rows.read(_without_shared(before, after))
+        read_rows(_without_shared(before, after))
         if before is not None and before.version >= 0
         else new.schema.empty_table()
     )
-    return table_changes(old, new, key)
+    flag = DELETED if stored_own_columns(after.metadata).flags_deleted else None
+    return table_changes(old, new, key, flag)
 
 
-def table_changes(old: pa.Table, new: pa.Table, key: Sequence[str]) -> pa.Table:
-    """The same for two tables in memory, of which each has a key at most once (pure)."""
+def table_changes(old: pa.Table, new: pa.Table, key: Sequence[str], flag: str | None = None) -> pa.Table:
+    """The same for two tables in memory, of which each has a key at most once (pure).
+
+    ``flag`` is the column of ``new`` that marks deleted rows; null in it is false.
+    """
+    if flag is not None:
+        old, new = _with_flag(old, flag), _with_flag(new, flag)
     if not key or not set(key) <= set(old.column_names):
         return _by_content(old, new)
     found = _matched(old, new, key)
@@ -53,10 +62,16 @@ def table_changes(old: pa.Table, new: pa.Table, key: Sequence[str]) -> pa.Table:
     deleted = found.filter(pc.is_null(found["new"]))["old"]
     differs = _differs(old.take(in_both["old"]), new.take(in_both["new"]))
     updated = in_both.filter(differs)
+    flagged = updated.slice(0, 0)
+    if flag is not None:
+        was, now = old[flag].take(updated["old"]), new[flag].take(updated["new"])
+        ended = pc.and_(now, pc.invert(was))
+        updated, flagged = updated.filter(pc.invert(ended)), updated.filter(ended)
     table = pa.concat_tables(
         [
             _changes(INSERT, new.take(inserted), None, old.schema),
             _changes(UPDATE, new.take(updated["new"]), old.take(updated["old"]), old.schema),
+            _changes(DELETE, new.take(flagged["new"]), old.take(flagged["old"]), old.schema),
             _changes(DELETE, _as_new(old.take(deleted), new.schema), old.take(deleted), old.schema),
         ]
     )
@@ -97,6 +112,14 @@ def _matched(old: pa.Table, new: pa.Table, key: Sequence[str]) -> pa.Table:
     left = pa.table([*(one for one, _ in pairs), _numbers(old)], names=[*places, "old"])
     right = pa.table([*(other for _, other in pairs), _numbers(new)], names=[*places, "new"])
     return left.join(right, places, join_type="full outer")
+
+
+def _with_flag(table: pa.Table, flag: str) -> pa.Table:
+    """The table with the flag as true or false; where it has none yet, nothing is flagged."""
+    if flag not in table.column_names:
+        return table.append_column(flag, pa.repeat(pa.scalar(value=False), len(table)))
+    place = table.column_names.index(flag)
+    return table.set_column(place, flag, pc.fill_null(table.column(place), fill_value=False))
 
 
 def _numbers(table: pa.Table) -> pa.Array:

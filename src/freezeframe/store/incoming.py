@@ -10,6 +10,7 @@ import pyarrow as pa
 from freezeframe.engine.base import LandTask, TableEngine
 from freezeframe.engine.batch import checked_batch
 from freezeframe.engine.frames import kind_of, to_arrow
+from freezeframe.errors import InvalidOption
 from freezeframe.log.schema import delta_to_arrow
 from freezeframe.store.staging import Attempt
 from freezeframe.store.update import Update
@@ -39,13 +40,21 @@ def take(frame: Any, update: Update, engine: TableEngine, attempt: Attempt) -> I
 
     Raises:
         BadInput: the frame, or a value in it, cannot be kept; see the classes below it.
+        InvalidOption: rows without a key are to be ordered.
     """
-    if kind_of(frame) == "spark":
+    kind = kind_of(frame)
+    if update.order_by and not update.key:
+        raise InvalidOption(
+            "order_by needs a key.",
+            cause="It says which of the rows with one key is the last.",
+            remedy="Pass key= as well, or leave order_by out.",
+        )
+    if kind == "spark":
         return _landed(frame, update, engine, attempt)
     table = to_arrow(frame)
     if not (table.num_columns and update.key):
         return Incoming(table, table.num_rows, 0)
-    batch = checked_batch(table, update.key, update.drop_duplicates, update.null_keys)
+    batch = checked_batch(table, update.key, update.drop_duplicates, update.null_keys, update.order_by)
     return Incoming(batch.rows, batch.rows.num_rows, batch.null_keys_dropped)
 
 
@@ -58,6 +67,7 @@ def _landed(frame: Any, update: Update, engine: TableEngine, attempt: Attempt) -
             output=attempt.landed_uri,
             key=update.key,
             null_keys=update.null_keys,
+            order_by=update.order_by,
             drop_duplicates=update.drop_duplicates,
         ),
     )

@@ -6,46 +6,36 @@ then not asked to move rows. Everything else is one merge by the engine.
 
 from __future__ import annotations
 
-import json
+import time
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import unquote
 
-from freezeframe.engine.base import MergeResult, MergeTask, TableEngine
-from freezeframe.errors import BadInput, InvalidOption, SchemaDriftError, UnsupportedTable
-from freezeframe.log import Snapshot, rows
+import pyarrow as pa
+
+from freezeframe.engine.base import MergeResult, MergeTask, TableEngine, Validity
+from freezeframe.errors import BadInput, SchemaDriftError, UnsupportedTable
+from freezeframe.log import Snapshot
 from freezeframe.storage import Storage
-from freezeframe.store.columns import arrow_columns, delta_columns, physical_names, written_columns
+from freezeframe.store.columns import arrow_columns, physical_names, written_columns
+from freezeframe.store.deletion_guard import require_few_deletions
 from freezeframe.store.entries import Counts
-from freezeframe.store.evolution import Evolution, Ranges, SchemaRules, evolve
+from freezeframe.store.evolution import evolve
 from freezeframe.store.guard import stored_key, stored_notes
 from freezeframe.store.incoming import Incoming
+from freezeframe.store.own_columns import (
+    DELETED,
+    VALID_FROM,
+    VALID_TO,
+    stored_own_columns,
+)
+from freezeframe.store.plan import NO_COLUMNS, Plan, plan_update
+from freezeframe.store.reading import live_row_count
 from freezeframe.store.staging import Attempt
 from freezeframe.store.table_commit import Rewrite
 from freezeframe.store.update import Update
 
-_OPERATIONS = {"upsert": "MERGE", "overwrite": "WRITE", "replace_where": "WRITE"}
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What an update means for a stream's columns and key, before any row is read (pure)."""
-
-    update: Update
-    key: tuple[str, ...]
-    evolution: Evolution
-    stored_schema: dict[str, Any] | None
-    schema: dict[str, Any]
-
-    @property
-    def changes_schema(self) -> bool:
-        """Whether the table's metadata changes."""
-        return self.stored_schema != self.schema
-
-    @property
-    def batch_schema(self) -> dict[str, Any]:
-        """The columns that the batch has."""
-        return written_columns(self.schema, set(self.evolution.batch.column_names))
+_OPERATIONS = {"upsert": "MERGE", "full": "MERGE", "overwrite": "WRITE", "replace_where": "WRITE"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,36 +45,6 @@ class Staged:
     counts: Counts
     plan: Plan | None
     rewrite: Rewrite | None
-
-
-def plan_update(snapshot: Snapshot, incoming: Incoming, update: Update) -> Plan:
-    """How the update changes the stream's key and columns.
-
-    Raises:
-        SchemaDriftError, BadInput: the columns do not fit what is stored.
-        InvalidOption: the key is not the stream's.
-    """
-    is_new = snapshot.version < 0
-    stored_schema = None if is_new else dict(snapshot.schema)
-    key = update.key if is_new else _agreed_key(update, stored_key(snapshot.metadata))
-    if not incoming.table.num_columns:
-        raise BadInput(
-            "The frame has no columns.",
-            cause="A stream needs at least one.",
-            remedy="Pass a frame with the columns of the stream, even if it has no rows.",
-        )
-    keeps_columns = stored_schema is not None and update.mode != "overwrite"
-    evolution = evolve(
-        arrow_columns(stored_schema) if keeps_columns and stored_schema else None,
-        incoming.table,
-        key=key,
-        drop=update.drop_columns,
-        ranges=_ranges(snapshot) if keeps_columns else None,
-        values_known=incoming.in_memory,
-        rules=SchemaRules(update.schema == "frozen", update.on_drift == "string"),
-    )
-    schema = delta_columns(evolution.target, stored_schema)
-    return Plan(update, key, evolution, stored_schema, schema)
 
 
 def stage(
@@ -99,32 +59,102 @@ def stage(
     """Write the stream's new content into ``attempt`` and count what became of the rows.
 
     ``folder`` is the stream's table. Nothing becomes visible.
+
+    Raises:
+        TooManyDeletions: a full extract lacks more rows than it may.
     """
-    if (
-        not incoming.rows
-        and update.mode == "upsert"
-        and not update.notes
-        and (snapshot.version >= 0 or not incoming.table.num_columns)
-    ):
+    if _says_nothing(snapshot, incoming, update):
         return Staged(Counts(), None, None)
+    incoming = _with_columns(snapshot, incoming, update)
     plan = plan_update(snapshot, incoming, update)
+    if update.mode == "full" and not incoming.rows:
+        stored_rows = live_row_count(snapshot)
+        require_few_deletions(update, lost=stored_rows, live=stored_rows)
     attempt.prepare()
-    batch = incoming.paths or (attempt.land(plan.evolution.batch, plan.batch_schema),)
     live = _live_paths(snapshot)
-    if not live and update.mode != "replace_where" and _is_data_file(plan, incoming):
-        counts = Counts(inserted=incoming.rows)
-        return _staged(plan, snapshot, counts, batch if incoming.rows else (), attempt)
-    task = _merge_task(plan, storage, folder, live, batch, attempt)
-    if update.mode == "overwrite" and set(stored_key(snapshot.metadata) or ()) != set(plan.key):
-        # The stored rows need not be unique under a key that they never had: rows are compared whole.
-        task = replace(task, key=())
+    work = _Work(engine, storage, folder, snapshot, incoming, plan, attempt, live, _moment_us(snapshot))
+    if update.mode == "overwrite" or (update.mode != "replace_where" and not live):
+        return _staged_content(work)
     engine.require_shared(storage.uri(""))
-    if update.mode == "overwrite" and _is_data_file(plan, incoming):
-        counts = _overwrite_counts(engine, task, snapshot, plan, incoming)
-        return _staged(plan, snapshot, counts, batch if incoming.rows else (), attempt)
-    result = engine.merge(task)
-    counts = _counts(result)
-    return _staged(plan, snapshot, counts, attempt.merged_paths(result.files), attempt)
+    result = engine.merge(_merge_task(work))
+    if update.mode == "full":
+        require_few_deletions(update, lost=result.lost, live=result.live)
+    return _staged(plan, snapshot, _counts(result), attempt.merged_paths(result.files), attempt)
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """One update that is being staged."""
+
+    engine: TableEngine
+    storage: Storage
+    folder: str
+    snapshot: Snapshot
+    incoming: Incoming
+    plan: Plan
+    attempt: Attempt
+    live: tuple[str, ...]
+    moment_us: int
+
+    def batch(self) -> tuple[str, ...]:
+        """The batch's files, written if the rows are in memory."""
+        plan = self.plan
+        return self.incoming.paths or (self.attempt.land(plan.evolution.batch, plan.batch_schema),)
+
+
+def _says_nothing(snapshot: Snapshot, incoming: Incoming, update: Update) -> bool:
+    """Whether an update without rows leaves everything as it is."""
+    if incoming.rows or update.notes or update.mode not in ("upsert", "full"):
+        return False
+    if snapshot.version < 0:
+        return not incoming.table.num_columns
+    begins_history = update.history == "scd2" and not stored_own_columns(snapshot.metadata).has_history
+    return update.mode == "upsert" and not begins_history
+
+
+def _with_columns(snapshot: Snapshot, incoming: Incoming, update: Update) -> Incoming:
+    """A full extract without rows often has no columns either: then it has those of the key."""
+    if update.mode != "full" or incoming.rows or incoming.table.num_columns or snapshot.version < 0:
+        return incoming
+    stored = arrow_columns(snapshot.schema)
+    key = pa.schema([stored.field(name) for name in update.key if name in stored.names])
+    return replace(incoming, table=key.remove_metadata().empty_table())
+
+
+def _moment_us(snapshot: Snapshot) -> int:
+    """The moment of this update: after the stream's last commit, whatever the clock says."""
+    return max(time.time_ns() // 1_000_000, snapshot.timestamp + 1) * 1_000
+
+
+def _staged_content(work: _Work) -> Staged:
+    """Stage rows that are the whole new content: a first write, or an overwrite."""
+    plan, incoming, attempt = work.plan, work.incoming, work.attempt
+    if work.live:
+        work.engine.require_shared(work.storage.uri(""))
+    if _is_data_file(plan, incoming):
+        batch = incoming.paths or (_landed_content(work),)
+        counts = _overwrite_counts(work, batch) if work.live else Counts(inserted=incoming.rows)
+        return _staged(plan, work.snapshot, counts, batch if incoming.rows else (), attempt)
+    work.engine.require_shared(work.storage.uri(""))
+    task = _merge_task(work)
+    if plan.is_plain:
+        # The stored rows need not be unique under a key that they never had: rows are compared whole.
+        result = work.engine.merge(replace(task, key=()) if _has_other_key(work) else task)
+        return _staged(plan, work.snapshot, _counts(result), attempt.merged_paths(result.files), attempt)
+    counts = _overwrite_counts(work, incoming.paths) if work.live else Counts(inserted=incoming.rows)
+    result = work.engine.merge(replace(task, stored=()))
+    return _staged(plan, work.snapshot, counts, attempt.merged_paths(result.files), attempt)
+
+
+def _landed_content(work: _Work) -> str:
+    """The batch as a data file, with what the stream keeps beside its columns."""
+    plan = work.plan
+    content = plan.own.filled(plan.evolution.batch, work.moment_us)
+    return work.attempt.land(content, written_columns(plan.schema, set(content.column_names)))
+
+
+def _has_other_key(work: _Work) -> bool:
+    return set(stored_key(work.snapshot.metadata) or ()) != set(work.plan.key)
 
 
 def _staged(
@@ -132,13 +162,15 @@ def _staged(
 ) -> Staged:
     rewrites = bool(counts.changed) or plan.evolution.changes_stored_files or _rows_written_anew(plan)
     key_changes = snapshot.version >= 0 and stored_key(snapshot.metadata) != plan.key
-    changes_metadata = plan.changes_schema or key_changes or _changes_notes(plan, snapshot)
+    own_changes = plan.own != plan.stored_own
+    changes_metadata = plan.changes_schema or key_changes or own_changes or _changes_notes(plan, snapshot)
     if not (rewrites or changes_metadata):
         return Staged(counts, plan, None)
     schema = plan.schema if changes_metadata else None
     files = attempt.seal(paths, written_columns(plan.schema)) if rewrites else ()
     operation = _OPERATIONS[plan.update.mode] if snapshot.version >= 0 else "CREATE TABLE AS SELECT"
-    rewrite = Rewrite(operation, plan.key, schema, files, rewrites, counts, plan.update.notes)
+    properties = {**plan.own.properties}
+    rewrite = Rewrite(operation, plan.key, schema, files, rewrites, counts, plan.update.notes, properties)
     return Staged(counts, plan, rewrite)
 
 
@@ -148,41 +180,69 @@ def _changes_notes(plan: Plan, snapshot: Snapshot) -> bool:
 
 
 def _rows_written_anew(plan: Plan) -> bool:
-    # An override that gives a column another type replaces the files even if no value differs.
-    return plan.update.mode == "overwrite" and plan.changes_schema
+    # An override that gives a column another type replaces the files even if no value differs; rows
+    # that get a past say since when they hold.
+    begins_history = plan.own.has_history and not plan.stored_own.has_history
+    return begins_history or (plan.update.mode == "overwrite" and plan.changes_schema)
 
 
-def _merge_task(
-    plan: Plan, storage: Storage, folder: str, live: tuple[str, ...], batch: tuple[str, ...], attempt: Attempt
-) -> MergeTask:
+def _merge_task(work: _Work) -> MergeTask:
+    plan, update = work.plan, work.plan.update
     return MergeTask(
-        stored=tuple(storage.uri(f"{folder}/{path}") for path in live),
-        stored_schema=written_columns(plan.stored_schema or {"type": "struct", "fields": []}),
-        batch=tuple(attempt.uri(path) for path in batch),
+        stored=tuple(work.storage.uri(f"{work.folder}/{path}") for path in work.live),
+        stored_schema=written_columns(plan.stored_schema or NO_COLUMNS),
+        batch=tuple(work.attempt.uri(path) for path in work.batch()),
         batch_schema=plan.batch_schema,
         target_schema=written_columns(plan.schema),
         key=plan.key,
-        mode=plan.update.mode,
-        nulls=plan.update.nulls,
-        null_keys="match" if plan.update.null_keys == "match" else "error",
-        where=plan.update.where,
-        output=attempt.merged_uri,
+        mode=update.mode,
+        nulls=update.nulls,
+        null_keys="match" if update.null_keys == "match" else "error",
+        where=update.where,
+        output=work.attempt.merged_uri,
+        flag=DELETED if plan.own.flags_deleted else "",
+        flags_absent=update.mode == "full" and plan.own.flags_deleted and update.deletes != "remove",
+        validity=_validity(work) if plan.own.has_history else None,
     )
 
 
-def _overwrite_counts(
-    engine: TableEngine, task: MergeTask, snapshot: Snapshot, plan: Plan, incoming: Incoming
-) -> Counts:
+def _validity(work: _Work) -> Validity:
+    return Validity(VALID_FROM, VALID_TO, work.moment_us, work.snapshot.timestamp * 1_000)
+
+
+def _overwrite_counts(work: _Work, batch: tuple[str, ...]) -> Counts:
     """How the whole new content differs from the stored one, by key or as a multiset of rows."""
-    comparable = plan.stored_schema is not None and _comparable(plan)
-    if comparable:
-        return _counts(engine.merge(_counting(task)))
-    return Counts(inserted=incoming.rows, deleted=rows.count(snapshot))
+    plan, other_key = work.plan, _has_other_key(work)
+    if not _comparable(plan) or (plan.stored_own.has_history and other_key):
+        return Counts(inserted=work.incoming.rows, deleted=live_row_count(work.snapshot))
+    task = MergeTask(
+        stored=tuple(work.storage.uri(f"{work.folder}/{path}") for path in work.live),
+        stored_schema=written_columns(plan.stored_schema or NO_COLUMNS),
+        batch=tuple(work.attempt.uri(path) for path in batch),
+        batch_schema=plan.batch_schema,
+        target_schema=_compared_columns(plan),
+        key=() if other_key else plan.key,
+        mode="overwrite",
+        null_keys="match" if plan.update.null_keys == "match" else "error",
+        validity=_validity(work) if plan.stored_own.has_history else None,
+        write=False,
+    )
+    return _counts(work.engine.merge(task))
+
+
+def _compared_columns(plan: Plan) -> dict[str, Any]:
+    """The new columns, and the stored ones that say which rows are of the past."""
+    names = set(plan.evolution.target.names)
+    new = written_columns(plan.schema, names)
+    if not plan.stored_own.has_history:
+        return new
+    periods = written_columns(plan.stored_schema or NO_COLUMNS, set(plan.stored_own.names))
+    return {**new, "fields": [*new["fields"], *periods["fields"]]}
 
 
 def _comparable(plan: Plan) -> bool:
     """Whether stored rows have the new key and types that the new ones can be compared with."""
-    stored = arrow_columns(plan.stored_schema or {"type": "struct", "fields": []})
+    stored = plan.stored_own.removed_from(arrow_columns(plan.stored_schema or NO_COLUMNS))
     if not set(plan.key) <= set(stored.names):
         return False
     try:
@@ -190,10 +250,6 @@ def _comparable(plan: Plan) -> bool:
     except (SchemaDriftError, BadInput):
         return False
     return True
-
-
-def _counting(task: MergeTask) -> MergeTask:
-    return replace(task, write=False, output="")
 
 
 def _counts(result: MergeResult) -> Counts:
@@ -206,22 +262,7 @@ def _is_data_file(plan: Plan, incoming: Incoming) -> bool:
         return True
     names = physical_names(plan.schema)
     same_names = all(name == physical for name, physical in names.items())
-    return same_names and incoming.table.schema.equals(plan.evolution.batch.schema)
-
-
-def _agreed_key(update: Update, stored: tuple[str, ...] | None) -> tuple[str, ...]:
-    if update.mode == "overwrite":
-        return update.key if update.sets_key else update.key or stored or ()
-    if stored is None or not update.key or set(update.key) == set(stored):
-        return stored or update.key
-    made = f"It was made with the key {list(stored)}." if stored else "It was made without a key."
-    raise InvalidOption(
-        f"The stream cannot be updated by the key {list(update.key)}.",
-        cause=f"{made} Under another key, rows that are one now could become two.",
-        remedy="Use the stream's key, or replace its content with override=True to give it a new one.",
-        key=list(update.key),
-        stored_key=list(stored),
-    )
+    return same_names and not plan.own.names and incoming.table.schema.equals(plan.evolution.batch.schema)
 
 
 def _live_paths(snapshot: Snapshot) -> tuple[str, ...]:
@@ -235,22 +276,3 @@ def _live_paths(snapshot: Snapshot) -> tuple[str, ...]:
             remedy="Purge them first (REORG TABLE ... APPLY (PURGE) in Spark).",
         )
     return tuple(unquote(path) for path in files["path"].to_pylist())
-
-
-def _ranges(snapshot: Snapshot) -> Ranges:
-    """Smallest and largest stored value of each whole-number column, from the files' statistics."""
-    if snapshot.version < 0:
-        return {}
-    physical = physical_names(snapshot.schema)
-    longs = [field["name"] for field in snapshot.schema["fields"] if field["type"] == "long"]
-    statistics = [json.loads(text) if text else {} for text in snapshot.files["stats"].to_pylist()]
-    found = {name: _range(physical[name], statistics) for name in longs}
-    return {name: bounds for name, bounds in found.items() if bounds is not None}
-
-
-def _range(name: str, statistics: list[dict[str, Any]]) -> tuple[Any, Any] | None:
-    lows = [of_file.get("minValues", {}).get(name) for of_file in statistics]
-    highs = [of_file.get("maxValues", {}).get(name) for of_file in statistics]
-    if not lows or any(bound is None for bound in (*lows, *highs)):
-        return None
-    return min(lows), max(highs)

@@ -8,13 +8,17 @@ from typing import Any, Literal
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from freezeframe.engine.base import TableEngine
 from freezeframe.engine.frames import to_pandas
-from freezeframe.errors import InvalidOption
-from freezeframe.log import Snapshot
+from freezeframe.errors import InvalidOption, MissingColumn
+from freezeframe.log import Snapshot, rows
+from freezeframe.log.rows import ReadableSnapshot
+from freezeframe.log.skipping import as_expression
 from freezeframe.storage import Storage
-from freezeframe.store.columns import written_columns
+from freezeframe.store.columns import arrow_columns, written_columns
+from freezeframe.store.own_columns import DELETED, VALID_TO, stored_own_columns
 
 FrameKind = Literal["pandas", "arrow", "spark"]
 _KINDS = ("pandas", "arrow", "spark")
@@ -26,14 +30,78 @@ def as_kind(table: pa.Table, kind: str) -> Any:
     return to_pandas(table) if kind == "pandas" else table
 
 
+def read_rows(
+    snapshot: ReadableSnapshot,
+    columns: Sequence[str] | None = None,
+    where: Any = None,
+    *,
+    history: bool = False,
+) -> pa.Table:
+    """The rows that hold at the snapshot; with ``history`` those of the past as well, and their periods.
+
+    Raises:
+        MissingColumn: there is no such column.
+        CorruptData: a file is missing or damaged.
+    """
+    own = stored_own_columns(snapshot.metadata)
+    if history or not own.has_history:
+        return rows.read(snapshot, columns, where)
+    names = own.removed_from(arrow_columns(snapshot.schema)).names
+    for name in columns or ():
+        if name in own.names:
+            raise MissingColumn(
+                f"The column {name!r} is of the stream's history.",
+                cause="The rows that hold now are read without it.",
+                remedy="Pass history=True.",
+                column=name,
+            )
+    holds = pc.field(VALID_TO).is_null()
+    expression = holds if where is None else holds & as_expression(where)
+    return rows.read(snapshot, names if columns is None else columns, expression)
+
+
+def row_count(snapshot: Snapshot) -> int:
+    """How many rows ``read_rows`` gives, from statistics alone where the stream has no history."""
+    if stored_own_columns(snapshot.metadata).has_history:
+        return int(rows.read(snapshot, [VALID_TO], pc.field(VALID_TO).is_null()).num_rows)
+    return rows.count(snapshot)
+
+
+def live_row_count(snapshot: Snapshot) -> int:
+    """How many of these are not flagged as deleted; 0 before the first version."""
+    if snapshot.version < 0:
+        return 0
+    if stored_own_columns(snapshot.metadata).flags_deleted:
+        flags = rows.read(snapshot, [DELETED]).column(0)
+        return len(flags) - int(pc.sum(flags).as_py() or 0)
+    return row_count(snapshot)
+
+
 def as_spark(
-    snapshot: Snapshot, storage: Storage, folder: str, engine: TableEngine, columns: Sequence[str] | None
+    snapshot: Snapshot,
+    storage: Storage,
+    folder: str,
+    engine: TableEngine,
+    columns: Sequence[str] | None,
+    *,
+    history: bool = False,
 ) -> Any:
-    """A lazy Spark frame over the snapshot's files."""
+    """A lazy Spark frame over the snapshot's files; rows as of ``read_rows``."""
+    own = stored_own_columns(snapshot.metadata)
+    if own.has_history and not history:
+        names = columns or own.removed_from(arrow_columns(snapshot.schema)).names
+        whole = as_spark(snapshot, storage, folder, engine, None, history=True)
+        return whole.where(f"`{VALID_TO}` is null").select(*map(_quoted, names))
     schema = written_columns(snapshot.schema, None if columns is None else set(columns))
     paths = [unquote(path) for path in snapshot.files["path"].to_pylist()]
     frame = engine.read(tuple(storage.uri(f"{folder}/{path}") for path in paths), schema)
-    return frame if columns is None else frame.select(*(f"`{name.replace('`', '``')}`" for name in columns))
+    return frame if columns is None else frame.select(*map(_quoted, columns))
+
+
+def sorted_frame(frame: Any, names: Sequence[str]) -> Any:
+    """A Spark frame sorted by columns; what is not there is skipped."""
+    known = [_quoted(name) for name in names if name in frame.columns]
+    return frame.orderBy(*known) if known else frame
 
 
 def require_kind(kind: str) -> None:
@@ -65,3 +133,7 @@ def moment(given: datetime | str) -> datetime:
         raise InvalidOption(
             f"{given!r} is no moment.", remedy="Pass a datetime or ISO text such as 2026-11-20T14:05:00Z."
         ) from error
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"

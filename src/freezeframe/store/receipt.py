@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
 
+from freezeframe.errors import InvalidOption
 from freezeframe.store.entries import Counts
 
 
@@ -14,7 +16,8 @@ class Receipt:
 
     ``version`` and ``tenant_version`` are the stream's and the tenant's versions after the call;
     where nothing changed they are the ones from before, and ``committed`` is false.
-    ``bytes_written`` counts the newly referenced data files.
+    ``bytes_written`` counts the newly referenced data files, ``deleted`` the rows that were removed,
+    closed or flagged. Two receipts are equal if they say the same.
     """
 
     stream: str
@@ -30,12 +33,37 @@ class Receipt:
     null_keys_dropped: int
     bytes_written: int
     seconds: float
+    source: Callable[[str], Any] | None = field(default=None, repr=False, compare=False)
+    """How the rows that this update changed are read; a receipt that was copied elsewhere has none."""
 
     @property
     def counts(self) -> Counts:
         """The four row counts as one value."""
         return Counts(self.inserted, self.updated, self.unchanged, self.deleted)
 
+    def changed_rows(self, as_: Literal["pandas", "arrow"] = "pandas") -> Any:
+        """The rows that this very update changed, as ``Stream.changes`` gives them.
+
+        ``_change_type`` is ``insert``, ``update`` (with the old row in ``_before``) or ``delete``; what
+        others committed before or after is not among them. Nothing changed: no rows.
+
+        Raises:
+            InvalidOption: the receipt was sent to another process, which does not know the stream.
+            VersionNotFound: the versions are not kept any more.
+        """
+        if self.source is None:
+            raise InvalidOption(
+                "This receipt does not know its stream any more.",
+                cause="It was copied to another process.",
+                remedy=f"Ask the stream: changes(since={self.version - 1}, until={self.version}).",
+            )
+        return self.source(as_)
+
     def to_json(self) -> dict[str, Any]:
-        """All fields by name."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+        """What it says, by name, as JSON values."""
+        said = {one.name: getattr(self, one.name) for one in fields(self) if one.compare}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in said.items()}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The source holds storage and engine, which do not leave the process.
+        return type(self), tuple(getattr(self, one.name) for one in fields(self) if one.compare)

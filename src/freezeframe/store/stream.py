@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import functools
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Unpack
 
 import pyarrow as pa
 
@@ -12,24 +14,28 @@ from freezeframe.engine.base import TableEngine
 from freezeframe.engine.frames import kind_of
 from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import StreamName
-from freezeframe.log import Snapshot, rows
+from freezeframe.log import Snapshot
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
-from freezeframe.store.changes import snapshot_changes
+from freezeframe.store.changes import CHANGE_TYPE, snapshot_changes
 from freezeframe.store.columns import arrow_columns
 from freezeframe.store.guard import stored_key, stored_notes
+from freezeframe.store.own_columns import stored_own_columns
 from freezeframe.store.reading import (
     FrameKind,
     as_kind,
     as_spark,
     moment,
     ordered,
+    read_rows,
     require_kind,
+    row_count,
+    sorted_frame,
 )
 from freezeframe.store.receipt import Receipt
 from freezeframe.store.tables import table_snapshot
 from freezeframe.store.tenant_log import TenantLog
-from freezeframe.store.update import NullKeys, Nulls, OnDrift, SchemaRule, Update, update_from
+from freezeframe.store.update import Names, Update, UpdateOptions, replaces_rows, update_from
 from freezeframe.store.writing import StreamPlace, preview, write
 
 
@@ -49,46 +55,25 @@ class Stream:
     def __repr__(self) -> str:
         return f"Stream({self.name!r})"
 
-    def update(
-        self,
-        frame: Any,
-        key: str | Iterable[str] | None = None,
-        *,
-        override: bool = False,
-        replace_where: str | None = None,
-        nulls: Nulls = "keep",
-        null_keys: NullKeys = "error",
-        drop_column: str | Iterable[str] | None = None,
-        drop_duplicates: bool = True,
-        schema: SchemaRule = "evolve",
-        on_drift: OnDrift = "error",
-    ) -> Receipt:
+    def update(self, frame: Any, key: Names | None = None, **options: Unpack[UpdateOptions]) -> Receipt:
         """Bring new and changed rows in, and say how many were new, updated, unchanged and deleted.
 
-        ``frame`` is a pandas, Arrow or Spark frame; the options are those of
-        ``script.update_snapshot``. Without a change there is no new version.
+        ``frame`` is a pandas, Arrow or Spark frame; the options are those of ``UpdateOptions``
+        (``docs/reference/semantics.md``, "Options"). Without a change there is no new version.
 
         Raises:
             BadInput: the rows cannot be taken; nothing was written.
+            TooManyDeletions: a full extract (``mode="full"``) would delete more than it may.
             InvalidOption: the call contradicts itself or the stream's key.
             ConflictError: others kept changing the stream at the same time.
         """
-        update = update_from(
-            key=key if key is not None else self._key_for(override=override, window=replace_where),
-            override=override,
-            replace_where=replace_where,
-            nulls=nulls,
-            null_keys=null_keys,
-            drop_column=drop_column,
-            drop_duplicates=drop_duplicates,
-            schema=schema,
-            on_drift=on_drift,
-        )
-        return self.apply(frame, update)
+        needs_key = key is None and not replaces_rows(options)
+        return self.apply(frame, update_from(self._stored_key() if needs_key else key, **options))
 
     def apply(self, frame: Any, update: Update) -> Receipt:
         """Carry out an update that is already a value; errors as of ``update``."""
-        return write(self._place, frame, update)
+        receipt = write(self._place, frame, update)
+        return replace(receipt, source=functools.partial(self._changed_by, receipt))
 
     def merged(
         self, frame: Any, update: Update, *, persist: bool = True, sort_columns: Sequence[str] = ()
@@ -107,7 +92,7 @@ class Stream:
                 return frame
             snapshot = self._snapshot(version=receipt.version)
             if kind == "spark":
-                return _sorted_frame(self._as_spark(snapshot, None, None), _order(snapshot, sort_columns))
+                return sorted_frame(self._as_spark(snapshot, None, None), _order(snapshot, sort_columns))
             return as_kind(_sorted_rows(snapshot, sort_columns), kind)
         table = preview(self._place, frame, update, lambda snapshot: _sorted_rows(snapshot, sort_columns))
         if kind == "spark":
@@ -123,20 +108,30 @@ class Stream:
         tenant_version: int | None = None,
         columns: Sequence[str] | None = None,
         where: Any = None,
+        history: bool = False,
         as_: FrameKind = "pandas",
     ) -> Any:
         """The rows now, at a version of the stream, at a moment, or at a version of the tenant.
 
+        With ``history`` those of the past as well, of a stream that keeps them: each with
+        ``_valid_from`` and ``_valid_to``, which is null for a row that holds now.
+
         Raises:
             StreamNotFound: there is no such stream (then).
             VersionNotFound: there is no such version or moment.
-            InvalidOption: more than one of the three is given.
+            InvalidOption: more than one of the three is given, or the stream has no history.
         """
         require_kind(as_)
         snapshot = self._snapshot(version=version, as_of=as_of, tenant_version=tenant_version)
+        if history and not stored_own_columns(snapshot.metadata).has_history:
+            raise InvalidOption(
+                f"The stream {self.name!r} keeps no history of its rows.",
+                cause="Nobody has updated it with history='scd2' so far.",
+                remedy="Leave history out; earlier versions are read with version= or as_of=.",
+            )
         if as_ == "spark":
-            return self._as_spark(snapshot, columns, where)
-        return as_kind(rows.read(snapshot, columns, where), as_)
+            return self._as_spark(snapshot, columns, where, history=history)
+        return as_kind(read_rows(snapshot, columns, where, history=history), as_)
 
     def changes(
         self, since: int | None = None, until: int | None = None, *, as_: FrameKind = "pandas"
@@ -157,10 +152,17 @@ class Stream:
     def columns(self) -> pa.Schema:
         """The stream's columns now; one without any value yet is marked (``evolution.is_undecided``).
 
+        Those that the stream keeps itself (``own_columns``) are not among them.
+
         Raises:
             StreamNotFound: there is no such stream.
         """
-        return arrow_columns(self._snapshot().schema)
+        snapshot = self._snapshot()
+        return stored_own_columns(snapshot.metadata).removed_from(arrow_columns(snapshot.schema))
+
+    def has_history(self) -> bool:
+        """Whether the stream keeps its rows' past (``history="scd2"``); false before its first update."""
+        return self.version() >= 0 and stored_own_columns(self._snapshot().metadata).has_history
 
     def key(self) -> tuple[str, ...]:
         """The columns that identify a row; empty for a stream without a key."""
@@ -175,8 +177,8 @@ class Stream:
         return self._place.log.current_state().table_version(self._place.name)
 
     def row_count(self, version: int | None = None) -> int:
-        """How many rows there are, from the files' statistics alone."""
-        return rows.count(self._snapshot(version=version))
+        """How many rows there are, without those of the past."""
+        return row_count(self._snapshot(version=version))
 
     def _snapshot(
         self,
@@ -194,18 +196,26 @@ class Stream:
         state = log.state_at(tenant_version)
         return table_snapshot(self._place.storage, state, self._place.name, version)
 
-    def _key_for(self, *, override: bool, window: str | None) -> tuple[str, ...] | None:
-        # Only an upsert must name its rows; for a stream that has a key it need not be repeated.
-        if override or window is not None or self.version() < 0:
-            return None
-        return self.key()
+    def _stored_key(self) -> tuple[str, ...] | None:
+        # An upsert of a stream that has a key need not repeat it.
+        return self.key() if self.version() >= 0 else None
 
-    def _as_spark(self, snapshot: Snapshot, columns: Sequence[str] | None, where: Any) -> Any:
+    def _changed_by(self, receipt: Receipt, as_: FrameKind) -> Any:
+        """The rows that an update changed: it made exactly one version."""
+        before = receipt.version - 1 if receipt.committed else receipt.version
+        if receipt.version < 0:  # nothing came and nothing was there
+            return as_kind(pa.table({CHANGE_TYPE: pa.array([], pa.string())}), as_)
+        return self.changes(since=before if before >= 0 else None, until=receipt.version, as_=as_)
+
+    def _as_spark(
+        self, snapshot: Snapshot, columns: Sequence[str] | None, where: Any, *, history: bool = False
+    ) -> Any:
         if where is not None:
             raise InvalidOption(
                 "where cannot be used with as_='spark'.", remedy="Filter the Spark frame: frame.where('…')."
             )
-        return as_spark(snapshot, self._place.storage, self._place.folder, self._place.engine, columns)
+        place = self._place
+        return as_spark(snapshot, place.storage, place.folder, place.engine, columns, history=history)
 
 
 def _order(snapshot: Snapshot, sort_columns: Sequence[str]) -> tuple[str, ...]:
@@ -213,9 +223,4 @@ def _order(snapshot: Snapshot, sort_columns: Sequence[str]) -> tuple[str, ...]:
 
 
 def _sorted_rows(snapshot: Snapshot, sort_columns: Sequence[str]) -> pa.Table:
-    return ordered(rows.read(snapshot), _order(snapshot, sort_columns))
-
-
-def _sorted_frame(frame: Any, names: Sequence[str]) -> Any:
-    known = [f"`{name.replace('`', '``')}`" for name in names if name in frame.columns]
-    return frame.orderBy(*known) if known else frame
+    return ordered(read_rows(snapshot), _order(snapshot, sort_columns))

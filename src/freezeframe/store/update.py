@@ -2,26 +2,76 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypedDict, Unpack, get_args
 
 from freezeframe.errors import InvalidOption
 
-Mode = Literal["upsert", "overwrite", "replace_where"]
+Mode = Literal["upsert", "full", "overwrite", "replace_where"]
+ModeOption = Literal["upsert", "full"]
 Nulls = Literal["keep", "overwrite"]
 NullKeys = Literal["error", "match", "drop"]
+Deletes = Literal["remove", "flag"]
+History = Literal["scd2", "none"]
 SchemaRule = Literal["evolve", "frozen"]
 OnDrift = Literal["error", "string"]
+Names = str | Iterable[str]
+
+DELETE_RATIO_MAX = 0.5
+
+
+class FurtherOptions(TypedDict, total=False):
+    """What every update takes by name; this is the one list of it. None means that it is not given.
+
+    Meaning: ``docs/reference/semantics.md``, "Options".
+    """
+
+    mode: ModeOption
+    """``"full"``: the rows are all that there is now, so stored keys that they lack are deletions."""
+    deletes: Deletes | None
+    """What ``mode="full"`` does with those: ``"remove"``, or ``"flag"`` them in the column ``_deleted``.
+    Without it a stream goes on as it began, and begins with ``"remove"``."""
+    max_delete_ratio: float | None
+    """The largest share of the stored rows that ``mode="full"`` may delete, 0.5 without it; 1.0 allows
+    all, an empty batch included."""
+    history: History | None
+    """``"scd2"``: changed and deleted rows stay, with ``_valid_from`` and ``_valid_to``. The stream goes
+    on so. ``"none"`` ends it, together with ``override``."""
+    replace_where: str | None
+    """An SQL predicate: the stored rows for which it is true are replaced, all others stay."""
+    nulls: Nulls
+    """``"keep"`` (without it): a null keeps the stored cell. ``"overwrite"``: the whole row is taken."""
+    null_keys: NullKeys
+    """A null in a key is an ``"error"`` (without it), may ``"match"`` a null, or ``"drop"`` its row."""
+    order_by: Names | None
+    """Columns by which rows of one key arrive: the last one counts."""
+    schema: SchemaRule
+    """``"evolve"`` (without it), or ``"frozen"``: new columns and wider types are refused."""
+    on_drift: OnDrift
+    """Types that do not fit are an ``"error"`` (without it), or kept as text: ``"string"``."""
+
+
+class UpdateOptions(FurtherOptions, total=False):
+    """All options of an update; the three that ``update_snapshot`` also takes by position are here."""
+
+    override: bool
+    """The rows replace the whole content, columns, types and key included."""
+    drop_column: Names | None
+    """Columns that leave rows and stream; unknown ones are ignored."""
+    drop_duplicates: bool
+    """Of rows that share a key the last counts (true, without it); false makes them an error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Update:
     """An update of one stream, with these guarantees.
 
-    1. an upsert has a key; the key's columns are distinct;
+    1. an upsert, and a full extract, have a key; the key's columns are distinct;
     2. a window (``where``) belongs to ``replace_where`` and only to it;
-    3. no key column is dropped.
+    3. what is done with deletions belongs to ``full`` and only to it;
+    4. no key column is dropped.
     """
 
     key: tuple[str, ...]
@@ -39,22 +89,24 @@ class Update:
     """The stream's version that the rows were made for (-1: none yet); at another one nothing is written."""
     notes: tuple[tuple[str, str], ...] = ()
     """What is noted with the stream in the same commit, by name; earlier notes of other names stay."""
+    deletes: Deletes | None = None
+    """None: as the stream does it already, and ``remove`` where it has not done it yet."""
+    max_delete_ratio: float = DELETE_RATIO_MAX
+    history: History | None = None
+    """None: as the stream is."""
+    order_by: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        _require_choice("nulls", self.nulls, ("keep", "overwrite"))
-        _require_choice("null_keys", self.null_keys, ("error", "match", "drop"))
-        _require_choice("schema", self.schema, ("evolve", "frozen"))
-        _require_choice("on_drift", self.on_drift, ("error", "string"))
-        if self.mode == "upsert" and not self.key:
+        for option, choices in _CHOICES.items():
+            _require_choice(option, getattr(self, option), choices)
+        if self.mode in ("upsert", "full") and not self.key:
             raise InvalidOption(
                 "An update needs a key.",
                 cause="Without one it cannot be known which rows are new and which are changed.",
                 remedy="Pass key=['Id'], or replace the content: override=True or replace_where='…'.",
             )
-        if len(set(self.key)) != len(self.key):
-            raise InvalidOption(
-                f"The key names a column twice: {list(self.key)}.", remedy="Name each column once."
-            )
+        _require_distinct("key", self.key)
+        _require_distinct("order_by", self.order_by)
         dropped = sorted(set(self.key) & set(self.drop_columns))
         if dropped:
             raise InvalidOption(
@@ -62,51 +114,121 @@ class Update:
                 cause="The next update could not find its rows again.",
                 remedy="Keep them in the snapshot and drop them from the frame that you write out.",
             )
+        self._require_deletes_fit()
+        if self.history == "none" and self.mode != "overwrite":
+            raise InvalidOption(
+                "history='none' goes with override=True only.",
+                cause="It would throw away the rows' past, which an update keeps.",
+                remedy="Leave history out; or pass override=True to replace the content, past included.",
+            )
+
+    def _require_deletes_fit(self) -> None:
+        if self.deletes is not None and self.mode != "full":
+            raise InvalidOption(
+                f"deletes={self.deletes!r} goes with mode='full' only.",
+                cause="Rows that another update lacks are not deleted.",
+                remedy="Pass mode='full' if the rows are the full extract, or leave deletes out.",
+            )
+        if self.deletes == "flag" and self.history == "scd2":
+            raise InvalidOption(
+                "deletes='flag' and history='scd2' cannot be used together.",
+                cause="A history keeps deleted rows already, with the moment of their end.",
+                remedy="Keep the one that you mean.",
+            )
+        ratio: object = self.max_delete_ratio
+        if isinstance(ratio, bool) or not isinstance(ratio, int | float) or not 0 <= ratio <= 1:
+            raise InvalidOption(
+                f"max_delete_ratio cannot be {ratio!r}.",
+                remedy="Pass a share from 0 to 1: 0.5 allows half of the rows to be deleted, 1.0 all.",
+            )
 
 
-def update_from(
-    *,
-    key: str | Iterable[str] | None,
-    override: bool = False,
-    replace_where: str | None = None,
-    nulls: Nulls = "keep",
-    null_keys: NullKeys = "error",
-    drop_column: str | Iterable[str] | None = None,
-    drop_duplicates: bool = True,
-    schema: SchemaRule = "evolve",
-    on_drift: OnDrift = "error",
-) -> Update:
+_CHOICES = {
+    "mode": (*get_args(Mode),),
+    "nulls": (*get_args(Nulls),),
+    "null_keys": (*get_args(NullKeys),),
+    "schema": (*get_args(SchemaRule),),
+    "on_drift": (*get_args(OnDrift),),
+    "deletes": (None, *get_args(Deletes)),
+    "history": (None, *get_args(History)),
+}
+
+
+def update_from(key: Names | None = None, **options: Unpack[UpdateOptions]) -> Update:
     """The ``Update`` that a caller's arguments mean; names may be one text or several.
 
     Raises:
-        InvalidOption: arguments that cannot be true together, or outside their choices.
+        InvalidOption: an option that there is not, arguments that cannot be true together, or
+            outside their choices.
     """
-    if override and replace_where is not None:
+    _require_known(options)
+    ratio = options.get("max_delete_ratio")
+    if ratio is not None and options.get("mode") != "full":
         raise InvalidOption(
-            "override and replace_where cannot be used together.",
-            cause="One replaces all rows, the other a window of them.",
+            "max_delete_ratio goes with mode='full' only.",
+            cause="No other update deletes rows because they are absent.",
+            remedy="Pass mode='full' if the rows are the full extract, or leave max_delete_ratio out.",
+        )
+    return Update(
+        key=_names("key", key),
+        mode=_mode(options),
+        nulls=options.get("nulls", "keep"),
+        null_keys=options.get("null_keys", "error"),
+        drop_duplicates=options.get("drop_duplicates", True),
+        drop_columns=_names("drop_column", options.get("drop_column")),
+        where=options.get("replace_where"),
+        schema=options.get("schema", "evolve"),
+        on_drift=options.get("on_drift", "error"),
+        deletes=options.get("deletes"),
+        max_delete_ratio=DELETE_RATIO_MAX if ratio is None else ratio,
+        history=options.get("history"),
+        order_by=_names("order_by", options.get("order_by")),
+    )
+
+
+def replaces_rows(options: UpdateOptions) -> bool:
+    """Whether the options ask for content or a window to be replaced, which needs no key."""
+    return bool(options.get("override")) or options.get("replace_where") is not None
+
+
+def _mode(options: UpdateOptions) -> Mode:
+    mode = options.get("mode", "upsert")
+    _require_choice("mode", mode, get_args(ModeOption))
+    window = options.get("replace_where")
+    asked = {
+        "override": bool(options.get("override")),
+        "replace_where": window is not None,
+        "mode='full'": mode == "full",
+    }
+    given = [name for name, is_given in asked.items() if is_given]
+    if len(given) > 1:
+        raise InvalidOption(
+            f"{' and '.join(given)} cannot be used together.",
+            cause="override replaces all rows, replace_where a window of them, mode='full' updates by key.",
             remedy="Keep the one that you mean.",
         )
-    if replace_where is not None and not str(replace_where).strip():
+    if window is not None and not str(window).strip():
         raise InvalidOption(
             "replace_where is empty.",
             remedy="Write it in SQL, for example replace_where=\"Date >= '2026-10-01'\".",
         )
-    mode: Mode = "overwrite" if override else "upsert" if replace_where is None else "replace_where"
-    return Update(
-        key=_names("key", key),
-        mode=mode,
-        nulls=nulls,
-        null_keys=null_keys,
-        drop_duplicates=drop_duplicates,
-        drop_columns=_names("drop_column", drop_column),
-        where=replace_where,
-        schema=schema,
-        on_drift=on_drift,
-    )
+    return "overwrite" if asked["override"] else "replace_where" if window is not None else mode
 
 
-def _names(option: str, given: str | Iterable[str] | None) -> tuple[str, ...]:
+def _require_known(options: UpdateOptions) -> None:
+    known = sorted(UpdateOptions.__annotations__)
+    for name in options:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            raise InvalidOption(
+                f"There is no option {name!r}.",
+                cause=f"The options of an update are {', '.join(known)}.",
+                remedy=f"Did you mean {close[0]!r}?" if close else "Leave it out.",
+                option=name,
+            )
+
+
+def _names(option: str, given: Names | None) -> tuple[str, ...]:
     if given is None:
         return ()
     names = (given,) if isinstance(given, str) else tuple(given)
@@ -115,6 +237,15 @@ def _names(option: str, given: str | Iterable[str] | None) -> tuple[str, ...]:
     return names
 
 
-def _require_choice(option: str, given: str, choices: tuple[str, ...]) -> None:
+def _require_distinct(option: str, names: tuple[str, ...]) -> None:
+    if len(set(names)) != len(names):
+        raise InvalidOption(
+            f"{'The key' if option == 'key' else option} names a column twice: {list(names)}.",
+            remedy="Name each column once.",
+        )
+
+
+def _require_choice(option: str, given: str | None, choices: tuple[str | None, ...]) -> None:
     if given not in choices:
-        raise InvalidOption(f"{option} cannot be {given!r}.", remedy=f"Use one of {', '.join(choices)}.")
+        named = ", ".join(choice for choice in choices if choice is not None)
+        raise InvalidOption(f"{option} cannot be {given!r}.", remedy=f"Use one of {named}.")

@@ -1,0 +1,155 @@
+"""The columns that a stream keeps beside its own: when a row began and ended, or whether it is deleted.
+
+A stream with a history (``history="scd2"``) has ``_valid_from`` and ``_valid_to``, one that flags deletions
+(``deletes="flag"``) has ``_deleted``. Which it is stands in the table's properties beside the key, so that
+every later update goes on as the stream began. Rules: ``docs/reference/semantics.md``, "History" and
+"Full extracts". Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from freezeframe.errors import BadInput, InvalidOption
+from freezeframe.log.actions import Metadata
+from freezeframe.store.update import Update
+
+VALID_FROM = "_valid_from"
+VALID_TO = "_valid_to"
+DELETED = "_deleted"
+HISTORY_PROPERTY = "freezeframe.history"
+DELETES_PROPERTY = "freezeframe.deletes"
+
+_MOMENT = pa.timestamp("us", tz="UTC")
+_PERIOD = (pa.field(VALID_FROM, _MOMENT), pa.field(VALID_TO, _MOMENT))
+_FLAG = (pa.field(DELETED, pa.bool_()),)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnColumns:
+    """What a stream keeps of its rows beside their values: their past, or a flag; never both."""
+
+    has_history: bool = False
+    flags_deleted: bool = False
+
+    @property
+    def fields(self) -> tuple[pa.Field, ...]:
+        """The columns themselves."""
+        return (*(_PERIOD if self.has_history else ()), *(_FLAG if self.flags_deleted else ()))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Their names."""
+        return tuple(field.name for field in self.fields)
+
+    @property
+    def properties(self) -> Mapping[str, str | None]:
+        """How a table says that it has them; None: the property is not there."""
+        return {
+            HISTORY_PROPERTY: "scd2" if self.has_history else None,
+            DELETES_PROPERTY: "flag" if self.flags_deleted else None,
+        }
+
+    def removed_from(self, columns: pa.Schema) -> pa.Schema:
+        """The stream's other columns."""
+        return pa.schema([field for field in columns if field.name not in self.names])
+
+    def added_to(self, columns: pa.Schema) -> pa.Schema:
+        """All columns: these stand last."""
+        return pa.schema([*columns, *self.fields])
+
+    def filled(self, rows: pa.Table, moment_us: int) -> pa.Table:
+        """New rows with what these columns say of them: valid from the moment on, not deleted."""
+        values = {VALID_FROM: pa.scalar(moment_us, _MOMENT), DELETED: pa.scalar(value=False)}
+        for field in self.fields:
+            value = values.get(field.name, pa.scalar(None, field.type))
+            rows = rows.append_column(field, pa.repeat(value, rows.num_rows))
+        return rows
+
+
+def stored_own_columns(metadata: Metadata | None) -> OwnColumns:
+    """The ones that a table has."""
+    properties = metadata.configuration if metadata else {}
+    return OwnColumns(
+        has_history=properties.get(HISTORY_PROPERTY) == "scd2",
+        flags_deleted=properties.get(DELETES_PROPERTY) == "flag",
+    )
+
+
+def agreed_own_columns(
+    update: Update, stored: OwnColumns, key: Sequence[str], columns: Sequence[str], batch: Sequence[str]
+) -> OwnColumns:
+    """The ones that a stream has after an update of rows with the columns ``batch``.
+
+    ``columns`` are the names that are stored, ``stored`` included.
+
+    Raises:
+        InvalidOption: the update asks for what the stream cannot become.
+        BadInput: a column of the rows has one of these names.
+    """
+    if update.mode == "overwrite":
+        if stored.has_history and update.history is None:
+            raise InvalidOption(
+                "override=True would throw away the history of the stream.",
+                cause="It replaces the whole content, and the stream keeps its rows' past.",
+                remedy="Pass mode='full' for a full extract that keeps it; or history='scd2' beside override "
+                "to begin a new one, history='none' to go on without.",
+            )
+        agreed = OwnColumns(has_history=update.history == "scd2")
+    else:
+        agreed = OwnColumns(
+            has_history=stored.has_history or update.history == "scd2",
+            flags_deleted=stored.flags_deleted or update.deletes == "flag",
+        )
+        _require_free(agreed, stored, columns)
+    if agreed.has_history and agreed.flags_deleted:
+        raise InvalidOption(
+            "A stream has either a history or a flag for deleted rows.",
+            cause="A history keeps deleted rows already, with the moment of their end.",
+            remedy="Replace its content to change from one to the other: override=True.",
+        )
+    if agreed.has_history and not key:
+        raise InvalidOption(
+            "A history needs a key.",
+            cause="Without one it cannot be known which row another one takes the place of.",
+            remedy="Pass key=['Id'], for example.",
+        )
+    _require_absent(agreed, batch, update.drop_columns)
+    return agreed
+
+
+def _require_free(agreed: OwnColumns, stored: OwnColumns, columns: Sequence[str]) -> None:
+    """Refuse to begin with a column whose name the stream has already for one of its own."""
+    folded = {name.casefold(): name for name in columns}
+    for name in agreed.names:
+        if name not in stored.names and name in folded:
+            raise InvalidOption(
+                f"The stream has a column {folded[name]!r} already.",
+                cause=f"{name!r} would be kept by freezeframe from now on.",
+                remedy="Replace the content with that column under another name: override=True.",
+                column=folded[name],
+            )
+
+
+def _require_absent(agreed: OwnColumns, batch: Sequence[str], dropped: Sequence[str]) -> None:
+    for name in batch:
+        if name.casefold() in agreed.names:
+            raise BadInput(
+                f"The rows have a column {name!r}.",
+                cause="The stream keeps a column of that name itself.",
+                remedy="Drop it from the rows, or rename it.",
+                column=name,
+            )
+    for name in dropped:
+        if name in agreed.names:
+            raise InvalidOption(
+                f"The column {name!r} cannot be dropped.",
+                cause="The stream keeps it itself.",
+                remedy="Leave it: readers do not get it unless they ask for the history."
+                if agreed.has_history
+                else "Filter by it, and drop it from the frame that you write out.",
+                column=name,
+            )

@@ -1,0 +1,130 @@
+"""What an update means for a stream's key and columns, before any row is read (pure)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from freezeframe.errors import BadInput, InvalidOption
+from freezeframe.log import Snapshot
+from freezeframe.store.columns import arrow_columns, delta_columns, physical_names, written_columns
+from freezeframe.store.evolution import Evolution, Ranges, SchemaRules, evolve
+from freezeframe.store.guard import stored_key
+from freezeframe.store.incoming import Incoming
+from freezeframe.store.own_columns import OwnColumns, agreed_own_columns, stored_own_columns
+from freezeframe.store.update import Update
+
+NO_COLUMNS: dict[str, Any] = {"type": "struct", "fields": []}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What an update means for a stream's columns and key, before any row is read (pure)."""
+
+    update: Update
+    key: tuple[str, ...]
+    evolution: Evolution
+    stored_schema: dict[str, Any] | None
+    schema: dict[str, Any]
+    own: OwnColumns
+    """What the stream keeps beside its columns after the update; ``evolution`` knows nothing of it."""
+    stored_own: OwnColumns
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the stream keeps nothing beside its columns, before and after."""
+        return self.own == self.stored_own == OwnColumns()
+
+    @property
+    def changes_schema(self) -> bool:
+        """Whether the table's metadata changes."""
+        return self.stored_schema != self.schema
+
+    @property
+    def batch_schema(self) -> dict[str, Any]:
+        """The columns that the batch has."""
+        return written_columns(self.schema, set(self.evolution.batch.column_names))
+
+
+def plan_update(snapshot: Snapshot, incoming: Incoming, update: Update) -> Plan:
+    """How the update changes the stream's key and columns.
+
+    Raises:
+        SchemaDriftError, BadInput: the columns do not fit what is stored.
+        InvalidOption: the key is not the stream's.
+    """
+    is_new = snapshot.version < 0
+    stored_schema = None if is_new else dict(snapshot.schema)
+    key = update.key if is_new else _agreed_key(update, stored_key(snapshot.metadata))
+    if not incoming.table.num_columns:
+        raise BadInput(
+            "The frame has no columns.",
+            cause="A stream needs at least one.",
+            remedy="Pass a frame with the columns of the stream, even if it has no rows.",
+        )
+    stored_own = stored_own_columns(snapshot.metadata if not is_new else None)
+    stored = arrow_columns(stored_schema or NO_COLUMNS)
+    own = agreed_own_columns(update, stored_own, key, stored.names, incoming.table.column_names)
+    evolution = _evolution(snapshot, stored_own.removed_from(stored), key, incoming, update)
+    schema = delta_columns(own.added_to(evolution.target), stored_schema)
+    return Plan(update, key, evolution, stored_schema, schema, own, stored_own)
+
+
+def _evolution(
+    snapshot: Snapshot, stored: pa.Schema, key: tuple[str, ...], incoming: Incoming, update: Update
+) -> Evolution:
+    keeps_columns = snapshot.version >= 0 and update.mode != "overwrite"
+    evolution = evolve(
+        stored if keeps_columns else None,
+        incoming.table,
+        key=key,
+        drop=update.drop_columns,
+        ranges=_ranges(snapshot) if keeps_columns else None,
+        values_known=incoming.in_memory,
+        rules=SchemaRules(update.schema == "frozen", update.on_drift == "string"),
+    )
+    if update.mode != "overwrite":
+        return evolution
+    names = evolution.target.names
+    return replace(
+        evolution,
+        added=tuple(name for name in names if name not in stored.names),
+        dropped=tuple(name for name in stored.names if name not in names),
+    )
+
+
+def _agreed_key(update: Update, stored: tuple[str, ...] | None) -> tuple[str, ...]:
+    if update.mode == "overwrite":
+        return update.key if update.sets_key else update.key or stored or ()
+    if stored is None or not update.key or set(update.key) == set(stored):
+        return stored or update.key
+    made = f"It was made with the key {list(stored)}." if stored else "It was made without a key."
+    raise InvalidOption(
+        f"The stream cannot be updated by the key {list(update.key)}.",
+        cause=f"{made} Under another key, rows that are one now could become two.",
+        remedy="Use the stream's key, or replace its content with override=True to give it a new one.",
+        key=list(update.key),
+        stored_key=list(stored),
+    )
+
+
+def _ranges(snapshot: Snapshot) -> Ranges:
+    """Smallest and largest stored value of each whole-number column, from the files' statistics."""
+    if snapshot.version < 0:
+        return {}
+    physical = physical_names(snapshot.schema)
+    longs = [field["name"] for field in snapshot.schema["fields"] if field["type"] == "long"]
+    statistics = [json.loads(text) if text else {} for text in snapshot.files["stats"].to_pylist()]
+    found = {name: _range(physical[name], statistics) for name in longs}
+    return {name: bounds for name, bounds in found.items() if bounds is not None}
+
+
+def _range(name: str, statistics: list[dict[str, Any]]) -> tuple[Any, Any] | None:
+    lows = [of_file.get("minValues", {}).get(name) for of_file in statistics]
+    highs = [of_file.get("maxValues", {}).get(name) for of_file in statistics]
+    if not lows or any(bound is None for bound in (*lows, *highs)):
+        return None
+    return min(lows), max(highs)

@@ -8,12 +8,21 @@ from hypothesis import strategies as st
 from obstore.store import MemoryStore
 
 from freezeframe.errors import InvalidName
-from freezeframe.storage import LocalStorage, MemoryStorage
+from freezeframe.storage import FolderStorage, LocalStorage, MemoryStorage
 from freezeframe.storage.faulty import FaultyStorage
 from freezeframe.storage.objects import ObjectStorage
 from freezeframe.storage.overlay import OverlayStorage
 
-KINDS = ("local", "memory", "overlay", "objects", "objects below a prefix", "faulty")
+KINDS = (
+    "local",
+    "memory",
+    "overlay",
+    "objects",
+    "objects below a prefix",
+    "faulty",
+    "a folder of local",
+    "a folder of objects",
+)
 
 
 def make(kind, folder):
@@ -28,6 +37,10 @@ def make(kind, folder):
             return ObjectStorage(MemoryStore(), "memory://bucket")
         case "objects below a prefix":
             return ObjectStorage(MemoryStore(), "memory://bucket/a/b", "a/b")
+        case "a folder of local":
+            return FolderStorage(LocalStorage(folder / "root"), "tenants/a")
+        case "a folder of objects":
+            return FolderStorage(ObjectStorage(MemoryStore(), "memory://bucket"), "tenants/a")
         case _:
             return FaultyStorage(LocalStorage(folder / "root"))
 
@@ -145,7 +158,32 @@ def test_delete_is_final_and_forgiving(storage):
     assert b"2" == storage.read("a/x")
 
 
-@pytest.mark.parametrize("kind", ["local", "objects", "faulty"])
+def test_all_files_below_a_folder_are_told(storage):
+    """Files at any depth below the folder, with their sizes, and none beside it."""
+    for name in ("f/1", "f/a/22", "f/a/b/333", "g/1", "f2"):
+        storage.put_if_absent(name, name.rpartition("/")[2].encode())
+    found = {status.name: status.size for status in storage.list_below("f")}
+    assert {"1": 1, "a/22": 2, "a/b/333": 3} == found
+    assert [] == list(storage.list_below("nowhere"))
+    assert 5 == len(list(storage.list_below("")))
+
+
+def test_pruning_takes_no_file(storage):
+    """Folders that hold nothing go, and with them those above; files stay."""
+    for name in ("f/a/b/1", "f/a/2", "g/1"):
+        storage.put_if_absent(name, b"")
+    storage.delete("f/a/b/1")
+    storage.prune("f")
+    assert ["a/2"] == [status.name for status in storage.list_below("f")]
+    storage.delete("f/a/2")
+    storage.prune("f/a")
+    storage.prune("never/was")
+    assert ["g/1"] == [status.name for status in storage.list_below("")]
+    if storage.local_path("f") is not None:
+        assert not storage.local_path("f").exists()
+
+
+@pytest.mark.parametrize("kind", ["local", "objects", "faulty", "a folder of local"])
 @pytest.mark.parametrize("name", ["../x", "a/../../x", "/etc/x", "a\0b"])
 def test_a_name_never_leaves_the_root(kind, name, tmp_path):
     """A name that climbs or is absolute is refused by every verb."""

@@ -55,11 +55,24 @@ class Storage(Protocol):
             OutcomeUnknown: the answer was lost; the file is there whole or not at all.
         """
 
-    def replace(self, name: str, content: bytes) -> None:
+    def list_below(self, folder: str) -> Iterator[FileStatus]:
+        """The files below ``folder`` at any depth, in no promised order; names are from ``folder`` on.
+
+        For counting, proving and removing, not for reading a log: left-overs of unfinished writes
+        are told too.
+        """
+
+    def replace(self, name: str, content: bytes | Iterable[bytes]) -> None:
         """Create or overwrite the file atomically. For hints and derived copies only, never for truth."""
 
     def delete(self, name: str) -> None:
         """Remove the file; an absent one is fine."""
+
+    def prune(self, folder: str) -> None:
+        """Remove the folders at and below ``folder`` that hold nothing, and those above it that then do.
+
+        A place without folders of its own has nothing to do.
+        """
 
     def local_path(self, name: str) -> Path | None:
         """The file as a path of this machine, where there is one: Arrow then reads it directly."""

@@ -61,8 +61,8 @@ class Call:
     name: str
 
 
-VERBS = ("list_from", "read", "put_if_absent", "replace", "delete")
-_WRITES = frozenset({"put_if_absent", "replace", "delete"})
+VERBS = ("list_from", "list_below", "read", "put_if_absent", "replace", "delete", "prune")
+_WRITES = frozenset({"put_if_absent", "replace", "delete", "prune"})
 
 
 class FaultyStorage:
@@ -94,6 +94,10 @@ class FaultyStorage:
         """See ``Storage.list_from``; the fault strikes when it is called, not while it is iterated."""
         return self._do("list_from", folder, lambda: iter(list(self._inner.list_from(folder, start))))
 
+    def list_below(self, folder: str) -> Iterator[FileStatus]:
+        """See ``Storage.list_below``."""
+        return self._do("list_below", folder, lambda: iter(list(self._inner.list_below(folder))))
+
     def read(self, name: str, offset: int = 0, length: int | None = None) -> bytes:
         """See ``Storage.read``."""
         return self._do("read", name, lambda: self._inner.read(name, offset, length))
@@ -102,13 +106,17 @@ class FaultyStorage:
         """See ``Storage.put_if_absent``."""
         self._do("put_if_absent", name, lambda: self._inner.put_if_absent(name, content))
 
-    def replace(self, name: str, content: bytes) -> None:
+    def replace(self, name: str, content: bytes | Iterable[bytes]) -> None:
         """See ``Storage.replace``."""
         self._do("replace", name, lambda: self._inner.replace(name, content))
 
     def delete(self, name: str) -> None:
         """See ``Storage.delete``."""
         self._do("delete", name, lambda: self._inner.delete(name))
+
+    def prune(self, folder: str) -> None:
+        """See ``Storage.prune``."""
+        self._do("prune", folder, lambda: self._inner.prune(folder))
 
     def local_path(self, name: str) -> Path | None:  # noqa: ARG002 - the protocol's signature
         """There is none: reading past this wrapper would read past its faults."""

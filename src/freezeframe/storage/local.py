@@ -3,6 +3,7 @@
 Create-if-absent is ``link(2)``: the bytes are first written and fsynced under a temporary
 name, and the link either appears whole or fails because somebody was first. Durability is an
 fsync of the file *and* of its folder; a new folder is fsynced into its parent as well.
+Everything is opened beneath the directory, so that a planted link leads nowhere (``beneath``).
 Measured against stock Delta on a local disk, which loses acknowledged commits between
 processes and never fsyncs: see ``docs/decisions/0001``.
 """
@@ -15,7 +16,9 @@ import stat
 import sys
 import uuid
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from freezeframe.errors import (
     FreezeframeError,
@@ -24,10 +27,21 @@ from freezeframe.errors import (
     PlatformUnsupported,
     StorageFull,
     StorageUnavailable,
+    UnsafePath,
 )
 from freezeframe.storage.base import FileStatus
+from freezeframe.storage.beneath import (
+    files_below,
+    make_beneath,
+    open_beneath,
+    opened_folder,
+    opened_root,
+    remove_empty_below,
+    remove_if_empty,
+)
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
+_LOOK_ONLY = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK)
 
 
 class LocalStorage:
@@ -51,11 +65,11 @@ class LocalStorage:
         return f"LocalStorage({self.root!r})"
 
     def list_from(self, folder: str, start: str = "") -> Iterator[FileStatus]:
-        """See ``Storage.list_from``; temporary files of writers (a leading dot) are left out."""
+        """See ``Storage.list_from``; temporary files of writers (a leading dot) and links are left out."""
         least = start.encode()
         found: list[tuple[bytes, FileStatus]] = []
         try:
-            with os.scandir(self._path(folder)) as entries:
+            with self._opened(folder) as handle, os.scandir(handle) as entries:
                 for entry in entries:
                     name = os.fsencode(entry.name)
                     if name.startswith(b".") or name < least:
@@ -70,10 +84,24 @@ class LocalStorage:
         found.sort(key=lambda pair: pair[0])
         return iter([status for _, status in found])
 
+    def list_below(self, folder: str) -> Iterator[FileStatus]:
+        """See ``Storage.list_below``; temporary files and links are told as well."""
+        try:
+            with self._opened(folder) as handle:
+                found = [
+                    FileStatus(name, info.st_size, info.st_mtime_ns // 1_000_000)
+                    for name, info in files_below(handle)
+                ]
+        except (FileNotFoundError, NotADirectoryError):
+            return iter(())
+        except OSError as error:
+            raise failure("list", folder, error) from error
+        return iter(found)
+
     def read(self, name: str, offset: int = 0, length: int | None = None) -> bytes:
         """See ``Storage.read``."""
         try:
-            with self._path(name).open("rb") as file:
+            with self._opened_file(name) as file:
                 if offset:
                     file.seek(offset)
                 return file.read() if length is None else file.read(length)
@@ -84,57 +112,108 @@ class LocalStorage:
 
     def put_if_absent(self, name: str, content: bytes | Iterable[bytes]) -> None:
         """See ``Storage.put_if_absent``: temporary file, fsync, ``link(2)``, fsync of the folder."""
-        path = self._path(name)
-        temporary = _temporary_beside(path)
         try:
-            make_folder(path.parent)
-            write_durably(temporary, content)
-            try:
-                os.link(temporary, path)  # the one atomic step: it fails if somebody else was first
-            except FileExistsError:
-                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name) from None
-            _sync_after_publish(path.parent, name)
+            with self._made_folder(name) as (folder, own), _temporary(folder, content) as temporary:
+                try:
+                    # The one atomic step: it fails if somebody else was first.
+                    os.link(temporary, own, src_dir_fd=folder, dst_dir_fd=folder)
+                except FileExistsError:
+                    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name) from None
+                _sync_after_publish(folder, name)
         except FileExistsError:
             raise
         except OSError as error:
             raise failure("create", name, error) from error
-        finally:
-            _forget(temporary)
 
-    def replace(self, name: str, content: bytes) -> None:
+    def replace(self, name: str, content: bytes | Iterable[bytes]) -> None:
         """See ``Storage.replace``: temporary file, fsync, ``rename(2)``, fsync of the folder."""
-        path = self._path(name)
-        temporary = _temporary_beside(path)
         try:
-            make_folder(path.parent)
-            write_durably(temporary, content)
-            temporary.replace(path)
-            _sync_after_publish(path.parent, name)
+            with self._made_folder(name) as (folder, own), _temporary(folder, content) as temporary:
+                os.rename(temporary, own, src_dir_fd=folder, dst_dir_fd=folder)
+                _sync_after_publish(folder, name)
         except OSError as error:
             raise failure("replace", name, error) from error
-        finally:
-            _forget(temporary)
 
     def delete(self, name: str) -> None:
-        """See ``Storage.delete``."""
-        path = self._path(name)
+        """See ``Storage.delete``; of a link the link is removed."""
+        folder, _, own = self._checked(name).rpartition("/")
         try:
-            path.unlink()
-            sync_folder(path.parent)
+            with self._opened(folder) as handle:
+                os.unlink(own, dir_fd=handle)
+                os.fsync(handle)
         except (FileNotFoundError, NotADirectoryError):
             return
         except OSError as error:
             raise failure("delete", name, error) from error
 
+    def prune(self, folder: str) -> None:
+        """See ``Storage.prune``."""
+        above, _, own = self._checked(folder).strip("/").rpartition("/")
+        try:
+            with self._opened(folder) as handle:
+                remove_empty_below(handle)
+            while own:
+                with self._opened(above) as parent:
+                    if not remove_if_empty(parent, own):
+                        return
+                    os.fsync(parent)
+                above, _, own = above.rpartition("/")
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError as error:
+            raise failure("prune", folder, error) from error
+
     def local_path(self, name: str) -> Path | None:
-        """The file's absolute path."""
-        return self._path(name)
+        """The file's absolute path, which no link below the root is part of.
+
+        Raises:
+            UnsafePath: a link is on the way.
+        """
+        return self._plain_path(name)
 
     def uri(self, name: str) -> str:
-        """The file's absolute path, as Spark takes it."""
-        return str(self._path(name))
+        """The file's absolute path, as Spark takes it; links are refused as ``local_path`` does."""
+        return str(self._plain_path(name))
 
-    def _path(self, name: str) -> Path:
+    @contextmanager
+    def _opened(self, folder: str) -> Iterator[int]:
+        name = self._checked(folder).strip("/")
+        with opened_root(self._root) as root, opened_folder(root, name) as handle:
+            yield handle
+
+    @contextmanager
+    def _opened_file(self, name: str) -> Iterator[BinaryIO]:
+        checked = self._checked(name)
+        with opened_root(self._root) as root:
+            # Without O_NONBLOCK the opening of a pipe would wait for its writer.
+            handle = open_beneath(root, checked, os.O_RDONLY | os.O_NONBLOCK)
+        with os.fdopen(_plain(handle, name), "rb") as file:
+            yield file
+
+    @contextmanager
+    def _made_folder(self, name: str) -> Iterator[tuple[int, str]]:
+        """The folder that a file is to be in, made if need be, and the file's name in it."""
+        folder, _, own = self._checked(name).rpartition("/")
+        make_folder(self._root)
+        with opened_root(self._root) as root:
+            handle = make_beneath(root, folder)
+        try:
+            yield handle, own
+        finally:
+            os.close(handle)
+
+    def _plain_path(self, name: str) -> Path:
+        path = self._root / self._checked(name)
+        try:
+            with opened_root(self._root) as root:
+                os.close(open_beneath(root, name, _LOOK_ONLY))
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise failure("open", name, error) from error
+            # What is not there yet, or may not be opened, is met by whoever uses the path.
+        return path
+
+    def _checked(self, name: str) -> str:
         parts = name.split("/")
         if name.startswith("/") or ".." in parts or "\0" in name:
             raise InvalidName(
@@ -143,7 +222,7 @@ class LocalStorage:
                 remedy="Use a relative name without '..'.",
                 name=name,
             )
-        return self._root / name
+        return name
 
 
 def make_folder(folder: Path) -> None:
@@ -157,9 +236,12 @@ def make_folder(folder: Path) -> None:
         sync_folder(new.parent)
 
 
-def write_durably(path: Path, content: bytes | Iterable[bytes]) -> None:
-    """Write a new file and fsync it; it must not exist."""
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, stat.S_IRUSR | stat.S_IWUSR)
+def write_durably(
+    path: str | os.PathLike[str], content: bytes | Iterable[bytes], folder: int | None = None
+) -> None:
+    """Write a new file (below the open ``folder``, if one is given) and fsync it; it must not exist."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    file = os.open(path, flags, stat.S_IRUSR | stat.S_IWUSR, dir_fd=folder)
     try:
         for chunk in (content,) if isinstance(content, bytes) else content:
             rest = memoryview(chunk)
@@ -191,6 +273,13 @@ def failure(verb: str, name: str, error: OSError) -> FreezeframeError:
             cause=str(error),
             remedy="Free space or raise the quota, then run the same call again; nothing was changed.",
         )
+    if error.errno == errno.ELOOP:
+        return UnsafePath(
+            f"The storage did not {verb} {name!r}.",
+            cause="It is, or lies behind, a symbolic link; freezeframe makes none and follows none.",
+            remedy="Find out who made the link, and remove it.",
+            name=name,
+        )
     return StorageUnavailable(
         f"The storage could not {verb} {name!r}.",
         cause=str(error),
@@ -200,7 +289,7 @@ def failure(verb: str, name: str, error: OSError) -> FreezeframeError:
 
 def _status_of(entry: os.DirEntry[str]) -> FileStatus | None:
     try:
-        info = entry.stat()
+        info = entry.stat(follow_symlinks=False)
     except FileNotFoundError:  # deleted between listing and looking
         return None
     if not stat.S_ISREG(info.st_mode):
@@ -208,13 +297,38 @@ def _status_of(entry: os.DirEntry[str]) -> FileStatus | None:
     return FileStatus(entry.name, info.st_size, info.st_mtime_ns // 1_000_000)
 
 
-def _temporary_beside(path: Path) -> Path:
-    return path.parent / f".{uuid.uuid4().hex}.tmp"
+def _plain(handle: int, name: str) -> int:
+    """The same handle, if it is a file's."""
+    mode = os.fstat(handle).st_mode
+    if stat.S_ISREG(mode):
+        return handle
+    os.close(handle)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
+    raise UnsafePath(
+        f"{name!r} is no plain file.",
+        cause="A pipe, socket or device lies where a file should.",
+        remedy="Find out who made it, and remove it.",
+        name=name,
+    )
 
 
-def _sync_after_publish(folder: Path, name: str) -> None:
+@contextmanager
+def _temporary(folder: int, content: bytes | Iterable[bytes]) -> Iterator[str]:
+    """A durable file of that content in the open folder, under a hidden name that is gone afterwards."""
+    name = f".{uuid.uuid4().hex}.tmp"
     try:
-        sync_folder(folder)
+        write_durably(name, content, folder)
+        yield name
+    finally:
+        # A left-over temporary file is hidden and harmless; the call's own outcome matters more.
+        with suppress(OSError):
+            os.unlink(name, dir_fd=folder)
+
+
+def _sync_after_publish(folder: int, name: str) -> None:
+    try:
+        os.fsync(folder)
     except OSError as error:
         # The name is visible already, but a power loss may still take it back.
         raise OutcomeUnknown(
@@ -222,11 +336,3 @@ def _sync_after_publish(folder: Path, name: str) -> None:
             cause=str(error),
             remedy="Read it back before deciding; do not delete what it refers to.",
         ) from error
-
-
-def _forget(temporary: Path) -> None:
-    try:
-        temporary.unlink(missing_ok=True)
-    except OSError:
-        # A left-over temporary file is hidden and harmless; the call's own outcome matters more.
-        return

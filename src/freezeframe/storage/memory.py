@@ -40,6 +40,19 @@ class MemoryStorage:
         wanted = (status for status in found if status.name.encode() >= start.encode())
         return iter(sorted(wanted, key=lambda status: status.name.encode()))
 
+    def list_below(self, folder: str) -> Iterator[FileStatus]:
+        """See ``Storage.list_below``."""
+        prefix = f"{folder.strip('/')}/" if folder.strip("/") else ""
+        with self._lock:
+            files = list(self._files.items())
+        return iter(
+            [
+                FileStatus(path[len(prefix) :], len(content), modified_ms)
+                for path, (content, modified_ms) in files
+                if path.startswith(prefix)
+            ]
+        )
+
     def read(self, name: str, offset: int = 0, length: int | None = None) -> bytes:
         """See ``Storage.read``."""
         with self._lock:
@@ -56,15 +69,19 @@ class MemoryStorage:
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
             self._files[name] = (whole, _now_ms())
 
-    def replace(self, name: str, content: bytes) -> None:
+    def replace(self, name: str, content: bytes | Iterable[bytes]) -> None:
         """See ``Storage.replace``."""
+        whole = content if isinstance(content, bytes) else b"".join(content)
         with self._lock:
-            self._files[name] = (content, _now_ms())
+            self._files[name] = (whole, _now_ms())
 
     def delete(self, name: str) -> None:
         """See ``Storage.delete``."""
         with self._lock:
             self._files.pop(name, None)
+
+    def prune(self, folder: str) -> None:
+        """See ``Storage.prune``: there are no folders."""
 
     def local_path(self, name: str) -> Path | None:  # noqa: ARG002 - the protocol's signature
         """There is none."""

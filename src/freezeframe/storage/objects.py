@@ -79,6 +79,24 @@ class ObjectStorage:
         for chunk in obstore.list(self._store, prefix=base or None, offset=below + start[:-1]):
             yield from chunk
 
+    def list_below(self, folder: str) -> Iterator[FileStatus]:
+        """See ``Storage.list_below``."""
+        base = self._path(folder) if folder.strip("/") else self._prefix
+        below = f"{base}/" if base else ""
+        try:
+            found = [
+                FileStatus(
+                    meta["path"].removeprefix(below),
+                    meta["size"],
+                    int(meta["last_modified"].timestamp() * 1000),
+                )
+                for chunk in obstore.list(self._store, prefix=base or None)
+                for meta in chunk
+            ]
+        except BaseError as error:
+            raise _unavailable("list", folder, error) from error
+        return iter(found)
+
     def read(self, name: str, offset: int = 0, length: int | None = None) -> bytes:
         """See ``Storage.read``."""
         path = self._path(name)
@@ -124,10 +142,11 @@ class ObjectStorage:
         if found != content:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
 
-    def replace(self, name: str, content: bytes) -> None:
+    def replace(self, name: str, content: bytes | Iterable[bytes]) -> None:
         """See ``Storage.replace``."""
+        whole = content if isinstance(content, bytes) else b"".join(content)
         try:
-            obstore.put(self._store, self._path(name), content, mode="overwrite", use_multipart=False)
+            obstore.put(self._store, self._path(name), whole, mode="overwrite", use_multipart=False)
         except (BaseError, OSError) as error:
             raise _unavailable("replace", name, error) from error
 
@@ -139,6 +158,9 @@ class ObjectStorage:
             return
         except (BaseError, OSError) as error:
             raise _unavailable("delete", name, error) from error
+
+    def prune(self, folder: str) -> None:
+        """See ``Storage.prune``: folders are only parts of names here."""
 
     def local_path(self, name: str) -> Path | None:  # noqa: ARG002 - the protocol's signature
         """There is none."""

@@ -38,6 +38,16 @@ class OverlayStorage:
         merged |= {status.name: status for status in self._inner.list_from(folder, start)}
         return iter(sorted(merged.values(), key=lambda status: status.name.encode()))
 
+    def list_below(self, folder: str) -> Iterator[FileStatus]:
+        """Both, the inner storage's first; see ``Storage.list_below``."""
+        prefix = f"{folder.strip('/')}/" if folder.strip("/") else ""
+        found = {status.name: status for status in self._inner.list_below(folder)}
+        for path, content in self._files.items():
+            name = path.removeprefix(prefix)
+            if path.startswith(prefix) and name not in found:
+                found[name] = FileStatus(name, len(content), self._modified_ms)
+        return iter(found.values())
+
     def read(self, name: str, offset: int = 0, length: int | None = None) -> bytes:
         """See ``Storage.read``."""
         try:
@@ -54,13 +64,17 @@ class OverlayStorage:
             raise FileExistsError(name)
         self._inner.put_if_absent(name, content)
 
-    def replace(self, name: str, content: bytes) -> None:
+    def replace(self, name: str, content: bytes | Iterable[bytes]) -> None:
         """Written to the inner storage."""
         self._inner.replace(name, content)
 
     def delete(self, name: str) -> None:
         """Deleted from the inner storage."""
         self._inner.delete(name)
+
+    def prune(self, folder: str) -> None:
+        """Pruned in the inner storage."""
+        self._inner.prune(folder)
 
     def local_path(self, name: str) -> Path | None:
         """The inner storage's, unless the file is only laid over."""

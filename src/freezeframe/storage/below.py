@@ -1,0 +1,77 @@
+"""One folder of a storage as a storage of its own: what a tenant in a store gets to see.
+
+Every name is put behind the folder's before the inner storage sees it, and the inner storage
+refuses names that climb; so nothing that is reached through this view lies outside the folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from freezeframe.errors import InvalidName
+from freezeframe.storage.base import FileStatus, Storage
+
+
+class FolderStorage:
+    """The files of ``inner`` below ``folder``, which need not exist yet."""
+
+    def __init__(self, inner: Storage, folder: str) -> None:
+        self._inner = inner
+        self._folder = folder.strip("/")
+        if not self._folder:
+            raise InvalidName("A folder must be named.", remedy="Use the inner storage itself.", name=folder)
+
+    @property
+    def root(self) -> str:
+        """The inner storage's root and the folder: the same place opened alone has the same root."""
+        return f"{self._inner.root}/{self._folder}"
+
+    def __repr__(self) -> str:
+        return f"FolderStorage({self.root!r})"
+
+    def list_from(self, folder: str, start: str = "") -> Iterator[FileStatus]:
+        """See ``Storage.list_from``."""
+        return self._inner.list_from(self._name(folder), start)
+
+    def list_below(self, folder: str) -> Iterator[FileStatus]:
+        """See ``Storage.list_below``."""
+        return self._inner.list_below(self._name(folder))
+
+    def read(self, name: str, offset: int = 0, length: int | None = None) -> bytes:
+        """See ``Storage.read``."""
+        return self._inner.read(self._name(name), offset, length)
+
+    def put_if_absent(self, name: str, content: bytes | Iterable[bytes]) -> None:
+        """See ``Storage.put_if_absent``."""
+        self._inner.put_if_absent(self._name(name), content)
+
+    def replace(self, name: str, content: bytes | Iterable[bytes]) -> None:
+        """See ``Storage.replace``."""
+        self._inner.replace(self._name(name), content)
+
+    def delete(self, name: str) -> None:
+        """See ``Storage.delete``."""
+        self._inner.delete(self._name(name))
+
+    def prune(self, folder: str) -> None:
+        """See ``Storage.prune``."""
+        self._inner.prune(self._name(folder))
+
+    def local_path(self, name: str) -> Path | None:
+        """See ``Storage.local_path``."""
+        return self._inner.local_path(self._name(name))
+
+    def uri(self, name: str) -> str:
+        """See ``Storage.uri``."""
+        return self._inner.uri(self._name(name))
+
+    def _name(self, name: str) -> str:
+        if name.startswith("/") or ".." in name.split("/") or "\0" in name:
+            raise InvalidName(
+                f"{name!r} is no name below {self.root}.",
+                cause="It is absolute, holds a NUL, or climbs to a parent folder.",
+                remedy="Use a relative name without '..'.",
+                name=name,
+            )
+        return f"{self._folder}/{name}" if name.strip("/") else self._folder

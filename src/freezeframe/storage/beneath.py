@@ -1,0 +1,179 @@
+"""Opening what is below a directory and nothing else: no link is followed, no ``..`` climbs.
+
+A check of the path before it is opened can be outrun: the folder is swapped for a link between
+the two. So the kernel itself is told to stay beneath the directory, by ``openat2(2)`` where there
+is one (Linux 5.6), else by walking down one folder at a time, each opened relative to the last
+and none through a link. What is refused has the error number ``ELOOP``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from typing import Any
+
+_OPENAT2 = 437  # the same number on every architecture
+_RESOLVE_NO_SYMLINKS = 0x04
+_RESOLVE_BENEATH = 0x08
+_TRIES_MAX = 8
+_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_NOT_THERE = frozenset({errno.ENOSYS, errno.EPERM, errno.EINVAL, errno.E2BIG})
+
+
+class _How(ctypes.Structure):
+    """``struct open_how`` of openat2(2)."""
+
+    _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
+
+
+@contextmanager
+def opened_folder(root: int, name: str) -> Iterator[int]:
+    """The folder ``name`` beneath ``root``, both as open descriptors; an empty name is ``root`` itself."""
+    folder = open_beneath(root, name, _FOLDER_FLAGS)
+    try:
+        yield folder
+    finally:
+        os.close(folder)
+
+
+@contextmanager
+def opened_root(path: str | os.PathLike[str]) -> Iterator[int]:
+    """A directory as it is named from outside; links on the way there are its owner's own affair."""
+    root = os.open(path, _FOLDER_FLAGS)
+    try:
+        yield root
+    finally:
+        os.close(root)
+
+
+def open_beneath(root: int, name: str, flags: int) -> int:
+    """A descriptor of what is there beneath ``root``; nothing is created.
+
+    Raises:
+        FileNotFoundError, NotADirectoryError: there is no such file or folder.
+        OSError: with ``ELOOP``: a link is on the way, or the name leads out of ``root``.
+    """
+    call = _openat2()
+    if call is None:
+        return open_stepwise(root, name, flags)
+    return open_by_kernel(call, root, name, flags)
+
+
+def open_by_kernel(call: Any, root: int, name: str, flags: int) -> int:
+    """``open_beneath`` by ``openat2(2)``."""
+    how = _How(flags | os.O_CLOEXEC, 0, _RESOLVE_NO_SYMLINKS | _RESOLVE_BENEATH)
+    path = os.fsencode(name or ".")
+    for _ in range(_TRIES_MAX):
+        found = int(call(_OPENAT2, root, path, ctypes.byref(how), ctypes.sizeof(how)))
+        if found >= 0:
+            return found
+        number = ctypes.get_errno()
+        if number not in {errno.EAGAIN, errno.EINTR}:  # a folder was renamed meanwhile, or a signal came
+            break
+    raise OSError(errno.ELOOP if number == errno.EXDEV else number, os.strerror(number), name)
+
+
+def open_stepwise(root: int, name: str, flags: int) -> int:
+    """``open_beneath`` one folder at a time, where the kernel cannot do it at once."""
+    parts = [part for part in name.split("/") if part not in {"", "."}]
+    if ".." in parts or name.startswith("/"):
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
+    here = os.open(".", _FOLDER_FLAGS, dir_fd=root)
+    try:
+        for part in parts[:-1]:
+            below = _open_plain(here, part, _FOLDER_FLAGS)
+            os.close(here)
+            here = below
+        return _open_plain(here, parts[-1] if parts else ".", flags)
+    finally:
+        os.close(here)
+
+
+def make_beneath(root: int, name: str) -> int:
+    """A descriptor of the folder ``name`` beneath ``root``, made if need be, each fsynced into its parent."""
+    with suppress(FileNotFoundError):
+        return open_beneath(root, name, _FOLDER_FLAGS)
+    here = os.open(".", _FOLDER_FLAGS, dir_fd=root)
+    try:
+        for part in [part for part in name.split("/") if part]:
+            with suppress(FileExistsError):
+                os.mkdir(part, dir_fd=here)
+                os.fsync(here)
+            below = _open_plain(here, part, _FOLDER_FLAGS)
+            os.close(here)
+            here = below
+        return os.dup(here)
+    finally:
+        os.close(here)
+
+
+def files_below(folder: int, prefix: str = "") -> Iterator[tuple[str, os.stat_result]]:
+    """Each file at any depth, with its name from ``folder`` on; a link is told as the link that it is."""
+    with os.scandir(folder) as found:
+        entries = sorted(found, key=lambda entry: os.fsencode(entry.name))
+        for entry in entries:
+            # A file or folder may go while we look; what is gone is not listed.
+            with suppress(FileNotFoundError):
+                if not entry.is_dir(follow_symlinks=False):
+                    yield f"{prefix}{entry.name}", entry.stat(follow_symlinks=False)
+                    continue
+                with opened_folder(folder, entry.name) as below:
+                    yield from files_below(below, f"{prefix}{entry.name}/")
+
+
+def remove_empty_below(folder: int) -> None:
+    """Remove the folders below that hold no file at any depth."""
+    with os.scandir(folder) as found:
+        names = [entry.name for entry in found if entry.is_dir(follow_symlinks=False)]
+    for name in names:
+        with suppress(FileNotFoundError):
+            with opened_folder(folder, name) as below:
+                remove_empty_below(below)
+            remove_if_empty(folder, name)
+
+
+def remove_if_empty(parent: int, name: str) -> bool:
+    """Remove a folder unless something is in it (or it is no folder); whether it is gone."""
+    try:
+        os.rmdir(name, dir_fd=parent)
+    except FileNotFoundError:
+        return True
+    except OSError as error:
+        if error.errno in {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR}:
+            return False
+        raise
+    return True
+
+
+def _open_plain(folder: int, name: str, flags: int) -> int:
+    try:
+        return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    except NotADirectoryError:
+        # Of a link that was to be opened as a folder the kernel says only that it is none.
+        if stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name) from None
+        raise
+
+
+@cache
+def _openat2() -> Any:
+    """The C library's ``syscall``, if the kernel (and its sandbox) lets us use openat2 through it."""
+    if sys.platform != "linux":
+        return None
+    call = ctypes.CDLL(None, use_errno=True).syscall
+    call.restype = ctypes.c_long
+    call.argtypes = (ctypes.c_long, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t)
+    with opened_root("/") as root:
+        try:
+            os.close(open_by_kernel(call, root, ".", _FOLDER_FLAGS))
+        except OSError as error:
+            if error.errno in _NOT_THERE:
+                return None
+            raise
+    return call

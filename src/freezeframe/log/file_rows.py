@@ -87,9 +87,16 @@ class FileRead:
 
 
 def file_batches(
-    storage: Storage, read: FileRead, where: pc.Expression | None, *, verify: bool | None = None
+    storage: Storage,
+    read: FileRead,
+    where: pc.Expression | None,
+    *,
+    without: npt.NDArray[np.int64] | None = None,
+    verify: bool | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The file's rows that are not deleted and match, in file order; see ``rows.read`` for the rest.
+
+    ``without`` are positions of rows that are left out as if they were deleted.
 
     Raises:
         CorruptData: file or deletion vector is missing or damaged; it is named.
@@ -101,6 +108,9 @@ def file_batches(
     if read.rows is not None and read.rows != rows:
         raise damaged_file(name, f"It holds {rows} rows and should hold {read.rows}.")
     alive = _alive(storage, read, rows, str(name))
+    if without is not None and len(without):
+        alive = np.ones(rows, dtype=np.bool_) if alive is None else alive
+        alive[without] = False
     schema = pa.schema([arrow_field(field) for field in read.fields])
     at = 0
     for columns, length in _stored(file, name, read):

@@ -127,7 +127,7 @@ def _new_file(
     fields = {field["name"]: field for field in fields_of(schema)}
     kept = [field for name, field in fields.items() if name not in partition and field["type"] != "void"]
     sink = pa.BufferOutputStream()
-    pq.write_table(_physical(rows, kept, mode), sink, write_page_checksum=True, store_schema=False)
+    pq.write_table(physical_rows(rows, kept, mode), sink, write_page_checksum=True, store_schema=False)
     content = bytes(sink.getvalue())
     name = f"part-{uuid.uuid4()}.parquet"
     add = Add(
@@ -144,7 +144,7 @@ def _new_file(
     return NewFile(name, content, add)
 
 
-def _physical(rows: pa.Table, fields: list[dict[str, Any]], mode: Mode) -> pa.Table:
+def physical_rows(rows: pa.Table, fields: list[dict[str, Any]], mode: Mode) -> pa.Table:
     """The rows under the names, and with the ids, that the data files have."""
     if mode == "none":
         return rows.select([field["name"] for field in fields])

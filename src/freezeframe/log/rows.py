@@ -141,6 +141,25 @@ def read_at(
     return pa.Table.from_batches([batch for many in batches for batch in many], plan.schema)
 
 
+def read_without(
+    snapshot: ReadableSnapshot, positions: Mapping[str, npt.NDArray[np.int64]]
+) -> Iterator[pa.RecordBatch]:
+    """The rows of some files, by path, without those at the positions and without deleted ones.
+
+    A batch at a time, in the order of ``positions``, with all columns that files can hold.
+
+    Raises:
+        CorruptData: a file or deletion vector is missing or damaged, when the iteration comes to it.
+    """
+    plan = _planned(snapshot, None, None)
+    reads = {one.path: one for one in plan.reads}
+    return (
+        batch
+        for path, without in positions.items()
+        for batch in file_batches(plan.storage, reads[path], None, without=without)
+    )
+
+
 def count(snapshot: ReadableSnapshot) -> int:
     """The number of rows: from the log's statistics where they are there, else from the files' footers.
 

@@ -23,6 +23,7 @@ NO_PROPERTIES: Properties = MappingProxyType({})
 
 TENANT_LOG_FEATURE = "freezeframe.tenantLog"
 KEY_PROPERTY = "freezeframe.key"
+VECTORS_FEATURE = "deletionVectors"
 _NOTE_PREFIX = "freezeframe.note."
 
 _WRITER_VERSION = 7
@@ -37,18 +38,22 @@ _PROPERTIES = {
 }
 
 
-def guarded_protocol(schema: DeltaSchema) -> Protocol:
-    """The lowest protocol under which a table of these columns may be read, with the guard for writers."""
+def guarded_protocol(schema: DeltaSchema, *, with_vectors: bool = False) -> Protocol:
+    """The lowest protocol under which a table of these columns may be read, with the guard for writers.
+
+    ``with_vectors``: rows may be deleted by deletion vectors, which asks more of a reader.
+    """
     local_times = any(kind == "timestamp_ntz" for kind in _type_names(schema))
     mapped = is_mapped(schema)
     features = {
         *_ALWAYS,
         *(("columnMapping",) if mapped else ()),
         *(("timestampNtz",) if local_times else ()),
+        *((VECTORS_FEATURE,) if with_vectors else ()),
     }
-    if not local_times:
+    if not local_times and not with_vectors:
         return Protocol(2 if mapped else 1, _WRITER_VERSION, None, tuple(sorted(features)))
-    reader = tuple(sorted(features & {"columnMapping", "timestampNtz"}))
+    reader = tuple(sorted(features & {"columnMapping", "timestampNtz", VECTORS_FEATURE}))
     return Protocol(3, _WRITER_VERSION, reader, tuple(sorted(features)))
 
 

@@ -7,10 +7,11 @@ what is not is deleted as soon as the outcome is known, and left alone where it 
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import io
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,13 +20,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from freezeframe.errors import StorageUnavailable
+from freezeframe.log.columns import PHYSICAL_NAME_KEY
+from freezeframe.log.new_files import physical_rows
 from freezeframe.log.statistics import file_statistics, statistics_text
 from freezeframe.storage import Storage
 from freezeframe.storage.local import failure, make_folder, sync_file, sync_folder
-from freezeframe.store.columns import physical_names
 
 _ROW_GROUP_ROWS = 250_000
-_BATCH = "batch.parquet"
+_KEYS = "keys.parquet"
+# In memory; a file of them has a fourth to a tenth of that.
+_PART_BYTES = 256 * 1024 * 1024
 _MERGED = "merged"
 _LANDED = "landed"
 
@@ -91,19 +95,39 @@ class Attempt:
         Raises:
             StorageFull, StorageUnavailable: it could not be written.
         """
-        names = physical_names(schema)
-        table = rows.rename_columns([names[name] for name in rows.column_names])
-        path = self._storage.local_path(self._below(_BATCH))
-        if path is not None:
-            try:
-                _write_parquet(table, path)
-            except OSError as error:
-                raise failure("write", str(path), error) from error
-        else:
-            buffer = io.BytesIO()
-            _write_parquet(table, buffer)
-            self._storage.put_if_absent(self._below(_BATCH), buffer.getvalue())
-        return f"{self._name}/{_BATCH}"
+        path = f"{self._name}/batch-{self._name}.parquet"
+        pieces = [_physical(rows, schema)]
+        self._put(f"{self._base}/{path}", functools.partial(_write_pieces, pieces))
+        return path
+
+    def write(self, tables: Iterable[pa.Table], schema: Mapping[str, Any]) -> tuple[str, ...]:
+        """Write rows, which come piece by piece, as Parquet files of a sensible size; their paths.
+
+        Every piece has the columns of ``schema``, under whose physical names they are written.
+
+        Raises:
+            StorageFull, StorageUnavailable: they could not be written.
+        """
+        paths = []
+        for number, part in enumerate(_parts(_physical(table, schema) for table in tables)):
+            path = f"{self._name}/rows-{self._name}-{number}.parquet"
+            self._put(f"{self._base}/{path}", functools.partial(_write_pieces, part))
+            paths.append(path)
+        return tuple(paths)
+
+    def land_keys(self, keys: pa.Table) -> str:
+        """Write the batch's keys, in its order, for the engine to look for; the file's path."""
+        path = f"{self._name}/{_KEYS}"
+        self._put(f"{self._base}/{path}", functools.partial(pq.write_table, keys, compression="none"))
+        return path
+
+    def store(self, name: str, content: bytes) -> None:
+        """Write a file of the table, durable when the call returns; ``name`` is below the table's folder.
+
+        Raises:
+            StorageFull, StorageUnavailable: it could not be written.
+        """
+        self._storage.put_if_absent(f"{self._base}/{name}", content)
 
     def seal(self, paths: Iterable[str], schema: Mapping[str, Any]) -> tuple[DataFile, ...]:
         """Make files durable and read from their footers what a commit says of them.
@@ -139,6 +163,18 @@ class Attempt:
             self._delete_all_but(kept)
         except (StorageUnavailable, OSError):
             return  # left for gc, which deletes what nothing references
+
+    def _put(self, name: str, write: Callable[[Path | io.BytesIO], None]) -> None:
+        path = self._storage.local_path(name)
+        if path is not None:
+            try:
+                write(path)
+            except OSError as error:
+                raise failure("write", str(path), error) from error
+        else:
+            buffer = io.BytesIO()
+            write(buffer)
+            self._storage.put_if_absent(name, buffer.getvalue())
 
     def _sealed(self, path: str, schema: Mapping[str, Any]) -> DataFile:
         name = f"{self._base}/{path}"
@@ -186,9 +222,30 @@ def _durable(path: Path, sync: Any) -> None:
         raise failure("sync", str(path), error) from error
 
 
-def _write_parquet(table: pa.Table, where: Path | io.BytesIO) -> None:
+def _physical(rows: pa.Table, schema: Mapping[str, Any]) -> pa.Table:
+    fields = list(schema["fields"])
+    is_mapped = any(PHYSICAL_NAME_KEY in (field.get("metadata") or {}) for field in fields)
+    return physical_rows(rows, fields, "name" if is_mapped else "none")
+
+
+def _parts(pieces: Iterable[pa.Table]) -> Iterator[list[pa.Table]]:
+    """The pieces, gathered to files: about as many bytes in memory each as make a file of good size."""
+    part: list[pa.Table] = []
+    held = 0
+    for piece in pieces:
+        part.append(piece)
+        held += piece.nbytes
+        if held >= _PART_BYTES:
+            yield part
+            part, held = [], 0
+    if part:
+        yield part
+
+
+def _write_pieces(pieces: Sequence[pa.Table], where: Path | io.BytesIO) -> None:
+    whole = pa.concat_tables(pieces)
     pq.write_table(
-        table,
+        whole,
         where,
         compression="zstd",
         row_group_size=_ROW_GROUP_ROWS,

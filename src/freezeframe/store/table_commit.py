@@ -9,10 +9,15 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from freezeframe.log import Snapshot
+from freezeframe.log.action_columns import to_adds
 from freezeframe.log.actions import Action, Add, CommitInfo, Remove, Txn
 from freezeframe.log.commit_digest import signed_content
 from freezeframe.log.data_files import SHA256_TAG
+from freezeframe.log.row_deletion import removal
 from freezeframe.store.columns import DeltaSchema
 from freezeframe.store.entries import Counts
 from freezeframe.store.guard import (
@@ -30,7 +35,9 @@ class Rewrite:
     """What an update does to a table: its new columns (None: as they are), and its files.
 
     With ``replaces_files`` all live files go and ``added`` are the whole new content; without it
-    no file goes. ``notes`` and ``properties`` are written with ``schema`` only.
+    those go that ``removed`` names (as the log does). ``marks`` are the actions that put deletion
+    vectors in force. ``notes`` and ``properties`` are written with ``schema`` only. ``plan`` says
+    in a few words how the update was carried out and why.
     """
 
     operation: str
@@ -41,6 +48,14 @@ class Rewrite:
     counts: Counts
     notes: Notes = ()
     properties: Properties = field(default_factory=dict)
+    removed: tuple[str, ...] = ()
+    marks: tuple[Action, ...] = ()
+    plan: str = ""
+
+    @property
+    def with_vectors(self) -> bool:
+        """Whether a reader must know deletion vectors after the commit."""
+        return bool(self.marks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +77,7 @@ def commit_text(base: Snapshot, rewrite: Rewrite, origin: Origin) -> str:
 def _actions(base: Snapshot, rewrite: Rewrite, origin: Origin) -> Iterator[Action]:
     is_new = base.version < 0
     if rewrite.schema is not None:
-        needed = guarded_protocol(rewrite.schema)
+        needed = guarded_protocol(rewrite.schema, with_vectors=rewrite.with_vectors)
         protocol = needed if is_new else joined_protocol(base.protocol, needed)
         if is_new or protocol != base.protocol:
             yield protocol
@@ -72,8 +87,9 @@ def _actions(base: Snapshot, rewrite: Rewrite, origin: Origin) -> Iterator[Actio
         )
     if origin.job_id is not None:
         yield Txn(f"freezeframe.job/{origin.job_id}", 0, origin.timestamp_ms)
-    if rewrite.replaces_files and not is_new:
-        yield from _removes(base, origin.timestamp_ms)
+    if not is_new:
+        yield from _removes(base, rewrite, origin.timestamp_ms)
+    yield from rewrite.marks
     for file in rewrite.added:
         yield Add(
             path=quote(file.path),
@@ -84,17 +100,12 @@ def _actions(base: Snapshot, rewrite: Rewrite, origin: Origin) -> Iterator[Actio
         )
 
 
-def _removes(base: Snapshot, timestamp_ms: int) -> Iterator[Remove]:
-    live = base.files.select(["path", "size", "stats"])
-    for file in live.to_pylist():
-        yield Remove(
-            path=file["path"],
-            deletion_timestamp=timestamp_ms,
-            extended_file_metadata=True,
-            partition_values={},
-            size=file["size"],
-            stats=file["stats"],
-        )
+def _removes(base: Snapshot, rewrite: Rewrite, timestamp_ms: int) -> Iterator[Remove]:
+    files = base.files
+    if not rewrite.replaces_files:
+        files = files.filter(pc.is_in(files["path"], pa.array(rewrite.removed, pa.string())))
+    for add in to_adds(files):
+        yield removal(add, timestamp_ms)
 
 
 def _commit_info(rewrite: Rewrite, origin: Origin) -> dict[str, Any]:
@@ -103,7 +114,7 @@ def _commit_info(rewrite: Rewrite, origin: Origin) -> dict[str, Any]:
         "timestamp": origin.timestamp_ms,
         "inCommitTimestamp": origin.timestamp_ms,
         "operation": rewrite.operation,
-        "operationParameters": {"key": ",".join(rewrite.key)},
+        "operationParameters": {"key": ",".join(rewrite.key), "plan": rewrite.plan},
         "operationMetrics": {
             "numTargetRowsInserted": str(counts.inserted),
             "numTargetRowsUpdated": str(counts.updated),

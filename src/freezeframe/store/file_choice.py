@@ -1,0 +1,99 @@
+"""What an update does with each file of a stream: leave it, mark rows in it, or write it anew (pure).
+
+Small streams are written anew as a whole, so that any Delta reader can read them. In large ones
+a changed row is marked as deleted where it is and written again elsewhere; a file that is mostly
+marked, or one of many small ones, is written anew without the marked rows. So a read never meets
+more than a few files of each size, and never twice as many rows as there are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+Fate = Literal["left", "marked", "rewritten"]
+
+MARKED_SHARE_MAX = 0.5
+"""A file of which a larger share is deleted is written anew."""
+
+FILES_PER_SIZE_MAX = 8
+"""So many files of about one size become one file of the next size."""
+
+SMALLEST_BYTES = 16 * 1024
+"""Files up to this many bytes are of one size; each further size is eight times as large."""
+
+SETTLED_BYTES = 64 * 1024 * 1024
+"""Files from this size on are never joined with others."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveFile:
+    """A file of a stream: its path in the log, its bytes, its rows, and how many of these are deleted."""
+
+    path: str
+    size: int
+    rows: int
+    deleted: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FileRule:
+    """By which the fates are decided: see the settings of the same names."""
+
+    vectors_from_bytes: int
+    is_plain: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A file's fate, and why, in words that ``stream explain`` shows."""
+
+    file: LiveFile
+    fate: Fate
+    reason: str
+
+
+def choose(files: Sequence[LiveFile], touched: Mapping[str, int], rule: FileRule) -> tuple[Choice, ...]:
+    """The fate of each file, in their order; ``touched`` counts rows that change, by path."""
+    total = sum(file.size for file in files)
+    if total < rule.vectors_from_bytes:
+        reason = f"the whole stream is smaller than {rule.vectors_from_bytes:,} bytes"
+        return tuple(Choice(file, "rewritten", reason) for file in files)
+    alone = {file.path: _alone(file, touched.get(file.path, 0), rule) for file in files}
+    crowded = _crowded([file for file in files if alone[file.path].fate != "rewritten"])
+    return tuple(
+        Choice(file, "rewritten", "it is one of many small files that become one")
+        if file.path in crowded
+        else alone[file.path]
+        for file in files
+    )
+
+
+def size_class(size: int) -> int:
+    """Which files are of about one size: 0 for the smallest."""
+    return max(0, math.ceil(math.log(max(size, 1) / SMALLEST_BYTES, FILES_PER_SIZE_MAX)))
+
+
+def _alone(file: LiveFile, touched: int, rule: FileRule) -> Choice:
+    gone = file.deleted + touched
+    if gone > file.rows * MARKED_SHARE_MAX:
+        return Choice(file, "rewritten", f"{gone:,} of its {file.rows:,} rows are deleted then")
+    if not touched:
+        return Choice(file, "left", "no row of it changes")
+    if rule.is_plain:
+        return Choice(file, "rewritten", f"{touched:,} rows change and deletion vectors are not allowed")
+    return Choice(file, "marked", f"{touched:,} of its {file.rows:,} rows change")
+
+
+def _crowded(files: Sequence[LiveFile]) -> set[str]:
+    """Files to be joined: of each size that has become crowded, and of all smaller sizes with it."""
+    sizes: dict[int, list[LiveFile]] = {}
+    for file in files:
+        if file.size < SETTLED_BYTES:
+            sizes.setdefault(size_class(file.size), []).append(file)
+    crowded = [size for size, of_size in sizes.items() if len(of_size) >= FILES_PER_SIZE_MAX]
+    if not crowded:
+        return set()
+    return {file.path for size, of_size in sizes.items() if size <= max(crowded) for file in of_size}

@@ -1,0 +1,60 @@
+"""The files of a stream as its log has them: how many rows each holds, and which of them are deleted."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from freezeframe.errors import UnsupportedTable
+from freezeframe.log import Snapshot
+from freezeframe.log.file_actions import DeletionVector
+from freezeframe.log.file_rows import deleted_rows
+from freezeframe.store.file_choice import LiveFile
+
+
+def live_files(snapshot: Snapshot) -> tuple[LiveFile, ...]:
+    """The snapshot's files, in its order.
+
+    Raises:
+        UnsupportedTable: the log does not say how many rows a file has.
+    """
+    columns = ["path", "size", "stats", "deletion_vector"]
+    return tuple(
+        LiveFile(
+            row["path"],
+            row["size"],
+            _rows(row["path"], row["stats"]),
+            row["deletion_vector"]["cardinality"] if row["deletion_vector"] else 0,
+        )
+        for row in snapshot.files.select(columns).to_pylist()
+    )
+
+
+def deleted_positions(snapshot: Snapshot, files: pa.Table) -> dict[str, npt.NDArray[np.int64]]:
+    """For each of ``files`` (rows of ``snapshot.files``) with deleted rows their positions, by path.
+
+    Raises:
+        CorruptData: a deletion vector is missing or damaged.
+    """
+    marked = files.filter(pc.is_valid(files["deletion_vector"])).select(["path", "deletion_vector"])
+    return {
+        row["path"]: deleted_rows(
+            snapshot.storage, snapshot.table, DeletionVector.from_json(row["deletion_vector"])
+        ).astype(np.int64)
+        for row in marked.to_pylist()
+    }
+
+
+def _rows(path: str, statistics: str | None) -> int:
+    found = (json.loads(statistics) if statistics else {}).get("numRecords")
+    if not isinstance(found, int):
+        raise UnsupportedTable(
+            f"It is not known how many rows {path!r} has.",
+            cause="Another writer left the statistics out.",
+            remedy="Replace the stream's content with override=True.",
+        )
+    return found

@@ -5,6 +5,7 @@
     │   ├── ConflictError             somebody else changed the same thing first
     │   ├── StorageUnavailable        the storage refused or failed for now
     │   │   └── StorageFull             no space left
+    │   ├── JobRevoked                the job stood still for so long that it was declared dead
     │   ├── EngineUnavailable         Spark could not be reached or died
     │   └── OutcomeUnknown            a commit was sent and no answer could be read back
     ├── FixTheRequest               the call itself must change
@@ -120,6 +121,12 @@ class StorageFull(StorageUnavailable):
     """No space (or quota) left; nothing of this call is visible."""
 
     code = "STORAGE_FULL"
+
+
+class JobRevoked(TryAgain):
+    """The job was declared dead (its heartbeat stopped) and can not be committed any more."""
+
+    code = "JOB_REVOKED"
 
 
 class EngineUnavailable(TryAgain):

@@ -57,3 +57,21 @@ class Settings(BaseSettings):
     checkpoint_interval: int = Field(
         default=10, ge=1, description="A checkpoint is written every so many versions."
     )
+    job_id_days: int = Field(
+        default=30, ge=1, description="How long the ids of committed jobs are remembered, in days."
+    )
+    lease_heartbeat_seconds: float = Field(
+        default=20.0, gt=0, description="How often a job that is under way says that it is alive."
+    )
+    lease_dead_seconds: float = Field(
+        default=900.0,
+        ge=0,
+        description="A job that has not said so for this long may be declared dead by `gc`; it can not be "
+        "committed then.",
+    )
+    gc_grace_seconds: float = Field(
+        default=3600.0,
+        ge=0,
+        description="How long `gc` waits between declaring something garbage and deleting it: longer than "
+        "any read takes.",
+    )

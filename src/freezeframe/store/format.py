@@ -11,11 +11,13 @@ from freezeframe.store.layout import FORMAT_FILE, OURS
 
 FORMAT_VERSION = 1
 _PROBE_ROUNDS = 2
-_CONTENT = {"formatVersion": FORMAT_VERSION, "features": ["tenantLog"], "minimumFreezeframe": "0.1.0"}
+# ``jobs``: entries that change several streams, files and the tenant itself.
+_FEATURES = ("tenantLog", "jobs")
+_CONTENT = {"formatVersion": FORMAT_VERSION, "features": list(_FEATURES), "minimumFreezeframe": "0.1.0"}
 
 
 def require_known_format(storage: Storage) -> bool:
-    """Whether the directory has a format yet; a known one passes.
+    """Whether the directory has the present format; none and an older one pass as well.
 
     Raises:
         FormatTooNew: a newer freezeframe wrote it; the message names the version to install.
@@ -35,7 +37,7 @@ def require_known_format(storage: Storage) -> bool:
             remedy="Restore it from a backup; every directory of format 1 has the same one.",
             file=FORMAT_FILE,
         ) from error
-    unknown = sorted(features - set(_CONTENT["features"]))  # type: ignore[call-overload]
+    unknown = sorted(features - set(_FEATURES))
     if version > FORMAT_VERSION or unknown:
         raise FormatTooNew(
             f"{storage.root} was written by a newer freezeframe.",
@@ -43,11 +45,13 @@ def require_known_format(storage: Storage) -> bool:
             f"this version knows format {FORMAT_VERSION}.",
             remedy=f"Install freezeframe {record.get('minimumFreezeframe', 'of that format')} or later.",
         )
-    return True
+    return features >= set(_FEATURES)
 
 
 def ensure_format(storage: Storage) -> None:
     """Write the format file unless it is there; a new directory's storage is put to the test first.
+
+    A directory of an older freezeframe is raised to the present format, so that the older one refuses it.
 
     Raises:
         StorageUnsuitable: the storage has no atomic create; no commit could be trusted to it.
@@ -56,8 +60,10 @@ def ensure_format(storage: Storage) -> None:
     if require_known_format(storage):
         return
     require_atomic_create(storage, OURS, rounds=_PROBE_ROUNDS)
+    content = json.dumps(_CONTENT, indent=2).encode() + b"\n"
     try:
-        storage.put_if_absent(FORMAT_FILE, json.dumps(_CONTENT, indent=2).encode() + b"\n")
+        storage.put_if_absent(FORMAT_FILE, content)
     except FileExistsError:
-        # Another process made the directory at the same moment.
-        require_known_format(storage)
+        # Another process made the directory at the same moment, or it is of an older freezeframe.
+        if not require_known_format(storage):
+            storage.replace(FORMAT_FILE, content)

@@ -7,19 +7,28 @@ and on a moment of the past it is refused.
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
+from freezeframe.engine.base import TableEngine
+from freezeframe.errors import InvalidOption, VersionNotFound
+from freezeframe.identifiers import StreamName
+from freezeframe.log import Snapshot
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.store.entries import FileChange
+from freezeframe.store.reading import moment
 from freezeframe.store.state import TenantState
+from freezeframe.store.tables import stream_base, table_snapshot
 from freezeframe.store.tenant_log import TenantLog
+from freezeframe.store.transaction import TenantPlace
+from freezeframe.store.work import Work
 
 
 class FileWork(Protocol):
-    """Where changes of files are staged before they become visible all at once."""
+    """Where changes of files are staged before they become visible all at once: see ``Work``."""
 
     @property
     def write_id(self) -> str:
@@ -36,8 +45,14 @@ class FileWork(Protocol):
     def state(self) -> TenantState:
         """What the job sees: the state that it began on, with its own changes."""
 
-    def stage_file(self, change: FileChange) -> None:
-        """Make ``change`` part of the job; a later one of the same path takes its place."""
+    def announce(self) -> None:
+        """To be called before a blob is written: from now on gc leaves the job's files alone."""
+
+    def stage_file(self, change: FileChange, content_sha256: str | None = None) -> None:
+        """Make ``change`` part of the job; a later one of the same path takes its place.
+
+        ``content_sha256`` is of the bytes as the caller gave them, where the stored ones differ (sealed).
+        """
 
 
 class FileScope(Protocol):
@@ -72,3 +87,179 @@ class FileScope(Protocol):
         Raises:
             InvalidOption: the scope is a moment of the past.
         """
+
+
+class TenantScope:
+    """A tenant as it is now; each change is a job of its own."""
+
+    def __init__(self, place: TenantPlace) -> None:
+        self.place = place
+
+    @property
+    def storage(self) -> Storage:
+        """The tenant's storage."""
+        return self.place.storage
+
+    @property
+    def log(self) -> TenantLog:
+        """The tenant's log."""
+        return self.place.log
+
+    @property
+    def engine(self) -> TableEngine:
+        """What moves rows."""
+        return self.place.engine
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the process."""
+        return self.place.settings
+
+    def state(self, tenant_version: int | None = None, as_of: datetime | str | None = None) -> TenantState:
+        """The tenant now, at a version, or at a moment.
+
+        Raises:
+            VersionNotFound: there is no such version or moment, or it is not kept any more.
+            InvalidOption: both are given.
+        """
+        if tenant_version is None and as_of is None:
+            return self.present()
+        if tenant_version is not None and as_of is not None:
+            raise InvalidOption(
+                "tenant_version and as_of cannot be used together.", remedy="Give one of them."
+            )
+        wanted = self.log.version_at(moment(as_of)) if as_of is not None else tenant_version
+        return listed_state(self.log, self._newest(), wanted)
+
+    def present(self) -> TenantState:
+        """What a call that names no version sees."""
+        return self.log.current_state()
+
+    def snapshot(self, name: StreamName, state: TenantState, version: int | None = None) -> Snapshot:
+        """The stream's table at ``state``, or at an older version of its own.
+
+        Raises:
+            StreamNotFound, VersionNotFound: there is no such stream or version.
+        """
+        return table_snapshot(self.storage, state, name, version)
+
+    def base(self, name: StreamName) -> Snapshot:
+        """What a change of the stream would build on; version -1 where there is none yet."""
+        return stream_base(self.storage, self.log, self.log.current_state(), name)
+
+    def note_stream_read(self, name: StreamName) -> None:
+        """Outside of a job nothing is read before it is written."""
+
+    def note_file_read(self, path: str) -> None:
+        """Outside of a job nothing is read before it is written."""
+
+    @contextmanager
+    def changing(self) -> Iterator[Work]:
+        """A job of one change: leaving the block commits it."""
+        with committed(Work(self.place, is_single=True)) as work:
+            yield work
+
+    def _newest(self) -> TenantState:
+        return self.log.current_state()
+
+
+class JobScope(TenantScope):
+    """A tenant as an open job sees it: as it was when the job began, with the job's own changes."""
+
+    def __init__(self, place: TenantPlace, work: Work) -> None:
+        super().__init__(place)
+        self._work = work
+
+    def present(self) -> TenantState:
+        """What the job sees."""
+        return self._work.state()
+
+    def snapshot(self, name: StreamName, state: TenantState, version: int | None = None) -> Snapshot:
+        """See ``TenantScope.snapshot``; without a past state, as the job sees the stream."""
+        if state.version < self._work.state().version:
+            return super().snapshot(name, state, version)
+        return self._work.snapshot(name, version)
+
+    def base(self, name: StreamName) -> Snapshot:
+        """See ``TenantScope.base``."""
+        state = self._work.state()
+        if state.table_version(name) >= 0:
+            return self._work.snapshot(name)
+        return stream_base(self.storage, self.log, state, name)
+
+    def note_stream_read(self, name: StreamName) -> None:
+        """What is written to the stream after this may be made from its rows."""
+        self._work.note_stream_read(name)
+
+    def note_file_read(self, path: str) -> None:
+        """What is written to the file after this may be made from it."""
+        self._work.note_file_read(path)
+
+    @contextmanager
+    def changing(self) -> Iterator[Work]:
+        """The job itself: its end commits.
+
+        Raises:
+            InvalidOption: the job is over.
+        """
+        if self._work.is_over:
+            raise InvalidOption(
+                "This job is over.",
+                cause="Its 'with' block has been left.",
+                remedy="Begin a new job, or change the tenant directly.",
+            )
+        yield self._work
+
+
+class MomentScope(TenantScope):
+    """A tenant as it was at one version: for reading only."""
+
+    def __init__(self, place: TenantPlace, state: TenantState) -> None:
+        super().__init__(place)
+        self._state = state
+
+    def present(self) -> TenantState:
+        """The state of that version."""
+        return self._state
+
+    def base(self, name: StreamName) -> Snapshot:
+        """See ``TenantScope.base``."""
+        return table_snapshot(self.storage, self._state, name)
+
+    @contextmanager
+    def changing(self) -> Iterator[Work]:
+        """Refused."""
+        raise InvalidOption(
+            f"Version {self._state.version} of the tenant is the past and cannot be changed.",
+            remedy="Change the tenant itself; restore(version) brings the past back as a new version.",
+        )
+        yield Any  # type: ignore[unreachable]  # what makes this a generator
+
+
+@contextmanager
+def committed(work: Work) -> Iterator[Work]:
+    """Commit ``work`` when the block ends well, and undo it when it does not."""
+    try:
+        yield work
+        work.commit()
+    except BaseException:
+        work.abandon()
+        raise
+
+
+def listed_state(log: TenantLog, newest: TenantState, version: int | None) -> TenantState:
+    """The state of a version that is kept.
+
+    Raises:
+        VersionNotFound: there is none, or it is not kept any more.
+    """
+    if version is None or version == newest.version:
+        return newest
+    if version >= 0 and version <= newest.version and not newest.is_listed(version):
+        raise VersionNotFound(
+            f"Version {version} of the tenant is not kept any more.",
+            cause=f"By its retention policy, or an erasure, versions from {newest.floor} on are.",
+            remedy="Read a version that its history lists.",
+            version=version,
+        )
+    return log.state_at(version)

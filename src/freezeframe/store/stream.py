@@ -10,13 +10,10 @@ from typing import Any, Unpack
 
 import pyarrow as pa
 
-from freezeframe.engine.base import TableEngine
 from freezeframe.engine.frames import kind_of
 from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
-from freezeframe.settings import Settings
-from freezeframe.storage import Storage
 from freezeframe.store.changes import CHANGE_TYPE, snapshot_changes
 from freezeframe.store.columns import arrow_columns
 from freezeframe.store.guard import stored_key, stored_notes
@@ -25,7 +22,6 @@ from freezeframe.store.reading import (
     FrameKind,
     as_kind,
     as_spark,
-    moment,
     ordered,
     read_rows,
     require_kind,
@@ -33,8 +29,7 @@ from freezeframe.store.reading import (
     sorted_frame,
 )
 from freezeframe.store.receipt import Receipt
-from freezeframe.store.tables import table_snapshot
-from freezeframe.store.tenant_log import TenantLog
+from freezeframe.store.scope import TenantScope
 from freezeframe.store.update import Names, Update, UpdateOptions, replaces_rows, update_from
 from freezeframe.store.writing import StreamPlace, preview, write
 
@@ -42,10 +37,8 @@ from freezeframe.store.writing import StreamPlace, preview, write
 class Stream:
     """One stream, whether or not it exists yet: its first update makes it."""
 
-    def __init__(
-        self, name: StreamName, storage: Storage, log: TenantLog, engine: TableEngine, settings: Settings
-    ) -> None:
-        self._place = StreamPlace(name, storage, log, engine, settings)
+    def __init__(self, name: StreamName, scope: TenantScope) -> None:
+        self._place = StreamPlace(name, scope)
 
     @property
     def name(self) -> str:
@@ -73,7 +66,7 @@ class Stream:
     def apply(self, frame: Any, update: Update) -> Receipt:
         """Carry out an update that is already a value; errors as of ``update``."""
         receipt = write(self._place, frame, update)
-        return replace(receipt, source=functools.partial(self._changed_by, receipt))
+        return replace(receipt, source=functools.partial(self.changed_by, receipt))
 
     def merged(
         self, frame: Any, update: Update, *, persist: bool = True, sort_columns: Sequence[str] = ()
@@ -88,6 +81,7 @@ class Stream:
         kind = kind_of(frame)
         if persist:
             receipt = write(self._place, frame, update)
+            self._place.scope.note_stream_read(self._place.name)
             if receipt.version < 0:  # nothing came and nothing was there
                 return frame
             snapshot = self._snapshot(version=receipt.version)
@@ -122,6 +116,7 @@ class Stream:
             InvalidOption: more than one of the three is given, or the stream has no history.
         """
         require_kind(as_)
+        self._place.scope.note_stream_read(self._place.name)
         snapshot = self._snapshot(version=version, as_of=as_of, tenant_version=tenant_version)
         if history and not stored_own_columns(snapshot.metadata).has_history:
             raise InvalidOption(
@@ -145,6 +140,7 @@ class Stream:
         Raises:
             StreamNotFound, VersionNotFound: there is no such stream or version.
         """
+        self._place.scope.note_stream_read(self._place.name)
         after = self._snapshot(version=until)
         before = None if since is None else self._snapshot(version=since)
         return as_kind(snapshot_changes(before, after, stored_key(after.metadata) or ()), as_)
@@ -174,7 +170,7 @@ class Stream:
 
     def version(self) -> int:
         """The stream's newest version, -1 before its first update."""
-        return self._place.log.current_state().table_version(self._place.name)
+        return self._place.scope.state().table_version(self._place.name)
 
     def row_count(self, version: int | None = None) -> int:
         """How many rows there are, without those of the past."""
@@ -190,18 +186,15 @@ class Stream:
             raise InvalidOption(
                 "version, as_of and tenant_version cannot be used together.", remedy="Give one of them."
             )
-        log = self._place.log
-        if as_of is not None:
-            tenant_version = log.version_at(moment(as_of))
-        state = log.state_at(tenant_version)
-        return table_snapshot(self._place.storage, state, self._place.name, version)
+        scope = self._place.scope
+        return scope.snapshot(self._place.name, scope.state(tenant_version, as_of), version)
 
     def _stored_key(self) -> tuple[str, ...] | None:
         # An upsert of a stream that has a key need not repeat it.
         return self.key() if self.version() >= 0 else None
 
-    def _changed_by(self, receipt: Receipt, as_: FrameKind) -> Any:
-        """The rows that an update changed: it made exactly one version."""
+    def changed_by(self, receipt: Receipt, as_: FrameKind) -> Any:
+        """The rows that an update changed, as ``changes`` gives them: it made exactly one version."""
         before = receipt.version - 1 if receipt.committed else receipt.version
         if receipt.version < 0:  # nothing came and nothing was there
             return as_kind(pa.table({CHANGE_TYPE: pa.array([], pa.string())}), as_)

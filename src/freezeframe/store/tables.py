@@ -6,15 +6,18 @@ Readers never write. Where the tenant log's head names a commit that the table d
 
 from __future__ import annotations
 
-from freezeframe.errors import CorruptLog, ForeignCommit, StreamNotFound, VersionNotFound
+from collections.abc import Iterable, Sequence
+
+from freezeframe.errors import CorruptLog, ForeignCommit, InvalidName, StreamNotFound, VersionNotFound
 from freezeframe.identifiers import StreamName
 from freezeframe.log import DeltaLog, Snapshot
-from freezeframe.log.commit import Committed, Conflict, commit_name, land
 from freezeframe.storage import Storage
-from freezeframe.storage.overlay import OverlayStorage
-from freezeframe.store.entries import Entry, StreamChange
+from freezeframe.store.entries import StreamChange
+from freezeframe.store.landing import change_content, finish, foreign_commit, is_landed
 from freezeframe.store.layout import table_folder
+from freezeframe.store.staged_view import staged_view
 from freezeframe.store.state import NO_VERSION, TenantState
+from freezeframe.store.tenant_log import TenantLog
 
 
 def table_snapshot(
@@ -56,66 +59,87 @@ def base_snapshot(storage: Storage, state: TenantState, stream: StreamName) -> S
     """
     log = DeltaLog.for_table(storage, table_folder(stream))
     snapshot = log.update()
-    expected = state.table_version(stream)
+    expected = state.base_version(stream)
     if snapshot.version > expected:
-        raise _foreign(stream, snapshot.version, f"The tenant log knows versions up to {expected}.")
+        raise foreign_commit(stream, snapshot.version, f"The tenant log knows versions up to {expected}.")
     if snapshot.version < expected:
         raise _missing(stream, expected, snapshot.version)
     return snapshot
 
 
-def finish(storage: Storage, entry: Entry) -> None:
-    """Land in each table what a committed entry says; any writer may, any number of times.
+def stream_base(storage: Storage, log: TenantLog, state: TenantState, stream: StreamName) -> Snapshot:
+    """The table as ``state`` has it, for changes to build on; a table that was dropped counts.
 
     Raises:
-        ForeignCommit: a table has another commit under the same version.
-        StorageUnavailable: a table could not be written; the entry is committed all the same.
+        ForeignCommit: there is a table that the tenant log does not know, or knows only in parts.
     """
-    for change in entry.streams:
-        _finish_change(storage, change)
+    folder = table_folder(stream)
+    expected = state.base_version(stream)
+    found = DeltaLog.for_table(storage, folder).update().version
+    # A table is also ahead where another writer committed after ``state``; the log is asked after the table.
+    if found > expected and found > log.current_state().base_version(stream):
+        raise foreign_commit(stream, found, f"The tenant log knows versions up to {expected}.")
+    if state.table_version(stream) >= 0:
+        return table_snapshot(storage, state, stream)
+    return staged_view(storage, folder, expected, (), state.timestamp_ms)
 
 
-def _finish_change(storage: Storage, change: StreamChange) -> None:
-    folder = table_folder(change.stream)
-    content = change.content.encode()
-    try:
-        landed = storage.read(commit_name(folder, change.table_version))
-    except FileNotFoundError:
-        outcome = land(storage, folder, change.table_version, content)
-        if isinstance(outcome, Committed):
-            return
-        landed = outcome.winner if isinstance(outcome, Conflict) else content
-    if landed != content:
-        raise _foreign(change.stream, change.table_version, "It is not the commit of the tenant log.")
+def present_tables(
+    storage: Storage, log: TenantLog, streams: Sequence[StreamName]
+) -> tuple[TenantState, list[Snapshot]]:
+    """The newest state, all of it landed, and some tables at their heads.
+
+    Raises:
+        ForeignCommit: somebody changed one of the tables around the tenant log.
+    """
+    state = log.current_state()
+    while True:
+        if state.head is not None:
+            finish(storage, state.head)
+        try:
+            return state, [base_snapshot(storage, state, stream) for stream in streams]
+        except ForeignCommit:
+            # A table is also ahead where another writer committed and landed since the state was read.
+            newer = log.current_state()
+            if newer.version == state.version:
+                raise
+            state = newer
+
+
+def require_no_case_twin(names: Iterable[str], stream: StreamName) -> None:
+    """Refuse a name that differs from an existing stream's only by case.
+
+    Raises:
+        InvalidName: on some file systems both would be one folder.
+    """
+    for existing in names:
+        if existing != stream.value and existing.casefold() == stream.value.casefold():
+            raise InvalidName(
+                f"The stream name {stream.value!r} differs from the stream {existing!r} only by case.",
+                cause="On some file systems both would be one folder.",
+                remedy=f"Use {existing!r}, or a name of its own.",
+                name=stream.value,
+            )
 
 
 def _loaded(storage: Storage, state: TenantState, stream: StreamName, wanted: int) -> Snapshot:
     folder = table_folder(stream)
     log = DeltaLog.for_table(storage, folder)
     snapshot = log.update()
-    if snapshot.version == wanted:
-        return snapshot
-    if snapshot.version > wanted:
-        return log.snapshot_at(version=wanted)
-    pending = {
-        commit_name(folder, change.table_version): change.content.encode()
-        for change in (state.head.streams if state.head else ())
-        if change.stream == stream
-    }
-    if commit_name(folder, wanted) not in pending:
+    pending = _pending(state, stream, wanted)
+    if snapshot.version >= wanted and (pending is None or is_landed(storage, pending)):
+        return snapshot if snapshot.version == wanted else log.snapshot_at(version=wanted)
+    if pending is None or snapshot.version < wanted - 1:
         raise _missing(stream, wanted, snapshot.version)
-    overlaid = OverlayStorage(storage, pending, state.timestamp_ms)
-    return DeltaLog(overlaid, folder).update()
+    return staged_view(storage, folder, wanted - 1, (change_content(storage, pending),), state.timestamp_ms)
 
 
-def _foreign(stream: StreamName, version: int, cause: str) -> ForeignCommit:
-    return ForeignCommit(
-        f"The table of stream {str(stream)!r} has a commit {version} that did not come through freezeframe.",
-        cause=f"{cause} A writer that ignores Delta's table features made it.",
-        remedy="Reading goes on at the tenant log's version; move the foreign commit away to write again.",
-        stream=str(stream),
-        version=version,
-    )
+def _pending(state: TenantState, stream: StreamName, wanted: int) -> StreamChange | None:
+    """The change of the newest entry that makes ``wanted``: the table may not have it yet."""
+    for change in state.head.streams if state.head else ():
+        if change.stream == stream and change.table_version == wanted and change.lands:
+            return change
+    return None
 
 
 def _missing(stream: StreamName, wanted: int, found: int) -> CorruptLog:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -13,8 +14,11 @@ from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.store.entries import Counts, Entry
 from freezeframe.store.format import require_known_format
+from freezeframe.store.job import Job, open_job
+from freezeframe.store.scope import TenantScope
 from freezeframe.store.stream import Stream
 from freezeframe.store.tenant_log import TenantLog
+from freezeframe.store.transaction import TenantPlace
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +47,16 @@ class Tenant:
 
     def __init__(self, storage: Storage, engine: TableEngine, settings: Settings) -> None:
         require_known_format(storage)
-        self._storage = storage
-        self._engine = engine
-        self._settings = settings
-        self._log = TenantLog(storage, settings)
+        self._place = TenantPlace(storage, TenantLog(storage, settings), engine, settings)
+        self._scope = TenantScope(self._place)
 
     def __repr__(self) -> str:
-        return f"Tenant({self._storage.root!r})"
+        return f"Tenant({self._place.storage.root!r})"
 
     @property
     def version(self) -> int:
         """The newest tenant version, -1 before the first commit."""
-        return self._log.current_state().version
+        return self._scope.state().version
 
     def stream(self, name: str | StreamName) -> Stream:
         """The stream of that name, whether or not it exists yet.
@@ -62,19 +64,35 @@ class Tenant:
         Raises:
             InvalidName: no stream can have that name.
         """
-        known = name if isinstance(name, StreamName) else StreamName(name)
-        return Stream(known, self._storage, self._log, self._engine, self._settings)
+        return Stream(name if isinstance(name, StreamName) else StreamName(name), self._scope)
+
+    def job(
+        self, job_id: str | None = None, *, message: str | None = None, who: str | None = None
+    ) -> AbstractContextManager[Job]:
+        """A job: all that is changed in its ``with`` block becomes visible at once, or not at all.
+
+        With a ``job_id`` (unique for each run) the job is done once: when it comes again with the same
+        input, it changes nothing and has the receipt of the first time. Ids are remembered for
+        ``job_id_days``. ``message`` and ``who`` go into the history.
+
+        Raises:
+            IdempotencyConflict: the id is committed with other input.
+            ConflictError: others changed what the job read and then wrote, or a file that it wrote.
+            JobRevoked: the job stood still for so long that it was declared dead.
+            OutcomeUnknown: the answer of the commit was lost; it is there whole or not at all.
+        """
+        return open_job(self._place, job_id, message=message, who=who)
 
     def streams(self, version: int | None = None) -> tuple[str, ...]:
         """The names of the streams at a tenant version (default: now), sorted."""
-        return tuple(sorted(self._log.state_at(version).streams))
+        return tuple(sorted(self._scope.state(version).streams))
 
     def history(self, limit: int | None = None) -> Iterator[HistoryEntry]:
         """The tenant's versions, the newest first, at most ``limit`` of them."""
-        newest = self._log.current_state().version
+        newest = self._scope.state().version
         oldest = 0 if limit is None else max(0, newest - limit + 1)
         for version in range(newest, oldest - 1, -1):
-            yield _history_entry(version, self._log.entry(version))
+            yield _history_entry(version, self._place.log.entry(version))
 
 
 def _history_entry(version: int, entry: Entry) -> HistoryEntry:

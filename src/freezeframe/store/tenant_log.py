@@ -25,6 +25,8 @@ from freezeframe.store.entries import Entry, parse_entry
 from freezeframe.store.layout import TENANT_LOG_FOLDER
 from freezeframe.store.state import NO_VERSION, TenantState, parse_checkpoint
 
+_DAY_MS = 24 * 60 * 60 * 1000
+
 _logger = logging.getLogger(__name__)
 
 
@@ -49,6 +51,7 @@ class TenantLog(SnapshotManagement[TenantSnapshot]):
 
     def __init__(self, storage: Storage, settings: Settings) -> None:
         self._checkpoint_interval = settings.checkpoint_interval
+        self._job_id_ms = settings.job_id_days * _DAY_MS
         options = LogOptions(staleness_limit_ms=settings.staleness_limit_ms)
         super().__init__(storage, TENANT_LOG_FOLDER, options)
 
@@ -139,7 +142,8 @@ class TenantLog(SnapshotManagement[TenantSnapshot]):
             return
         name = f"{version_prefix(version)}.checkpoint.{uuid.uuid4()}.json"
         try:
-            content = self.state_at(version).to_checkpoint()
+            state = self.state_at(version)
+            content = state.to_checkpoint(oldest_job_ms=state.timestamp_ms - self._job_id_ms)
             self.storage.put_if_absent(f"{self.folder}/{name}", content)
             hint = hint_text(Hint(version=version, size=1, size_in_bytes=len(content)))
             self.storage.replace(f"{self.folder}/{HINT_NAME}", hint.encode())

@@ -1,0 +1,79 @@
+"""A job: one run of a script for a tenant, whose changes appear together or not at all."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from types import MappingProxyType
+
+from freezeframe.errors import InvalidOption
+from freezeframe.identifiers import StreamName
+from freezeframe.store.job_receipt import JobReceipt
+from freezeframe.store.receipt import Receipt
+from freezeframe.store.scope import JobScope, TenantScope, committed
+from freezeframe.store.stream import Stream
+from freezeframe.store.transaction import TenantPlace
+from freezeframe.store.work import Work
+
+
+class Job:
+    """Streams and files as one job sees and changes them; ``Tenant.job`` makes one.
+
+    Inside, reads see the tenant as it was when the job began, with the job's own changes; everybody else
+    sees the last commit. Leaving the ``with`` block commits all of it at once. An exception inside:
+    nothing happened.
+    """
+
+    def __init__(self, place: TenantPlace, work: Work) -> None:
+        self._place = place
+        self._work = work
+        self._scope = JobScope(place, work)
+
+    @property
+    def is_repeated(self) -> bool:
+        """Whether a job of this id is committed already: then nothing is done a second time."""
+        return self._work.is_repeated
+
+    @property
+    def receipt(self) -> JobReceipt:
+        """What the job did, once its block has been left.
+
+        Raises:
+            InvalidOption: it has not been committed (yet).
+        """
+        found = self._work.receipt
+        if found is None:
+            raise InvalidOption(
+                "The job has no receipt.",
+                cause="It is still open, or was given up because of an error.",
+                remedy="Ask for it after the 'with' block.",
+            )
+        streams = {name: self._with_source(receipt) for name, receipt in found.streams.items()}
+        return replace(found, streams=MappingProxyType(streams))
+
+    def stream(self, name: str | StreamName) -> Stream:
+        """The stream of that name as the job sees it; its updates become part of the job.
+
+        Raises:
+            InvalidName: no stream can have that name.
+        """
+        return Stream(name if isinstance(name, StreamName) else StreamName(name), self._scope)
+
+    def streams(self) -> tuple[str, ...]:
+        """The names of the streams as the job sees them, sorted."""
+        return tuple(sorted(self._work.state().streams))
+
+    def _with_source(self, receipt: Receipt) -> Receipt:
+        stream = Stream(StreamName(receipt.stream), TenantScope(self._place))
+        return replace(receipt, source=functools.partial(stream.changed_by, receipt))
+
+
+@contextmanager
+def open_job(
+    place: TenantPlace, job_id: str | None, *, message: str | None = None, who: str | None = None
+) -> Iterator[Job]:
+    """A job that is committed when the block ends well; see ``Tenant.job``."""
+    with committed(Work(place, job_id=job_id, author=who or "", message=message or "")) as work:
+        yield Job(place, work)

@@ -1,0 +1,94 @@
+"""What a job did: the answer of a whole transaction over streams and files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from types import MappingProxyType
+from typing import Any
+
+from freezeframe.store.receipt import Receipt
+
+
+@dataclass(frozen=True, slots=True)
+class JobReceipt:
+    """The outcome of a job: the tenant version it made, and what became of each stream and file.
+
+    ``tenant_version`` is the version of the one commit; where nothing changed, the version from before,
+    and ``committed`` is false. ``streams`` has a receipt for every stream that the job updated, with the
+    counts of all its updates together. ``repeated``: the job had been committed before, and this
+    is what it was answered then.
+    """
+
+    tenant_version: int
+    job_id: str | None
+    committed: bool
+    seconds: float
+    streams: Mapping[str, Receipt] = field(default_factory=lambda: MappingProxyType({}))
+    files_written: tuple[str, ...] = ()
+    files_deleted: tuple[str, ...] = ()
+    repeated: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields by name, the streams' receipts as objects."""
+        named = {one.name: getattr(self, one.name) for one in fields(self)}
+        streams = {name: receipt.to_json() for name, receipt in self.streams.items()}
+        return {
+            **named,
+            "streams": streams,
+            "files_written": list(self.files_written),
+            "files_deleted": list(self.files_deleted),
+        }
+
+
+def parse_job_receipt(record: Mapping[str, Any]) -> JobReceipt:
+    """The receipt in what ``to_json`` gave, marked as repeated.
+
+    Raises:
+        KeyError, TypeError: it is none.
+    """
+    streams = {name: _stream_receipt(receipt) for name, receipt in record["streams"].items()}
+    return JobReceipt(
+        tenant_version=int(record["tenant_version"]),
+        job_id=record["job_id"],
+        committed=bool(record["committed"]),
+        seconds=float(record["seconds"]),
+        streams=MappingProxyType(streams),
+        files_written=tuple(record["files_written"]),
+        files_deleted=tuple(record["files_deleted"]),
+        repeated=True,
+    )
+
+
+def joined_receipts(receipts: tuple[Receipt, ...]) -> Receipt:
+    """Several updates of one stream as one: counts, bytes and columns together, versions of the last."""
+    if len(receipts) == 1:
+        return receipts[0]
+    last = receipts[-1]
+    return replace(
+        last,
+        inserted=sum(one.inserted for one in receipts),
+        updated=sum(one.updated for one in receipts),
+        unchanged=sum(one.unchanged for one in receipts),
+        deleted=sum(one.deleted for one in receipts),
+        committed=any(one.committed for one in receipts),
+        columns_added=_distinct(name for one in receipts for name in one.columns_added),
+        columns_dropped=_distinct(name for one in receipts for name in one.columns_dropped),
+        null_keys_dropped=sum(one.null_keys_dropped for one in receipts),
+        bytes_written=sum(one.bytes_written for one in receipts),
+        seconds=sum(one.seconds for one in receipts),
+    )
+
+
+def _distinct(names: Any) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(names))
+
+
+def _stream_receipt(record: Mapping[str, Any]) -> Receipt:
+    known = {one.name for one in fields(Receipt) if one.init}
+    values: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in record.items()
+        if name in known
+    }
+    return Receipt(**values)

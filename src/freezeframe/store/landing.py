@@ -1,0 +1,159 @@
+"""From the tenant log into the tables: what an entry says is landed by whoever comes first.
+
+Any writer may land any committed entry, any number of times, with the same result. A commit that
+is too long for the entry waits in a staged file until its table has it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+
+from freezeframe.errors import CorruptLog, ForeignCommit, FreezeframeError, StorageUnavailable
+from freezeframe.identifiers import StreamName
+from freezeframe.log import DeltaLog
+from freezeframe.log.commit import Committed, Conflict, commit_name, land
+from freezeframe.log.upkeep import Upkeep, after_commit
+from freezeframe.storage import Storage
+from freezeframe.store.entries import Entry, StreamChange
+from freezeframe.store.entry_changes import Change
+from freezeframe.store.layout import long_commit_file, table_folder
+from freezeframe.store.tenant_log import TenantLog
+
+INLINE_BYTES_MAX = 256 * 1024
+
+_logger = logging.getLogger(__name__)
+
+
+def shortened(entry: Entry) -> tuple[Entry, dict[str, bytes]]:
+    """The entry with its long commits named by their SHA-256, and these commits by that name."""
+    long_commits: dict[str, bytes] = {}
+    changes: list[Change] = []
+    for change in entry.changes:
+        if isinstance(change, StreamChange) and len(change.content) > INLINE_BYTES_MAX:
+            content = change.content.encode()
+            digest = hashlib.sha256(content).hexdigest()
+            long_commits[digest] = content
+            changes.append(replace(change, content="", sha256=digest))
+        else:
+            changes.append(change)
+    return (replace(entry, changes=tuple(changes)), long_commits) if long_commits else (entry, {})
+
+
+def keep_long_commits(storage: Storage, long_commits: Mapping[str, bytes]) -> None:
+    """Write what an entry will name, before the entry."""
+    for digest, content in long_commits.items():
+        try:
+            storage.put_if_absent(long_commit_file(digest), content)
+        except FileExistsError:
+            continue  # the name is the content's own digest
+
+
+def forget_long_commits(storage: Storage, long_commits: Mapping[str, bytes]) -> None:
+    """Delete what no entry names; never raises, for gc would do it as well."""
+    for digest in long_commits:
+        try:
+            storage.delete(long_commit_file(digest))
+        except FreezeframeError:
+            _logger.warning("The staged commit %s was not deleted; gc will do it", digest, exc_info=True)
+
+
+def change_content(storage: Storage, change: StreamChange) -> str:
+    """The commit that a change makes.
+
+    Raises:
+        CorruptLog: the staged file that holds it is gone or damaged.
+    """
+    if not change.sha256:
+        return change.content
+    name = long_commit_file(change.sha256)
+    content = b""
+    # Once the table has the commit, the staged file is deleted, perhaps right now.
+    for place in (name, commit_name(table_folder(change.stream), change.table_version)):
+        try:
+            content = storage.read(place)
+            break
+        except FileNotFoundError:
+            continue
+    if hashlib.sha256(content).hexdigest() != change.sha256:
+        raise CorruptLog(
+            f"The staged commit {name!r} is gone or damaged.",
+            cause=f"It holds version {change.table_version} of {str(change.stream)!r}, which has not landed.",
+            remedy="Restore the file from a backup.",
+            file=name,
+        )
+    return content.decode()
+
+
+def is_landed(storage: Storage, change: StreamChange) -> bool:
+    """Whether the table's commit under the change's version is the change's."""
+    try:
+        landed = storage.read(commit_name(table_folder(change.stream), change.table_version))
+    except FileNotFoundError:
+        return False
+    if change.sha256:
+        return hashlib.sha256(landed).hexdigest() == change.sha256
+    return landed == change.content.encode()
+
+
+def finish(storage: Storage, entry: Entry) -> None:
+    """Land in each table what a committed entry says; any writer may, any number of times.
+
+    Raises:
+        ForeignCommit: a table has another commit under the same version.
+        StorageUnavailable: a table could not be written; the entry is committed all the same.
+    """
+    for change in entry.streams:
+        if change.lands and not is_landed(storage, change):
+            _land(storage, change)
+
+
+def roll_forward(
+    storage: Storage, log: TenantLog, entry: Entry, version: int, checkpoint_interval: int
+) -> bool:
+    """Land an entry that was just committed, and do what is due after it; whether all is landed."""
+    try:
+        finish(storage, entry)
+    except StorageUnavailable:
+        # The commit point is passed: readers lay the entry over, and the next writer lands it.
+        _logger.warning(
+            "Tenant version %s is committed, but not landed in its tables yet", version, exc_info=True
+        )
+        return False
+    # The table's own checksum is left out: the tenant log knows what it would tell.
+    upkeep = Upkeep(checkpoint_interval=checkpoint_interval, write_checksums=False)
+    for change in entry.streams:
+        table = DeltaLog.for_table(storage, table_folder(change.stream))
+        after_commit(table, change.table_version, upkeep=upkeep)
+    long_commits = {change.sha256: b"" for change in entry.streams if change.sha256}
+    forget_long_commits(storage, long_commits)
+    log.checkpoint_if_due(version)
+    return True
+
+
+def foreign_commit(stream: StreamName, version: int, cause: str) -> ForeignCommit:
+    """The error for a table that was changed around the tenant log."""
+    return ForeignCommit(
+        f"The table of stream {str(stream)!r} has a commit {version} that did not come through freezeframe.",
+        cause=f"{cause} A writer that ignores Delta's table features made it.",
+        remedy="Reading goes on at the tenant log's version; repair the stream to write again: "
+        f"tenant.stream({str(stream)!r}).repair().",
+        stream=str(stream),
+        version=version,
+    )
+
+
+def _land(storage: Storage, change: StreamChange) -> None:
+    folder = table_folder(change.stream)
+    content = change_content(storage, change).encode()
+    outcome = land(storage, folder, change.table_version, content)
+    if isinstance(outcome, Conflict) and outcome.winner != content:
+        raise foreign_commit(change.stream, change.table_version, "It is not the commit of the tenant log.")
+    if not isinstance(outcome, Committed | Conflict):
+        raise StorageUnavailable(
+            f"It is not known whether version {change.table_version} of {str(change.stream)!r} has landed.",
+            cause=outcome.reason,
+            remedy="Run the call again; the tenant log holds the commit.",
+        )

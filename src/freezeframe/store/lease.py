@@ -1,0 +1,111 @@
+"""What says that a transaction is under way, so that ``gc`` leaves its files alone.
+
+``_freezeframe/staging/<writeId>.json`` is written before anything is staged and removed once all is
+landed. Everything that a transaction writes has its ``writeId`` in the name: ``<table>/<writeId>-…/``
+and ``_freezeframe/blobs/<writeId>/``. A heartbeat that stopped proves nothing (clocks differ, machines
+sleep): ``gc`` first lands a ``revoke``, after which the transaction can not commit any more.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import socket
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from freezeframe.errors import FreezeframeError, OutcomeUnknown
+from freezeframe.storage import Storage
+from freezeframe.store.layout import STAGING_FOLDER, lease_file
+
+_logger = logging.getLogger(__name__)
+_SUFFIX = ".json"
+
+
+@dataclass(frozen=True, slots=True)
+class LiveLease:
+    """A lease as somebody else finds it: whose it is and when it was last renewed, in ms."""
+
+    write_id: str
+    heartbeat_ms: int
+
+
+class Lease:
+    """One transaction's own lease; nothing is written before ``hold``."""
+
+    def __init__(self, storage: Storage, write_id: str, job_id: str | None, heartbeat_seconds: float) -> None:
+        self._storage = storage
+        self._name = lease_file(write_id)
+        self._record = {
+            "writeId": write_id,
+            "jobId": job_id,
+            "host": socket.gethostname(),
+            "process": os.getpid(),
+            "folders": [f"*/{write_id}-*", f"_freezeframe/blobs/{write_id}"],
+        }
+        self._seconds = heartbeat_seconds
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def hold(self) -> None:
+        """Announce the transaction, unless it is announced already.
+
+        Raises:
+            StorageUnavailable: it could not be written; nothing may be staged then.
+        """
+        if self._thread is not None:
+            return
+        self._write()
+        self._thread = threading.Thread(target=self._beat, name="freezeframe-lease", daemon=True)
+        self._thread.start()
+
+    def release(self) -> None:
+        """End the heartbeat and remove the lease; never raises, for gc would remove it as well."""
+        self.stop()
+        if self._thread is None:
+            return
+        try:
+            self._storage.delete(self._name)
+        except FreezeframeError:
+            _logger.warning("The lease %s was not removed; gc will do it", self._name, exc_info=True)
+
+    def stop(self) -> None:
+        """End the heartbeat and leave the lease: gc decides about what it protects."""
+        self._stop.set()
+
+    def _write(self) -> None:
+        try:
+            self._storage.replace(self._name, self._content())
+        except OutcomeUnknown:
+            # Nothing rests on who wrote it last, so it is written again.
+            self._storage.replace(self._name, self._content())
+
+    def _beat(self) -> None:
+        while not self._stop.wait(self._seconds):
+            try:
+                self._storage.replace(self._name, self._content())
+            except FreezeframeError:
+                _logger.warning("The lease %s was not renewed", self._name, exc_info=True)
+
+    def _content(self) -> bytes:
+        record: dict[str, Any] = {**self._record, "heartbeat": time.time_ns() // 1_000_000}
+        return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+
+
+def live_leases(storage: Storage) -> tuple[LiveLease, ...]:
+    """Every lease there is; one that cannot be read counts by the time of its file."""
+    return tuple(
+        LiveLease(status.name.removesuffix(_SUFFIX), _heartbeat_ms(storage, status.name, status.modified_ms))
+        for status in storage.list_from(STAGING_FOLDER)
+        if status.name.endswith(_SUFFIX)
+    )
+
+
+def _heartbeat_ms(storage: Storage, name: str, modified_ms: int) -> int:
+    try:
+        return int(json.loads(storage.read(f"{STAGING_FOLDER}/{name}"))["heartbeat"])
+    except (ValueError, KeyError, TypeError, FileNotFoundError):
+        return modified_ms

@@ -1,0 +1,152 @@
+"""One commit that leads from one state of a table to another, whatever lay between them (pure).
+
+Several updates of a stream in one job become one commit of its table, and restoring is the same in
+the other direction. Nothing of the data files is read or written: files are named again or not.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from freezeframe.log import Snapshot
+from freezeframe.log.action_columns import file_keys, to_adds
+from freezeframe.log.actions import Action, Add, CommitInfo, DomainMetadata, Metadata, Remove, Txn
+from freezeframe.log.columns import fields_by_path
+from freezeframe.log.commit_digest import signed_content
+from freezeframe.store.columns import DeltaSchema, column_id_max, is_mapped
+from freezeframe.store.guard import joined_protocol
+from freezeframe.store.table_commit import Origin
+
+_MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"
+_COLUMN_MAPPING = "delta.columnMapping.mode"
+
+
+def net_commit(base: Snapshot, final: Snapshot, info: Mapping[str, Any], origin: Origin) -> str:
+    """The text of the commit that makes a table at ``base`` what ``final`` is.
+
+    ``info`` are the fields of its ``commitInfo``. The protocol is never lowered, a table keeps its
+    identity, and numbers of mapped columns are never given twice.
+    """
+    actions = (*_heads(base, final, origin), *_files(base, final, origin))
+    return signed_content(CommitInfo(dict(info)), actions).decode()
+
+
+def is_same_table(base: Snapshot, final: Snapshot) -> bool:
+    """Whether nothing that a reader could see lies between the two."""
+    if base.version < 0 or _metadata(base, final) != base.metadata:
+        return False
+    mine, theirs = file_keys(base.files), file_keys(final.files)
+    return len(mine) == len(theirs) and set(mine.to_pylist()) == set(theirs.to_pylist())
+
+
+def commit_fields(content: str) -> dict[str, Any]:
+    """The fields of a commit's ``commitInfo``, which is its first line."""
+    head, _, _ = content.partition("\n")
+    fields: dict[str, Any] = json.loads(head)["commitInfo"]
+    return fields
+
+
+def restamped(content: str, timestamp_ms: int) -> str:
+    """The same commit at another moment; its actions, and so their digest, stay as they are."""
+    head, _, rest = content.partition("\n")
+    record = json.loads(head)
+    record["commitInfo"] |= {"timestamp": timestamp_ms, "inCommitTimestamp": timestamp_ms}
+    return f"{json.dumps(record, ensure_ascii=False, separators=(',', ':'))}\n{rest}"
+
+
+def _heads(base: Snapshot, final: Snapshot, origin: Origin) -> Iterator[Action]:
+    is_new = base.version < 0
+    protocol = final.protocol if is_new else joined_protocol(base.protocol, final.protocol)
+    if is_new or protocol != base.protocol:
+        yield protocol
+    metadata = _metadata(base, final)
+    if is_new or metadata != base.metadata:
+        yield metadata
+    yield from _domains(base, final)
+    if origin.job_id is not None:
+        yield Txn(f"freezeframe.job/{origin.job_id}", 0, origin.timestamp_ms)
+
+
+def _metadata(base: Snapshot, final: Snapshot) -> Metadata:
+    """The metadata of ``final`` as it may be said of the table at ``base``."""
+    wanted = final.metadata
+    if base.version < 0:
+        return wanted
+    configuration = dict(wanted.configuration)
+    stored = base.metadata.configuration
+    if _COLUMN_MAPPING in stored:
+        # Column mapping is never taken off again, and a number that was used is never used again.
+        configuration.setdefault(_COLUMN_MAPPING, stored[_COLUMN_MAPPING])
+        largest = max(int(one.get(_MAX_COLUMN_ID, 0)) for one in (stored, configuration))
+        schema = _mapped(final.schema, largest)
+        configuration[_MAX_COLUMN_ID] = str(max(largest, column_id_max(schema)))
+        text: str | None = json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
+    else:
+        text = wanted.schema_string
+    return Metadata(
+        id=base.metadata.id,
+        schema_string=text,
+        name=wanted.name,
+        description=wanted.description,
+        format=wanted.format,
+        partition_columns=wanted.partition_columns,
+        configuration=configuration,
+        created_time=base.metadata.created_time,
+    )
+
+
+def _mapped(schema: DeltaSchema, largest: int) -> DeltaSchema:
+    """The schema with a physical name for each column; one from before the mapping is its own."""
+    if is_mapped(schema):
+        return schema
+    copy: dict[str, Any] = json.loads(json.dumps(schema))
+    for number, (_, field) in enumerate(fields_by_path(copy), start=largest + 1):
+        mapping = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": field["name"]}
+        field["metadata"] = {**(field.get("metadata") or {}), **mapping}
+    return copy
+
+
+def _domains(base: Snapshot, final: Snapshot) -> Iterator[DomainMetadata]:
+    mine, theirs = base.domains, final.domains
+    for name, domain in theirs.items():
+        if mine.get(name) != domain:
+            yield domain
+    for name in mine.keys() - theirs.keys():
+        yield DomainMetadata(name, mine[name].configuration, removed=True)
+
+
+def _files(base: Snapshot, final: Snapshot, origin: Origin) -> Iterator[Action]:
+    gone = _lacking(base.files, final.files) if base.version >= 0 else base.files
+    for add in to_adds(gone):
+        yield _removal(add, origin.timestamp_ms)
+    for add in to_adds(_lacking(final.files, base.files)):
+        yield replace(add, data_change=True)  # in a state the flag is off for all files
+
+
+def _lacking(files: pa.Table, other: pa.Table) -> pa.Table:
+    """The rows of ``files`` that ``other`` has not: a file counts with its deletion vector."""
+    known = file_keys(other)
+    if isinstance(known, pa.ChunkedArray):
+        known = known.combine_chunks()
+    return files.filter(pc.invert(pc.is_in(file_keys(files), value_set=known)))
+
+
+def _removal(add: Add, timestamp_ms: int) -> Remove:
+    return Remove(
+        path=add.path,
+        deletion_timestamp=timestamp_ms,
+        extended_file_metadata=True,
+        partition_values=add.partition_values,
+        size=add.size,
+        stats=add.stats,
+        tags=add.tags,
+        deletion_vector=add.deletion_vector,
+        base_row_id=add.base_row_id,
+        default_row_commit_version=add.default_row_commit_version,
+    )

@@ -1,0 +1,184 @@
+"""One stream inside a transaction: what was asked of it, and the one commit that it comes to.
+
+The steps are kept, not only their result. Where somebody else commits to the stream first, the
+positions of rows may have moved, so the steps are carried out again on the new state, from rows
+that have been taken in once.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+from freezeframe.errors import ConflictError
+from freezeframe.identifiers import StreamName
+from freezeframe.log import Snapshot
+from freezeframe.storage import Storage
+from freezeframe.store.entries import Counts
+from freezeframe.store.layout import table_folder
+from freezeframe.store.net_commit import commit_fields, is_same_table, net_commit
+from freezeframe.store.staged_view import staged_view
+from freezeframe.store.staging import Attempt
+from freezeframe.store.table_commit import Origin
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """What one step made of a table: its next commit (empty: nothing changed) and its new files."""
+
+    content: str
+    counts: Counts
+    paths: tuple[str, ...] = ()
+    answer: Any = None
+    """What the step knows beside that, for the receipt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One change of a stream that can be carried out on any state of it.
+
+    ``carry_out`` gets the table, a folder for new files and who makes the commit. ``intake`` holds rows
+    that were taken in before once; it lives as long as the step.
+    """
+
+    carry_out: Callable[[Snapshot, Attempt, Origin], StepResult]
+    expected_version: int | None = None
+    intake: Attempt | None = None
+
+
+@dataclass(slots=True)
+class StagedStream:
+    """A stream's table at the version it was found at, and the steps of this transaction on it.
+
+    After any number of steps there is one commit, for version ``base.version + 1``.
+    """
+
+    name: StreamName
+    storage: Storage
+    origin: Origin
+    base: Snapshot
+    steps: list[Step] = field(default_factory=list)
+    results: list[StepResult] = field(default_factory=list)
+    attempts: list[Attempt] = field(default_factory=list)
+    content: str = ""
+    rests_on_read: bool = False
+    """Whether rows were read before a step, so that the step's rows may be made from them."""
+    was_read: bool = False
+    _view: Snapshot | None = None
+
+    @property
+    def folder(self) -> str:
+        """The stream's table."""
+        return table_folder(self.name)
+
+    @property
+    def version(self) -> int:
+        """The version that the stream has inside the transaction."""
+        return self.base.version + (1 if self.content else 0)
+
+    @property
+    def counts(self) -> Counts:
+        """What became of the rows, over all steps."""
+        return sum((result.counts for result in self.results), Counts())
+
+    def view(self) -> Snapshot:
+        """The table with the steps so far, as only this transaction sees it."""
+        if not self.content:
+            return self.base
+        if self._view is None:
+            self._view = self._overlaid(self.content)
+        return self._view
+
+    def add(self, step: Step) -> StepResult:
+        """Carry out one more step; where it fails, the stream is as before it.
+
+        Raises:
+            ConflictError: the step was made for another version of the stream.
+        """
+        result = self._carry_out(step)
+        self.steps.append(step)
+        self.rests_on_read |= self.was_read
+        return result
+
+    def replay(self, base: Snapshot) -> None:
+        """Carry out all steps again on a newer state of the table.
+
+        Raises:
+            ConflictError: a step does not allow it.
+        """
+        self.discard(keep_intakes=True)
+        self.base, self.content, self._view = base, "", None
+        self.results.clear()
+        for step in self.steps:
+            self._carry_out(step)
+
+    def referenced(self) -> tuple[str, ...]:
+        """The new files that the commit names, relative to the table."""
+        paths = tuple(path for result in self.results for path in result.paths)
+        if len(self.results) <= 1:
+            return paths
+        # What an earlier step wrote and a later one replaced is named by nobody.
+        gone = {path for path in paths if path.endswith(".parquet") and quote(path) not in self.content}
+        return tuple(path for path in paths if path not in gone)
+
+    def discard(self, keep: Iterable[str] = (), *, keep_intakes: bool = False) -> None:
+        """Delete the files of all attempts but those to keep; never raises."""
+        kept = tuple(keep)
+        for attempt in self.attempts:
+            attempt.discard(keep=kept)
+        self.attempts.clear()
+        if not keep_intakes:
+            for step in self.steps:
+                if step.intake is not None:
+                    step.intake.discard(keep=kept)
+
+    def _carry_out(self, step: Step) -> StepResult:
+        self._require_version(step)
+        attempt = Attempt(self.storage, self.folder, f"{self.origin.write_id}-{uuid.uuid4().hex[:8]}")
+        self.attempts.append(attempt)
+        try:
+            result = step.carry_out(self.view(), attempt, self.origin)
+            content = self._joined(result) if result.content else self.content
+        except BaseException:
+            attempt.discard()
+            self.attempts.remove(attempt)
+            raise
+        if content != self.content:
+            self.content, self._view = content, None
+        self.results.append(result)
+        return result
+
+    def _joined(self, result: StepResult) -> str:
+        """The one commit that the commit so far and the new one come to."""
+        if not self.content:
+            return result.content
+        final = self._overlaid(self.content, result.content)
+        if is_same_table(self.base, final):
+            return ""
+        counts = self.counts + result.counts
+        metrics = {
+            "numTargetRowsInserted": str(counts.inserted),
+            "numTargetRowsUpdated": str(counts.updated),
+            "numTargetRowsDeleted": str(counts.deleted),
+            "numTargetRowsCopied": str(counts.unchanged),
+        }
+        info = {**commit_fields(result.content), "operationMetrics": metrics}
+        return net_commit(self.base, final, info, self.origin)
+
+    def _overlaid(self, *contents: str) -> Snapshot:
+        storage, moment = self.base.storage, self.origin.timestamp_ms
+        return staged_view(storage, self.folder, self.base.version, contents, moment)
+
+    def _require_version(self, step: Step) -> None:
+        expected = step.expected_version
+        if expected is not None and expected != self.version:
+            raise ConflictError(
+                f"The stream {str(self.name)!r} is at version {self.version}, not at {expected} any more.",
+                cause="Another job changed it after the rows of this call were made from it.",
+                remedy="Read it again and repeat the call; nothing of it was written.",
+                stream=str(self.name),
+                version=self.version,
+            )

@@ -1,0 +1,324 @@
+"""Changes of several streams and files that become visible together or not at all.
+
+A transaction sees the tenant as it was when it began, with its own changes: nobody else's commit
+shows in the middle of it. The commit point is one put-if-absent in the tenant log. Before it
+nothing is visible, after it everything is, and whoever comes next finishes what a crash left
+half-way. A race that is lost is settled by what the winners did:
+
+- they touched other streams and files: the same changes are committed one version later;
+- they touched a stream of ours: its steps are carried out again on their result, unless rows of it
+  had been read before: then our rows may be made from old ones, and that is a ``ConflictError``;
+- they touched a file of ours: ``ConflictError``, because bytes cannot be merged. A single write
+  outside of a job that did not read the file first simply comes after theirs.
+
+That is snapshot isolation, first committer wins. Protocol: ``docs/reference/tenant-log.md``.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+from freezeframe.engine.base import TableEngine
+from freezeframe.errors import ConflictError, JobRevoked, OutcomeUnknown, StorageUnavailable
+from freezeframe.identifiers import StreamName
+from freezeframe.log import Snapshot
+from freezeframe.log.commit import Committed, Unknown
+from freezeframe.settings import Settings
+from freezeframe.storage import Storage
+from freezeframe.store.entries import Entry, FileChange, Kind, StreamChange, TenantChange
+from freezeframe.store.format import ensure_format
+from freezeframe.store.landing import forget_long_commits, keep_long_commits, roll_forward, shortened
+from freezeframe.store.layout import blob_file
+from freezeframe.store.lease import Lease
+from freezeframe.store.net_commit import restamped
+from freezeframe.store.staged_stream import StagedStream, Step, StepResult
+from freezeframe.store.state import HeldFile, JobRecord, TenantState
+from freezeframe.store.table_commit import Origin
+from freezeframe.store.tables import present_tables, require_no_case_twin, stream_base, table_snapshot
+from freezeframe.store.tenant_log import TenantLog
+
+_PAUSE_SECONDS_MAX = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class TenantPlace:
+    """One tenant, and what it takes to change it."""
+
+    storage: Storage
+    log: TenantLog
+    engine: TableEngine
+    settings: Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What an entry says beside its changes."""
+
+    kind: Kind = "commit"
+    job_id: str | None = None
+    payload_hash: str | None = None
+    author: str = ""
+    message: str = ""
+
+
+Check = Callable[[TenantState], None]
+"""Raises if a transaction may not be committed after this state."""
+
+
+class Transaction:
+    """The changes so far, and the commit that makes them visible. For one thread."""
+
+    def __init__(
+        self,
+        place: TenantPlace,
+        *,
+        base: TenantState | None = None,
+        job_id: str | None = None,
+        rebases_files: bool = False,
+    ) -> None:
+        self.place = place
+        self.write_id = uuid.uuid4().hex
+        self.base = place.log.current_state() if base is None else base
+        self.streams: dict[str, StagedStream] = {}
+        self.files: dict[str, FileChange] = {}
+        self.tenant: TenantChange | None = None
+        self.checks: list[Check] = []
+        self._job_id = job_id
+        self._files_read: set[str] = set()
+        self._rebases_files = rebases_files
+        self._origin = Origin(self.write_id, self.base.next_timestamp_ms(now_ms()), job_id)
+        self._lease = Lease(place.storage, self.write_id, job_id, place.settings.lease_heartbeat_seconds)
+        self._is_announced = False
+        self._may_be_committed = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether a commit would change nothing."""
+        return not (self.files or self.tenant or any(stream.content for stream in self.streams.values()))
+
+    def state(self) -> TenantState:
+        """The tenant as this transaction sees it."""
+        fresh = {name: one.version for name, one in self.streams.items() if one.content}
+        streams = {**self.base.streams, **fresh} if fresh else self.base.streams
+        files = dict(self.base.files)
+        for path, change in self.files.items():
+            files.pop(path, None)
+            if change.blob is not None:
+                held = (change.blob, change.sha256, change.size, change.sealed)
+                files[path] = HeldFile(*held, self.base.version, self._origin.timestamp_ms)
+        return replace(self.base, streams=MappingProxyType(streams), files=MappingProxyType(files))
+
+    def snapshot(self, name: StreamName, version: int | None = None) -> Snapshot:
+        """The stream's table as this transaction sees it, or at one of its older versions.
+
+        Raises:
+            StreamNotFound, VersionNotFound: there is no such stream or version.
+        """
+        staged = self.streams.get(str(name))
+        if staged is not None and staged.content and version in (None, staged.version):
+            return staged.view()
+        return table_snapshot(self.place.storage, self.base, name, version)
+
+    def note_stream_read(self, name: StreamName) -> None:
+        """Rows of the stream were read: what is written to it after that may be made from them."""
+        if str(name) in self.streams or str(name) in self.base.streams:
+            self.staged(name).was_read = True
+
+    def note_file_read(self, path: str) -> None:
+        """The file was read: what is written to it after that may be made from it."""
+        self._files_read.add(path)
+
+    def staged(self, name: StreamName) -> StagedStream:
+        """The stream in this transaction.
+
+        Raises:
+            ForeignCommit: somebody changed its table around the tenant log.
+            InvalidName: the name differs from another stream's only by case.
+        """
+        found = self.streams.get(str(name))
+        if found is None:
+            require_no_case_twin({*self.base.streams, *self.streams}, name)
+            base = stream_base(self.place.storage, self.place.log, self.base, name)
+            found = StagedStream(name, self.place.storage, self._origin, base)
+            self.streams[str(name)] = found
+        return found
+
+    def add_step(self, name: StreamName, step: Step) -> StepResult:
+        """Carry out a change of a stream, for this transaction's eyes only."""
+        staged = self.staged(name)
+        self.announce()
+        return staged.add(step)
+
+    def add_file(self, change: FileChange) -> None:
+        """Make a change of a file part of the transaction."""
+        self.files[change.path] = change
+
+    def announce(self) -> None:
+        """Say that files are going to be staged: from now on gc leaves them alone.
+
+        Raises:
+            StorageUnsuitable: the storage of a new directory has no atomic create.
+            StorageUnavailable: it could not be written; nothing may be staged then.
+        """
+        if not self._is_announced:
+            ensure_format(self.place.storage)
+            self._lease.hold()
+            self._is_announced = True
+
+    def commit(self, meaning: Meaning, receipt: Callable[[int], dict[str, Any] | None]) -> int | JobRecord:
+        """Make all changes visible as the tenant version that is returned.
+
+        A record instead of a version: another run of the same job was quicker, and nothing is done.
+        ``receipt`` gives what the entry keeps as the job's answer, from its version.
+
+        Raises:
+            ConflictError: others touched what this transaction rests on, or were quicker too often.
+            JobRevoked: somebody declared this transaction dead.
+            OutcomeUnknown: the commit's answer was lost; nothing that it refers to was deleted.
+            TryAgain: the storage failed; nothing is visible.
+        """
+        self.announce()
+        tries = self.place.settings.commit_tries_max
+        for number in range(tries):
+            state = self._rebased()
+            if self._job_id is not None and self._job_id in state.jobs:
+                return state.jobs[self._job_id]
+            entry, long_commits = shortened(self._entry(state, meaning, receipt))
+            keep_long_commits(self.place.storage, long_commits)
+            self._may_be_committed = True
+            outcome = self.place.log.add(state.version + 1, entry)
+            if isinstance(outcome, Committed):
+                self._finish(entry, outcome.version)
+                return outcome.version
+            if isinstance(outcome, Unknown):
+                raise self._unknown(outcome.reason)
+            self._may_be_committed = False
+            forget_long_commits(self.place.storage, long_commits)
+            time.sleep(random.uniform(0, min(_PAUSE_SECONDS_MAX, 0.002 * 2**number)))  # noqa: S311 - jitter
+        raise ConflictError(
+            f"The tenant kept changing: {tries} tries were not enough.",
+            cause="Other jobs committed between every reading and committing of this one.",
+            remedy="Run the call again when they are done; nothing of it was written.",
+        )
+
+    def abandon(self) -> None:
+        """Undo what was staged, unless it may be committed: then nothing is deleted but the heartbeat."""
+        self._lease.stop()
+        if self._may_be_committed:
+            return
+        for staged in self.streams.values():
+            staged.discard()
+        for change in self.files.values():
+            self._delete_blob(change)
+        self._lease.release()
+
+    def _rebased(self) -> TenantState:
+        """The newest state, with this transaction's changes brought up to it."""
+        names = [staged.name for staged in self.streams.values() if staged.steps]
+        state, tables = present_tables(self.place.storage, self.place.log, names)
+        self._require_alive(state)
+        for check in self.checks:
+            check(state)
+        self._require_files_untouched(state)
+        for name, table in zip(names, tables, strict=True):
+            staged = self.streams[str(name)]
+            if str(name) not in state.streams:
+                require_no_case_twin(state.streams, name)
+            if table.version != staged.base.version:
+                _require_unread(staged, table.version)
+                staged.replay(table)
+        return state
+
+    def _require_alive(self, state: TenantState) -> None:
+        if self.write_id in state.revoked:
+            raise JobRevoked(
+                "This job was declared dead and can not be committed any more.",
+                cause="Its heartbeat stopped for so long that gc, or another run of it, took over.",
+                remedy="Run it again; nothing of it was written.",
+                write_id=self.write_id,
+            )
+
+    def _require_files_untouched(self, state: TenantState) -> None:
+        for path in self.files:
+            before, now = self.base.files.get(path), state.files.get(path)
+            if before != now and not (self._rebases_files and path not in self._files_read):
+                raise ConflictError(
+                    f"The file {path!r} was changed by somebody else meanwhile.",
+                    cause="Another job committed it after this one began.",
+                    remedy="Run the job again; nothing of it was written.",
+                    path=path,
+                )
+
+    def _entry(
+        self,
+        state: TenantState,
+        meaning: Meaning,
+        receipt: Callable[[int], dict[str, Any] | None],
+    ) -> Entry:
+        timestamp_ms = state.next_timestamp_ms(now_ms())
+        streams = tuple(
+            StreamChange(staged.name, staged.version, restamped(staged.content, timestamp_ms), staged.counts)
+            for staged in self.streams.values()
+            if staged.content
+        )
+        tenant = () if self.tenant is None else (self.tenant,)
+        return Entry(
+            self.write_id,
+            timestamp_ms,
+            (*streams, *self.files.values(), *tenant),
+            job_id=meaning.job_id,
+            payload_hash=meaning.payload_hash,
+            author=meaning.author,
+            message=meaning.message,
+            kind=meaning.kind,
+            receipt=receipt(state.version + 1),
+        )
+
+    def _finish(self, entry: Entry, version: int) -> None:
+        """After the commit point: land what can be landed, and delete what nobody names."""
+        place = self.place
+        landed = roll_forward(place.storage, place.log, entry, version, place.settings.checkpoint_interval)
+        for staged in self.streams.values():
+            staged.discard(keep=staged.referenced() if staged.content else ())
+        if landed:
+            self._lease.release()
+        else:
+            self._lease.stop()
+
+    def _delete_blob(self, change: FileChange) -> None:
+        if change.blob is None or not change.blob.startswith(f"{self.write_id}/"):
+            return
+        try:
+            self.place.storage.delete(blob_file(change.blob))
+        except StorageUnavailable:
+            return  # left for gc, which deletes what nothing references
+
+    def _unknown(self, reason: str) -> OutcomeUnknown:
+        return OutcomeUnknown(
+            "It is not known whether the changes were committed.",
+            cause=reason,
+            remedy="Read again: the changes are there all together or not at all.",
+            write_id=self.write_id,
+        )
+
+
+def now_ms() -> int:
+    """The machine's clock, in ms since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+def _require_unread(staged: StagedStream, found: int) -> None:
+    if staged.rests_on_read:
+        raise ConflictError(
+            f"The stream {str(staged.name)!r} is at version {found}, not at {staged.base.version} any more.",
+            cause="This job read rows of it before it wrote to it, and another job was quicker to commit.",
+            remedy="Run the job again; nothing of it was written.",
+            stream=str(staged.name),
+            version=found,
+        )

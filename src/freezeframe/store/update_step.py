@@ -1,0 +1,115 @@
+"""An update of a stream as a step of a transaction: rows taken in once, carried out as often as need be."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from freezeframe.engine.base import TableEngine
+from freezeframe.identifiers import StreamName
+from freezeframe.log import Snapshot
+from freezeframe.settings import Settings
+from freezeframe.storage import Storage
+from freezeframe.store.file_choice import FileRule
+from freezeframe.store.guard import stored_key
+from freezeframe.store.incoming import Incoming, take
+from freezeframe.store.layout import table_folder
+from freezeframe.store.planning import Staged, stage
+from freezeframe.store.receipt import Receipt
+from freezeframe.store.staged_stream import Step, StepResult
+from freezeframe.store.staging import Attempt
+from freezeframe.store.table_commit import Origin, commit_text
+from freezeframe.store.update import Update
+
+
+@dataclass(frozen=True, slots=True)
+class UpdatePlace:
+    """The stream that an update is for, and what moves its rows."""
+
+    name: StreamName
+    storage: Storage
+    engine: TableEngine
+    settings: Settings
+
+
+@dataclass(frozen=True, slots=True)
+class TakenUpdate:
+    """An update whose rows have been taken in, checked and counted."""
+
+    place: UpdatePlace
+    update: Update
+    incoming: Incoming
+    intake: Attempt
+    started: float
+
+    def to_step(self) -> Step:
+        """The update as a step that any state of the stream can be given to."""
+        return Step(self._carry_out, self.update.expected_version, self.intake)
+
+    def _carry_out(self, snapshot: Snapshot, attempt: Attempt, origin: Origin) -> StepResult:
+        update = self._on_nothing() if was_dropped(snapshot) else self.update
+        place, folder = self.place, table_folder(self.place.name)
+        rule = FileRule(place.settings.vectors_from_bytes, place.settings.compatibility == "plain")
+        staged = stage(place.engine, place.storage, folder, snapshot, self.incoming, update, attempt, rule)
+        receipt = self._receipt(staged, snapshot.version)
+        if staged.rewrite is None:
+            return StepResult("", staged.counts, answer=receipt)
+        content = commit_text(snapshot, staged.rewrite, origin)
+        return StepResult(content, staged.counts, staged.rewrite.new_paths, receipt)
+
+    def _on_nothing(self) -> Update:
+        """The update of a stream that was dropped: its rows are the whole content, its key the key."""
+        return replace(
+            self.update, mode="overwrite", where=None, deletes=None, sets_key=True, expected_version=None
+        )
+
+    def _receipt(self, staged: Staged, version: int) -> Receipt:
+        evolution = staged.plan.evolution if staged.plan and staged.rewrite else None
+        return Receipt(
+            stream=str(self.place.name),
+            inserted=staged.counts.inserted,
+            updated=staged.counts.updated,
+            unchanged=staged.counts.unchanged,
+            deleted=staged.counts.deleted,
+            version=version + 1 if staged.rewrite else version,
+            tenant_version=-1,
+            committed=staged.rewrite is not None,
+            columns_added=evolution.added if evolution else (),
+            columns_dropped=evolution.dropped if evolution else (),
+            null_keys_dropped=self.incoming.null_keys_dropped,
+            bytes_written=staged.rewrite.new_bytes if staged.rewrite else 0,
+            seconds=time.monotonic() - self.started,
+        )
+
+
+@contextmanager
+def taken_update(
+    place: UpdatePlace, write_id: str, snapshot: Snapshot, frame: Any, update: Update
+) -> Iterator[TakenUpdate]:
+    """The caller's rows, under the stream's own key where the caller gave none.
+
+    Where the block fails, what was taken in is deleted; else it belongs to the step.
+
+    Raises:
+        BadInput: the rows cannot be taken.
+    """
+    started = time.monotonic()
+    if not update.key and not update.sets_key and snapshot.version >= 0:
+        update = replace(update, key=stored_key(snapshot.metadata) or ())
+    number = uuid.uuid4().hex[:8]
+    intake = Attempt(place.storage, table_folder(place.name), f"{write_id}-in-{number}")
+    try:
+        incoming = take(frame, update, place.engine, intake)
+        yield TakenUpdate(place, update, incoming, intake, started)
+    except BaseException:
+        intake.discard()
+        raise
+
+
+def was_dropped(snapshot: Snapshot) -> bool:
+    """Whether the table is what dropping its stream left: no rows and no key, not even an empty one."""
+    return snapshot.version >= 0 and stored_key(snapshot.metadata) is None and not snapshot.count

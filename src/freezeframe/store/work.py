@@ -1,0 +1,278 @@
+"""A job under way: what was asked of streams and files, and the one answer that it comes to.
+
+Both kinds of calls go through it: those inside ``with tenant.job()`` and those outside, which are
+jobs of one change. A job with an id that is committed already does nothing again: its calls are
+answered as they were then, as long as its input is the same.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from freezeframe.errors import IdempotencyConflict, InvalidOption
+from freezeframe.identifiers import StreamName
+from freezeframe.log import Snapshot
+from freezeframe.settings import Settings
+from freezeframe.storage import Storage
+from freezeframe.store.entries import FileChange, Kind, TenantChange
+from freezeframe.store.job_receipt import JobReceipt, joined_receipts, parse_job_receipt
+from freezeframe.store.payload import Payload
+from freezeframe.store.receipt import Receipt
+from freezeframe.store.staged_stream import StagedStream, Step, StepResult
+from freezeframe.store.state import NO_VERSION, JobRecord, TenantState
+from freezeframe.store.tables import table_snapshot
+from freezeframe.store.tenant_log import TenantLog
+from freezeframe.store.transaction import Check, Meaning, TenantPlace, Transaction
+from freezeframe.store.update import Update
+from freezeframe.store.update_step import UpdatePlace, taken_update
+
+
+class Work:
+    """One job's changes until they are committed or given up."""
+
+    def __init__(
+        self,
+        place: TenantPlace,
+        *,
+        job_id: str | None = None,
+        author: str = "",
+        message: str = "",
+        is_single: bool = False,
+    ) -> None:
+        _require_job_id(job_id)
+        now = place.log.current_state()
+        self._known = None if job_id is None else now.jobs.get(job_id)
+        base = now if self._known is None else _before(place.log, self._known)
+        self._transaction = Transaction(place, base=base, job_id=job_id, rebases_files=is_single)
+        self._first = None if self._known is None else self._recorded(self._known)
+        self._payload = None if job_id is None else Payload()
+        self._meaning = Meaning("commit", job_id, None, author, message)
+        self._repeated: set[str] = set()
+        self._started = time.monotonic()
+        self._is_over = False
+        self.receipt: JobReceipt | None = None
+
+    @property
+    def write_id(self) -> str:
+        """The transaction's own id: all that it stages is named after it."""
+        return self._transaction.write_id
+
+    @property
+    def storage(self) -> Storage:
+        """The tenant's storage."""
+        return self._transaction.place.storage
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the process."""
+        return self._transaction.place.settings
+
+    @property
+    def is_repeated(self) -> bool:
+        """Whether the job had been committed before it began here."""
+        return self._known is not None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the job is committed or given up."""
+        return self._is_over
+
+    def state(self) -> TenantState:
+        """What the job sees: the state that it began on, with its own changes."""
+        return self._transaction.state()
+
+    def snapshot(self, name: StreamName, version: int | None = None) -> Snapshot:
+        """The stream's table as the job sees it, or at an older version.
+
+        Raises:
+            StreamNotFound, VersionNotFound: there is no such stream or version.
+        """
+        if self._known is not None and str(name) in self._repeated:
+            state = self._transaction.place.log.state_at(self._known.version)
+            return table_snapshot(self.storage, state, name, version)
+        return self._transaction.snapshot(name, version)
+
+    def note_stream_read(self, name: StreamName) -> None:
+        """Rows of the stream were read: what is written to it after that may be made from them."""
+        if self._known is None:
+            self._transaction.note_stream_read(name)
+
+    def note_file_read(self, path: str) -> None:
+        """The file was read: what is written to it after that may be made from it."""
+        self._transaction.note_file_read(path)
+
+    def update(self, name: StreamName, frame: Any, update: Update) -> Receipt:
+        """Carry out an update for the job's eyes only; the receipt tells what it will be.
+
+        Raises:
+            BadInput, InvalidOption: the rows or the call cannot be taken; the job is as before it.
+            IdempotencyConflict: the job is committed, and then it did not touch the stream.
+        """
+        if self._known is not None:
+            return self._answer_again(name, frame, update)
+        transaction = self._transaction
+        staged = transaction.staged(name)
+        place = UpdatePlace(name, self.storage, transaction.place.engine, self.settings)
+        if _is_lazy(frame):
+            transaction.announce()
+        with taken_update(place, self.write_id, staged.view(), frame, update) as taken:
+            result = transaction.add_step(name, taken.to_step())
+            if self._payload is not None:
+                self._payload.add_update(self.storage, name, update, taken.incoming)
+        changes = not transaction.is_empty
+        tenant_version = transaction.base.version + (1 if changes else 0)
+        receipt: Receipt = replace(result.answer, version=staged.version, tenant_version=tenant_version)
+        return receipt
+
+    def add_step(self, name: StreamName, step: Step, call: str, *arguments: Any) -> StepResult | None:
+        """Any other change of a stream; ``call`` and ``arguments`` say what it is. None: was done before."""
+        if self._payload is not None:
+            self._payload.add_call(call, str(name), *arguments)
+        return None if self._known is not None else self._transaction.add_step(name, step)
+
+    def stage_file(self, change: FileChange, content_sha256: str | None = None) -> None:
+        """Make ``change`` part of the job; a later one of the same path takes its place.
+
+        ``content_sha256`` is of the bytes as the caller gave them, where the stored ones differ (sealed).
+        """
+        if self._payload is not None:
+            content = content_sha256 or (change.sha256 if change.blob is not None else None)
+            self._payload.add_file(change.path, content, sealed=change.sealed)
+        self._transaction.add_file(change)
+
+    def announce(self) -> None:
+        """To be called before a blob is written: from now on gc leaves the job's files alone."""
+        self._transaction.announce()
+
+    def change_tenant(self, change: TenantChange, kind: Kind, *checks: Check) -> None:
+        """Change what belongs to the tenant itself; ``checks`` see the state that is committed on."""
+        self._transaction.tenant = change
+        self._transaction.checks.extend(checks)
+        self._meaning = replace(self._meaning, kind=kind)
+
+    def require(self, check: Check) -> None:
+        """Have ``check`` look at the state that the job is committed on."""
+        self._transaction.checks.append(check)
+
+    def commit(self) -> JobReceipt:
+        """Make everything visible at once and say what it was.
+
+        Raises:
+            IdempotencyConflict: the job's id is committed with other input.
+            ConflictError, JobRevoked, OutcomeUnknown, TryAgain: see ``Transaction.commit``.
+        """
+        self._is_over = True
+        if self._known is not None:
+            self._transaction.abandon()
+            self.receipt = self._agreed(self._known)
+        elif self._meaning.job_id is None and self._transaction.is_empty:
+            version = self._transaction.base.version
+            self._transaction.abandon()
+            self.receipt = self._made(version, committed=False)
+        else:
+            digest = None if self._payload is None else self._payload.digest
+            meaning = replace(self._meaning, payload_hash=digest)
+            done = self._transaction.commit(meaning, self._kept)
+            if isinstance(done, JobRecord):
+                self._transaction.abandon()
+                self.receipt = self._agreed(done)
+            else:
+                self.receipt = self._made(done, committed=True)
+        return self.receipt
+
+    def abandon(self) -> None:
+        """Undo what was staged; where the outcome is unknown, nothing is deleted."""
+        self._is_over = True
+        self._transaction.abandon()
+
+    def _answer_again(self, name: StreamName, frame: Any, update: Update) -> Receipt:
+        transaction = self._transaction
+        place = UpdatePlace(name, self.storage, transaction.place.engine, self.settings)
+        base = transaction.staged(name).base
+        if _is_lazy(frame):
+            transaction.announce()
+        with taken_update(place, self.write_id, base, frame, update) as taken:
+            assert self._payload is not None  # noqa: S101 - a job that is known has an id
+            self._payload.add_update(self.storage, name, update, taken.incoming)
+            taken.intake.discard()
+        first = self._first.streams.get(str(name)) if self._first else None
+        if first is None:
+            raise self._other_input()
+        self._repeated.add(str(name))
+        return first
+
+    def _agreed(self, record: JobRecord) -> JobReceipt:
+        if self._payload is None or self._payload.digest != record.payload_hash:
+            raise self._other_input()
+        return self._recorded(record)
+
+    def _recorded(self, record: JobRecord) -> JobReceipt:
+        """What the job was answered when it was committed."""
+        kept = record.receipt or self._transaction.place.log.entry(record.version).receipt
+        if kept is None:
+            return JobReceipt(record.version, None, committed=True, seconds=0.0, repeated=True)
+        return parse_job_receipt(kept)
+
+    def _other_input(self) -> IdempotencyConflict:
+        return IdempotencyConflict(
+            f"The job {self._meaning.job_id!r} is committed already, with other input.",
+            cause="Its batches, files or options were not the ones that came now.",
+            remedy="Give each run an id of its own; the same id is for running the same thing again.",
+            job_id=self._meaning.job_id,
+        )
+
+    def _kept(self, version: int) -> dict[str, Any] | None:
+        """What the entry keeps so that a repeated job can be answered."""
+        return None if self._meaning.job_id is None else self._made(version, committed=True).to_json()
+
+    def _made(self, version: int, *, committed: bool) -> JobReceipt:
+        transaction = self._transaction
+        streams = {name: _stream_receipt(staged, version) for name, staged in transaction.streams.items()}
+        return JobReceipt(
+            tenant_version=version,
+            job_id=self._meaning.job_id,
+            committed=committed,
+            seconds=time.monotonic() - self._started,
+            streams=MappingProxyType({name: one for name, one in streams.items() if one is not None}),
+            files_written=_paths(transaction.files, deleted=False),
+            files_deleted=_paths(transaction.files, deleted=True),
+        )
+
+
+def _stream_receipt(staged: StagedStream, tenant_version: int) -> Receipt | None:
+    answers = tuple(one.answer for one in staged.results if isinstance(one.answer, Receipt))
+    if not answers:
+        return None
+    return replace(
+        joined_receipts(answers),
+        version=staged.version,
+        tenant_version=tenant_version,
+        committed=bool(staged.content),
+    )
+
+
+def _paths(files: Mapping[str, FileChange], *, deleted: bool) -> tuple[str, ...]:
+    return tuple(sorted(path for path, change in files.items() if (change.blob is None) == deleted))
+
+
+def _before(log: TenantLog, record: JobRecord) -> TenantState:
+    """The state that a job that is known was committed on."""
+    return log.state_at(record.version - 1) if record.version - 1 > NO_VERSION else TenantState()
+
+
+def _is_lazy(frame: Any) -> bool:
+    """Whether taking the rows in writes files already: a Spark frame is landed once."""
+    return hasattr(frame, "sparkSession")
+
+
+def _require_job_id(job_id: Any) -> None:
+    if job_id is not None and (not isinstance(job_id, str) or not job_id.strip() or len(job_id) > 500):  # noqa: PLR2004
+        raise InvalidOption(
+            f"{job_id!r} cannot be a job's id.",
+            cause="It identifies one run of a job and is kept in the tenant's log.",
+            remedy="Pass a text of 1 to 500 characters, or None for a job without an id.",
+        )

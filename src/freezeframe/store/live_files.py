@@ -13,7 +13,10 @@ from freezeframe.errors import UnsupportedTable
 from freezeframe.log import Snapshot
 from freezeframe.log.file_actions import DeletionVector
 from freezeframe.log.file_rows import deleted_rows
+from freezeframe.log.protocol import has_reader_feature
+from freezeframe.log.row_deletion import VECTORS_KEY
 from freezeframe.store.file_choice import LiveFile
+from freezeframe.store.guard import VECTORS_FEATURE
 
 
 def live_files(snapshot: Snapshot) -> tuple[LiveFile, ...]:
@@ -47,6 +50,12 @@ def deleted_positions(snapshot: Snapshot, files: pa.Table) -> dict[str, npt.NDAr
         ).astype(np.int64)
         for row in marked.to_pylist()
     }
+
+
+def has_vectors(snapshot: Snapshot) -> bool:
+    """Whether the table allows deletion vectors already."""
+    is_on = snapshot.metadata.configuration.get(VECTORS_KEY, "").lower() == "true"
+    return is_on and has_reader_feature(snapshot.protocol, VECTORS_FEATURE)
 
 
 def _rows(path: str, statistics: str | None) -> int:

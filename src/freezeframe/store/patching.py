@@ -23,10 +23,17 @@ from freezeframe.store.columns import arrow_columns, physical_names, written_col
 from freezeframe.store.entries import Counts
 from freezeframe.store.file_choice import Choice, FileRule, LiveFile, choose
 from freezeframe.store.filling import Filled, Flags, fill
+from freezeframe.store.incoming import Incoming
 from freezeframe.store.key_ranges import may_hold
 from freezeframe.store.live_files import deleted_positions, live_files
 from freezeframe.store.plan import Plan
 from freezeframe.store.staging import Attempt
+
+LANDED_BYTES_MAX = 64 * 1024 * 1024
+"""Batches of up to this many bytes, as Spark wrote them, are taken into memory."""
+
+PATCHED_BYTES_MAX = 16 * 1024 * 1024 * 1024
+"""Streams of more bytes are merged by Spark alone."""
 
 _Numbers = npt.NDArray[np.int64]
 
@@ -71,9 +78,53 @@ class _Met:
         """By path the positions of all rows, or of the flagged ones."""
         file, row = (self.file, self.row) if which is None else (self.file[which], self.row[which])
         # They are sorted by file, so a file's rows lie together.
-        ends = np.searchsorted(file, np.arange(len(self.files)), side="right")
-        parts = np.split(row, ends[:-1])
+        begins = np.searchsorted(file, np.arange(len(self.files) + 1))
+        parts = (row[begins[index] : begins[index + 1]] for index in range(len(self.files)))
         return {path: part for path, part in zip(self.files, parts, strict=True) if len(part)}
+
+
+def can_be_patched(plan: Plan, snapshot: Snapshot) -> bool:
+    """Whether the update is one that leaves stored rows where they are, unless they change."""
+    files = snapshot.files
+    paths = files["path"].to_pylist()
+    names = {path.rpartition("/")[2] for path in paths}
+    return (
+        plan.update.mode == "upsert"
+        and plan.is_plain
+        and not plan.evolution.changes_stored_files
+        # Spark tells a row's file by its name; other writers may have used one twice.
+        and len(names) == len(paths)
+        and all("numRecords" in (text or "") for text in files["stats"].to_pylist())
+        and sum(files["size"].to_pylist()) <= PATCHED_BYTES_MAX
+    )
+
+
+def batch_rows(plan: Plan, incoming: Incoming, attempt: Attempt) -> pa.Table | None:
+    """The batch in memory, in the types of the plan; None if Spark landed it and is to move it as well."""
+    batch = plan.evolution.batch
+    if incoming.in_memory:
+        return batch
+    landed = attempt.read_landed(incoming.paths, LANDED_BYTES_MAX)
+    if landed is None:
+        return None
+    try:
+        columns = [
+            landed[field.name].cast(field.type)
+            if field.name in landed.column_names
+            else pa.nulls(len(landed), field.type)
+            for field in batch.schema
+        ]
+    except pa.ArrowException:
+        return None  # Spark fits values to types that Arrow does not, such as structs with fewer fields
+    return pa.table(columns, schema=batch.schema)
+
+
+def described(choices: Sequence[Choice]) -> str:
+    """What became of the files, in a few words for the table's history."""
+    if all(choice.fate == "rewritten" for choice in choices) and len({one.reason for one in choices}) == 1:
+        return f"rewritten: {choices[0].reason}"
+    fates = [choice.fate for choice in choices]
+    return ", ".join(f"{fates.count(fate)} files {fate}" for fate in ("left", "marked", "rewritten"))
 
 
 def patch(work: Patching, batch: pa.Table) -> Patch:

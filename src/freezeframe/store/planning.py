@@ -14,21 +14,25 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from freezeframe.engine.base import MergeResult, MergeTask, TableEngine, Validity
-from freezeframe.errors import BadInput, SchemaDriftError, UnsupportedTable
+from freezeframe.errors import BadInput, SchemaDriftError
 from freezeframe.log import Snapshot
+from freezeframe.log.row_deletion import VECTORS_KEY, marked_rows
 from freezeframe.storage import Storage
 from freezeframe.store.columns import arrow_columns, physical_names, written_columns
 from freezeframe.store.deletion_guard import require_few_deletions
 from freezeframe.store.entries import Counts
 from freezeframe.store.evolution import evolve
+from freezeframe.store.file_choice import FileRule
 from freezeframe.store.guard import stored_key, stored_notes
 from freezeframe.store.incoming import Incoming
+from freezeframe.store.live_files import deleted_positions, has_vectors
 from freezeframe.store.own_columns import (
     DELETED,
     VALID_FROM,
     VALID_TO,
     stored_own_columns,
 )
+from freezeframe.store.patching import Patching, batch_rows, can_be_patched, described, patch
 from freezeframe.store.plan import NO_COLUMNS, Plan, plan_update
 from freezeframe.store.reading import live_row_count
 from freezeframe.store.staging import Attempt
@@ -55,10 +59,11 @@ def stage(
     incoming: Incoming,
     update: Update,
     attempt: Attempt,
+    rule: FileRule,
 ) -> Staged:
     """Write the stream's new content into ``attempt`` and count what became of the rows.
 
-    ``folder`` is the stream's table. Nothing becomes visible.
+    ``folder`` is the stream's table, ``rule`` says what becomes of its files. Nothing becomes visible.
 
     Raises:
         TooManyDeletions: a full extract lacks more rows than it may.
@@ -75,6 +80,9 @@ def stage(
     work = _Work(engine, storage, folder, snapshot, incoming, plan, attempt, live, _moment_us(snapshot))
     if update.mode == "overwrite" or (update.mode != "replace_where" and not live):
         return _staged_content(work)
+    rows = batch_rows(plan, incoming, attempt) if can_be_patched(plan, snapshot) else None
+    if rows is not None:
+        return _patched(Patching(engine, storage, folder, snapshot, plan, rule, attempt), rows)
     engine.require_shared(storage.uri(""))
     result = engine.merge(_merge_task(work))
     if update.mode == "full":
@@ -100,6 +108,42 @@ class _Work:
         """The batch's files, written if the rows are in memory."""
         plan = self.plan
         return self.incoming.paths or (self.attempt.land(plan.evolution.batch, plan.batch_schema),)
+
+
+def _patched(work: Patching, rows: pa.Table) -> Staged:
+    """Stage an upsert that leaves most files as they are."""
+    plan, snapshot, attempt = work.plan, work.snapshot, work.attempt
+    patched = patch(work, rows)
+    changes_metadata = _changes_metadata(plan, snapshot)
+    if not (patched.counts.changed or changes_metadata):
+        return Staged(patched.counts, plan, None)
+    folder = attempt.name
+    deletion = marked_rows(snapshot, patched.marked, prefix=folder) if patched.marked else None
+    vectors = deletion.file if deletion else None
+    if vectors is not None:
+        attempt.store(vectors.name, vectors.content)
+    switches_on = deletion is not None and not has_vectors(snapshot)
+    rewrite = Rewrite(
+        _OPERATIONS[plan.update.mode],
+        plan.key,
+        plan.schema if changes_metadata or switches_on else None,
+        attempt.seal(patched.written, written_columns(plan.schema)),
+        replaces_files=False,
+        counts=patched.counts,
+        notes=plan.update.notes,
+        properties={**plan.own.properties, **({VECTORS_KEY: "true"} if switches_on else {})},
+        removed=patched.removed,
+        marks=deletion.actions if deletion else (),
+        vector_file=vectors,
+        plan=described(patched.choices),
+    )
+    return Staged(patched.counts, plan, rewrite)
+
+
+def _changes_metadata(plan: Plan, snapshot: Snapshot) -> bool:
+    key_changes = snapshot.version >= 0 and stored_key(snapshot.metadata) != plan.key
+    own_changes = plan.own != plan.stored_own
+    return plan.changes_schema or key_changes or own_changes or _changes_notes(plan, snapshot)
 
 
 def _says_nothing(snapshot: Snapshot, incoming: Incoming, update: Update) -> bool:
@@ -161,9 +205,7 @@ def _staged(
     plan: Plan, snapshot: Snapshot, counts: Counts, paths: tuple[str, ...], attempt: Attempt
 ) -> Staged:
     rewrites = bool(counts.changed) or plan.evolution.changes_stored_files or _rows_written_anew(plan)
-    key_changes = snapshot.version >= 0 and stored_key(snapshot.metadata) != plan.key
-    own_changes = plan.own != plan.stored_own
-    changes_metadata = plan.changes_schema or key_changes or own_changes or _changes_notes(plan, snapshot)
+    changes_metadata = _changes_metadata(plan, snapshot)
     if not (rewrites or changes_metadata):
         return Staged(counts, plan, None)
     schema = plan.schema if changes_metadata else None
@@ -200,6 +242,7 @@ def _merge_task(work: _Work) -> MergeTask:
         null_keys="match" if update.null_keys == "match" else "error",
         where=update.where,
         output=work.attempt.merged_uri,
+        deleted=_deleted(work),
         flag=DELETED if plan.own.flags_deleted else "",
         flags_absent=update.mode == "full" and plan.own.flags_deleted and update.deletes != "remove",
         validity=_validity(work) if plan.own.has_history else None,
@@ -224,6 +267,7 @@ def _overwrite_counts(work: _Work, batch: tuple[str, ...]) -> Counts:
         key=() if other_key else plan.key,
         mode="overwrite",
         null_keys="match" if plan.update.null_keys == "match" else "error",
+        deleted=_deleted(work),
         validity=_validity(work) if plan.stored_own.has_history else None,
         write=False,
     )
@@ -266,13 +310,12 @@ def _is_data_file(plan: Plan, incoming: Incoming) -> bool:
 
 
 def _live_paths(snapshot: Snapshot) -> tuple[str, ...]:
-    if snapshot.version < 0:
-        return ()
-    files = snapshot.files
-    if files["deletion_vector"].null_count < files.num_rows:
-        raise UnsupportedTable(
-            "The stream has deletion vectors, which this version does not write to.",
-            cause="Another writer made them.",
-            remedy="Purge them first (REORG TABLE ... APPLY (PURGE) in Spark).",
-        )
-    return tuple(unquote(path) for path in files["path"].to_pylist())
+    return () if snapshot.version < 0 else tuple(map(unquote, snapshot.files["path"].to_pylist()))
+
+
+def _deleted(work: _Work) -> dict[str, Any]:
+    """For the engine: by file the positions of rows that are deleted."""
+    if not work.live:
+        return {}
+    gone = deleted_positions(work.snapshot, work.snapshot.files)
+    return {work.storage.uri(f"{work.folder}/{unquote(path)}"): rows for path, rows in gone.items()}

@@ -18,6 +18,7 @@ from freezeframe.log.rows import ReadableSnapshot
 from freezeframe.log.skipping import as_expression
 from freezeframe.storage import Storage
 from freezeframe.store.columns import arrow_columns, written_columns
+from freezeframe.store.live_files import deleted_positions
 from freezeframe.store.own_columns import DELETED, VALID_TO, stored_own_columns
 
 FrameKind = Literal["pandas", "arrow", "spark"]
@@ -93,8 +94,9 @@ def as_spark(
         whole = as_spark(snapshot, storage, folder, engine, None, history=True)
         return whole.where(f"`{VALID_TO}` is null").select(*map(_quoted, names))
     schema = written_columns(snapshot.schema, None if columns is None else set(columns))
-    paths = [unquote(path) for path in snapshot.files["path"].to_pylist()]
-    frame = engine.read(tuple(storage.uri(f"{folder}/{path}") for path in paths), schema)
+    uris = {path: storage.uri(f"{folder}/{unquote(path)}") for path in snapshot.files["path"].to_pylist()}
+    deleted = {uris[path]: rows for path, rows in deleted_positions(snapshot, snapshot.files).items()}
+    frame = engine.read(tuple(uris.values()), schema, deleted)
     return frame if columns is None else frame.select(*map(_quoted, columns))
 
 

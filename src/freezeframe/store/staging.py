@@ -54,6 +54,11 @@ class Attempt:
         self._name = name
 
     @property
+    def name(self) -> str:
+        """The attempt's folder, below the table's."""
+        return self._name
+
+    @property
     def merged_uri(self) -> str:
         """The folder that the engine writes the merged rows to."""
         return self._storage.uri(self._below(_MERGED))
@@ -120,6 +125,19 @@ class Attempt:
         path = f"{self._name}/{_KEYS}"
         self._put(f"{self._base}/{path}", functools.partial(pq.write_table, keys, compression="none"))
         return path
+
+    def read_landed(self, paths: Sequence[str], bytes_max: int) -> pa.Table | None:
+        """The rows that the engine landed, in memory; None if their files are larger than ``bytes_max``."""
+        folder = f"{self._base}/{paths[0]}".rpartition("/")[0]
+        sizes = {f"{folder}/{one.name}": one.size for one in self._storage.list_from(folder)}
+        names = [f"{self._base}/{path}" for path in paths]
+        if sum(sizes[name] for name in names) > bytes_max:
+            return None
+        parts = [
+            pq.read_table(self._storage.local_path(name) or io.BytesIO(self._storage.read(name)))
+            for name in names
+        ]
+        return pa.concat_tables(parts, promote_options="default")
 
     def store(self, name: str, content: bytes) -> None:
         """Write a file of the table, durable when the call returns; ``name`` is below the table's folder.

@@ -17,6 +17,7 @@ from freezeframe.log.action_columns import to_adds
 from freezeframe.log.actions import Action, Add, CommitInfo, Remove, Txn
 from freezeframe.log.commit_digest import signed_content
 from freezeframe.log.data_files import SHA256_TAG
+from freezeframe.log.deletion_vectors import VectorFile
 from freezeframe.log.row_deletion import removal
 from freezeframe.store.columns import DeltaSchema
 from freezeframe.store.entries import Counts
@@ -35,9 +36,9 @@ class Rewrite:
     """What an update does to a table: its new columns (None: as they are), and its files.
 
     With ``replaces_files`` all live files go and ``added`` are the whole new content; without it
-    those go that ``removed`` names (as the log does). ``marks`` are the actions that put deletion
-    vectors in force. ``notes`` and ``properties`` are written with ``schema`` only. ``plan`` says
-    in a few words how the update was carried out and why.
+    those go that ``removed`` names (as the log does). ``marks`` are the actions that put the deletion
+    vectors of ``vector_file`` in force. ``notes`` and ``properties`` are written with ``schema`` only.
+    ``plan`` says in a few words how the update was carried out and why.
     """
 
     operation: str
@@ -50,7 +51,20 @@ class Rewrite:
     properties: Properties = field(default_factory=dict)
     removed: tuple[str, ...] = ()
     marks: tuple[Action, ...] = ()
+    vector_file: VectorFile | None = None
     plan: str = ""
+
+    @property
+    def new_paths(self) -> tuple[str, ...]:
+        """All files that the commit is the first to name, relative to the table's folder."""
+        vectors = (self.vector_file.name,) if self.vector_file else ()
+        return (*(file.path for file in self.added), *vectors)
+
+    @property
+    def new_bytes(self) -> int:
+        """Bytes of these files together."""
+        vectors = len(self.vector_file.content) if self.vector_file else 0
+        return sum(file.size for file in self.added) + vectors
 
     @property
     def with_vectors(self) -> bool:

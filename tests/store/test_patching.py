@@ -1,0 +1,164 @@
+"""Updates of large streams: rows are found, filled, written and marked; nothing else is touched."""
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from freezeframe.log import rows
+from freezeframe.settings import Settings
+from freezeframe.storage import LocalStorage
+from freezeframe.store import Tenant
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def stream(spark_engine, tmp_path):
+    """A stream that is never too small for deletion vectors."""
+    settings = Settings(vectors_from_bytes=0)
+    return Tenant(LocalStorage(tmp_path / "snapshots"), spark_engine, settings).stream("Lead")
+
+
+def frame(numbers, **columns):
+    return pd.DataFrame({"Id": [f"{n:04}" for n in numbers], **columns})
+
+
+def content(stream, **options):
+    read = stream.read(as_="arrow", **options).sort_by("Id")
+    return {row.pop("Id"): row for row in read.to_pylist()}
+
+
+def vectors(stream):
+    files = stream._snapshot().files
+    return [None if one is None else one["cardinality"] for one in files["deletion_vector"].to_pylist()]
+
+
+def test_only_changed_and_new_rows_are_written(stream):
+    """The old file stays, its changed rows are marked; equal rows are counted and not written."""
+    stream.update(frame(range(100), n=range(100)), key="Id")
+    before = stream._snapshot().files["path"].to_pylist()
+    receipt = stream.update(frame([3, 4, 5, 100], n=[3, 40, 50, 100]))
+    assert (1, 2, 1, 0) == (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted)
+    files = stream._snapshot().files
+    assert before == files["path"].to_pylist()[:1]
+    assert [2, None] == vectors(stream)
+    assert 2 == files.num_rows
+    expected = {f"{n:04}": {"n": n} for n in range(101)} | {"0004": {"n": 40}, "0005": {"n": 50}}
+    assert expected == content(stream)
+    assert 101 == stream.row_count()
+
+
+def test_updates_add_up_in_one_vector(stream):
+    """A row that was changed before is found where it is now, never where it was."""
+    stream.update(frame(range(50), n=[0] * 50), key="Id")
+    for number in range(1, 4):
+        receipt = stream.update(frame([1, 2, 10 + number], n=[number] * 3))
+        assert (0, 3) == (receipt.inserted, receipt.updated)
+    expected = {f"{n:04}": {"n": 0} for n in range(50)}
+    expected |= {"0001": {"n": 3}, "0002": {"n": 3}, "0011": {"n": 1}, "0012": {"n": 2}, "0013": {"n": 3}}
+    assert expected == content(stream)
+    for version in range(4):
+        assert 50 == len(content(stream, version=version))
+
+
+def test_nulls_keep_or_replace_stored_cells(stream):
+    """nulls='keep' fills from the stored row, nulls='overwrite' does not; absent columns are kept in both."""
+    stream.update(frame([1, 2, 3, 4], a=["x", "y", None, "q"], b=[1.5, 2.5, 3.5, 4.5], c=list("klmn")), key="Id")
+    stream.update(frame([1, 3], a=[None, "z"], b=[None, 30.0]))
+    expected = {
+        "0001": {"a": "x", "b": 1.5, "c": "k"},
+        "0002": {"a": "y", "b": 2.5, "c": "l"},
+        "0003": {"a": "z", "b": 30.0, "c": "m"},
+        "0004": {"a": "q", "b": 4.5, "c": "n"},
+    }
+    assert expected == content(stream)
+    stream.update(frame([1, 2], a=[None, "y"], b=[9.0, 2.5]), nulls="overwrite")
+    expected["0001"] |= {"a": None, "b": 9.0}
+    assert expected == content(stream)
+
+
+def test_a_new_column_and_a_decided_type(stream):
+    """A column that only the batch has is added; stored rows have nothing in it."""
+    stream.update(frame([1, 2, 3], a=[None] * 3), key="Id")
+    receipt = stream.update(frame([2, 4], a=[7, 8], b=["new", None]))
+    assert ("b",) == receipt.columns_added
+    assert content(stream) == {
+        "0001": {"a": None, "b": None},
+        "0002": {"a": 7, "b": "new"},
+        "0003": {"a": None, "b": None},
+        "0004": {"a": 8, "b": None},
+    }
+
+
+def test_a_mostly_changed_file_is_written_anew(stream):
+    """When most rows of a file change, the file goes and nothing is marked in it."""
+    stream.update(frame(range(10), n=range(10)), key="Id")
+    stream.update(frame(range(6), n=[n + 100 for n in range(6)]))
+    assert [None] == vectors(stream)
+    assert {f"{n:04}": {"n": n + 100 if n < 6 else n} for n in range(10)} == content(stream)
+
+
+def test_many_small_files_become_one(stream):
+    """After thousands of small syncs a read still meets few files."""
+    stream.update(frame(range(1000, 3000), n=range(2000)), key="Id")
+    for number in range(20):
+        stream.update(frame([number], n=[number]))
+        assert stream._snapshot().files.num_rows <= 10
+    assert 2020 == stream.row_count()
+
+
+def test_spark_frames_and_spark_reads(stream, spark_session):
+    """A Spark frame is patched in like any other; a Spark read leaves marked rows out."""
+    stream.update(frame(range(20), n=range(20)), key="Id")
+    batch = spark_session.createDataFrame(frame([1, 2, 30], n=[10, 20, 300]))
+    receipt = stream.update(batch)
+    assert (1, 2, 0) == (receipt.inserted, receipt.updated, receipt.unchanged)
+    assert [2, None] == vectors(stream)
+    read = {row["Id"]: row["n"] for row in stream.read(as_="spark").collect()}
+    assert {name: row["n"] for name, row in content(stream).items()} == read
+
+
+def test_other_modes_on_a_stream_with_vectors(stream):
+    """A window, a full extract and an override see a stream without its marked rows."""
+    stream.update(frame(range(10), n=range(10)), key="Id")
+    stream.update(frame([1], n=[100]))
+    assert [1, None] == vectors(stream)
+    receipt = stream.update(frame([1, 2], n=[200, 300]), replace_where="n >= 100 or n = 2")
+    assert (0, 2, 0) == (receipt.inserted, receipt.updated, receipt.deleted)
+    stream.update(frame([3], n=[33]))
+    receipt = stream.update(frame(range(9), n=range(9)), mode="full")
+    assert (0, 3, 6, 1) == (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted)
+    stream.update(frame([3], n=[33]))
+    receipt = stream.update(frame(range(9), n=range(9)), override=True)
+    assert (0, 1, 8, 0) == (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted)
+
+
+def test_composite_keys_with_nulls_and_odd_names(stream):
+    """Names that need a mapping and keys with nulls are found as they are."""
+    first = pd.DataFrame({"a b": ["x", None, "z"], "{k}": ["1", "2", None], "v, w": [1, 2, 3]})
+    stream.update(first, key=["a b", "{k}"], null_keys="match")
+    again = pd.DataFrame({"a b": [None, "z", "q"], "{k}": ["2", None, None], "v, w": [20, 3, 4]})
+    receipt = stream.update(again, null_keys="match")
+    assert (1, 1, 1) == (receipt.inserted, receipt.updated, receipt.unchanged)
+    read = {(row["a b"], row["{k}"]): row["v, w"] for row in stream.read(as_="arrow").to_pylist()}
+    assert {("x", "1"): 1, (None, "2"): 20, ("z", None): 3, ("q", None): 4} == read
+
+
+def test_plain_compatibility_never_marks(spark_engine, tmp_path):
+    """compatibility='plain' writes touched files anew and leaves the others; the reader version stays 1."""
+    settings = Settings(vectors_from_bytes=0, compatibility="plain")
+    stream = Tenant(LocalStorage(tmp_path / "snapshots"), spark_engine, settings).stream("Lead")
+    stream.update(frame(range(10), n=range(10)), key="Id")
+    stream.update(frame(range(100, 110), n=range(10)))
+    stream.update(frame([1], n=[100]))
+    snapshot = stream._snapshot()
+    assert 1 == snapshot.protocol.min_reader_version
+    assert [None, None] == vectors(stream)
+    assert 20 == rows.count(snapshot)
+
+
+def test_an_update_of_nothing_new_writes_nothing(stream):
+    """All rows as they are: no file, no version."""
+    stream.update(frame(range(10), n=range(10)), key="Id")
+    receipt = stream.update(frame(range(5), n=range(5)))
+    assert (0, False, 5, 0) == (receipt.version, receipt.committed, receipt.unchanged, receipt.bytes_written)

@@ -149,3 +149,38 @@ def test_deduplication_agrees_with_a_dictionary(data):
 
     assert sorted(last.values()) == batch.rows["number"].to_pylist()
     assert size - len(last) == batch.duplicates_dropped
+
+
+@pytest.mark.parametrize(
+    ("order", "last"),
+    [
+        ([1, 3, 2], "b"),
+        ([None, 1, None], "b"),
+        ([2, None, 2], "c"),
+        ([0.5, float("nan"), None], "b"),
+        (["2026-01-02", "2026-01-01", None], "a"),
+    ],
+)
+def test_the_last_by_order_wins(order, last):
+    """The largest value, of which null is the smallest and NaN the largest; ties as they arrived."""
+    table = pa.table({"Id": ["1", "1", "1"], "v": ["a", "b", "c"], "at": order})
+
+    assert [last] == checked_batch(table, "Id", order_by=["at"]).rows["v"].to_pylist()
+
+
+def test_rows_that_stay_keep_their_order():
+    """Several columns decide in turn; the rows that stay are in order of arrival."""
+    table = pa.table(
+        {"Id": ["2", "1", "2", "1"], "day": [1, 1, 1, 0], "hour": [5, 0, 4, 9], "v": ["a", "b", "c", "d"]}
+    )
+
+    assert ["a", "b"] == checked_batch(table, "Id", order_by=["day", "hour"]).rows["v"].to_pylist()
+
+
+@pytest.mark.parametrize(("name", "error"), [("nope", MissingColumn), ("tags", BadInput)])
+def test_what_has_no_order_is_refused(name, error):
+    """A column that is not there, and one of lists."""
+    table = pa.table({"Id": ["1"], "tags": [["a"]]})
+
+    with pytest.raises(error, match=repr(name)):
+        checked_batch(table, "Id", order_by=[name])

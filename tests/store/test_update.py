@@ -1,9 +1,11 @@
 """What callers ask, as a value that contradicts nothing."""
 
+from pathlib import Path
+
 import pytest
 
 from freezeframe.errors import InvalidOption
-from freezeframe.store.update import update_from
+from freezeframe.store.update import UpdateOptions, update_from
 
 
 def test_names_may_be_one_text_or_several():
@@ -25,6 +27,22 @@ def test_names_may_be_one_text_or_several():
         {"key": "Id", "nulls": "maybe"},
         {"key": "Id", "null_keys": "maybe"},
         {"key": "Id", "drop_column": ["Id"]},
+        {"key": None, "mode": "full"},
+        {"key": "Id", "mode": "partial"},
+        {"key": "Id", "mode": "overwrite"},
+        {"key": "Id", "mode": "full", "override": True},
+        {"key": "Id", "mode": "full", "replace_where": "a = 1"},
+        {"key": "Id", "deletes": "remove"},
+        {"key": "Id", "mode": "full", "deletes": "hide"},
+        {"key": "Id", "max_delete_ratio": 1.0},
+        {"key": "Id", "mode": "full", "max_delete_ratio": 1.1},
+        {"key": "Id", "mode": "full", "max_delete_ratio": True},
+        {"key": "Id", "mode": "full", "max_delete_ratio": "all"},
+        {"key": "Id", "history": "scd1"},
+        {"key": "Id", "history": "none"},
+        {"key": "Id", "history": "scd2", "mode": "full", "deletes": "flag"},
+        {"key": "Id", "order_by": ["at", "at"]},
+        {"key": "Id", "null": "keep"},
     ],
 )
 def test_contradictions_are_refused(options):
@@ -41,8 +59,34 @@ def test_contradictions_are_refused(options):
         ({"key": "Id"}, "upsert"),
         ({"key": None, "override": True}, "overwrite"),
         ({"key": None, "replace_where": "a"}, "replace_where"),
+        ({"key": "Id", "mode": "full", "max_delete_ratio": 1}, "full"),
     ],
 )
 def test_the_mode_follows_from_the_options(options, mode):
     """Override and window need no key."""
     assert mode == update_from(**options).mode
+
+
+def test_an_option_that_there_is_not_is_named_with_the_one_meant():
+    """A slip of the pen does not pass as no option at all."""
+    with pytest.raises(InvalidOption, match="Did you mean 'replace_where'") as caught:
+        update_from(key="Id", replace_were="a = 1")
+
+    assert "replace_were" == caught.value.details["option"]
+
+
+def test_options_may_be_none():
+    """None is as if the option were not given, where there is something to leave out."""
+    options = ("replace_where", "deletes", "max_delete_ratio", "history", "order_by", "drop_column")
+
+    assert update_from(key="Id") == update_from(key="Id", **dict.fromkeys(options))
+
+
+def test_each_option_is_documented():
+    """The one list of options and the page of the reference name the same ones."""
+    page = (Path(__file__).parent.parent.parent / "docs/reference/semantics.md").read_text(encoding="utf-8")
+    rows = page.partition("## Options")[2].partition("\n## ")[0].splitlines()
+
+    documented = {row.split("`")[1] for row in rows if row.startswith("| `")}
+
+    assert UpdateOptions.__annotations__.keys() == documented - {"key"}

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from freezeframe.errors import BadInput, InvalidOption
 from freezeframe.log.actions import Metadata
+from freezeframe.store.guard import KEY_PROPERTY
 from freezeframe.store.update import Update
 
 VALID_FROM = "_valid_from"
@@ -71,8 +72,10 @@ class OwnColumns:
 
 
 def stored_own_columns(metadata: Metadata | None) -> OwnColumns:
-    """The ones that a table has."""
+    """The ones that a table has; a stream that was dropped has none, as it has no key."""
     properties = metadata.configuration if metadata else {}
+    if KEY_PROPERTY not in properties:
+        return OwnColumns()
     return OwnColumns(
         has_history=properties.get(HISTORY_PROPERTY) == "scd2",
         flags_deleted=properties.get(DELETES_PROPERTY) == "flag",

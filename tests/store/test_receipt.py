@@ -1,0 +1,90 @@
+"""What an update says that it did: counts, versions, and the very rows."""
+
+import json
+import pickle
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from freezeframe.errors import InvalidOption
+from freezeframe.script import open_tenant
+
+ROWS = pd.DataFrame({"Id": ["1", "2"], "v": ["a", "b"]})
+
+
+def test_a_receipt_is_a_plain_value(open_on, memory):
+    """It is JSON, it is equal to its copy, and a copy in another process says where to ask."""
+    receipt = open_on(memory).stream("A").update(ROWS, key="Id")
+
+    assert {
+        "stream": "A",
+        "inserted": 2,
+        "updated": 0,
+        "unchanged": 0,
+        "deleted": 0,
+        "version": 0,
+        "tenant_version": 0,
+        "committed": True,
+        "columns_added": ["Id", "v"],
+        "columns_dropped": [],
+        "null_keys_dropped": 0,
+        "bytes_written": receipt.bytes_written,
+        "seconds": receipt.seconds,
+    } == json.loads(json.dumps(receipt.to_json()))
+    assert 0 < receipt.bytes_written
+    assert 0 < receipt.seconds
+    copied = pickle.loads(pickle.dumps(receipt))
+    assert receipt == copied
+    with pytest.raises(InvalidOption, match=r"changes\(since=-1, until=0\)"):
+        copied.changed_rows()
+
+
+def test_the_first_rows_are_all_new(open_on, memory):
+    """In either kind; what changed nothing has no rows, in the same columns."""
+    receipt = open_on(memory).stream("A").update(ROWS, key="Id")
+
+    assert ["insert", "insert"] == list(receipt.changed_rows()["_change_type"])
+    assert isinstance(receipt.changed_rows("arrow"), pa.Table)
+
+
+def test_a_receipt_of_nothing_has_no_rows(open_on, memory):
+    """A frame without rows and columns for a stream that is not there."""
+    receipt = open_on(memory).stream("A").update(pd.DataFrame(), key="Id")
+
+    assert (-1, False, 0) == (receipt.version, receipt.committed, len(receipt.changed_rows()))
+
+
+@pytest.mark.spark
+def test_changed_rows_are_those_of_the_update_alone(tmp_path, spark_engine):
+    """Others' commits before and after are left out, however late they are asked for."""
+    stream = open_tenant(tmp_path).stream("A")
+    stream.update(ROWS, key="Id")
+    mine = stream.update(pd.DataFrame({"Id": ["2", "3"], "v": ["B", "c"]}), key="Id")
+    same = stream.update(pd.DataFrame({"Id": ["2"], "v": ["B"]}), key="Id")
+    stream.update(pd.DataFrame({"Id": ["1"], "v": ["other"]}), key="Id")
+
+    found = mine.changed_rows("arrow").to_pylist()
+
+    assert [
+        {"_change_type": "update", "Id": "2", "v": "B", "_before": {"Id": "2", "v": "b"}},
+        {"_change_type": "insert", "Id": "3", "v": "c", "_before": None},
+    ] == found
+    assert ["_change_type", "Id", "v", "_before"] == list(same.changed_rows().columns)
+    assert 0 == len(same.changed_rows())
+
+
+@pytest.mark.spark
+def test_rows_without_a_key_are_counted_as_a_multiset(tmp_path, spark_engine):
+    """Of three equal rows one went: one deletion; the columns added are those the stream had not."""
+    stream = open_tenant(tmp_path).stream("Report")
+    stream.update(pd.DataFrame({"d": ["a", "a", "a", "b"]}), override=True)
+
+    receipt = stream.update(pd.DataFrame({"d": ["a", "a", "c"], "n": [None, None, 1]}), override=True)
+
+    changed = receipt.changed_rows("arrow").to_pylist()
+    assert [("delete", "a"), ("delete", "b"), ("insert", "c")] == sorted(
+        (row["_change_type"], row["d"]) for row in changed
+    )
+    assert (1, 0, 2, 2) == (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted)
+    assert (("n",), ()) == (receipt.columns_added, receipt.columns_dropped)

@@ -1,0 +1,414 @@
+"""Jobs: what happens in one becomes visible together or not at all, once."""
+
+import contextlib
+import threading
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from freezeframe.errors import (
+    BadInput,
+    ConflictError,
+    FreezeframeError,
+    IdempotencyConflict,
+    InvalidName,
+    InvalidOption,
+    JobRevoked,
+    StreamNotFound,
+)
+from freezeframe.storage import MemoryStorage
+from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
+from freezeframe.store import landing
+from freezeframe.store.entries import Entry, TenantChange
+from freezeframe.store.layout import STAGING_FOLDER
+
+
+def table(*ids):
+    return pa.table({"Id": [str(one) for one in ids], "v": list(ids)})
+
+
+def rows(reader, name):
+    try:
+        return sorted(reader.stream(name).read(as_="arrow")["v"].to_pylist())
+    except StreamNotFound:
+        return None
+
+
+def files(storage):
+    return sorted(status.name for status in storage.list_below(""))
+
+
+def test_streams_of_a_job_appear_together(open_on, memory):
+    """Inside, the job reads its own changes; others see the last commit until the block is left."""
+    tenant = open_on(memory)
+    tenant.stream("Account").update(table(1), key="Id")
+
+    with tenant.job(message="Nightly", who="ops") as job:
+        job.stream("Lead").update(table(2), key="Id")
+        inside = job.stream("Contact").update(table(3), key="Id")
+        assert ([2], None) == (rows(job, "Lead"), rows(tenant, "Lead"))
+        assert ("Account", "Contact", "Lead") == job.streams()
+        assert (0, 1) == (inside.version, inside.tenant_version)
+
+    assert ([2], [3]) == (rows(tenant, "Lead"), rows(tenant, "Contact"))
+    assert (1, True) == (tenant.version, job.receipt.committed)
+    assert {"Contact": 1, "Lead": 1} == {name: one.inserted for name, one in job.receipt.streams.items()}
+    (newest,) = tenant.history(limit=1)
+    assert ("Nightly", {"Lead", "Contact"}) == (newest.message, set(newest.streams))
+
+
+def test_an_exception_inside_means_that_nothing_happened(open_on, local):
+    """No commit, and no file of the job is left."""
+    tenant = open_on(local)
+    tenant.stream("Account").update(table(1), key="Id")
+    before = files(local)
+
+    with pytest.raises(ZeroDivisionError), tenant.job("j") as job:  # noqa: PT012 - the end of the block raises
+        job.stream("Lead").update(table(2), key="Id")
+        raise ZeroDivisionError
+
+    assert (0, before) == (tenant.version, files(local))
+    with pytest.raises(InvalidOption):
+        _ = job.receipt
+    with pytest.raises(InvalidOption, match="over"):
+        job.stream("Lead").update(table(2), key="Id")
+
+
+def test_an_update_that_fails_inside_leaves_the_job_as_it_was(open_on, memory):
+    """What a script catches is not part of the job; the rest of it goes on."""
+    tenant = open_on(memory)
+
+    with tenant.job() as job:
+        job.stream("Lead").update(table(1), key="Id")
+        with pytest.raises(BadInput):
+            job.stream("Lead").update(pd.DataFrame({"Id": [None], "v": [2]}), key="Id")
+        with pytest.raises(InvalidName):
+            job.stream("LEAD").update(table(2), key="Id")
+
+    assert ([1], ("Lead",)) == (rows(tenant, "Lead"), tenant.streams())
+
+
+def test_several_updates_of_a_stream_are_one_commit_of_its_table(open_on, memory):
+    """One table version holds the net effect of all of them."""
+    tenant = open_on(memory)
+
+    with tenant.job() as job:
+        stream = job.stream("Lead")
+        stream.update(table(1), key="Id")
+        assert 0 == stream.update(table(2), key="Id").version
+        assert {"Id": ["1", "2"], "v": [1, 2]} == stream.read(as_="arrow").to_pydict()
+
+    assert ([1, 2], 0) == (rows(tenant, "Lead"), tenant.stream("Lead").version())
+    commits = [name for name in files(memory) if name.startswith("Lead.snapshot/_delta_log/")]
+    assert ["Lead.snapshot/_delta_log/00000000000000000000.json"] == commits
+    assert 2 == job.receipt.streams["Lead"].inserted
+    assert 2 == len(job.receipt.streams["Lead"].changed_rows())
+
+
+def test_the_same_job_again_is_answered_and_not_done(open_on, memory):
+    """The receipt of the first time, no version, no file; whatever happened since."""
+    tenant = open_on(memory)
+
+    def run():
+        with tenant.job("2026-11-21T04:00") as job:
+            found = job.stream("Lead").update(table(1, 2), key="Id")
+            assert [1, 2] == rows(job, "Lead")
+        return job.receipt, found.inserted
+
+    first, inserted = run()
+    tenant.stream("Contact").update(table(9), key="Id")
+    before = files(memory)
+    again, inserted_again = run()
+
+    assert (True, False) == (again.repeated, first.repeated)
+    assert (first.tenant_version, first.streams, inserted) == (
+        again.tenant_version,
+        again.streams,
+        inserted_again,
+    )
+    assert (1, before) == (tenant.version, files(memory))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda job: job.stream("Lead").update(table(1, 3), key="Id"),
+        lambda job: job.stream("Lead").update(table(2, 1), key="Id"),
+        lambda job: job.stream("Lead").update(table(1, 2), key="Id", nulls="overwrite"),
+        lambda job: job.stream("Other").update(table(1, 2), key="Id"),
+        lambda _: None,
+    ],
+)
+def test_another_input_under_the_same_id_is_refused(open_on, memory, change):
+    """Other values, order, options or streams are another job."""
+    tenant = open_on(memory)
+    with tenant.job("j") as job:
+        job.stream("Lead").update(table(1, 2), key="Id")
+
+    with pytest.raises(IdempotencyConflict, match="j"), tenant.job("j") as job:
+        change(job)
+
+    assert (0, [1, 2]) == (tenant.version, rows(tenant, "Lead"))
+
+
+def test_equal_values_are_the_same_input_however_they_lie_in_memory(open_on, memory):
+    """Chunks, slices, pandas or Arrow: the values count."""
+    tenant = open_on(memory)
+    with tenant.job("j") as job:
+        job.stream("Lead").update(table(1, 2, 3), key="Id")
+
+    for frame in (
+        pa.concat_tables([table(1), table(2, 3)]),
+        table(0, 1, 2, 3, 4).slice(1, 3),
+        pd.DataFrame({"Id": ["1", "2", "3"], "v": [1, 2, 3]}),
+    ):
+        with tenant.job("j") as job:
+            job.stream("Lead").update(frame, key="Id")
+        assert job.receipt.repeated
+
+
+def test_job_ids_survive_checkpoints(open_on, local):
+    """After the entries are behind a checkpoint, a repeated job is still known."""
+    tenant = open_on(local)
+    with tenant.job("j") as job:
+        job.stream("Lead").update(table(1), key="Id")
+    for number in range(12):
+        tenant.stream(f"S{number}").update(table(1), key="Id")
+
+    with open_on(local).job("j") as job:
+        job.stream("Lead").update(table(1), key="Id")
+
+    assert (True, 0) == (job.receipt.repeated, job.receipt.tenant_version)
+
+
+def test_a_job_with_an_id_is_remembered_even_if_it_changed_nothing(open_on, memory):
+    """The id was used: that is all that its entry says."""
+    tenant = open_on(memory)
+    with tenant.job("j"):
+        pass
+    with tenant.job("j") as again:
+        pass
+    with tenant.job() as nameless:
+        pass
+
+    assert (0, True, False) == (tenant.version, again.receipt.repeated, nameless.receipt.committed)
+
+
+def test_two_runs_of_a_job_at_once_are_one(open_on, memory):
+    """Who commits second gets the receipt of the first."""
+    tenant = open_on(memory)
+    with tenant.job("j") as slow:
+        slow.stream("Lead").update(table(1), key="Id")
+        with open_on(memory).job("j") as quick:
+            quick.stream("Lead").update(table(1), key="Id")
+
+    assert (0, True, 0) == (tenant.version, slow.receipt.repeated, slow.receipt.tenant_version)
+    assert 1 == len([name for name in files(memory) if name.endswith(".parquet")])
+
+
+def test_jobs_on_different_streams_both_commit(open_on, memory):
+    """The later one is committed one version later, with the same files."""
+    tenant = open_on(memory)
+    with tenant.job() as job:
+        job.stream("Lead").update(table(1), key="Id")
+        tenant.stream("Contact").update(table(2), key="Id")
+        assert None is rows(job, "Contact")
+
+    assert (1, [1], [2]) == (job.receipt.tenant_version, rows(tenant, "Lead"), rows(tenant, "Contact"))
+
+
+def test_jobs_on_the_same_stream_are_carried_out_one_after_the_other(open_on, memory):
+    """What the job had not read is planned again on what the other one made."""
+    tenant = open_on(memory)
+    with tenant.job() as job:
+        job.stream("Lead").update(table(1, 2), key="Id")
+        tenant.stream("Lead").update(table(3), key="Id")
+        assert [1, 2] == rows(job, "Lead")
+        job.stream("Contact").update(table(4), key="Id")
+
+    assert ([1, 2, 3], [4]) == (rows(tenant, "Lead"), rows(tenant, "Contact"))
+    assert (1, 1, 2) == (
+        job.receipt.tenant_version,
+        job.receipt.streams["Lead"].version,
+        job.receipt.streams["Lead"].inserted,
+    )
+
+
+def test_what_was_read_and_written_must_not_have_changed(open_on, memory):
+    """Rows that may be made from old ones are refused, and nothing of the job is there."""
+    tenant = open_on(memory)
+    tenant.stream("Lead").update(table(), key="Id")
+    before = files(memory)
+
+    with pytest.raises(ConflictError, match="read rows"), tenant.job() as job:  # noqa: PT012 - the end of the block raises
+        assert [] == rows(job, "Lead")
+        job.stream("Lead").update(table(1), key="Id")
+        job.stream("Other").update(table(1), key="Id")
+        tenant.stream("Lead").update(table(2), key="Id")
+
+    assert ([2], None) == (rows(tenant, "Lead"), rows(tenant, "Other"))
+    assert 3 == len(files(memory)) - len(before)  # the winner's entry, commit and data file
+
+
+def test_a_reader_sees_one_moment(open_on, memory):
+    """A job that only reads sees the tenant as it was when it began."""
+    tenant = open_on(memory)
+    tenant.stream("Lead").update(table(1), key="Id")
+
+    with tenant.job() as job:
+        tenant.stream("Contact").update(table(2), key="Id")
+        assert ("Lead",) == job.streams()
+        assert None is rows(job, "Contact")
+
+    assert not job.receipt.committed
+
+
+def test_a_job_that_was_declared_dead_cannot_commit(open_on, memory):
+    """A revoke that lands first decides, and the error says so."""
+    tenant = open_on(memory)
+    with pytest.raises(JobRevoked), tenant.job() as job:  # noqa: PT012 - the end of the block raises
+        job.stream("Lead").update(table(1), key="Id")
+        (lease,) = memory.list_from(STAGING_FOLDER)
+        revoke = TenantChange(revoked=(lease.name.removesuffix(".json"),))
+        tenant._place.log.add(0, Entry("r", 1, (revoke,), kind="revoke"))
+
+    assert None is rows(tenant, "Lead")
+    assert [] == list(memory.list_from(STAGING_FOLDER))
+
+
+def test_a_lease_names_what_is_under_way(open_on, memory):
+    """It is there from the first staged file on, and gone after the commit."""
+    tenant = open_on(memory)
+    with tenant.job() as job:
+        assert [] == list(memory.list_from(STAGING_FOLDER))
+        job.stream("Lead").update(table(1), key="Id")
+        (lease,) = memory.list_from(STAGING_FOLDER)
+        assert any(lease.name.removesuffix(".json") in name for name in files(memory) if "Lead" in name)
+
+    assert [] == list(memory.list_from(STAGING_FOLDER))
+
+
+@pytest.mark.parametrize("job_id", ["", " ", 7, "x" * 501])
+def test_an_id_must_be_a_text(open_on, memory, job_id):
+    """What cannot be an id is refused before anything happens."""
+    with pytest.raises(InvalidOption), open_on(memory).job(job_id):
+        pytest.fail("the block must not begin")
+
+
+def test_long_commits_are_kept_beside_the_entry(open_on, memory, monkeypatch):
+    """A commit beyond the limit is named by its SHA-256, landed, and then not needed any more."""
+    monkeypatch.setattr(landing, "INLINE_BYTES_MAX", 100)
+    tenant = open_on(memory)
+    with tenant.job() as job:
+        job.stream("Wide").update(table(1), key="Id")
+
+    (change,) = tenant._place.log.entry(0).streams
+    assert (64, "") == (len(change.sha256), change.content)
+    assert [1] == rows(open_on(memory), "Wide")
+    assert [] == list(memory.list_from(STAGING_FOLDER))
+
+
+def two_streams(tenant):
+    with tenant.job("j") as job:
+        job.stream("Lead").update(table(1), key="Id")
+        job.stream("Contact").update(table(2), key="Id")
+    return job.receipt
+
+
+def prepared(open_on):
+    inner = MemoryStorage()
+    open_on(inner).stream("Account").update(table(0), key="Id")
+    return inner
+
+
+def calls_of_one_job(open_on):
+    storage = FaultyStorage(prepared(open_on))
+    tenant = open_on(storage)
+    before = len(storage.calls)
+    two_streams(tenant)
+    return range(before, len(storage.calls))
+
+
+def test_a_job_changes_rows_that_it_changed_before(open_finding, memory):
+    """Updates of stored rows, of rows of the same job, and an override come to one net commit."""
+    tenant = open_finding(memory)
+    tenant.stream("Lead").update(table(1, 2, 3), key="Id")
+
+    with tenant.job() as job:
+        stream = job.stream("Lead")
+        assert 1 == stream.update(pa.table({"Id": ["2"], "v": [20]}), key="Id").updated
+        assert 1 == stream.update(pa.table({"Id": ["2"], "v": [200]}), key="Id").updated
+        assert [1, 3, 200] == rows(job, "Lead")
+        stream.update(table(1, 4), override=True)
+
+    assert ([1, 4], 1) == (rows(tenant, "Lead"), tenant.stream("Lead").version())
+    assert [1, 2, 3] == sorted(tenant.stream("Lead").read(version=0)["v"])
+    changed = job.receipt.streams["Lead"].changed_rows("arrow")
+    assert ["delete", "delete", "insert"] == sorted(changed["_change_type"].to_pylist())
+    live = [name for name in files(memory) if name.endswith(".parquet")]
+    assert 2 == len(live)  # of the first version and of the last update: what lay between is gone
+
+
+def test_a_race_for_one_row_is_carried_out_again(open_finding, memory):
+    """The loser's update is planned on the winner's rows: cells of both are there."""
+    tenant = open_finding(memory)
+    tenant.stream("Lead").update(pa.table({"Id": ["1"], "a": [1], "b": [1]}), key="Id")
+
+    with tenant.job() as job:
+        job.stream("Lead").update(pa.table({"Id": ["1"], "a": [2]}), key="Id")
+        tenant.stream("Lead").update(pa.table({"Id": ["1"], "b": [2]}), key="Id")
+
+    assert {"Id": ["1"], "a": [2], "b": [2]} == tenant.stream("Lead").read(as_="arrow").to_pydict()
+
+
+@pytest.mark.parametrize("way", [Way.CUT_BEFORE, Way.CUT_AFTER, Way.FAIL_BEFORE, Way.FAIL_AFTER])
+def test_every_fault_leaves_all_or_nothing(open_on, way):
+    """Failed or cut at each storage call in turn: both streams or none, and the same job can be run again."""
+    outcomes = set()
+    for call in calls_of_one_job(open_on):
+        inner = prepared(open_on)
+        receipt = None
+        with contextlib.suppress(Crash, FreezeframeError):
+            receipt = two_streams(open_on(FaultyStorage(inner, [Fault(call, way)])))
+        reader = open_on(inner)
+        found = (rows(reader, "Lead"), rows(reader, "Contact"))
+        outcomes.add(found[0] is not None)
+        assert found in [([1], [2]), (None, None)], call
+        assert receipt is None or found == ([1], [2]), call
+        assert [0] == rows(reader, "Account")
+
+        again = two_streams(open_on(inner))
+
+        assert again.repeated == (found[0] is not None), call
+        assert ([1], [2], 1) == (rows(reader, "Lead"), rows(reader, "Contact"), reader.version)
+    assert True in outcomes
+
+
+def test_four_threads_of_jobs_lose_nothing(open_finding, local):
+    """Jobs over shared and own streams: each is there once, and none is seen in part."""
+    open_finding(local).stream("All").update(table(), key="Id")
+    errors = []
+
+    def work(number):
+        try:
+            tenant = open_finding(local)
+            for turn in range(3):
+                with tenant.job(f"{number}-{turn}") as job:
+                    job.stream("All").update(table(10 + 3 * number + turn), key="Id")
+                    job.stream(f"B{number}").update(table(turn), key="Id")
+        except Exception as error:  # noqa: BLE001 - collected for the assertion
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert [] == errors
+    tenant = open_finding(local)
+    assert 12 == tenant.version
+    for version in range(13):
+        found = [tenant.stream(name).read(tenant_version=version) for name in tenant.streams(version)]
+        assert 2 * version == sum(len(rows) for rows in found), version

@@ -59,14 +59,9 @@ def summary(seconds: Sequence[float]) -> dict[str, object]:
 
 def keep(question: str, result: dict[str, object]) -> None:
     """Write a result beside the others, with the machine as far as it matters, and print it."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     record = {
         "question": question,
-        "machine": {
-            "cores": os.cpu_count(),
-            "memory_gib": round(memory / 2**30),
-            "load_average": round(os.getloadavg()[1], 1),  # over the last five minutes, this run included
-        },
+        "machine": machine(),
         "python": platform.python_version(),
         "versions": {name: version(name) for name in ("freezeframe", "pyspark", "pandas", "pyarrow")},
         **result,
@@ -74,3 +69,13 @@ def keep(question: str, result: dict[str, object]) -> None:
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"{question}.json").write_text(json.dumps(record, indent=2) + "\n")
     print(json.dumps({name: value for name, value in result.items() if name != "versions"}, indent=2))
+
+
+def machine() -> dict[str, object]:
+    """What of this machine matters for a figure."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {
+        "cores": os.cpu_count(),
+        "memory_gib": round(memory / 2**30),
+        "load_average": round(os.getloadavg()[1], 1),  # over the last five minutes, this run included
+    }

@@ -1,0 +1,315 @@
+"""What is compared: every peer creates a table from a Parquet file, updates it, and hands its rows over.
+
+All update cell by cell (a null in the batch keeps the stored cell) unless said otherwise. A peer
+is used by one process and makes its imports there, so that its memory is its own.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from delta_merge import merge_statement, spark_session
+from update_data import KEY, Rule, to_pandas
+
+STREAM = "Lead"
+
+
+class Peer:
+    """The frame of a peer; ``folder`` is its own, and empty at first."""
+
+    rule: ClassVar[Rule] = "coalesce"
+    has_jvm: ClassVar[bool] = False
+    """Created and measured in one process; others are created in another, whose memory does not count."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def create(self, stored: Path) -> None:
+        """Make the table."""
+        raise NotImplementedError
+
+    def open(self) -> None:
+        """Whatever a process does once; not timed."""
+
+    def frame(self, batch: pa.Table) -> Any:
+        """The batch as the peer's callers have it; not timed."""
+        return batch
+
+    def update(self, frame: Any) -> None:
+        """The one call that is timed."""
+        raise NotImplementedError
+
+    def rows(self) -> pa.Table | str:
+        """All rows, or the pattern of Parquet files that hold them."""
+        raise NotImplementedError
+
+
+class Ours(Peer):
+    """``Stream.update``: a receipt comes back."""
+
+    def create(self, stored: Path, stream: str = STREAM) -> None:
+        self.open(stream)
+        self.stream.update(pq.read_table(stored), key=[KEY])
+
+    def open(self, stream: str = STREAM) -> None:
+        from freezeframe import open_tenant
+
+        self.stream = open_tenant(self.folder / "snapshots").stream(stream)
+
+    def update(self, frame: Any) -> None:
+        self.receipt = self.stream.update(frame, key=[KEY])
+
+    def rows(self) -> pa.Table:
+        return self.stream.read(as_="arrow")
+
+
+class OursWithFrame(Ours):
+    """``update_snapshot``: pandas goes in, the whole merged frame comes back."""
+
+    def frame(self, batch: pa.Table) -> Any:
+        return to_pandas(batch)
+
+    def update(self, frame: Any) -> None:
+        from freezeframe import update_snapshot
+
+        self.merged = None  # a script's last frame is gone when its next job begins
+        self.merged = update_snapshot(self.folder / "snapshots", STREAM, KEY, frame)
+
+
+class Merge(Peer):
+    """Delta's own ``MERGE`` on Spark, tuned for one machine; neither fsync nor a log above the table."""
+
+    has_jvm = True
+    with_vectors: ClassVar[bool] = False
+
+    def create(self, stored: Path) -> None:
+        self.open()
+        writer = self.spark.read.parquet(str(stored)).write.format("delta")
+        writer.option("delta.enableDeletionVectors", str(self.with_vectors).lower()).save(self._path)
+
+    def open(self) -> None:
+        self.spark = spark_session()
+
+    def update(self, frame: Any) -> None:
+        self.spark.createDataFrame(frame).createOrReplaceTempView("batch")
+        self.spark.sql(merge_statement(self._path, frame.column_names, KEY))
+
+    def rows(self) -> str:
+        out = self.folder / "rows"
+        self.spark.read.format("delta").load(self._path).write.mode("overwrite").parquet(str(out))
+        return f"{out}/*.parquet"
+
+    @property
+    def _path(self) -> str:
+        return str(self.folder / "table")
+
+
+class MergeWithVectors(Merge):
+    """The same with deletion vectors: only changed rows are written again."""
+
+    with_vectors = True
+
+
+class DeltaRs(Peer):
+    """delta-rs, in this process; neither fsync nor a log above the table."""
+
+    streamed: ClassVar[bool] = True
+
+    def create(self, stored: Path) -> None:
+        from deltalake import write_deltalake
+
+        write_deltalake(self._path, pq.read_table(stored))
+
+    def update(self, frame: Any) -> None:
+        from deltalake import DeltaTable
+
+        names = [name for name in frame.column_names if name != KEY]
+        merger = DeltaTable(self._path).merge(
+            frame,
+            predicate=f't."{KEY}" = s."{KEY}"',
+            source_alias="s",
+            target_alias="t",
+            streamed_exec=self.streamed,
+        )
+        merger.when_matched_update(
+            {f'"{n}"': f'coalesce(s."{n}", t."{n}")' for n in names}
+        ).when_not_matched_insert({f'"{n}"': f's."{n}"' for n in frame.column_names}).execute()
+
+    def rows(self) -> pa.Table:
+        from deltalake import DeltaTable
+
+        return DeltaTable(self._path).to_pyarrow_table()
+
+    @property
+    def _path(self) -> str:
+        return str(self.folder / "table")
+
+
+class DeltaRsNotStreamed(DeltaRs):
+    """The same with the batch held whole, which lets delta-rs skip files by the batch's keys."""
+
+    streamed = False
+
+
+class DuckDb(Peer):
+    """A DuckDB database file: ``MERGE INTO`` and a checkpoint, so that the file itself holds the rows."""
+
+    def create(self, stored: Path) -> None:
+        self.open()
+        self.connection.execute(f"CREATE TABLE lead AS SELECT * FROM read_parquet('{stored}')")
+        self.connection.execute("CHECKPOINT")
+        self.connection.close()
+
+    def open(self) -> None:
+        import duckdb
+
+        self.connection = duckdb.connect(self.folder / "lead.duckdb")
+        self.connection.execute("SET enable_progress_bar = false")
+
+    def update(self, frame: Any) -> None:
+        names = frame.column_names
+        values = ", ".join(f'"{n}" = coalesce(s."{n}", t."{n}")' for n in names if n != KEY)
+        columns = ", ".join(f'"{n}"' for n in names)
+        given = ", ".join(f's."{n}"' for n in names)
+        self.connection.register("batch", frame)
+        self.connection.execute(
+            f'MERGE INTO lead t USING batch s ON t."{KEY}" = s."{KEY}" '
+            f"WHEN MATCHED THEN UPDATE SET {values} "
+            f"WHEN NOT MATCHED THEN INSERT ({columns}) VALUES ({given})"
+        )
+        self.connection.execute("CHECKPOINT")
+        self.connection.unregister("batch")
+
+    def rows(self) -> pa.Table:
+        return self.connection.sql("SELECT * FROM lead").to_arrow_table()
+
+
+class DuckDbUpdateInsert(DuckDb):
+    """The same as ``UPDATE`` and ``INSERT`` in one transaction."""
+
+    def update(self, frame: Any) -> None:
+        names = frame.column_names
+        values = ", ".join(f'"{n}" = coalesce(s."{n}", lead."{n}")' for n in names if n != KEY)
+        columns = ", ".join(f'"{n}"' for n in names)
+        self.connection.register("batch", frame)
+        self.connection.execute("BEGIN")
+        self.connection.execute(f'UPDATE lead SET {values} FROM batch s WHERE lead."{KEY}" = s."{KEY}"')
+        self.connection.execute(
+            f"INSERT INTO lead ({columns}) SELECT {columns} FROM batch s "
+            f'WHERE NOT EXISTS (SELECT 1 FROM lead t WHERE t."{KEY}" = s."{KEY}")'
+        )
+        self.connection.execute("COMMIT")
+        self.connection.execute("CHECKPOINT")
+        self.connection.unregister("batch")
+
+
+class PyIceberg(Peer):
+    """pyiceberg's ``upsert``, which replaces rows whole; a join with the stored ones fills nulls first."""
+
+    def create(self, stored: Path) -> None:
+        self.open()
+        rows = pq.read_table(stored)
+        self.catalog.create_namespace("bench")
+        self.catalog.create_table("bench.lead", schema=rows.schema).append(rows)
+
+    def open(self) -> None:
+        from pyiceberg.catalog.sql import SqlCatalog
+
+        where = self.folder.absolute()
+        self.catalog = SqlCatalog("bench", uri=f"sqlite:///{where}/catalog.db", warehouse=f"file://{where}")
+
+    def update(self, frame: Any) -> None:
+        table = self.catalog.load_table("bench.lead")
+        stored = table.scan().to_arrow()
+        table.upsert(coalesced(frame, stored), join_cols=[KEY])
+
+    def rows(self) -> pa.Table:
+        return self.catalog.load_table("bench.lead").scan().to_arrow()
+
+
+def coalesced(batch: pa.Table, stored: pa.Table) -> pa.Table:
+    """The batch with the stored cells where it has none, in the stored columns and types."""
+    import pyarrow.compute as pc
+
+    at = pc.index_in(batch[KEY], stored[KEY])
+    old = stored.take(at)
+    columns = [
+        pc.coalesce(batch[name].cast(old[name].type), old[name]) if name in batch.column_names else old[name]
+        for name in stored.column_names
+    ]
+    return pa.table(columns, schema=stored.schema)
+
+
+class PandasCsv(Peer):
+    """The usual script: read the CSV, ``combine_first``, write the CSV; no types, no lock, no fsync."""
+
+    def create(self, stored: Path) -> None:
+        to_pandas(pq.read_table(stored)).to_csv(self._path, index=False)
+
+    def frame(self, batch: pa.Table) -> Any:
+        return to_pandas(batch)
+
+    def update(self, frame: Any) -> None:
+        import pandas as pd
+
+        self.merged = None
+        latest = frame.drop_duplicates(KEY, keep="last").set_index(KEY)
+        merged = latest.combine_first(pd.read_csv(self._path).set_index(KEY)).reset_index()
+        merged.to_csv(self._path, index=False)
+        self.merged = merged
+
+    def rows(self) -> pa.Table:
+        import pandas as pd
+
+        rows = pd.read_csv(self._path, dtype={"Visits": "Int64", "Employees": "Int64", "IsActive": "boolean"})
+        rows["ModifiedAt"] = pd.to_datetime(rows["ModifiedAt"], utc=True, format="ISO8601")
+        return pa.Table.from_pandas(rows, preserve_index=False)
+
+    @property
+    def _path(self) -> Path:
+        return self.folder / f"{STREAM}.snapshot.csv"
+
+
+class Gluestick(Peer):
+    """gluestick's ``snapshot_records`` on Parquet: rows are replaced whole, so nulls overwrite; no fsync."""
+
+    rule = "replace"
+
+    def create(self, stored: Path) -> None:
+        self.update(self.frame(pq.read_table(stored)))
+
+    def frame(self, batch: pa.Table) -> Any:
+        return to_pandas(batch)
+
+    def update(self, frame: Any) -> None:
+        import gluestick
+
+        self.merged = None
+        self.merged = gluestick.snapshot_records(frame, STREAM, str(self.folder), pk=KEY)
+
+    def rows(self) -> pa.Table:
+        return pq.read_table(self.folder / f"{STREAM}.snapshot.parquet")
+
+
+RECEIPT_PEERS: dict[str, type[Peer]] = {
+    "freezeframe": Ours,
+    "delta_rs": DeltaRs,
+    "duckdb": DuckDb,
+    "merge_with_vectors": MergeWithVectors,
+    "merge": Merge,
+    "pyiceberg": PyIceberg,
+}
+FRAME_PEERS: dict[str, type[Peer]] = {
+    "freezeframe_frame": OursWithFrame,
+    "gluestick": Gluestick,
+    "pandas_csv": PandasCsv,
+}
+# The other way to do the same; measured when asked for, the quicker one is in the list above.
+VARIANTS: dict[str, type[Peer]] = {
+    "delta_rs_not_streamed": DeltaRsNotStreamed,
+    "duckdb_update_insert": DuckDbUpdateInsert,
+}
+PEERS = {**RECEIPT_PEERS, **FRAME_PEERS, **VARIANTS}

@@ -126,6 +126,10 @@ class _Filling:
 
     def result(self, changed: Flags) -> pa.Table:
         """The changed rows as they are to be stored."""
+        if not changed.any():
+            return self._target.empty_table()  # no old value was read, nor is one needed
+        if not changed.any():
+            return self._target.empty_table()  # no old value was read
         columns = [self._cells(field, changed) for field in self._target]
         return pa.table(columns, schema=self._target)
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 import random
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -186,9 +186,10 @@ class Transaction:
         self.announce()
         tries = self.place.settings.commit_tries_max
         for number in range(tries):
-            state = self._rebased()
+            state, tables = present_tables(self.place.storage, self.place.log, self._touched())
             if self._job_id is not None and self._job_id in state.jobs:
                 return state.jobs[self._job_id]
+            self._rebase(state, tables)
             entry, long_commits = shortened(self._entry(state, meaning, receipt))
             keep_long_commits(self.place.storage, long_commits)
             self._may_be_committed = True
@@ -218,22 +219,22 @@ class Transaction:
             self._delete_blob(change)
         self._lease.release()
 
-    def _rebased(self) -> TenantState:
-        """The newest state, with this transaction's changes brought up to it."""
-        names = [staged.name for staged in self.streams.values() if staged.steps]
-        state, tables = present_tables(self.place.storage, self.place.log, names)
+    def _touched(self) -> list[StreamName]:
+        return [staged.name for staged in self.streams.values() if staged.steps]
+
+    def _rebase(self, state: TenantState, tables: Sequence[Snapshot]) -> None:
+        """Bring this transaction's changes up to the newest state, or say why that cannot be."""
         self._require_alive(state)
         for check in self.checks:
             check(state)
         self._require_files_untouched(state)
-        for name, table in zip(names, tables, strict=True):
+        for name, table in zip(self._touched(), tables, strict=True):
             staged = self.streams[str(name)]
             if str(name) not in state.streams:
                 require_no_case_twin(state.streams, name)
             if table.version != staged.base.version:
                 _require_unread(staged, table.version)
                 staged.replay(table)
-        return state
 
     def _require_alive(self, state: TenantState) -> None:
         if self.write_id in state.revoked:

@@ -8,7 +8,6 @@ more than a few files of each size, and never twice as many rows as there are.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -73,7 +72,10 @@ def choose(files: Sequence[LiveFile], touched: Mapping[str, int], rule: FileRule
 
 def size_class(size: int) -> int:
     """Which files are of about one size: 0 for the smallest."""
-    return max(0, math.ceil(math.log(max(size, 1) / SMALLEST_BYTES, FILES_PER_SIZE_MAX)))
+    found, bytes_max = 0, SMALLEST_BYTES
+    while size > bytes_max:  # a logarithm would be off by one at some of the bounds
+        found, bytes_max = found + 1, bytes_max * FILES_PER_SIZE_MAX
+    return found
 
 
 def _alone(file: LiveFile, touched: int, rule: FileRule) -> Choice:

@@ -9,24 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import unquote
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from freezeframe.engine.base import FindTask, TableEngine
+from freezeframe.engine.base import FindTask
 from freezeframe.errors import CorruptData
 from freezeframe.log import Snapshot, rows
-from freezeframe.storage import Storage
 from freezeframe.store.columns import arrow_columns, physical_names, written_columns
 from freezeframe.store.entries import Counts
-from freezeframe.store.file_choice import Choice, FileRule, LiveFile, choose
+from freezeframe.store.file_choice import Choice, LiveFile, choose
 from freezeframe.store.filling import Filled, Flags, fill
 from freezeframe.store.incoming import Incoming
 from freezeframe.store.key_ranges import may_hold
 from freezeframe.store.live_files import deleted_positions, live_files
 from freezeframe.store.plan import Plan
+from freezeframe.store.staged import Staging
 from freezeframe.store.staging import Attempt
 
 LANDED_BYTES_MAX = 64 * 1024 * 1024
@@ -47,19 +48,8 @@ class Patch:
     removed: tuple[str, ...]
     marked: Mapping[str, _Numbers]
     choices: tuple[Choice, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Patching:
-    """What it takes to patch a stream: ``folder`` is its table in ``storage``."""
-
-    engine: TableEngine
-    storage: Storage
-    folder: str
-    snapshot: Snapshot
-    plan: Plan
-    rule: FileRule
-    attempt: Attempt
+    searched: int
+    """How many files could hold a key of the batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,20 +73,22 @@ class _Met:
         return {path: part for path, part in zip(self.files, parts, strict=True) if len(part)}
 
 
-def can_be_patched(plan: Plan, snapshot: Snapshot) -> bool:
-    """Whether the update is one that leaves stored rows where they are, unless they change."""
-    files = snapshot.files
+def obstacle(plan: Plan, snapshot: Snapshot) -> str:
+    """Why the update cannot leave stored rows where they are; empty if it can."""
+    update, files = plan.update, snapshot.files
+    if update.mode != "upsert":
+        return f"{update.mode} goes through all rows"
+    if not plan.is_plain:
+        return "the stream keeps its rows' history or flags deleted ones"
+    if plan.evolution.changes_stored_files:
+        return "columns are dropped or change their type"
     paths = files["path"].to_pylist()
-    names = {path.rpartition("/")[2] for path in paths}
-    return (
-        plan.update.mode == "upsert"
-        and plan.is_plain
-        and not plan.evolution.changes_stored_files
-        # Spark tells a row's file by its name; other writers may have used one twice.
-        and len(names) == len(paths)
-        and all("numRecords" in (text or "") for text in files["stats"].to_pylist())
-        and sum(files["size"].to_pylist()) <= PATCHED_BYTES_MAX
-    )
+    if len({path.rpartition("/")[2] for path in paths}) < len(paths):
+        return "two files have one name, and Spark tells a row's file by its name"
+    if not all("numRecords" in (text or "") for text in files["stats"].to_pylist()):
+        return "the log does not say how many rows a file has"
+    total = sum(files["size"].to_pylist())
+    return "" if total <= PATCHED_BYTES_MAX else f"the stream has {total:,} bytes"
 
 
 def batch_rows(plan: Plan, incoming: Incoming, attempt: Attempt) -> pa.Table | None:
@@ -119,15 +111,7 @@ def batch_rows(plan: Plan, incoming: Incoming, attempt: Attempt) -> pa.Table | N
     return pa.table(columns, schema=batch.schema)
 
 
-def described(choices: Sequence[Choice]) -> str:
-    """What became of the files, in a few words for the table's history."""
-    if all(choice.fate == "rewritten" for choice in choices) and len({one.reason for one in choices}) == 1:
-        return f"rewritten: {choices[0].reason}"
-    fates = [choice.fate for choice in choices]
-    return ", ".join(f"{fates.count(fate)} files {fate}" for fate in ("left", "marked", "rewritten"))
-
-
-def patch(work: Patching, batch: pa.Table) -> Patch:
+def patch(work: Staging, batch: pa.Table) -> Patch:
     """Bring ``batch`` (each key once, in the types of the plan) into the stream's files.
 
     Raises:
@@ -141,17 +125,18 @@ def patch(work: Patching, batch: pa.Table) -> Patch:
     inserted, updated = int(is_new.sum()), len(filled.rows)
     counts = Counts(inserted, updated, len(batch) - inserted - updated, 0)
     if not counts.changed:
-        return Patch(counts, (), (), {}, ())
+        return Patch(counts, (), (), {}, (), len(met.files))
     live = live_files(work.snapshot)
     choices = choose(live, {path: len(part) for path, part in changing.items()}, work.rule)
     rewritten = [choice.file for choice in choices if choice.fate == "rewritten"]
     content = _content(work, rewritten, changing, [filled.rows, _new_rows(filled.rows.schema, batch, is_new)])
     written = work.attempt.write(content, written_columns(work.plan.schema))
     marked = {choice.file.path: changing[choice.file.path] for choice in choices if choice.fate == "marked"}
-    return Patch(counts, written, tuple(file.path for file in rewritten), marked, choices)
+    removed = tuple(file.path for file in rewritten)
+    return Patch(counts, written, removed, marked, choices, len(met.files))
 
 
-def _met(work: Patching, batch: pa.Table) -> _Met:
+def _met(work: Staging, batch: pa.Table) -> _Met:
     """The stored rows, not deleted ones, whose key is in the batch."""
     plan = work.plan
     keys = batch.select(list(plan.key))
@@ -164,8 +149,8 @@ def _met(work: Patching, batch: pa.Table) -> _Met:
     found = work.engine.find(
         FindTask(
             stored=tuple(work.storage.uri(f"{work.folder}/{unquote(path)}") for path in paths),
-            stored_schema=_key_columns(plan.stored_schema or {}, plan.key),
-            target_schema=_unmapped(_key_columns(plan.schema, plan.key)),
+            stored_schema=key_columns(plan.stored_schema or {}, plan.key),
+            target_schema=unmapped(key_columns(plan.schema, plan.key)),
             keys=(work.attempt.uri(work.attempt.land_keys(keys)),),
             null_keys="match" if plan.update.null_keys == "match" else "error",
             rows=len(keys),
@@ -174,7 +159,7 @@ def _met(work: Patching, batch: pa.Table) -> _Met:
     return _sorted(paths, found, deleted_positions(work.snapshot, candidates), plan.key)
 
 
-def _candidates(work: Patching, keys: pa.Table) -> pa.Table:
+def _candidates(work: Staging, keys: pa.Table) -> pa.Table:
     files = work.snapshot.files
     schema = work.snapshot.schema
     held = may_hold(files["stats"].to_pylist(), keys, arrow_columns(schema), physical_names(schema))
@@ -202,7 +187,7 @@ def _sorted(
     return _Met(paths, file[order], row[order], place[order])
 
 
-def _filled(work: Patching, batch: pa.Table, met: _Met) -> Filled:
+def _filled(work: Staging, batch: pa.Table, met: _Met) -> Filled:
     plan = work.plan
     target = arrow_columns(written_columns(plan.schema)).remove_metadata()
     target = pa.schema([field.remove_metadata() for field in target])
@@ -231,7 +216,7 @@ def _new_rows(schema: pa.Schema, batch: pa.Table, is_new: Flags) -> pa.Table:
 
 
 def _content(
-    work: Patching, rewritten: Sequence[LiveFile], changing: Mapping[str, _Numbers], last: Sequence[pa.Table]
+    work: Staging, rewritten: Sequence[LiveFile], changing: Mapping[str, _Numbers], last: Sequence[pa.Table]
 ) -> Iterator[pa.Table]:
     """What is written: the rows that stay of files that go, then the changed and the new ones."""
     schema = last[0].schema
@@ -248,12 +233,13 @@ def _content(
     yield from (table for table in last if len(table))
 
 
-def _key_columns(schema: Mapping[str, object], key: Sequence[str]) -> dict[str, object]:
-    fields = {field["name"]: field for field in schema["fields"]}  # type: ignore[attr-defined]
+def key_columns(schema: Mapping[str, Any], key: Sequence[str]) -> dict[str, Any]:
+    """Of a Delta schema the key's columns, in the order of the key."""
+    fields = {field["name"]: field for field in schema["fields"]}
     return {"type": "struct", "fields": [fields[name] for name in key]}
 
 
-def _unmapped(schema: dict[str, object]) -> dict[str, object]:
+def unmapped(schema: Mapping[str, Any]) -> dict[str, Any]:
     """The columns under their own names: the file of keys has nothing to do with the table's files."""
-    fields = [{**field, "metadata": {}} for field in schema["fields"]]  # type: ignore[attr-defined]
+    fields = [{**field, "metadata": {}} for field in schema["fields"]]
     return {**schema, "fields": fields}

@@ -18,8 +18,9 @@ from freezeframe.store.file_choice import FileRule
 from freezeframe.store.guard import stored_key
 from freezeframe.store.incoming import Incoming, take
 from freezeframe.store.layout import table_folder
-from freezeframe.store.planning import Staged, stage
+from freezeframe.store.planning import stage
 from freezeframe.store.receipt import Receipt
+from freezeframe.store.staged import Staged
 from freezeframe.store.staged_stream import Step, StepResult
 from freezeframe.store.staging import Attempt
 from freezeframe.store.table_commit import Origin, commit_text

@@ -1,0 +1,213 @@
+"""Updates that Spark carries out alone: a merge of the batch with all files of a stream, or with some.
+
+Some are enough where an upsert touches some: first the keys are looked for, then the files that
+hold one are merged with the batch, and the others stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from freezeframe.engine.base import FindTask, MergeResult, MergeTask, Validity
+from freezeframe.errors import BadInput, SchemaDriftError
+from freezeframe.store.columns import arrow_columns, physical_names, written_columns
+from freezeframe.store.deletion_guard import require_few_deletions
+from freezeframe.store.entries import Counts
+from freezeframe.store.evolution import evolve
+from freezeframe.store.file_choice import Choice, choose
+from freezeframe.store.guard import stored_key
+from freezeframe.store.incoming import Incoming
+from freezeframe.store.live_files import deleted_positions, live_files
+from freezeframe.store.own_columns import DELETED, VALID_FROM, VALID_TO
+from freezeframe.store.patching import key_columns, unmapped
+from freezeframe.store.plan import NO_COLUMNS, Plan
+from freezeframe.store.reading import live_row_count
+from freezeframe.store.rewriting import rewritten
+from freezeframe.store.staged import Route, Staged, Staging
+
+
+def load(work: Staging) -> Staged:
+    """Stage rows that are the whole new content: a first write, or an override."""
+    plan, incoming, attempt = work.plan, work.incoming, work.attempt
+    route = Route("load", "the batch is the whole content")
+    if work.live:
+        work.engine.require_shared(work.storage.uri(""))
+    if _is_data_file(plan, incoming):
+        batch = incoming.paths or (_landed_content(work),)
+        counts = _overwrite_counts(work, batch) if work.live else Counts(inserted=incoming.rows)
+        return rewritten(work, counts, batch if incoming.rows else (), route)
+    work.engine.require_shared(work.storage.uri(""))
+    task = _merge_task(work, work.live)
+    if plan.is_plain:
+        # The stored rows need not be unique under a key that they never had: rows are compared whole.
+        result = work.engine.merge(replace(task, key=()) if _has_other_key(work) else task)
+        return rewritten(work, _counts(result), attempt.merged_paths(result.files), route)
+    counts = _overwrite_counts(work, incoming.paths) if work.live else Counts(inserted=incoming.rows)
+    result = work.engine.merge(replace(task, stored=(), deleted={}))
+    return rewritten(work, counts, attempt.merged_paths(result.files), route)
+
+
+def merge(work: Staging, reason: str) -> Staged:
+    """Stage an update that goes through all files of the stream.
+
+    Raises:
+        TooManyDeletions: a full extract lacks more rows than it may.
+    """
+    work.engine.require_shared(work.storage.uri(""))
+    result = work.engine.merge(_merge_task(work, work.live))
+    if work.plan.update.mode == "full":
+        require_few_deletions(work.plan.update, lost=result.lost, live=result.live)
+    paths = work.attempt.merged_paths(result.files)
+    return rewritten(work, _counts(result), paths, Route("merge", reason))
+
+
+def merge_touched(work: Staging, reason: str) -> Staged:
+    """Stage an upsert of a batch that Spark landed: only files that hold one of its keys are merged."""
+    work.engine.require_shared(work.storage.uri(""))
+    choices = _choices(work)
+    touched = tuple(choice.file.path for choice in choices if choice.fate == "rewritten")
+    result = work.engine.merge(_merge_task(work, touched))
+    paths = work.attempt.merged_paths(result.files)
+    return rewritten(work, _counts(result), paths, Route("partial merge", reason, choices), touched)
+
+
+def can_look_for_keys(work: Staging) -> bool:
+    """Whether the landed batch's own files can be searched for, in the types of the plan."""
+    landed, target = work.incoming.table.schema, work.plan.evolution.target
+    return all(landed.field(name).type == target.field(name).type for name in work.plan.key)
+
+
+def _choices(work: Staging) -> tuple[Choice, ...]:
+    plan = work.plan
+    counted = work.engine.count_found(
+        FindTask(
+            stored=_uris(work, work.live),
+            stored_schema=key_columns(plan.stored_schema or NO_COLUMNS, plan.key),
+            target_schema=unmapped(key_columns(plan.schema, plan.key)),
+            keys=tuple(work.attempt.uri(path) for path in work.incoming.paths),
+            null_keys="match" if plan.update.null_keys == "match" else "error",
+            rows=work.incoming.rows,
+        )
+    )
+    # Spark writes files anew and marks nothing in them.
+    touched = {path: rows for path, rows in zip(work.live, counted, strict=True) if rows}
+    return choose(live_files(work.snapshot), touched, replace(work.rule, is_plain=True))
+
+
+def _landed_content(work: Staging) -> str:
+    """The batch as a data file, with what the stream keeps beside its columns."""
+    plan = work.plan
+    content = plan.own.filled(plan.evolution.batch, work.moment_us)
+    return work.attempt.land(content, written_columns(plan.schema, set(content.column_names)))
+
+
+def _batch(work: Staging) -> tuple[str, ...]:
+    """The batch's files, written if the rows are in memory."""
+    plan = work.plan
+    return work.incoming.paths or (work.attempt.land(plan.evolution.batch, plan.batch_schema),)
+
+
+def _has_other_key(work: Staging) -> bool:
+    return set(stored_key(work.snapshot.metadata) or ()) != set(work.plan.key)
+
+
+def _merge_task(work: Staging, stored: Sequence[str]) -> MergeTask:
+    plan, update = work.plan, work.plan.update
+    return MergeTask(
+        stored=_uris(work, stored),
+        stored_schema=written_columns(plan.stored_schema or NO_COLUMNS),
+        batch=tuple(work.attempt.uri(path) for path in _batch(work)),
+        batch_schema=plan.batch_schema,
+        target_schema=written_columns(plan.schema),
+        key=plan.key,
+        mode=update.mode,
+        nulls=update.nulls,
+        null_keys="match" if update.null_keys == "match" else "error",
+        where=update.where,
+        output=work.attempt.merged_uri,
+        deleted=_deleted(work, stored),
+        flag=DELETED if plan.own.flags_deleted else "",
+        flags_absent=update.mode == "full" and plan.own.flags_deleted and update.deletes != "remove",
+        validity=_validity(work) if plan.own.has_history else None,
+    )
+
+
+def _validity(work: Staging) -> Validity:
+    return Validity(VALID_FROM, VALID_TO, work.moment_us, work.snapshot.timestamp * 1_000)
+
+
+def _overwrite_counts(work: Staging, batch: tuple[str, ...]) -> Counts:
+    """How the whole new content differs from the stored one, by key or as a multiset of rows."""
+    plan, other_key = work.plan, _has_other_key(work)
+    if not _comparable(plan) or (plan.stored_own.has_history and other_key):
+        return Counts(inserted=work.incoming.rows, deleted=live_row_count(work.snapshot))
+    task = MergeTask(
+        stored=_uris(work, work.live),
+        stored_schema=written_columns(plan.stored_schema or NO_COLUMNS),
+        batch=tuple(work.attempt.uri(path) for path in batch),
+        batch_schema=plan.batch_schema,
+        target_schema=_compared_columns(plan),
+        key=() if other_key else plan.key,
+        mode="overwrite",
+        null_keys="match" if plan.update.null_keys == "match" else "error",
+        deleted=_deleted(work, work.live),
+        validity=_validity(work) if plan.stored_own.has_history else None,
+        write=False,
+    )
+    return _counts(work.engine.merge(task))
+
+
+def _compared_columns(plan: Plan) -> dict[str, Any]:
+    """The new columns, and the stored ones that say which rows are of the past."""
+    names = set(plan.evolution.target.names)
+    new = written_columns(plan.schema, names)
+    if not plan.stored_own.has_history:
+        return new
+    periods = written_columns(plan.stored_schema or NO_COLUMNS, set(plan.stored_own.names))
+    return {**new, "fields": [*new["fields"], *periods["fields"]]}
+
+
+def _comparable(plan: Plan) -> bool:
+    """Whether stored rows have the new key and types that the new ones can be compared with."""
+    stored = plan.stored_own.removed_from(arrow_columns(plan.stored_schema or NO_COLUMNS))
+    if not set(plan.key) <= set(stored.names):
+        return False
+    try:
+        evolve(stored, plan.evolution.batch.slice(0, 0), key=plan.key, values_known=False)
+    except (SchemaDriftError, BadInput):
+        return False
+    return True
+
+
+def _counts(result: MergeResult) -> Counts:
+    return Counts(result.inserted, result.updated, result.unchanged, result.deleted)
+
+
+def _is_data_file(plan: Plan, incoming: Incoming) -> bool:
+    """Whether the landed batch already is what the table would hold."""
+    if incoming.in_memory:
+        return True
+    names = physical_names(plan.schema)
+    same_names = all(name == physical for name, physical in names.items())
+    return same_names and not plan.own.names and incoming.table.schema.equals(plan.evolution.batch.schema)
+
+
+def _uris(work: Staging, paths: Sequence[str]) -> tuple[str, ...]:
+    return tuple(work.storage.uri(f"{work.folder}/{unquote(path)}") for path in paths)
+
+
+def _deleted(work: Staging, paths: Sequence[str]) -> dict[str, Any]:
+    """For the engine: by file the positions of rows that are deleted."""
+    if not paths:
+        return {}
+    files = work.snapshot.files
+    gone = deleted_positions(
+        work.snapshot, files.filter(pc.is_in(files["path"], pa.array(paths, pa.string())))
+    )
+    return dict(zip(_uris(work, list(gone)), gone.values(), strict=True))

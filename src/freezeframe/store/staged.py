@@ -1,0 +1,67 @@
+"""An update on its way to a commit: what it is staged with, which route it takes, and what comes out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from freezeframe.engine.base import TableEngine
+from freezeframe.log import Snapshot
+from freezeframe.storage import Storage
+from freezeframe.store.entries import Counts
+from freezeframe.store.file_choice import Choice, Fate, FileRule
+from freezeframe.store.incoming import Incoming
+from freezeframe.store.plan import Plan
+from freezeframe.store.staging import Attempt
+from freezeframe.store.table_commit import Rewrite
+
+RouteKind = Literal["nothing", "load", "patch", "partial merge", "merge"]
+"""``load``: the batch is the new content. ``patch``: found by Spark, filled and written in process.
+``partial merge`` and ``merge``: moved by Spark, some of the files or all of them."""
+
+_FATES: tuple[Fate, ...] = ("left", "marked", "rewritten")
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """How an update is carried out, why so, and what becomes of the stream's files."""
+
+    kind: RouteKind
+    reason: str
+    choices: tuple[Choice, ...] = ()
+
+    def __str__(self) -> str:
+        fates = [choice.fate for choice in self.choices]
+        counted = [f"{fates.count(fate)} {fate}" for fate in _FATES if fate in fates]
+        return f"{self.kind}: {self.reason}" + (f"; files: {', '.join(counted)}" if counted else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """The outcome of planning: what happened to the rows, and the commit to make (None: nothing changes)."""
+
+    counts: Counts
+    plan: Plan | None
+    rewrite: Rewrite | None
+    route: Route
+
+
+@dataclass(frozen=True, slots=True)
+class Staging:
+    """One update that is being staged: ``folder`` is the stream's table in ``storage``."""
+
+    engine: TableEngine
+    storage: Storage
+    folder: str
+    snapshot: Snapshot
+    incoming: Incoming
+    plan: Plan
+    attempt: Attempt
+    rule: FileRule
+    moment_us: int
+    """The moment of the update, after the stream's last commit whatever the clock says."""
+
+    @property
+    def live(self) -> tuple[str, ...]:
+        """The stream's files, as the log names them."""
+        return () if self.snapshot.version < 0 else tuple(self.snapshot.files["path"].to_pylist())

@@ -106,13 +106,23 @@ class FilePath:
     @property
     def folded(self) -> str:
         """The path without the differences that some file systems do not see: case, above all."""
-        return unicodedata.normalize("NFC", self.value.casefold())
+        return folded(self.value)
 
     @property
     def folders(self) -> tuple[str, ...]:
         """The folders that the file is in, outermost first: ``("a", "a/b")`` for ``a/b/c``."""
-        parts = self.value.split("/")
-        return tuple("/".join(parts[:count]) for count in range(1, len(parts)))
+        return folders_of(self.value)
+
+
+def folded(path: str) -> str:
+    """A known path without the differences that some file systems do not see."""
+    return unicodedata.normalize("NFC", path.casefold())
+
+
+def folders_of(path: str) -> tuple[str, ...]:
+    """The folders that a known path is in, outermost first."""
+    parts = path.split("/")
+    return tuple("/".join(parts[:count]) for count in range(1, len(parts)))
 
 
 def _checked_path(text: object) -> str:

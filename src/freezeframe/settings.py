@@ -54,6 +54,11 @@ class Settings(BaseSettings):
         description="`plain` never uses deletion vectors: touched files are rewritten, and every "
         "Delta reader can read the streams.",
     )
+    export_adopted_files: bool = Field(
+        default=True,
+        description="A `{stream}.snapshot.csv` or `.parquet` that a stream has adopted is written again after "
+        "each update by a script, for other scripts that open it; that costs a write of the whole content.",
+    )
     checkpoint_interval: int = Field(
         default=10, ge=1, description="A checkpoint is written every so many versions."
     )
@@ -74,4 +79,13 @@ class Settings(BaseSettings):
         ge=0,
         description="How long `gc` waits between declaring something garbage and deleting it: longer than "
         "any read takes.",
+    )
+    master_key_file: Path | None = Field(
+        default=None,
+        description="A file of mode 0600 with the master key for sealed files: 32 random bytes, raw, as hex "
+        "or as base64.",
+    )
+    master_key_command: str = Field(
+        default="",
+        description="A command that prints the master key, in the place of a file (run without a shell).",
     )

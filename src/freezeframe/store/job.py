@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import StreamName
+from freezeframe.store.files import Files
 from freezeframe.store.job_receipt import JobReceipt
 from freezeframe.store.receipt import Receipt
 from freezeframe.store.scope import JobScope, TenantScope, committed
@@ -53,6 +54,11 @@ class Job:
         streams = {name: self._with_source(receipt) for name, receipt in found.streams.items()}
         return replace(found, streams=MappingProxyType(streams))
 
+    @property
+    def files(self) -> Files:
+        """The files as the job sees them; changes of them become part of the job."""
+        return Files(self._scope)
+
     def stream(self, name: str | StreamName) -> Stream:
         """The stream of that name as the job sees it; its updates become part of the job.
 
@@ -60,6 +66,11 @@ class Job:
             InvalidName: no stream can have that name.
         """
         return Stream(name if isinstance(name, StreamName) else StreamName(name), self._scope)
+
+    @property
+    def files(self) -> Files:
+        """The tenant's files as the job sees them; what is changed becomes part of the job."""
+        return Files(self._scope)
 
     def streams(self) -> tuple[str, ...]:
         """The names of the streams as the job sees them, sorted."""

@@ -5,11 +5,20 @@
     _freezeframe/log/          the tenant log, N.json by put-if-absent
     _freezeframe/staging/      leases of transactions under way, long commits before they are landed
     _freezeframe/blobs/        <writeId>/<name>: the bytes of files, never changed once written
+    _freezeframe/keys/         the data key of sealed files, wrapped
 
-Names are relative to the tenant's storage. See the design's "On disk".
+and in a store, which holds many tenants:
+
+    tenants/<folder>/            a tenant's snapshot directory, under a name that says nothing
+    _freezeframe/registry/       which tenant of which environment has which folder
+    _freezeframe/certificates/   what was removed with a deleted tenant
+
+Names are relative to the tenant's storage (the store's, for the last three). See the design's "On disk".
 """
 
 from __future__ import annotations
+
+import re
 
 from freezeframe.identifiers import StreamName
 
@@ -18,6 +27,10 @@ FORMAT_FILE = f"{OURS}/format.json"
 TENANT_LOG_FOLDER = f"{OURS}/log"
 STAGING_FOLDER = f"{OURS}/staging"
 BLOBS_FOLDER = f"{OURS}/blobs"
+KEYS_FOLDER = f"{OURS}/keys"
+REGISTRY_FOLDER = f"{OURS}/registry"
+TENANTS_FOLDER = "tenants"
+_TENANT_ROOT = re.compile(rf"(?:^|/){TENANTS_FOLDER}/([0-9a-f]{{32}})$")
 _TABLE_SUFFIX = ".snapshot"
 
 
@@ -39,3 +52,24 @@ def long_commit_file(sha256: str) -> str:
 def blob_file(blob: str) -> str:
     """The bytes of a file, by the blob that its change names."""
     return f"{BLOBS_FOLDER}/{blob}"
+
+
+def key_file(number: int) -> str:
+    """A record of the tenant's wrapped data key."""
+    return f"{KEYS_FOLDER}/{number:020d}.json"
+
+
+def tenant_folder(folder: str) -> str:
+    """The snapshot directory of a tenant in a store, by the folder that the registry has for it."""
+    return f"{TENANTS_FOLDER}/{folder}"
+
+
+def tenant_of(root: str) -> str:
+    """The folder's name of a tenant that lives in a store, from its storage's root; else empty."""
+    found = _TENANT_ROOT.search(root)
+    return found.group(1) if found else ""
+
+
+def certificate_file(folder: str) -> str:
+    """What was removed with the tenant that had this folder."""
+    return f"{OURS}/certificates/{folder}.json"

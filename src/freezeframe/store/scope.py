@@ -23,7 +23,7 @@ from freezeframe.store.reading import moment
 from freezeframe.store.state import TenantState
 from freezeframe.store.tables import stream_base, table_snapshot
 from freezeframe.store.tenant_log import TenantLog
-from freezeframe.store.transaction import TenantPlace
+from freezeframe.store.transaction import Check, TenantPlace
 from freezeframe.store.work import Work
 
 
@@ -53,6 +53,12 @@ class FileWork(Protocol):
 
         ``content_sha256`` is of the bytes as the caller gave them, where the stored ones differ (sealed).
         """
+
+    def note_file_read(self, path: str) -> None:
+        """Remember that the content of ``path`` was read: what is written to it then rests on it."""
+
+    def require(self, check: Check) -> None:
+        """Have ``check`` look at the state that the job is committed on."""
 
 
 class FileScope(Protocol):

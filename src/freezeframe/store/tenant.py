@@ -2,44 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any
+from datetime import datetime
 
 from freezeframe.engine.base import TableEngine
 from freezeframe.identifiers import StreamName
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
-from freezeframe.store.entries import Counts, Entry
+from freezeframe.store.files import Files
 from freezeframe.store.format import require_known_format
+from freezeframe.store.history import HistoryEntry, history
 from freezeframe.store.job import Job, open_job
+from freezeframe.store.restore import Restoration, drop_stream, restore
 from freezeframe.store.scope import TenantScope
 from freezeframe.store.stream import Stream
+from freezeframe.store.tags import remove_tag, set_tag
+from freezeframe.store.tenant_diff import TenantDiff, tenant_diff
 from freezeframe.store.tenant_log import TenantLog
 from freezeframe.store.transaction import TenantPlace
-
-
-@dataclass(frozen=True, slots=True)
-class HistoryEntry:
-    """One version of a tenant: when, by which job, and what became of each stream's rows."""
-
-    version: int
-    timestamp: datetime
-    job_id: str | None
-    message: str
-    streams: dict[str, Counts]
-
-    def to_json(self) -> dict[str, Any]:
-        """The entry as JSON values; the moment is RFC 3339."""
-        return {
-            "version": self.version,
-            "timestamp": self.timestamp.isoformat().replace("+00:00", "Z"),
-            "jobId": self.job_id,
-            "message": self.message,
-            "streams": {name: counts.to_json() for name, counts in self.streams.items()},
-        }
+from freezeframe.store.view import TenantView
 
 
 class Tenant:
@@ -83,23 +65,112 @@ class Tenant:
         """
         return open_job(self._place, job_id, message=message, who=who)
 
+    @property
+    def files(self) -> Files:
+        """The tenant's files; each change is a job of its own."""
+        return Files(self._scope)
+
     def streams(self, version: int | None = None) -> tuple[str, ...]:
         """The names of the streams at a tenant version (default: now), sorted."""
         return tuple(sorted(self._scope.state(version).streams))
 
-    def history(self, limit: int | None = None) -> Iterator[HistoryEntry]:
-        """The tenant's versions, the newest first, at most ``limit`` of them."""
-        newest = self._scope.state().version
-        oldest = 0 if limit is None else max(0, newest - limit + 1)
-        for version in range(newest, oldest - 1, -1):
-            yield _history_entry(version, self._place.log.entry(version))
+    @property
+    def files(self) -> Files:
+        """The tenant's files; each change of one is a version of the tenant."""
+        return Files(self._scope)
 
+    def history(
+        self,
+        limit: int | None = None,
+        *,
+        until: int | None = None,
+        job_id: str | None = None,
+        stream: str | None = None,
+        path: str | None = None,
+    ) -> Iterator[HistoryEntry]:
+        """The versions that are kept, the newest (or ``until``) first, at most ``limit`` of them.
 
-def _history_entry(version: int, entry: Entry) -> HistoryEntry:
-    return HistoryEntry(
-        version=version,
-        timestamp=datetime.fromtimestamp(entry.timestamp_ms / 1000, UTC),
-        job_id=entry.job_id,
-        message=entry.message,
-        streams={str(change.stream): change.counts for change in entry.streams},
-    )
+        Every version that is listed can be read and restored. ``job_id``, ``stream`` and ``path`` leave
+        only the versions that were made by that job, or changed that stream or file.
+        """
+        newest = self._scope.state()
+        return history(self._place.log, newest, limit, until=until, job_id=job_id, stream=stream, path=path)
+
+    def at(self, version: int | datetime | str) -> TenantView:
+        """All streams and files as of one commit: of a version, or the newest one at a moment.
+
+        Raises:
+            VersionNotFound: there is no such version or moment, or it is not kept any more.
+        """
+        if isinstance(version, int):
+            return TenantView(self._place, self._scope.state(tenant_version=version))
+        return TenantView(self._place, self._scope.state(as_of=version))
+
+    def diff(self, before: int, after: int | None = None) -> TenantDiff:
+        """What differs between two versions (``after``: now): streams by key, files by text.
+
+        Raises:
+            VersionNotFound: one of them does not exist or is not kept any more.
+        """
+        return tenant_diff(self._place.storage, self._scope.state(before), self._scope.state(after))
+
+    def restore(
+        self,
+        version: int,
+        *,
+        streams: Iterable[str] | None = None,
+        files: Iterable[str] | None = None,
+        dry_run: bool = False,
+        message: str | None = None,
+        who: str | None = None,
+    ) -> Restoration:
+        """Make everything, or the streams and files that are named, what it was at a version.
+
+        That is a new version and costs log writes only; nothing that came since is lost. With
+        ``dry_run`` the effect is told and nothing is done. A protocol that was raised stays so.
+
+        Raises:
+            VersionNotFound: there is no such version, or it is not kept any more.
+            StreamNotFound, FileNotFound: a name exists neither now nor then, or was released.
+            CorruptData: a file of that version is gone.
+            ConflictError: others kept committing meanwhile.
+        """
+        return restore(
+            self._place,
+            version,
+            streams=streams,
+            files=files,
+            dry_run=dry_run,
+            message=message or "",
+            who=who or "",
+        )
+
+    def drop_stream(self, name: str, *, message: str | None = None, who: str | None = None) -> int:
+        """Remove a stream in a new version, which is returned; its past can be read and restored.
+
+        Raises:
+            StreamNotFound: there is no such stream.
+        """
+        return drop_stream(self._place, StreamName(name), message or "", who or "")
+
+    def tags(self) -> dict[str, int]:
+        """The tags and the versions that they keep."""
+        return dict(self._scope.state().tags)
+
+    def tag(self, name: str, version: int | None = None, *, who: str | None = None) -> int:
+        """Name a version (default: the newest) and keep it, whatever the policy says; the version.
+
+        Raises:
+            InvalidName: no tag can have that name.
+            InvalidOption: the name is another version's already.
+            VersionNotFound: there is no such version, or it is not kept any more.
+        """
+        return set_tag(self._place, name, version, who=who or "")
+
+    def untag(self, name: str, *, who: str | None = None) -> None:
+        """Take a tag off; the version is then kept as long as the policy says.
+
+        Raises:
+            InvalidOption: there is no such tag.
+        """
+        remove_tag(self._place, name, who=who or "")

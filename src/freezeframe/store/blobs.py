@@ -1,0 +1,117 @@
+"""Blobs: the bytes of a file's version as they are stored, written once and checked at each read.
+
+A blob belongs to the one transaction that wrote it and is never shared with another, so that gc
+cannot race a new reference. What a blob holds is told by its SHA-256 in the tenant log.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from freezeframe.errors import CorruptData
+from freezeframe.storage import Storage
+from freezeframe.store.layout import blob_file
+
+CHUNK_BYTES = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """A stored blob: its name, the SHA-256 and the size of its bytes."""
+
+    name: str
+    sha256: str
+    size: int
+
+
+class Measured:
+    """Chunks on their way: what has passed is hashed and counted."""
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self._chunks = chunks
+        self._hash = hashlib.sha256()
+        self.size = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        for chunk in self._chunks:
+            self._hash.update(chunk)
+            self.size += len(chunk)
+            yield chunk
+
+    @property
+    def digest(self) -> bytes:
+        """The SHA-256 of what has passed."""
+        return self._hash.digest()
+
+
+def write_blob(storage: Storage, write_id: str, content: Iterable[bytes]) -> Blob:
+    """Write a new blob of the transaction; it is durable when this returns.
+
+    Raises:
+        StorageUnavailable, OutcomeUnknown: it could not be written; nothing names it.
+    """
+    name = f"{write_id}/{uuid.uuid4().hex}"
+    measured = Measured(content)
+    storage.put_if_absent(blob_file(name), measured)
+    return Blob(name, measured.digest.hex(), measured.size)
+
+
+def read_blob(storage: Storage, blob: Blob) -> bytes:
+    """All bytes of the blob, proved to be the ones that were written.
+
+    Raises:
+        CorruptData: they are not, or the blob is gone.
+    """
+    try:
+        content = storage.read(blob_file(blob.name))
+    except FileNotFoundError:
+        raise _damaged(blob, "It is gone.") from None
+    if hashlib.sha256(content).hexdigest() != blob.sha256:
+        raise _damaged(blob, f"Its SHA-256 is not {blob.sha256}.")
+    return content
+
+
+def blob_chunks(storage: Storage, blob: Blob) -> Iterator[bytes]:
+    """The bytes of the blob in chunks. All of it is read and proved before the first one is given.
+
+    Raises:
+        CorruptData: the bytes are not the ones that were written, or the blob is gone.
+    """
+    _prove(storage, blob)
+    measured = Measured(_chunks(storage, blob))
+    yield from measured
+    if measured.digest.hex() != blob.sha256:
+        raise _damaged(blob, "It changed while it was read.")
+
+
+def _prove(storage: Storage, blob: Blob) -> None:
+    measured = Measured(_chunks(storage, blob))
+    for _ in measured:
+        continue
+    if measured.digest.hex() != blob.sha256:
+        raise _damaged(blob, f"Its SHA-256 is not {blob.sha256}.")
+
+
+def _chunks(storage: Storage, blob: Blob) -> Iterator[bytes]:
+    offset = 0
+    while offset < blob.size:
+        try:
+            chunk = storage.read(blob_file(blob.name), offset, min(CHUNK_BYTES, blob.size - offset))
+        except FileNotFoundError:
+            raise _damaged(blob, "It is gone.") from None
+        if not chunk:
+            raise _damaged(blob, f"It ends after {offset} of {blob.size} bytes.")
+        offset += len(chunk)
+        yield chunk
+
+
+def _damaged(blob: Blob, cause: str) -> CorruptData:
+    return CorruptData(
+        f"The stored bytes of a file ({blob_file(blob.name)}) are damaged.",
+        cause=cause,
+        remedy="Restore an older version of the file, or the tenant's directory from a backup.",
+        blob=blob.name,
+    )

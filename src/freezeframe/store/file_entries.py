@@ -1,0 +1,79 @@
+"""What a tenant's files tell about themselves: the answer of listing them and of their history."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from freezeframe.store.entries import Entry, FileChange
+from freezeframe.store.state import HeldFile
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """A file at one moment. ``size`` and ``sha256`` are of what is stored: for a sealed file its ciphertext.
+
+    ``version`` is the tenant version that brought these bytes, ``modified`` its moment (UTC).
+    """
+
+    path: str
+    size: int
+    modified: datetime
+    sha256: str
+    sealed: bool
+    version: int
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields by name; the moment is RFC 3339."""
+        return {name: _value(getattr(self, name)) for name in self.__dataclass_fields__}
+
+
+@dataclass(frozen=True, slots=True)
+class FileRevision:
+    """One version of a file: the tenant version and moment, who and what made it, and what it was then.
+
+    A deletion has ``deleted`` true, no SHA-256 and the size 0.
+    """
+
+    version: int
+    modified: datetime
+    deleted: bool
+    size: int
+    sha256: str
+    sealed: bool
+    job_id: str | None
+    author: str
+    message: str
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields by name; the moment is RFC 3339."""
+        return {name: _value(getattr(self, name)) for name in self.__dataclass_fields__}
+
+
+def file_entry(path: str, held: HeldFile) -> FileEntry:
+    """What is told of a file that is there."""
+    return FileEntry(path, held.size, _moment(held.modified_ms), held.sha256, held.sealed, held.version)
+
+
+def file_revision(version: int, entry: Entry, change: FileChange) -> FileRevision:
+    """What is told of a change of a file."""
+    return FileRevision(
+        version=version,
+        modified=_moment(entry.timestamp_ms),
+        deleted=change.blob is None,
+        size=change.size,
+        sha256=change.sha256,
+        sealed=change.sealed,
+        job_id=entry.job_id,
+        author=entry.author,
+        message=entry.message,
+    )
+
+
+def _moment(timestamp_ms: int) -> datetime:
+    return datetime.fromtimestamp(timestamp_ms / 1000, UTC)
+
+
+def _value(value: Any) -> Any:
+    return value.isoformat().replace("+00:00", "Z") if isinstance(value, datetime) else value

@@ -128,8 +128,6 @@ class _Filling:
         """The changed rows as they are to be stored."""
         if not changed.any():
             return self._target.empty_table()  # no old value was read, nor is one needed
-        if not changed.any():
-            return self._target.empty_table()  # no old value was read
         columns = [self._cells(field, changed) for field in self._target]
         return pa.table(columns, schema=self._target)
 

@@ -16,7 +16,8 @@ from freezeframe.errors import (
     UnreadableInput,
 )
 from freezeframe.script import get_snapshot, open_tenant, update_snapshot
-from freezeframe.script.legacy import ADOPTED_NOTE, pending_adoption
+from freezeframe.script.exported_file import ADOPTED_NOTE
+from freezeframe.script.legacy import pending_adoption
 
 CSV = "Id,Name,n\n007,Ann,1.0\n8,NA,\n"
 
@@ -86,7 +87,7 @@ def test_a_view_takes_columns_and_a_predicate(write):
 
 @pytest.mark.spark
 def test_the_first_update_takes_the_file_over(write, spark_engine):
-    """In a commit of its own, under the update's key and in its types; the file stays."""
+    """In a commit of its own, under the update's key and in its types; the file stays, up to date."""
     snapshots = write("Account")
     before = (snapshots / "Account.snapshot.csv").read_bytes()
 
@@ -103,7 +104,7 @@ def test_the_first_update_takes_the_file_over(write, spark_engine):
         "sha256": hashlib.sha256(before).hexdigest(),
         "version": 0,
     } == note
-    assert before == (snapshots / "Account.snapshot.csv").read_bytes()
+    assert b"Id,Name,n\n007,Ann,1\n8,NA,8\n9,,9\n" == (snapshots / "Account.snapshot.csv").read_bytes()
 
 
 @pytest.mark.spark
@@ -133,8 +134,9 @@ def test_a_file_that_alone_changed_replaces_the_stream(write, spark_engine):
 @pytest.mark.spark
 def test_where_both_changed_only_the_files_changes_come_in(write, spark_engine):
     """Rows that the file has had before do not undo an update; reading shows the same, unwritten."""
-    snapshots = write("Account", "Id,n\n1,1\n2,2\n")
-    update_snapshot(snapshots, "Account", "Id", pd.DataFrame({"Id": [1], "n": [100]}))
+    snapshots = write("Account", "Id,n\n1,0\n2,2\n")
+    update_snapshot(snapshots, "Account", "Id", pd.DataFrame({"Id": [1], "n": [1]}))
+    open_tenant(snapshots).stream("Account").update(pd.DataFrame({"Id": [1], "n": [100]}))
     write("Account", "Id,n\n1,1\n2,20\n3,\n")
     before = open_tenant(snapshots).version
 

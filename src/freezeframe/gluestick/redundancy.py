@@ -12,7 +12,8 @@ import pandas as pd
 from freezeframe.engine.pandas_columns import is_missing
 from freezeframe.errors import InvalidOption, MissingColumn
 from freezeframe.gluestick.snapshot_streams import with_whole_keys
-from freezeframe.script.legacy import ADOPTED_NOTE, adopt
+from freezeframe.script.exported_file import ADOPTED_NOTE
+from freezeframe.script.legacy import adopt
 from freezeframe.script.row_hashes import frame_hashes, row_hash
 from freezeframe.script.snapshots import Directory, get_snapshot, update_snapshot
 from freezeframe.script.tenants import open_tenant

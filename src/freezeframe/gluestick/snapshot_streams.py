@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from freezeframe.engine.frames import kind_of, to_arrow
 from freezeframe.errors import BadInput, ConflictError, SchemaDriftError
 from freezeframe.gluestick.read_options import with_read_options
-from freezeframe.script.legacy import adopt
+from freezeframe.script.legacy import adopt, export_adopted
 from freezeframe.script.snapshots import Directory, get_snapshot, update_snapshot
 from freezeframe.script.tenants import open_tenant
 from freezeframe.script.text_values import exact_values
@@ -130,6 +130,7 @@ def _overwrite(directory: Directory, stream: str, frame: pd.DataFrame, key: list
     known = open_tenant(directory).stream(stream)
     adopt(directory, known, update, rows)
     known.apply(rows, update)
+    export_adopted(directory, known)
 
 
 def _whole_rows(frame: pd.DataFrame, known: Stream) -> pd.DataFrame:

@@ -2,13 +2,13 @@
 
 A directory that scripts have used so far holds one file a stream. Such a file is adopted where it
 lies: reading reads it, and the first update makes the stream of it, in a commit of its own, which
-records the file's SHA-256. The file stays. A file that has changed since (a target writes its id
-map anew at every job) is adopted again. Rules: ``docs/reference/gluestick.md``, "Existing files".
+records the file's SHA-256. The file stays, and is written again after updates (``exported_file``). A
+file that somebody else has changed since (a target writes its id map anew at every job) is adopted
+again. Rules: ``docs/reference/gluestick.md``, "Existing files".
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import tempfile
@@ -27,6 +27,7 @@ from freezeframe.errors import BadInput, ConflictError, MissingColumn, Unreadabl
 from freezeframe.log.schema import arrow_to_delta, delta_to_arrow
 from freezeframe.log.skipping import as_expression, columns_of
 from freezeframe.script.csv_file import read_csv_text
+from freezeframe.script.exported_file import ADOPTED_NOTE, export, file_sha256, known_file
 from freezeframe.script.parquet_files import read_parquet_files
 from freezeframe.script.row_hashes import table_hashes
 from freezeframe.script.spark_schema import spark_ddl
@@ -36,9 +37,8 @@ from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Stream, Tenant
 from freezeframe.store.reading import as_kind
-from freezeframe.store.update import NullKeys, Update
+from freezeframe.store.update import Mode, NullKeys, Update
 
-ADOPTED_NOTE = "adoptedFile"
 # Where both are there, gluestick reads the Parquet file.
 _SUFFIXES = (".snapshot.parquet", ".snapshot.csv")
 _GLUESTICK_LOCK = ".hg.partial_written.lock"
@@ -64,7 +64,7 @@ class LegacyFile:
             table = typed_columns(read_csv_text(self.path), known)
         else:
             table = _whole_numbers(read_parquet_files([self.path]), known)
-        if _sha256(self.path) != self.sha256:
+        if file_sha256(self.path) != self.sha256:
             raise ConflictError(
                 f"{str(self.path)!r} was written while it was read.",
                 cause="Another program uses the same directory.",
@@ -120,9 +120,12 @@ class Adoption:
 
     def _change(self, table: pa.Table, key: tuple[str, ...], null_keys: NullKeys) -> tuple[pa.Table, Update]:
         record = {"file": self.file.path.name, "sha256": self.file.sha256, "version": self.version + 1}
+        # With a history, what the file lacks is closed and not forgotten.
+        whole: Mode = "full" if self.version >= 0 and self.stream.has_history() else "overwrite"
         update = Update(
             key=self.key if self.version >= 0 else key,
-            mode="overwrite" if self.replaces else "upsert",
+            mode=whole if self.replaces else "upsert",
+            max_delete_ratio=1.0,
             nulls="overwrite",
             null_keys=null_keys,
             expected_version=self.version,
@@ -150,12 +153,11 @@ def pending_adoption(directory: str | os.PathLike[str], stream: Stream) -> Adopt
         if version < 0:
             _refuse_cut_off(Path(directory), stream.name)
         return None
-    note = stream.notes().get(ADOPTED_NOTE)
-    record = json.loads(note) if note else {}
-    if record.get("sha256") == file.sha256:
+    known = known_file(Path(directory), stream)
+    if known is not None and known.holds(file.sha256):
         return None
     key = stream.key() if version >= 0 else ()
-    return Adoption(stream, file, version, key, record.get("version"))
+    return Adoption(stream, file, version, key, known.held.version if known else None)
 
 
 def adopt(directory: str | os.PathLike[str], stream: Stream, update: Update, frame: Any) -> None:
@@ -188,14 +190,25 @@ def merged(
     persist: bool,
     sort_columns: Sequence[str],
 ) -> Any:
-    """The whole content after ``update``, on top of what the stream's file says; errors as of both."""
-    if persist:
-        adopt(directory, stream, update, frame)
-    else:
+    """The whole content after ``update``, on top of what the stream's file says; errors as of both.
+
+    A file that the stream adopted then has the new content as well.
+    """
+    if not persist:
         adoption = pending_adoption(directory, stream)
         if adoption is not None:
             return _previewed(adoption, frame, update, sort_columns)
-    return stream.merged(frame, update, persist=persist, sort_columns=sort_columns)
+        return stream.merged(frame, update, persist=False, sort_columns=sort_columns)
+    adopt(directory, stream, update, frame)
+    content = stream.merged(frame, update, sort_columns=sort_columns)
+    export_adopted(directory, stream)
+    return content
+
+
+def export_adopted(directory: str | os.PathLike[str], stream: Stream) -> None:
+    """Write the file that the stream adopted again, unless ``export_adopted_files`` is off."""
+    if Settings().export_adopted_files:
+        export(directory, stream)
 
 
 def _previewed(adoption: Adoption, frame: Any, update: Update, sort_columns: Sequence[str]) -> Any:
@@ -253,15 +266,10 @@ def _found(directory: Path, stream: str) -> LegacyFile | None:
     for suffix in _SUFFIXES:
         path = directory / f"{stream}{suffix}"
         try:
-            return LegacyFile(path, _sha256(path))
+            return LegacyFile(path, file_sha256(path))
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             continue
     return None
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def _refuse_cut_off(directory: Path, stream: str) -> None:

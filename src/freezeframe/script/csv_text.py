@@ -1,0 +1,50 @@
+"""Rows as the text of a CSV file, as pandas' ``to_csv(index=False)`` writes it, but without its losses.
+
+A missing value is an empty field and the empty text a quoted one, so that both come back; times are
+ISO 8601 with their offset. Values without a text of their own (lists, structs) are JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_NEEDS_QUOTES = r'[",\r\n]'
+
+
+def csv_text(rows: pa.Table) -> str:
+    """The rows below a header, each line ended by a newline."""
+    header = ",".join(_quoted(pa.chunked_array([pa.array(rows.column_names)])).to_pylist())
+    if not rows.num_columns or not rows.num_rows:
+        return f"{header}\n"
+    fields = [pc.fill_null(_quoted(_as_text(column)), "") for column in rows.columns]
+    lines = pc.binary_join_element_wise(*fields, ",")
+    return "\n".join([header, *lines.to_pylist(), ""])
+
+
+def _quoted(text: pa.ChunkedArray) -> pa.ChunkedArray:
+    quotes = pc.or_(pc.match_substring_regex(text, _NEEDS_QUOTES), pc.equal(text, ""))
+    doubled = pc.replace_substring(text, '"', '""')
+    return pc.if_else(quotes, pc.binary_join_element_wise('"', doubled, '"', ""), text)
+
+
+def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    kind = column.type
+    if pa.types.is_boolean(kind):
+        return pc.if_else(column, "True", "False")
+    if pa.types.is_floating(kind):
+        text = pc.if_else(pc.is_nan(column), None, column).cast(pa.string())
+        return pc.replace_substring_regex(text, r"^(-?\d+)$", r"\1.0")
+    if pa.types.is_timestamp(kind):
+        text = pc.replace_substring_regex(column.cast(pa.string()), r"\.0+(Z?)$", r"\1")
+        return pc.replace_substring_regex(text, "Z$", "+00:00")
+    if pa.types.is_nested(kind) or pa.types.is_binary(kind):
+        return pa.chunked_array([pa.array([_json(value) for value in column.to_pylist()], pa.string())])
+    return column.cast(pa.string())
+
+
+def _json(value: Any) -> str | None:
+    return None if value is None else json.dumps(value, ensure_ascii=False, default=str)

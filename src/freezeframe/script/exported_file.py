@@ -1,0 +1,172 @@
+"""An adopted snapshot file, written again after each update for the scripts that go on opening it.
+
+The stream is the truth and the file a copy of its rows, replaced whole, in the format and the order of
+columns that it had. What was written is recorded beside the tenant's log, so that our own copy is not
+taken for somebody else's change; a file that somebody did change is left alone, for it is adopted next.
+Rules: ``docs/reference/gluestick.md``, "Existing files".
+"""
+
+from __future__ import annotations
+
+import csv
+import fcntl
+import hashlib
+import io
+import json
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from freezeframe.errors import StorageUnavailable
+from freezeframe.script.csv_text import csv_text
+from freezeframe.storage import LocalStorage
+from freezeframe.store import Stream
+from freezeframe.store.layout import OURS
+from freezeframe.store.reading import ordered
+
+ADOPTED_NOTE = "adoptedFile"
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """The SHA-256 of a file's content, and the version of its stream that the content is of."""
+
+    sha256: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFile:
+    """What is known of an adopted file: what it held last, and what is being written in its place.
+
+    A crash can come between the record and the file, so either of the two may be there.
+    """
+
+    name: str
+    held: FileState
+    pending: FileState | None = None
+
+    def holds(self, sha256: str) -> bool:
+        """Whether the content is one that the stream has given or taken."""
+        return sha256 in {self.held.sha256, self.pending.sha256 if self.pending else None}
+
+
+def known_file(directory: Path, stream: Stream) -> KnownFile | None:
+    """The stream's adopted file as it is known to be; None for a stream that adopted none."""
+    note = stream.notes().get(ADOPTED_NOTE)
+    if note is None:
+        return None
+    adopted = json.loads(note)
+    taken = FileState(adopted["sha256"], adopted["version"])
+    record = _record(directory, stream)
+    if record.get("file") != adopted["file"] or record["held"]["version"] < taken.version:
+        return KnownFile(adopted["file"], taken)
+    pending = record.get("pending")
+    return KnownFile(adopted["file"], FileState(**record["held"]), FileState(**pending) if pending else None)
+
+
+def export(directory: str | os.PathLike[str], stream: Stream) -> None:
+    """Write the stream's newest rows to the file that it adopted; nothing where it adopted none.
+
+    The update that came before is committed, so a file that cannot be written is a warning in the log.
+    """
+    folder = Path(directory)
+    if stream.version() < 0 or ADOPTED_NOTE not in stream.notes():
+        return
+    try:
+        with _alone(folder, stream):
+            _write(folder, stream)
+    except (StorageUnavailable, OSError):
+        _logger.warning("Committed, but the file of %s could not be written.", stream.name, exc_info=True)
+
+
+def file_sha256(path: Path) -> str:
+    """The digest of a file's bytes, in hexadecimal."""
+    with path.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
+
+
+def _write(directory: Path, stream: Stream) -> None:
+    """Replace the file by the rows of the newest version, unless it has them or somebody changed it."""
+    known, version = known_file(directory, stream), stream.version()
+    if known is None or known.held.version == version:
+        return
+    path = directory / known.name
+    if not path.is_file():
+        return  # somebody has no use for it any more
+    found = file_sha256(path)
+    if not known.holds(found):
+        return
+    rows = ordered(stream.read(version=version, as_="arrow"), stream.key())
+    content = _content(path, rows)
+    new = FileState(hashlib.sha256(content).hexdigest(), version)
+    held = known.pending if known.pending and known.pending.sha256 == found else known.held
+    storage = LocalStorage(directory)
+    # First the intention, then the file, then the fact: a crash in between is understood by its hash.
+    storage.replace(_record_name(stream), _text(known.name, held, new))
+    storage.replace(known.name, content)
+    storage.replace(_record_name(stream), _text(known.name, new, None))
+
+
+def _content(path: Path, rows: pa.Table) -> bytes:
+    """The rows as the file's format has them; columns that it knows stay in their order."""
+    is_csv = path.suffix == ".csv"
+    first = _header(path) if is_csv else pq.read_schema(path).names
+    names = [name for name in first if name in rows.column_names]
+    rows = rows.select([*names, *(name for name in rows.column_names if name not in names)])
+    if is_csv:
+        return csv_text(rows).encode()
+    buffer = io.BytesIO()
+    pq.write_table(rows, buffer, compression=_compression(path), store_schema=False)
+    return buffer.getvalue()
+
+
+def _header(path: Path) -> list[str]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return next(csv.reader(file), [])
+
+
+def _compression(path: Path) -> str:
+    file = pq.read_metadata(path)
+    codec = file.row_group(0).column(0).compression if file.num_row_groups and file.num_columns else "ZSTD"
+    return "none" if codec == "UNCOMPRESSED" else str(codec).lower()
+
+
+def _record(directory: Path, stream: Stream) -> dict[str, Any]:
+    try:
+        record: dict[str, Any] = json.loads(LocalStorage(directory).read(_record_name(stream)))
+    except (FileNotFoundError, ValueError):
+        return {}
+    return record
+
+
+def _record_name(stream: Stream) -> str:
+    return f"{OURS}/exported/{stream.name}.json"
+
+
+def _text(name: str, held: FileState, pending: FileState | None) -> bytes:
+    states = {"held": held, "pending": pending}
+    record = {
+        which: {"sha256": state.sha256, "version": state.version} if state else None
+        for which, state in states.items()
+    }
+    return json.dumps({"file": name, **record}, ensure_ascii=False).encode()
+
+
+@contextmanager
+def _alone(directory: Path, stream: Stream) -> Iterator[None]:
+    """One writer of the file at a time: each writes the newest rows, so the last one's are the newest."""
+    path = directory / OURS / "exported" / f"{stream.name}.lock"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

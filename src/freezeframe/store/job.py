@@ -54,11 +54,6 @@ class Job:
         streams = {name: self._with_source(receipt) for name, receipt in found.streams.items()}
         return replace(found, streams=MappingProxyType(streams))
 
-    @property
-    def files(self) -> Files:
-        """The files as the job sees them; changes of them become part of the job."""
-        return Files(self._scope)
-
     def stream(self, name: str | StreamName) -> Stream:
         """The stream of that name as the job sees it; its updates become part of the job.
 

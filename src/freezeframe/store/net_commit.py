@@ -21,8 +21,9 @@ from freezeframe.log.columns import fields_by_path
 from freezeframe.log.commit_digest import signed_content
 from freezeframe.store.columns import DeltaSchema, column_id_max, is_mapped
 from freezeframe.store.guard import joined_protocol
-from freezeframe.store.table_commit import Origin
+from freezeframe.store.table_commit import Origin, engine_info
 
+_OURS = "freezeframe."
 _MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"
 _COLUMN_MAPPING = "delta.columnMapping.mode"
 
@@ -35,6 +36,29 @@ def net_commit(base: Snapshot, final: Snapshot, info: Mapping[str, Any], origin:
     """
     actions = (*_heads(base, final, origin), *_files(base, final, origin))
     return signed_content(CommitInfo(dict(info)), actions).decode()
+
+
+def drop_commit(base: Snapshot, info: Mapping[str, Any], origin: Origin) -> str:
+    """The text of the commit after which the table holds no rows and nothing of what we note with it."""
+    stored = base.metadata
+    kept = {name: text for name, text in stored.configuration.items() if not name.startswith(_OURS)}
+    removals = (_removal(add, origin.timestamp_ms) for add in to_adds(base.files))
+    return signed_content(CommitInfo(dict(info)), (replace(stored, configuration=kept), *removals)).decode()
+
+
+def commit_info(operation: str, parameters: Mapping[str, str], origin: Origin) -> dict[str, Any]:
+    """The fields of the ``commitInfo`` of a commit that moves no rows."""
+    return {
+        "timestamp": origin.timestamp_ms,
+        "inCommitTimestamp": origin.timestamp_ms,
+        "operation": operation,
+        "operationParameters": dict(parameters),
+        "isBlindAppend": False,
+        "engineInfo": engine_info(),
+        "txnId": origin.write_id,
+        "writeId": origin.write_id,
+        "jobId": origin.job_id,
+    }
 
 
 def is_same_table(base: Snapshot, final: Snapshot) -> bool:

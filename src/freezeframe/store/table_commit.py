@@ -137,7 +137,7 @@ def _commit_info(rewrite: Rewrite, origin: Origin) -> dict[str, Any]:
             "numTargetFilesAdded": str(len(rewrite.added)),
         },
         "isBlindAppend": False,
-        "engineInfo": _engine_info(),
+        "engineInfo": engine_info(),
         "txnId": origin.write_id,
         "writeId": origin.write_id,
         "jobId": origin.job_id,
@@ -145,5 +145,6 @@ def _commit_info(rewrite: Rewrite, origin: Origin) -> dict[str, Any]:
 
 
 @functools.cache
-def _engine_info() -> str:
+def engine_info() -> str:
+    """How commits of ours name their writer."""
     return f"freezeframe/{importlib.metadata.version('freezeframe')}"

@@ -74,11 +74,6 @@ class Tenant:
         """The names of the streams at a tenant version (default: now), sorted."""
         return tuple(sorted(self._scope.state(version).streams))
 
-    @property
-    def files(self) -> Files:
-        """The tenant's files; each change of one is a version of the tenant."""
-        return Files(self._scope)
-
     def history(
         self,
         limit: int | None = None,

@@ -1,0 +1,121 @@
+"""What a tenant's versions tell: when, who, by which job, and what became of each stream and file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from freezeframe.errors import InvalidOption
+from freezeframe.store.entries import Counts, Entry
+from freezeframe.store.state import TenantState
+from freezeframe.store.tenant_log import TenantLog
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """One version of a tenant: when, by whom and which job, and what it changed.
+
+    ``streams`` has the row counts of each stream that changed, ``files_written`` and ``files_deleted``
+    the paths of files. ``kind`` is the entry's (``docs/reference/tenant-log.md``).
+    """
+
+    version: int
+    timestamp: datetime
+    job_id: str | None
+    message: str
+    streams: dict[str, Counts]
+    who: str = ""
+    kind: str = "commit"
+    files_written: tuple[str, ...] = ()
+    files_deleted: tuple[str, ...] = ()
+    streams_dropped: tuple[str, ...] = ()
+    tags: tuple[str, ...] = field(default=())
+
+    def to_json(self) -> dict[str, Any]:
+        """The entry as JSON values; the moment is RFC 3339."""
+        return {
+            "version": self.version,
+            "timestamp": self.timestamp.isoformat().replace("+00:00", "Z"),
+            "kind": self.kind,
+            "who": self.who,
+            "jobId": self.job_id,
+            "message": self.message,
+            "streams": {name: counts.to_json() for name, counts in self.streams.items()},
+            "streamsDropped": list(self.streams_dropped),
+            "filesWritten": list(self.files_written),
+            "filesDeleted": list(self.files_deleted),
+            "tags": list(self.tags),
+        }
+
+
+def history(
+    log: TenantLog,
+    newest: TenantState,
+    limit: int | None = None,
+    *,
+    until: int | None = None,
+    job_id: str | None = None,
+    stream: str | None = None,
+    path: str | None = None,
+) -> Iterator[HistoryEntry]:
+    """The versions that are kept, the newest (or ``until``) first, at most ``limit`` of them.
+
+    ``job_id``, ``stream`` and ``path`` leave only the versions that were made by that job, or changed
+    that stream or file.
+
+    Raises:
+        InvalidOption: ``limit`` is negative.
+    """
+    if limit is not None and limit < 0:
+        raise InvalidOption(f"limit cannot be {limit}.", remedy="Pass a whole number, or nothing for all.")
+    return _entries(log, newest, limit, newest.version if until is None else until, (job_id, stream, path))
+
+
+def _entries(
+    log: TenantLog,
+    newest: TenantState,
+    limit: int | None,
+    until: int,
+    wanted: tuple[str | None, str | None, str | None],
+) -> Iterator[HistoryEntry]:
+    lowest = min((newest.floor, *newest.tags.values()))
+    tags: dict[int, list[str]] = {}
+    for name, version in sorted(newest.tags.items()):
+        tags.setdefault(version, []).append(name)
+    left = limit
+    for version in range(min(until, newest.version), lowest - 1, -1):
+        if left == 0:
+            return
+        if not newest.is_listed(version):
+            continue
+        entry = log.entry(version)
+        if _is_wanted(entry, *wanted):
+            yield history_entry(version, entry, tuple(tags.get(version, ())))
+            left = None if left is None else left - 1
+
+
+def history_entry(version: int, entry: Entry, tags: tuple[str, ...] = ()) -> HistoryEntry:
+    """What is told of one entry."""
+    return HistoryEntry(
+        version=version,
+        timestamp=datetime.fromtimestamp(entry.timestamp_ms / 1000, UTC),
+        job_id=entry.job_id,
+        message=entry.message,
+        streams={str(change.stream): change.counts for change in entry.streams},
+        who=entry.author,
+        kind=entry.kind,
+        files_written=tuple(change.path for change in entry.files if change.blob is not None),
+        files_deleted=tuple(change.path for change in entry.files if change.blob is None),
+        streams_dropped=entry.tenant.dropped,
+        tags=tags,
+    )
+
+
+def _is_wanted(entry: Entry, job_id: str | None, stream: str | None, path: str | None) -> bool:
+    return (
+        (job_id is None or entry.job_id == job_id)
+        and (stream is None or any(str(change.stream) == stream for change in entry.streams))
+        and (path is None or any(change.path == path for change in entry.files))
+    )

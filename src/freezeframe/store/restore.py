@@ -1,0 +1,304 @@
+"""Bringing the past back as a new version, by log writes only: no row is read or written.
+
+Data files and blobs of old versions are still there, so restoring names them again. That is safe
+beside ``gc``: it deletes only what lies below a floor that an entry of the log has set before, and a
+restoration looks at the floor of the very state that it is committed on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+from urllib.parse import unquote
+
+from freezeframe.errors import ConflictError, CorruptData, FileNotFound, StreamNotFound, VersionNotFound
+from freezeframe.identifiers import FilePath, StreamName
+from freezeframe.log import Snapshot, rows
+from freezeframe.storage import Storage
+from freezeframe.store.entries import Counts, FileChange, TenantChange
+from freezeframe.store.layout import blob_file, table_folder
+from freezeframe.store.net_commit import commit_info, drop_commit, is_same_table, net_commit
+from freezeframe.store.scope import committed, listed_state
+from freezeframe.store.staged_stream import Step, StepResult
+from freezeframe.store.staging import Attempt
+from freezeframe.store.state import TenantState
+from freezeframe.store.table_commit import Origin
+from freezeframe.store.tables import stream_base, table_snapshot
+from freezeframe.store.transaction import TenantPlace
+from freezeframe.store.work import Work
+
+Fate = Literal["changed", "brought back", "removed"]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRestoration:
+    """What restoring does to one stream: rows now and then, and how many data files come and go."""
+
+    fate: Fate
+    rows_before: int
+    rows_after: int
+    files_added: int
+    files_removed: int
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields by name."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+@dataclass(frozen=True, slots=True)
+class Restoration:
+    """What restoring ``version`` does, or did: ``committed`` is false for a preview or if nothing differs.
+
+    ``tenant_version`` is the tenant's version after the call.
+    """
+
+    version: int
+    tenant_version: int
+    committed: bool
+    streams: Mapping[str, StreamRestoration]
+    files_written: tuple[str, ...]
+    files_deleted: tuple[str, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether everything already is as it was then."""
+        return not (self.streams or self.files_written or self.files_deleted)
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields by name."""
+        return {
+            "version": self.version,
+            "tenant_version": self.tenant_version,
+            "committed": self.committed,
+            "streams": {name: one.to_json() for name, one in self.streams.items()},
+            "files_written": list(self.files_written),
+            "files_deleted": list(self.files_deleted),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """The way from one state to another."""
+
+    now: TenantState
+    then: TenantState
+    targets: Mapping[str, Snapshot | None]
+    """For each stream that differs what it becomes; None: it is removed."""
+    files: tuple[FileChange, ...]
+    streams: Mapping[str, StreamRestoration]
+
+    def outcome(self, tenant_version: int, *, committed: bool) -> Restoration:
+        written = tuple(change.path for change in self.files if change.blob is not None)
+        deleted = tuple(change.path for change in self.files if change.blob is None)
+        return Restoration(self.then.version, tenant_version, committed, self.streams, written, deleted)
+
+
+def restore(
+    place: TenantPlace,
+    version: int,
+    *,
+    streams: Iterable[str] | None = None,
+    files: Iterable[str] | None = None,
+    dry_run: bool = False,
+    message: str = "",
+    who: str = "",
+) -> Restoration:
+    """Make streams and files what they were at a tenant version; see ``Tenant.restore``."""
+    for _ in range(place.settings.commit_tries_max):
+        plan = _planned(place, version, streams, files)
+        if dry_run or not (plan.targets or plan.files):
+            return plan.outcome(plan.now.version, committed=False)
+        try:
+            return plan.outcome(_carried_out(place, plan, message, who), committed=True)
+        except _Moved:
+            continue
+    raise ConflictError(
+        "The tenant kept changing while it was to be restored.",
+        cause="Other jobs committed between every planning and committing.",
+        remedy="Run the call again when they are done; nothing of it was written.",
+    )
+
+
+def drop_stream(place: TenantPlace, name: StreamName, message: str = "", who: str = "") -> int:
+    """Remove a stream in a new version; see ``Tenant.drop_stream``."""
+    if str(name) not in place.log.current_state().streams:
+        raise StreamNotFound(f"There is no stream {str(name)!r}.", remedy="Check the name.", stream=str(name))
+    with committed(Work(place, author=who, message=message or f"drop {name}")) as work:
+        work.add_step(name, Step(_dropping), "drop")
+        work.change_tenant(TenantChange(dropped=(str(name),)), "commit")
+    assert work.receipt is not None  # noqa: S101 - leaving the block commits
+    return work.receipt.tenant_version
+
+
+class _Moved(Exception):
+    """The tenant is at another version than the plan was made for."""
+
+
+def _planned(
+    place: TenantPlace, version: int, streams: Iterable[str] | None, files: Iterable[str] | None
+) -> _Plan:
+    now = place.log.current_state()
+    then = listed_state(place.log, now, version)
+    everything = streams is None and files is None
+    names = _all_streams(now, then) if everything else _named_streams(now, then, streams or ())
+    paths = now.files.keys() | then.files.keys() if everything else _named_files(now, then, files or ())
+    targets: dict[str, Snapshot | None] = {}
+    effects: dict[str, StreamRestoration] = {}
+    for name in names:
+        target = table_snapshot(place.storage, then, StreamName(name)) if name in then.streams else None
+        if target is None and name not in now.streams:
+            continue
+        base = stream_base(place.storage, place.log, now, StreamName(name))
+        if name in now.streams and target is not None and is_same_table(base, target):
+            continue
+        _require_kept(place.storage, name, base, target)
+        targets[name] = target
+        effects[name] = _effect(base, target, is_here=name in now.streams)
+    changes = tuple(_file_changes(place.storage, now, then, sorted(paths)))
+    return _Plan(now, then, targets, changes, effects)
+
+
+def _carried_out(place: TenantPlace, plan: _Plan, message: str, who: str) -> int:
+    def unmoved(state: TenantState) -> None:
+        if state.version != plan.now.version:
+            raise _Moved
+
+    text = message or f"restore version {plan.then.version}"
+    with committed(Work(place, author=who, message=text, is_single=True)) as work:
+        work.require(unmoved)
+        for name, target in plan.targets.items():
+            carry_out = _dropping if target is None else _Returning(target)
+            work.add_step(StreamName(name), Step(carry_out), "restore")
+        for change in plan.files:
+            work.stage_file(change)
+        dropped = tuple(name for name, target in plan.targets.items() if target is None)
+        if dropped:
+            work.change_tenant(TenantChange(dropped=dropped), "commit")
+    assert work.receipt is not None  # noqa: S101 - leaving the block commits
+    return work.receipt.tenant_version
+
+
+@dataclass(frozen=True, slots=True)
+class _Returning:
+    """The step that makes a table what it was."""
+
+    target: Snapshot
+
+    def __call__(self, snapshot: Snapshot, _: Attempt, origin: Origin) -> StepResult:
+        counts = Counts(_rows_only_in(self.target, snapshot), deleted=_rows_only_in(snapshot, self.target))
+        info = commit_info("RESTORE", {"version": str(self.target.version)}, origin)
+        return StepResult(net_commit(snapshot, self.target, info, origin), counts)
+
+
+def _dropping(snapshot: Snapshot, _: Attempt, origin: Origin) -> StepResult:
+    info = commit_info("DROP", {}, origin)
+    return StepResult(drop_commit(snapshot, info, origin), Counts(deleted=rows.count(snapshot)))
+
+
+def _all_streams(now: TenantState, then: TenantState) -> list[str]:
+    names = sorted(now.streams.keys() | then.streams.keys())
+    # A stream that was released since is somebody else's: everything else can still be restored.
+    return [name for name in names if name in now.streams or name in now.dropped]
+
+
+def _named_streams(now: TenantState, then: TenantState, names: Iterable[str]) -> list[str]:
+    wanted = sorted({str(StreamName(name)) for name in names})
+    for name in wanted:
+        if name not in then.streams and name not in now.streams:
+            raise StreamNotFound(
+                f"There is no stream {name!r}, neither now nor at version {then.version}.",
+                remedy="Check the name.",
+                stream=name,
+            )
+        if name not in now.streams and name not in now.dropped:
+            raise StreamNotFound(
+                f"The stream {name!r} was released from the tenant.",
+                cause="Others may write to its table now.",
+                remedy=f"Take it back first: tenant.adopt({name!r}).",
+                stream=name,
+            )
+    return wanted
+
+
+def _named_files(now: TenantState, then: TenantState, paths: Iterable[str]) -> set[str]:
+    wanted = {str(FilePath(path)) for path in paths}
+    for path in wanted - now.files.keys() - then.files.keys():
+        raise FileNotFound(
+            f"There is no file {path!r}, neither now nor at version {then.version}.",
+            remedy="Check the path.",
+            path=path,
+        )
+    return wanted
+
+
+def _file_changes(
+    storage: Storage, now: TenantState, then: TenantState, paths: Iterable[str]
+) -> Iterable[FileChange]:
+    for path in paths:
+        old, new = now.files.get(path), then.files.get(path)
+        if new is None:
+            yield FileChange(path, None)
+        elif old is None or old.blob != new.blob:
+            _require_there(storage, blob_file(new.blob))
+            yield new.to_change(path)
+
+
+def _effect(base: Snapshot, target: Snapshot | None, *, is_here: bool) -> StreamRestoration:
+    before = base if is_here and base.version >= 0 else None
+    mine = set() if before is None else set(before.files["path"].to_pylist())
+    theirs = set() if target is None else set(target.files["path"].to_pylist())
+    return StreamRestoration(
+        fate="removed" if target is None else "changed" if is_here else "brought back",
+        rows_before=0 if before is None else rows.count(before),
+        rows_after=0 if target is None else rows.count(target),
+        files_added=len(theirs - mine),
+        files_removed=len(mine - theirs),
+    )
+
+
+def _rows_only_in(one: Snapshot, other: Snapshot) -> int:
+    """Rows of the files that only ``one`` names, by their statistics."""
+    if one.version < 0:
+        return 0
+    known = set(other.files["path"].to_pylist()) if other.version >= 0 else set()
+    pairs = zip(one.files["path"].to_pylist(), one.files["stats"].to_pylist(), strict=True)
+    return sum(json.loads(text or "{}").get("numRecords", 0) for path, text in pairs if path not in known)
+
+
+def _require_kept(storage: Storage, name: str, base: Snapshot, target: Snapshot | None) -> None:
+    """What is named again must be there: a version without its files is never made the newest."""
+    if target is None:
+        return
+    known = set(base.files["path"].to_pylist()) if base.version >= 0 else set()
+    for path in target.files["path"].to_pylist():
+        if path not in known:
+            _require_there(storage, f"{table_folder(StreamName(name))}/{unquote(path)}")
+
+
+def _require_there(storage: Storage, name: str) -> None:
+    try:
+        storage.read(name, 0, 1)
+    except FileNotFoundError:
+        raise CorruptData(
+            f"The file {name!r} of that version is gone.",
+            cause="It was deleted around freezeframe.",
+            remedy="Restore it from a backup, or restore another version.",
+            file=name,
+        ) from None
+
+
+def require_listed(version: int, state: TenantState) -> None:
+    """Refuse a version that is not kept, by the state that something is committed on.
+
+    Raises:
+        VersionNotFound: it is not.
+    """
+    if not state.is_listed(version):
+        raise VersionNotFound(
+            f"Version {version} of the tenant is not kept.",
+            cause=f"Versions {state.floor} to {state.version}, and those with a tag, are.",
+            remedy="Choose one that the history lists.",
+            version=version,
+        )

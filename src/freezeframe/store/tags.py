@@ -1,0 +1,62 @@
+"""Names for versions of a tenant. A version that has one is kept, whatever the retention policy says."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+from freezeframe.errors import InvalidOption, VersionNotFound
+from freezeframe.identifiers import StreamName
+from freezeframe.store.entries import TenantChange
+from freezeframe.store.restore import require_listed
+from freezeframe.store.scope import committed
+from freezeframe.store.state import TenantState
+from freezeframe.store.transaction import TenantPlace
+from freezeframe.store.work import Work
+
+
+def set_tag(place: TenantPlace, name: str, version: int | None, *, who: str = "") -> int:
+    """Name a version; see ``Tenant.tag``."""
+    known = _tag_name(name)
+    with committed(Work(place, author=who, message=f"tag {known}", is_single=True)) as work:
+        state = work.state()
+        wanted = state.version if version is None else version
+        if wanted < 0:
+            raise VersionNotFound("The tenant has no version yet.", remedy="Commit something first.")
+        _require_free(known, wanted, state)
+        work.change_tenant(
+            TenantChange(tags=MappingProxyType({known: wanted})),
+            "policy",
+            lambda newest: require_listed(wanted, newest),
+            lambda newest: _require_free(known, wanted, newest),
+        )
+    return wanted
+
+
+def remove_tag(place: TenantPlace, name: str, *, who: str = "") -> None:
+    """Take a tag off; see ``Tenant.untag``."""
+    known = _tag_name(name)
+
+    def there(state: TenantState) -> None:
+        if known not in state.tags:
+            raise InvalidOption(
+                f"There is no tag {known!r}.",
+                cause=f"The tags are: {', '.join(sorted(state.tags)) or 'none'}.",
+                remedy="Check the name.",
+            )
+
+    with committed(Work(place, author=who, message=f"untag {known}", is_single=True)) as work:
+        there(work.state())
+        work.change_tenant(TenantChange(tags=MappingProxyType({known: None})), "policy", there)
+
+
+def _require_free(name: str, version: int, state: TenantState) -> None:
+    if state.tags.get(name, version) != version:
+        raise InvalidOption(
+            f"The tag {name!r} is version {state.tags[name]}'s already.",
+            cause="A tag that moved would not name what it named.",
+            remedy=f"Use another name, or take it off first: untag({name!r}).",
+        )
+
+
+def _tag_name(name: str) -> str:
+    return str(StreamName(name))  # the same rules: no slash, no control character, no odd spaces

@@ -1,0 +1,145 @@
+"""What differs between two versions of a tenant: streams by key, files by text."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pyarrow.compute as pc
+
+from freezeframe.identifiers import StreamName
+from freezeframe.log import Snapshot
+from freezeframe.storage import Storage
+from freezeframe.store.changes import CHANGE_TYPE, snapshot_changes, table_changes
+from freezeframe.store.entries import Counts
+from freezeframe.store.guard import stored_key
+from freezeframe.store.layout import blob_file
+from freezeframe.store.reading import as_kind, read_rows
+from freezeframe.store.state import HeldFile, TenantState
+from freezeframe.store.tables import table_snapshot
+
+Fate = Literal["added", "changed", "removed"]
+_TEXT_BYTES_MAX = 10 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class StreamDifference:
+    """A stream that is not the same at both versions; rows are read when they are asked for."""
+
+    name: str
+    fate: Fate
+    before: Snapshot | None
+    after: Snapshot | None
+
+    def changes(self, as_: Literal["pandas", "arrow"] = "pandas") -> Any:
+        """The rows that differ, as ``Stream.changes`` gives them.
+
+        Raises:
+            CorruptData: a file is missing or damaged.
+        """
+        if self.after is None:
+            assert self.before is not None  # noqa: S101 - a stream that is at neither version is no difference
+            old = read_rows(self.before)
+            return as_kind(table_changes(old, old.slice(0, 0), stored_key(self.before.metadata) or ()), as_)
+        return as_kind(snapshot_changes(self.before, self.after, stored_key(self.after.metadata) or ()), as_)
+
+    @property
+    def counts(self) -> Counts:
+        """How many rows were inserted, updated and deleted."""
+        kinds = pc.value_counts(self.changes("arrow")[CHANGE_TYPE]).to_pylist()
+        found = {one["values"]: one["counts"] for one in kinds}
+        return Counts(
+            inserted=found.get("insert", 0), updated=found.get("update", 0), deleted=found.get("delete", 0)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FileDifference:
+    """A file that is not the same at both versions."""
+
+    path: str
+    fate: Fate
+    before: HeldFile | None
+    after: HeldFile | None
+    storage: Storage
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether either side is sealed: then no content is ever shown."""
+        return any(side is not None and side.sealed for side in (self.before, self.after))
+
+    def text(self, context_lines: int = 3) -> str | None:
+        """The difference as a unified diff; None where a side is sealed, no UTF-8, or over 10 MB."""
+        sides = [self._lines(side) for side in (self.before, self.after)]
+        if self.is_sealed or None in sides:
+            return None
+        old, new = (side or [] for side in sides)
+        return "\n".join(difflib.unified_diff(old, new, self.path, self.path, "", "", context_lines, ""))
+
+    def _lines(self, side: HeldFile | None) -> list[str] | None:
+        if side is None:
+            return []
+        if side.sealed or side.size > _TEXT_BYTES_MAX:
+            return None
+        try:
+            return self.storage.read(blob_file(side.blob)).decode().splitlines()
+        except UnicodeDecodeError:
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class TenantDiff:
+    """All that differs between version ``before`` and version ``after`` of a tenant, by name."""
+
+    before: int
+    after: int
+    streams: Mapping[str, StreamDifference]
+    files: Mapping[str, FileDifference]
+
+    def to_json(self) -> dict[str, Any]:
+        """Names, fates and row counts; no values."""
+        return {
+            "before": self.before,
+            "after": self.after,
+            "streams": {
+                name: {"fate": one.fate, **one.counts.to_json()} for name, one in self.streams.items()
+            },
+            "files": {path: {"fate": one.fate, "sealed": one.is_sealed} for path, one in self.files.items()},
+        }
+
+
+def tenant_diff(storage: Storage, before: TenantState, after: TenantState) -> TenantDiff:
+    """What differs between two states.
+
+    Raises:
+        CorruptLog: a table lacks a version that the tenant log names.
+    """
+    names = sorted(before.streams.keys() | after.streams.keys())
+    streams = {
+        name: StreamDifference(
+            name,
+            _fate(before.streams.get(name), after.streams.get(name)),
+            _snapshot(storage, before, name),
+            _snapshot(storage, after, name),
+        )
+        for name in names
+        if before.streams.get(name) != after.streams.get(name)
+    }
+    paths = sorted(before.files.keys() | after.files.keys())
+    files = {
+        path: FileDifference(path, _fate(old, new), old, new, storage)
+        for path in paths
+        for old, new in [(before.files.get(path), after.files.get(path))]
+        if (old.blob if old else None) != (new.blob if new else None)
+    }
+    return TenantDiff(before.version, after.version, streams, files)
+
+
+def _snapshot(storage: Storage, state: TenantState, name: str) -> Snapshot | None:
+    return table_snapshot(storage, state, StreamName(name)) if name in state.streams else None
+
+
+def _fate(before: object, after: object) -> Fate:
+    return "added" if before is None else "removed" if after is None else "changed"

@@ -1,0 +1,255 @@
+"""A tenant's past: history, views, differences, tags, and bringing a version back."""
+
+import contextlib
+
+import pyarrow as pa
+import pytest
+
+from freezeframe.errors import (
+    CorruptData,
+    FileNotFound,
+    FreezeframeError,
+    InvalidName,
+    InvalidOption,
+    StreamNotFound,
+    VersionNotFound,
+)
+from freezeframe.storage import MemoryStorage
+from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
+
+
+def table(*ids):
+    return pa.table({"Id": [str(one) for one in ids], "v": list(ids)})
+
+
+def content(reader):
+    """All that a tenant, a job or a view holds, as plain values."""
+    streams = {
+        name: sorted(reader.stream(name).read(as_="arrow")["v"].to_pylist()) for name in reader.streams()
+    }
+    return streams, {entry.path: reader.files.read(entry.path) for entry in reader.files.list(recursive=True)}
+
+
+@pytest.fixture
+def past(open_finding, memory):
+    """A tenant with five versions, and what it held at each."""
+    tenant = open_finding(memory)
+    tenant.stream("Account").update(table(1, 2), key="Id")
+    with tenant.job("sync", message="Nightly", who="ops") as job:
+        job.stream("Lead").update(table(5), key="Id")
+        job.files.write("config.json", b'{"a": 1}\n')
+    with tenant.job() as job:
+        job.stream("Account").update(table(3), key="Id")
+        job.files.write("config.json", b'{"a": 2}\n')
+    tenant.stream("Account").update(table(7), override=True)
+    with tenant.job() as job:
+        job.files.delete("config.json")
+        job.files.write("new/b.txt", b"b")
+    return tenant, [content(tenant.at(version)) for version in range(5)]
+
+
+def test_a_view_is_one_moment(past):
+    """Streams and files of one commit, by version or by time; nothing can be changed there."""
+    tenant, then = past
+
+    assert ({"Account": [1, 2]}, {}) == then[0]
+    assert ({"Account": [1, 2, 3], "Lead": [5]}, {"config.json": b'{"a": 2}\n'}) == then[2]
+    assert then[2] == content(tenant.at(tenant.at(2).timestamp))
+    with pytest.raises(InvalidOption, match="past"):
+        tenant.at(2).stream("Account").update(table(1), key="Id")
+    with pytest.raises(InvalidOption, match="past"):
+        tenant.at(2).files.write("a", b"")
+    for absent in (5, -1):
+        with pytest.raises((VersionNotFound, InvalidOption)):
+            tenant.at(absent)
+
+
+def test_history_tells_who_and_what(past):
+    """Newest first; by job, stream or file only those that have to do with it."""
+    tenant, _ = past
+
+    found = {entry.version: entry for entry in tenant.history()}
+
+    assert [4, 3, 2, 1, 0] == list(found)
+    assert ("sync", "ops", "Nightly", ("config.json",)) == (
+        found[1].job_id,
+        found[1].who,
+        found[1].message,
+        found[1].files_written,
+    )
+    assert ("config.json",) == found[4].files_deleted
+    assert [1] == [entry.version for entry in tenant.history(job_id="sync")]
+    assert [3, 2] == [entry.version for entry in tenant.history(2, stream="Account")]
+    assert [2, 1] == [entry.version for entry in tenant.history(until=3, path="config.json")]
+    assert {"who", "kind", "filesWritten", "tags"} <= found[1].to_json().keys()
+    with pytest.raises(InvalidOption):
+        tenant.history(-1)
+
+
+def test_a_difference_is_by_key_and_by_line(past):
+    """Rows that came, went or changed; text files as a unified diff."""
+    tenant, _ = past
+
+    found = tenant.diff(1, 3)
+
+    assert {"Account": "changed"} == {name: one.fate for name, one in found.streams.items()}
+    assert (1, 2) == (found.streams["Account"].counts.inserted, found.streams["Account"].counts.deleted)
+    assert ["--- config.json", "+++ config.json", "@@ -1 +1 @@", '-{"a": 1}', '+{"a": 2}'] == (
+        found.files["config.json"].text().splitlines()
+    )
+    assert {"Lead": "added", "Account": "changed"} == {
+        name: one["fate"] for name, one in tenant.diff(0).to_json()["streams"].items()
+    }
+    assert 1 == tenant.diff(1, 0).streams["Lead"].counts.deleted
+    assert ({}, {}) == (tenant.diff(2, 2).streams, tenant.diff(2, 2).files)
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_any_listed_version_restores_equal(past, memory, version):
+    """A new version holds what that one held; the versions between are still there."""
+    tenant, then = past
+    data = [status.name for status in memory.list_below("") if not status.name.endswith(".json")]
+
+    preview = tenant.restore(version, dry_run=True)
+    assert 4 == tenant.version
+    done = tenant.restore(version)
+
+    assert then[version] == content(tenant)
+    assert (preview.streams, preview.files_written, preview.files_deleted) == (
+        done.streams,
+        done.files_written,
+        done.files_deleted,
+    )
+    assert (version != 4, 4 + (version != 4)) == (done.committed, tenant.version)
+    assert then == [content(tenant.at(one)) for one in range(5)]
+    assert data == [status.name for status in memory.list_below("") if not status.name.endswith(".json")]
+
+
+def test_a_restored_tenant_goes_on(past):
+    """Updates after a restoration, of streams that it removed as well, and restoring the restoration."""
+    tenant, then = past
+    tenant.restore(0)
+    assert ("Account",) == tenant.streams()
+    with pytest.raises(StreamNotFound):
+        tenant.stream("Lead").read()
+
+    receipt = tenant.stream("Lead").update(pa.table({"Id": ["9"], "v": [9], "w": ["new"]}), key=["Id", "w"])
+    assert (1, ("Id", "w")) == (receipt.inserted, tenant.stream("Lead").key())
+    assert {"Id": ["9"], "v": [9], "w": ["new"]} == tenant.stream("Lead").read(as_="arrow").to_pydict()
+
+    tenant.restore(4)
+    assert then[4] == content(tenant)
+    tenant.stream("Account").update(table(70), key="Id")
+    assert [7, 70] == content(tenant)[0]["Account"]
+
+
+def test_single_streams_and_files_are_restored_alone(past):
+    """What is not named stays; the preview says how much comes and goes."""
+    tenant, then = past
+
+    effect = tenant.restore(2, streams=["Account"], dry_run=True).streams["Account"]
+    assert ("changed", 1, 3) == (effect.fate, effect.rows_before, effect.rows_after)
+    tenant.restore(2, streams=["Account"])
+    assert ({"Account": [1, 2, 3], "Lead": [5]}, then[4][1]) == content(tenant)
+    tenant.restore(1, files=["config.json"])
+    assert then[1][1] | then[4][1] == content(tenant)[1]
+
+    for wrong, error in (({"streams": ["Nope"]}, StreamNotFound), ({"files": ["nope"]}, FileNotFound)):
+        with pytest.raises(error):
+            tenant.restore(1, **wrong)
+    with pytest.raises(InvalidName):
+        tenant.restore(1, streams=["../x"])
+
+
+def test_a_version_without_its_files_is_not_restored(past, memory):
+    """A data file that somebody deleted is found before anything is committed."""
+    tenant, _ = past
+    for status in list(memory.list_below("Account.snapshot")):
+        if status.name.endswith(".parquet") and status.name not in _live(tenant):
+            memory.delete(f"Account.snapshot/{status.name}")
+
+    with pytest.raises(CorruptData):
+        tenant.restore(0)
+    assert 4 == tenant.version
+
+
+def _live(tenant):
+    return tenant.stream("Account")._snapshot().files["path"].to_pylist()
+
+
+def test_columns_come_back_as_they_were(open_finding, memory):
+    """Types and columns of that version; names that need a mapping keep it."""
+    tenant = open_finding(memory)
+    stream = tenant.stream("Account")
+    stream.update(table(1), key="Id")
+    stream.update(pa.table({"Id": ["2"], "a b": ["x"]}), override=True, key="Id")
+    protocol = stream._snapshot().protocol
+
+    tenant.restore(0)
+    assert table(1).equals(stream.read(as_="arrow"))
+    assert protocol == stream._snapshot().protocol
+    stream.update(table(2), key="Id")
+    tenant.restore(1)
+    assert {"Id": ["2"], "a b": ["x"]} == stream.read(as_="arrow").to_pydict()
+
+
+def test_a_dropped_stream_is_gone_and_its_past_is_not(past):
+    """Dropping is a version; the name can be used again, with another key."""
+    tenant, then = past
+
+    assert 5 == tenant.drop_stream("Lead")
+    assert ("Account",) == tenant.streams()
+    assert -1 == tenant.stream("Lead").version()
+    assert ("Lead",) == next(tenant.history(1)).streams_dropped
+    assert then[1] == content(tenant.at(1))
+    with pytest.raises(StreamNotFound):
+        tenant.drop_stream("Lead")
+
+
+def test_a_tag_names_a_version(past):
+    """One version for good, until it is taken off."""
+    tenant, _ = past
+    assert (2, 4) == (tenant.tag("good", 2, who="ops"), tenant.tag("last", 4))
+
+    assert {"good": 2, "last": 4} == tenant.tags()
+    assert ("good",) == next(one for one in tenant.history() if one.version == 2).tags
+    assert 2 == tenant.tag("good", 2)
+    with pytest.raises(InvalidOption, match="good"):
+        tenant.tag("good", 3)
+    with pytest.raises(VersionNotFound):
+        tenant.tag("x", 99)
+    with pytest.raises(InvalidName):
+        tenant.tag("a/b")
+    tenant.untag("good")
+    assert {"last": 4} == tenant.tags()
+    with pytest.raises(InvalidOption):
+        tenant.untag("good")
+
+
+@pytest.mark.parametrize("way", [Way.CUT_AFTER, Way.FAIL_AFTER])
+def test_a_restoration_is_whole_or_not_at_all(open_finding, way):
+    """A fault at each of its storage calls: the old state or the restored one, and it can be run again."""
+
+    def prepared():
+        inner = MemoryStorage()
+        tenant = open_finding(inner)
+        with tenant.job() as job:
+            job.stream("A").update(table(1), key="Id")
+            job.files.write("f", b"1")
+        with tenant.job() as job:
+            job.stream("A").update(table(2), override=True)
+            job.stream("B").update(table(3), key="Id")
+            job.files.write("f", b"2")
+        return inner
+
+    old, new = ({"A": [2], "B": [3]}, {"f": b"2"}), ({"A": [1]}, {"f": b"1"})
+    counting = FaultyStorage(prepared())
+    open_finding(counting).restore(0)
+    for call in range(len(counting.calls)):
+        inner = prepared()
+        with contextlib.suppress(Crash, FreezeframeError):
+            open_finding(FaultyStorage(inner, [Fault(call, way)])).restore(0)
+        tenant = open_finding(inner)
+        assert content(tenant) in (old, new), call
+        tenant.restore(0)
+        assert new == content(tenant), call

@@ -23,6 +23,7 @@ from pathlib import Path
 from measured import RESULTS, machine
 from update_data import Rows, write_rows
 from update_peers import FRAME_PEERS, PEERS
+from update_plot import draw
 from update_series import measure_series
 from update_turns import Case, measure
 from update_verdict import claims, ratios
@@ -62,21 +63,21 @@ CASES = (
     ),
     Case(
         "1m_100k_no_nulls",
-        "the same, no null sent",
+        "1,000,000 rows, 100,000 sent, no null among them",
         Rows(1_000_000, 100_000, batch_nulls=False),
         _FAST,
         warm_up=2,
     ),
     Case(
         "1m_100k_column_missing",
-        "the same, a column not sent",
+        "1,000,000 rows, 100,000 sent without one of the columns",
         Rows(1_000_000, 100_000, missing_column="Notes"),
         _FAST,
         warm_up=2,
     ),
     Case(
         "1m_100k_100_changed",
-        "the same, 100 rows really changed",
+        "1,000,000 rows, 100,000 sent, 100 really changed",
         Rows(1_000_000, 100_000, changed=100),
         _FAST,
         warm_up=2,
@@ -97,7 +98,7 @@ NAMES = (*(case.name for case in CASES), SERIES)
 
 
 def main(options: argparse.Namespace) -> int:
-    results = _Results(options.results, is_fresh=False)
+    results = _Results(options.results)
     began = time.monotonic()
 
     def tell(text: str) -> None:
@@ -119,6 +120,8 @@ def main(options: argparse.Namespace) -> int:
     told = () if options.quick else ("ratios", "claims")
     print(json.dumps({name: results.record.get(name) for name in told}, indent=2))
     print(f"Results are in {options.results}")
+    if options.draws:
+        draw(options.results)
     return 0 if results.all_equal(options.cases) else 1
 
 
@@ -148,9 +151,9 @@ def smaller(case: Case) -> Case:
 class _Results:
     """The results file: each case and peer is replaced by its newest measurement, the others stay."""
 
-    def __init__(self, path: Path, *, is_fresh: bool) -> None:
+    def __init__(self, path: Path) -> None:
         self._path = path
-        known = path.is_file() and not is_fresh
+        known = path.is_file()
         self.record = json.loads(path.read_text()) if known else {"question": "updates", "cases": {}}
 
     def put(self, case: str, about: dict[str, object], peers: dict[str, dict] | None = None) -> None:
@@ -195,6 +198,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--folder", type=Path, help="where tables are made for the time being")
     parser.add_argument("--results", type=Path, help="default: benchmarks/results/updates.json")
     options = parser.parse_args()
+    options.draws = not options.quick and not options.results
     options.results = options.results or RESULTS / ("updates_quick.tmp" if options.quick else "updates.json")
     return options
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from freezeframe.errors import CorruptLog, ForeignCommit, FreezeframeError, StorageUnavailable
@@ -98,15 +98,17 @@ def is_landed(storage: Storage, change: StreamChange) -> bool:
     return landed == change.content.encode()
 
 
-def finish(storage: Storage, entry: Entry) -> None:
+def finish(storage: Storage, entry: Entry, diverged: Collection[str] = ()) -> None:
     """Land in each table what a committed entry says; any writer may, any number of times.
+
+    Streams of ``diverged`` are left out: somebody is about to repair them.
 
     Raises:
         ForeignCommit: a table has another commit under the same version.
         StorageUnavailable: a table could not be written; the entry is committed all the same.
     """
     for change in entry.streams:
-        if change.lands and not is_landed(storage, change):
+        if change.lands and str(change.stream) not in diverged and not is_landed(storage, change):
             _land(storage, change)
 
 

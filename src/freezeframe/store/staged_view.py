@@ -27,7 +27,7 @@ class StagedTable(OverlayStorage):
         listed = super().list_from(folder, start)
         if folder.strip("/") != self._log_folder:
             return listed
-        return (status for status in listed if self._is_visible(status.name))
+        return (self._own(status) for status in listed if self._is_visible(status.name))
 
     def read(self, name: str, offset: int = 0, length: int | None = None) -> bytes:
         """See ``OverlayStorage.read``; what is laid over comes first."""
@@ -35,6 +35,10 @@ class StagedTable(OverlayStorage):
         if content is None:
             return super().read(name, offset, length)
         return content[offset:] if length is None else content[offset : offset + length]
+
+    def _own(self, status: FileStatus) -> FileStatus:
+        content = self._files.get(f"{self._log_folder}/{status.name}")
+        return status if content is None else FileStatus(status.name, len(content), self._modified_ms)
 
     def _is_visible(self, name: str) -> bool:
         meaning = parse_name(name)

@@ -16,6 +16,8 @@ from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.store.changes import CHANGE_TYPE, snapshot_changes
 from freezeframe.store.columns import arrow_columns
+from freezeframe.store.custody import Repair, release, repair
+from freezeframe.store.explanation import Explanation, explained_state
 from freezeframe.store.guard import stored_key, stored_notes
 from freezeframe.store.own_columns import stored_own_columns
 from freezeframe.store.reading import (
@@ -30,8 +32,11 @@ from freezeframe.store.reading import (
 )
 from freezeframe.store.receipt import Receipt
 from freezeframe.store.scope import TenantScope
+from freezeframe.store.transaction import TenantPlace
 from freezeframe.store.update import Names, Update, UpdateOptions, replaces_rows, update_from
-from freezeframe.store.writing import StreamPlace, preview, write
+from freezeframe.store.writing import Previewed, StreamPlace, explain, preview, write
+
+_NO_CHANGES = pa.table({CHANGE_TYPE: pa.array([], pa.string())})
 
 
 class Stream:
@@ -68,6 +73,36 @@ class Stream:
         receipt = write(self._place, frame, update)
         return replace(receipt, source=functools.partial(self.changed_by, receipt))
 
+    def explain(
+        self, frame: Any = None, key: Names | None = None, **options: Unpack[UpdateOptions]
+    ) -> Explanation:
+        """How ``update`` with the same arguments would be carried out, and why; nothing is kept.
+
+        Without a frame: what an update with new rows only would do with the stream's files.
+
+        Raises:
+            BadInput, InvalidOption, TooManyDeletions: as ``update`` does.
+        """
+        if frame is None:
+            settings = self._place.scope.settings
+            return explained_state(self.name, self._place.scope.base(self._place.name), settings)
+        needs_key = key is None and not replaces_rows(options)
+        return explain(self._place, frame, update_from(self._stored_key() if needs_key else key, **options))
+
+    def preview(self, frame: Any, key: Names | None = None, **options: Unpack[UpdateOptions]) -> Receipt:
+        """What ``update`` with the same arguments would do; nothing is kept.
+
+        The receipt's versions are those of now and ``committed`` is false; ``bytes_written`` would be
+        written. Its ``changed_rows()`` are held in memory.
+
+        Raises:
+            BadInput, TooManyDeletions, InvalidOption: as ``update`` does.
+        """
+        needs_key = key is None and not replaces_rows(options)
+        update = update_from(self._stored_key() if needs_key else key, **options)
+        receipt: Receipt = preview(self._place, frame, update, self._previewed)
+        return receipt
+
     def merged(
         self, frame: Any, update: Update, *, persist: bool = True, sort_columns: Sequence[str] = ()
     ) -> Any:
@@ -88,7 +123,7 @@ class Stream:
             if kind == "spark":
                 return sorted_frame(self._as_spark(snapshot, None, None), _order(snapshot, sort_columns))
             return as_kind(_sorted_rows(snapshot, sort_columns), kind)
-        table = preview(self._place, frame, update, lambda snapshot: _sorted_rows(snapshot, sort_columns))
+        table = preview(self._place, frame, update, lambda seen: _sorted_rows(seen.after, sort_columns))
         if kind == "spark":
             # The files behind a lazy frame would be gone by the time that it is read.
             return frame.sparkSession.createDataFrame(table)
@@ -176,6 +211,20 @@ class Stream:
         """How many rows there are, without those of the past."""
         return row_count(self._snapshot(version=version))
 
+    def _previewed(self, seen: Previewed) -> Receipt:
+        before, after = seen.before, seen.after
+        if after.version < 0:
+            changed = _NO_CHANGES
+        else:
+            changed = snapshot_changes(before, after, stored_key(after.metadata) or ())
+        return replace(
+            seen.receipt,
+            version=before.version,
+            tenant_version=self._place.scope.state().version,
+            committed=False,
+            source=functools.partial(as_kind, changed),
+        )
+
     def _snapshot(
         self,
         version: int | None = None,
@@ -189,15 +238,47 @@ class Stream:
         scope = self._place.scope
         return scope.snapshot(self._place.name, scope.state(tenant_version, as_of), version)
 
+    def _tenant(self) -> TenantPlace:
+        scope = self._place.scope
+        if type(scope) is not TenantScope:
+            raise InvalidOption(
+                "This cannot be done inside of a job, or to the past.",
+                remedy="Call it on the tenant's own stream: tenant.stream(name).",
+            )
+        return scope.place
+
     def _stored_key(self) -> tuple[str, ...] | None:
         # An upsert of a stream that has a key need not repeat it.
         return self.key() if self.version() >= 0 else None
+
+    def release(self, *, who: str | None = None) -> int:
+        """Let the stream go: its table stays and is anybody's to write; the tenant version.
+
+        ``Tenant.adopt`` takes it back. Versions of the tenant from before can still be read.
+
+        Raises:
+            StreamNotFound: there is no such stream.
+            InvalidOption: inside a job, or of a moment of the past.
+        """
+        return release(self._tenant(), self._place.name, who or "")
+
+    def repair(self, *, undo: bool = False, who: str | None = None) -> Repair:
+        """Make the stream writable again after its table was changed around the tenant log.
+
+        What others committed is taken over if it can be; if not, or with ``undo``, a new version makes
+        the table what the log says. The answer says what was done and why.
+
+        Raises:
+            StreamNotFound: there is no such stream.
+            InvalidOption: inside a job, or of a moment of the past.
+        """
+        return repair(self._tenant(), self._place.name, undo=undo, who=who or "")
 
     def changed_by(self, receipt: Receipt, as_: FrameKind) -> Any:
         """The rows that an update changed, as ``changes`` gives them: it made exactly one version."""
         before = receipt.version - 1 if receipt.committed else receipt.version
         if receipt.version < 0:  # nothing came and nothing was there
-            return as_kind(pa.table({CHANGE_TYPE: pa.array([], pa.string())}), as_)
+            return as_kind(_NO_CHANGES, as_)
         return self.changes(since=before if before >= 0 else None, until=receipt.version, as_=as_)
 
     def _as_spark(

@@ -6,7 +6,7 @@ Readers never write. Where the tenant log's head names a commit that the table d
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from freezeframe.errors import CorruptLog, ForeignCommit, InvalidName, StreamNotFound, VersionNotFound
 from freezeframe.identifiers import StreamName
@@ -85,9 +85,9 @@ def stream_base(storage: Storage, log: TenantLog, state: TenantState, stream: St
 
 
 def present_tables(
-    storage: Storage, log: TenantLog, streams: Sequence[StreamName]
+    storage: Storage, log: TenantLog, streams: Sequence[StreamName], diverged: Collection[str] = ()
 ) -> tuple[TenantState, list[Snapshot]]:
-    """The newest state, all of it landed, and some tables at their heads.
+    """The newest state, all of it landed (but for ``diverged`` streams), and some tables at their heads.
 
     Raises:
         ForeignCommit: somebody changed one of the tables around the tenant log.
@@ -95,7 +95,7 @@ def present_tables(
     state = log.current_state()
     while True:
         if state.head is not None:
-            finish(storage, state.head)
+            finish(storage, state.head, diverged)
         try:
             return state, [base_snapshot(storage, state, stream) for stream in streams]
         except ForeignCommit:

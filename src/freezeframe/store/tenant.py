@@ -10,6 +10,7 @@ from freezeframe.engine.base import TableEngine
 from freezeframe.identifiers import StreamName
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
+from freezeframe.store.custody import adopt
 from freezeframe.store.files import Files
 from freezeframe.store.format import require_known_format
 from freezeframe.store.history import HistoryEntry, history
@@ -169,3 +170,17 @@ class Tenant:
             InvalidOption: there is no such tag.
         """
         remove_tag(self._place, name, who=who or "")
+
+    def adopt(self, name: str, key: str | Iterable[str] | None = None, *, who: str | None = None) -> int:
+        """Take the Delta table in the folder ``{name}.snapshot`` in as a stream; the tenant version.
+
+        It may have been released before, or be anybody's. ``key`` None: the one that is noted with it.
+        From then on other writers must refuse it.
+
+        Raises:
+            StreamNotFound: there is no such table.
+            InvalidOption: it is a stream already, lacks the key's columns, or holds a key twice.
+            UnsupportedTable: it is partitioned, or has features that streams are not written with.
+        """
+        chosen = None if key is None else (key,) if isinstance(key, str) else tuple(key)
+        return adopt(self._place, StreamName(name), chosen, who or "")

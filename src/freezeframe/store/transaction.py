@@ -88,11 +88,12 @@ class Transaction:
         self.streams: dict[str, StagedStream] = {}
         self.files: dict[str, FileChange] = {}
         self.tenant: TenantChange | None = None
+        self.taken_over: dict[str, StreamChange] = {}
         self.checks: list[Check] = []
         self._job_id = job_id
         self._files_read: set[str] = set()
         self._rebases_files = rebases_files
-        self._origin = Origin(self.write_id, self.base.next_timestamp_ms(now_ms()), job_id)
+        self.origin = Origin(self.write_id, self.base.next_timestamp_ms(now_ms()), job_id)
         self._lease = Lease(place.storage, self.write_id, job_id, place.settings.lease_heartbeat_seconds)
         self._is_announced = False
         self._may_be_committed = False
@@ -100,7 +101,8 @@ class Transaction:
     @property
     def is_empty(self) -> bool:
         """Whether a commit would change nothing."""
-        return not (self.files or self.tenant or any(stream.content for stream in self.streams.values()))
+        staged = any(stream.content for stream in self.streams.values())
+        return not (staged or self.files or self.tenant or self.taken_over)
 
     def state(self) -> TenantState:
         """The tenant as this transaction sees it."""
@@ -111,7 +113,7 @@ class Transaction:
             files.pop(path, None)
             if change.blob is not None:
                 held = (change.blob, change.sha256, change.size, change.sealed)
-                files[path] = HeldFile(*held, self.base.version, self._origin.timestamp_ms)
+                files[path] = HeldFile(*held, self.base.version, self.origin.timestamp_ms)
         return replace(self.base, streams=MappingProxyType(streams), files=MappingProxyType(files))
 
     def snapshot(self, name: StreamName, version: int | None = None) -> Snapshot:
@@ -145,7 +147,7 @@ class Transaction:
         if found is None:
             require_no_case_twin({*self.base.streams, *self.streams}, name)
             base = stream_base(self.place.storage, self.place.log, self.base, name)
-            found = StagedStream(name, self.place.storage, self._origin, base)
+            found = StagedStream(name, self.place.storage, self.origin, base)
             self.streams[str(name)] = found
         return found
 
@@ -186,7 +188,8 @@ class Transaction:
         self.announce()
         tries = self.place.settings.commit_tries_max
         for number in range(tries):
-            state, tables = present_tables(self.place.storage, self.place.log, self._touched())
+            place, taken_over = self.place, self.taken_over.keys()
+            state, tables = present_tables(place.storage, place.log, self._touched(), diverged=taken_over)
             if self._job_id is not None and self._job_id in state.jobs:
                 return state.jobs[self._job_id]
             self._rebase(state, tables)
@@ -262,7 +265,12 @@ class Transaction:
         meaning: Meaning,
         receipt: Callable[[int], dict[str, Any] | None],
     ) -> Entry:
-        timestamp_ms = state.next_timestamp_ms(now_ms())
+        bases = (staged.base.timestamp + 1 for staged in self.streams.values() if staged.content)
+        timestamp_ms = max(state.next_timestamp_ms(now_ms()), *bases, 0)  # a table's times always rise too
+        taken_over = tuple(
+            replace(change, content=restamped(change.content, timestamp_ms)) if change.content else change
+            for change in self.taken_over.values()
+        )
         streams = tuple(
             StreamChange(staged.name, staged.version, restamped(staged.content, timestamp_ms), staged.counts)
             for staged in self.streams.values()
@@ -272,7 +280,7 @@ class Transaction:
         return Entry(
             self.write_id,
             timestamp_ms,
-            (*streams, *self.files.values(), *tenant),
+            (*streams, *taken_over, *self.files.values(), *tenant),
             job_id=meaning.job_id,
             payload_hash=meaning.payload_hash,
             author=meaning.author,

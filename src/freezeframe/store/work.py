@@ -18,12 +18,13 @@ from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
-from freezeframe.store.entries import FileChange, Kind, TenantChange
+from freezeframe.store.entries import FileChange, Kind, StreamChange, TenantChange
 from freezeframe.store.job_receipt import JobReceipt, joined_receipts, parse_job_receipt
 from freezeframe.store.payload import Payload
 from freezeframe.store.receipt import Receipt
 from freezeframe.store.staged_stream import StagedStream, Step, StepResult
 from freezeframe.store.state import NO_VERSION, JobRecord, TenantState
+from freezeframe.store.table_commit import Origin
 from freezeframe.store.tables import table_snapshot
 from freezeframe.store.tenant_log import TenantLog
 from freezeframe.store.transaction import Check, Meaning, TenantPlace, Transaction
@@ -153,6 +154,16 @@ class Work:
         self._transaction.tenant = change
         self._transaction.checks.extend(checks)
         self._meaning = replace(self._meaning, kind=kind)
+
+    def take_over(self, change: StreamChange, kind: Kind, *checks: Check) -> None:
+        """Take over what happened to a table outside of the log."""
+        self._transaction.taken_over[str(change.stream)] = change
+        self._transaction.checks.extend(checks)
+        self._meaning = replace(self._meaning, kind=kind)
+
+    def origin(self) -> Origin:
+        """Who makes the commits of this job."""
+        return self._transaction.origin
 
     def require(self, check: Check) -> None:
         """Have ``check`` look at the state that the job is committed on."""

@@ -1,0 +1,245 @@
+"""Who may write to a stream's table: the tenant log, or anybody.
+
+A table in custody lists a writer feature of ours, which other writers must refuse. Releasing takes it
+off and lets the stream go; adopting puts it on again. A table that was changed around the log all the
+same is repaired: what others committed is taken over where it can be, else undone by a new version.
+Source: ``docs/reference/tenant-log.md``, "Nobody writes around it by mistake".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from freezeframe.errors import (
+    ConflictError,
+    FreezeframeError,
+    InvalidOption,
+    StreamNotFound,
+    UnsupportedTable,
+)
+from freezeframe.identifiers import StreamName
+from freezeframe.log import DeltaLog, Snapshot, rows
+from freezeframe.log.actions import Action, CommitInfo
+from freezeframe.log.commit_digest import signed_content
+from freezeframe.log.writability import require_writable
+from freezeframe.store.entries import Counts, StreamChange, TenantChange
+from freezeframe.store.guard import (
+    TENANT_LOG_FEATURE,
+    guarded_protocol,
+    joined_protocol,
+    stored_key,
+    table_metadata,
+)
+from freezeframe.store.landing import is_landed
+from freezeframe.store.layout import table_folder
+from freezeframe.store.net_commit import commit_info, net_commit
+from freezeframe.store.scope import committed
+from freezeframe.store.staged_stream import Step, StepResult
+from freezeframe.store.staging import Attempt
+from freezeframe.store.state import NO_VERSION, TenantState
+from freezeframe.store.table_commit import Origin
+from freezeframe.store.tables import require_no_case_twin, table_snapshot
+from freezeframe.store.transaction import Check, TenantPlace
+from freezeframe.store.work import Work
+
+_TIMES = "delta.enableInCommitTimestamps"
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """What a repair did: ``adopted`` or ``undone`` others' commits, or found ``nothing`` to do.
+
+    ``versions`` are those of the table that did not come through the log; ``version`` is the stream's now.
+    """
+
+    stream: str
+    action: Literal["nothing", "adopted", "undone"]
+    versions: tuple[int, ...]
+    version: int
+    reason: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields by name."""
+        return {
+            "stream": self.stream,
+            "action": self.action,
+            "versions": list(self.versions),
+            "version": self.version,
+            "reason": self.reason,
+        }
+
+
+def release(place: TenantPlace, name: StreamName, who: str = "") -> int:
+    """Let a stream go; see ``Stream.release``."""
+    if str(name) not in place.log.current_state().streams:
+        raise _absent(name)
+    with committed(Work(place, author=who, message=f"release {name}")) as work:
+        work.add_step(name, Step(_without_guard), "release")
+        work.change_tenant(TenantChange(released=(str(name),)), "external")
+    assert work.receipt is not None  # noqa: S101 - leaving the block commits
+    return work.receipt.tenant_version
+
+
+def adopt(place: TenantPlace, name: StreamName, key: tuple[str, ...] | None, who: str = "") -> int:
+    """Take a table into custody; see ``Tenant.adopt``."""
+    state = place.log.current_state()
+    if state.base_version(name) != NO_VERSION:
+        raise InvalidOption(f"The stream {str(name)!r} is the tenant's already.", remedy="Just use it.")
+    require_no_case_twin(state.streams, name)
+    table = DeltaLog.for_table(place.storage, table_folder(name)).update()
+    if table.version < 0:
+        raise _absent(name)
+    _require_ours_to_write(table)
+    chosen = (stored_key(table.metadata) or ()) if key is None else key
+    _require_key(table, chosen)
+    with committed(Work(place, author=who, message=f"adopt {name}")) as work:
+        content = _guarded(table, chosen, work.origin())
+        change = StreamChange(name, table.version + 1, content, Counts(), is_external=True)
+        work.take_over(change, "external", _unchanged(name, NO_VERSION))
+    assert work.receipt is not None  # noqa: S101 - leaving the block commits
+    return work.receipt.tenant_version
+
+
+def repair(place: TenantPlace, name: StreamName, *, undo: bool = False, who: str = "") -> Repair:
+    """Bring a table and the log together again; see ``Stream.repair``."""
+    state = place.log.current_state()
+    expected = state.table_version(name)
+    if expected == NO_VERSION:
+        raise _absent(name)
+    table = DeltaLog.for_table(place.storage, table_folder(name)).update()
+    lost_place = _head_lost_its_place(place, state, name, table)
+    first = expected if lost_place else expected + 1
+    foreign = tuple(range(first, table.version + 1))
+    if not foreign:
+        return Repair(str(name), "nothing", (), expected)
+    reason = "asked for" if undo else "they took a version of ours" if lost_place else _obstacle(table)
+    with committed(Work(place, author=who, message=f"repair {name}")) as work:
+        if reason:
+            info = commit_info("REPAIR", {"undone": f"{first}-{table.version}"}, work.origin())
+            content = net_commit(table, table_snapshot(place.storage, state, name), info, work.origin())
+        elif TENANT_LOG_FEATURE in (table.protocol.writer_features or ()):
+            content = ""  # the table is as it should be: the log only has to know
+        else:
+            content = _guarded(table, stored_key(table.metadata) or (), work.origin())
+        version = table.version + (1 if content else 0)
+        change = StreamChange(name, version, content, Counts(), is_external=True)
+        work.take_over(change, "external", _unchanged(name, expected))
+    return Repair(str(name), "undone" if reason else "adopted", foreign, version, reason)
+
+
+def _without_guard(snapshot: Snapshot, _: Attempt, origin: Origin) -> StepResult:
+    features = set(snapshot.protocol.writer_features or ()) - {TENANT_LOG_FEATURE}
+    protocol = replace(snapshot.protocol, writer_features=tuple(sorted(features)))
+    return StepResult(_text("RELEASE", (protocol,), origin), Counts())
+
+
+def _guarded(table: Snapshot, key: tuple[str, ...], origin: Origin) -> str:
+    """The commit that puts our writer feature, the key and times in commits on a table."""
+    needed = guarded_protocol(table.schema)
+    protocol = joined_protocol(_with_named_features(table), needed)
+    times: dict[str, str | None] = {}
+    if table.metadata.configuration.get(_TIMES) != "true":
+        times = {
+            _TIMES: "true",
+            "delta.inCommitTimestampEnablementVersion": str(table.version + 1),
+            "delta.inCommitTimestampEnablementTimestamp": str(origin.timestamp_ms),
+        }
+    lasting = {"delta.enableExpiredLogCleanup": "false"}
+    metadata = table_metadata(
+        table.schema, key, table.metadata, origin.timestamp_ms, properties={**lasting, **times}
+    )
+    return _text("ADOPT", (protocol, metadata), origin)
+
+
+def _text(operation: str, actions: tuple[Action, ...], origin: Origin) -> str:
+    return signed_content(CommitInfo(commit_info(operation, {}, origin)), actions).decode()
+
+
+# What a protocol of an older writer version implies, by the version that brought it (Delta's protocol).
+_IMPLIED = (
+    (2, "appendOnly"),
+    (2, "invariants"),
+    (3, "checkConstraints"),
+    (4, "changeDataFeed"),
+    (4, "generatedColumns"),
+    (5, "columnMapping"),
+    (6, "identityColumns"),
+)
+_NAMED_FEATURES = 7
+
+
+def _with_named_features(table: Snapshot) -> Any:
+    """The table's protocol with its features named, as a table that lists any must."""
+    protocol = table.protocol
+    if protocol.min_writer_version >= _NAMED_FEATURES:
+        return protocol
+    implied = [name for version, name in _IMPLIED if version <= protocol.min_writer_version]
+    return replace(protocol, writer_features=tuple(sorted(implied)))
+
+
+def _head_lost_its_place(place: TenantPlace, state: TenantState, name: StreamName, table: Snapshot) -> bool:
+    """Whether somebody else's commit lies where the newest entry's belongs."""
+    for change in state.head.streams if state.head else ():
+        if change.stream == name and change.lands:
+            return table.version >= change.table_version and not is_landed(place.storage, change)
+    return False
+
+
+def _obstacle(table: Snapshot) -> str:
+    """Why others' commits cannot be taken over; empty if they can."""
+    try:
+        _require_ours_to_write(table)
+        _require_key(table, stored_key(table.metadata) or ())
+    except FreezeframeError as error:
+        return str(error)
+    return ""
+
+
+def _require_ours_to_write(table: Snapshot) -> None:
+    own = (TENANT_LOG_FEATURE,)
+    require_writable(table.protocol, table.metadata, table.schema, table.path, own_features=own)
+    append_only = table.metadata.configuration.get("delta.appendOnly") == "true"
+    if append_only or table.metadata.partition_columns:
+        partitions = list(table.metadata.partition_columns)
+        raise UnsupportedTable(
+            "The table cannot be a stream.",
+            cause="Its rows may only be added." if append_only else f"It has the partitions {partitions}.",
+            remedy="Copy its rows into a stream with update(..., override=True).",
+        )
+
+
+def _require_key(table: Snapshot, key: tuple[str, ...]) -> None:
+    if not key:
+        return
+    names = [field["name"] for field in table.schema["fields"]]
+    if not set(key) <= set(names):
+        raise InvalidOption(
+            f"The key {list(key)} is not among the table's columns.",
+            cause=f"They are {names}.",
+            remedy="Adopt it with a key that it has, or with key=().",
+        )
+    keys = rows.read(table, list(key))
+    if keys.group_by(list(key)).aggregate([]).num_rows != keys.num_rows:
+        raise InvalidOption(
+            f"Rows of the table share a key {list(key)}.",
+            cause="A stream has one row for a key.",
+            remedy="Remove the duplicates first, or adopt it with another key.",
+        )
+
+
+def _unchanged(name: StreamName, expected: int) -> Check:
+    def check(state: TenantState) -> None:
+        if state.base_version(name) != expected:
+            raise ConflictError(
+                f"The stream {str(name)!r} was changed by somebody else meanwhile.",
+                cause="Another process adopted, repaired or updated it.",
+                remedy="Look at it again; run the call again if it is still needed.",
+                stream=str(name),
+            )
+
+    return check
+
+
+def _absent(name: StreamName) -> StreamNotFound:
+    return StreamNotFound(f"There is no stream {str(name)!r}.", remedy="Check the name.", stream=str(name))

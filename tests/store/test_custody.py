@@ -1,0 +1,195 @@
+"""Who may write to a table: releasing, adopting, repairing what was changed around the log."""
+
+import contextlib
+import json
+
+import pyarrow as pa
+import pytest
+
+from freezeframe.errors import ForeignCommit, InvalidOption, StreamNotFound, UnsupportedTable
+from freezeframe.log import DeltaLog
+from freezeframe.log.actions import Add, Metadata, Protocol
+from freezeframe.log.commit import land
+from freezeframe.log.transaction import Transaction
+from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
+from freezeframe.store.guard import TENANT_LOG_FEATURE
+
+
+def table(*ids):
+    return pa.table({"Id": [str(one) for one in ids], "v": list(ids)})
+
+
+def rows(stream):
+    return sorted(stream.read(as_="arrow")["v"].to_pylist())
+
+
+def foreign(storage, table_name, version, *actions):
+    """A commit of a writer that ignores the table's features."""
+    lines = [
+        {"commitInfo": {"timestamp": 1, "inCommitTimestamp": 10**13 + version, "operation": "X"}},
+        *actions,
+    ]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    land(storage, f"{table_name}.snapshot", version, text.encode())
+
+
+def removal_of_all(storage, name):
+    files = DeltaLog(storage, f"{name}.snapshot").update().files["path"].to_pylist()
+    return [{"remove": {"path": path, "dataChange": True, "deletionTimestamp": 1}} for path in files]
+
+
+def features(storage, name):
+    return DeltaLog(storage, f"{name}.snapshot").update().protocol.writer_features
+
+
+def test_a_released_stream_is_anybodys(open_finding, memory):
+    """The guard is off, the tenant no longer lists it, and its past in the tenant can still be read."""
+    tenant = open_finding(memory)
+    tenant.stream("Lead").update(table(1), key="Id")
+
+    assert 1 == tenant.stream("Lead").release()
+
+    assert ((), False) == (tenant.streams(), TENANT_LOG_FEATURE in features(memory, "Lead"))
+    assert [1] == rows(tenant.at(0).stream("Lead"))
+    with pytest.raises(StreamNotFound):
+        tenant.stream("Lead").release()
+    with pytest.raises(ForeignCommit):
+        tenant.stream("Lead").update(table(2), key="Id")
+
+
+def test_a_released_stream_is_taken_back_as_it_is_then(open_finding, memory):
+    """What others wrote meanwhile is part of it; the key is the one it had."""
+    tenant = open_finding(memory)
+    tenant.stream("Lead").update(table(1), key="Id")
+    tenant.stream("Lead").release()
+    foreign(memory, "Lead", 2, *removal_of_all(memory, "Lead"))
+
+    assert 2 == tenant.adopt("Lead")
+
+    assert ((), 3) == (tuple(rows(tenant.stream("Lead"))), tenant.stream("Lead").version())
+    assert TENANT_LOG_FEATURE in features(memory, "Lead")
+    tenant.stream("Lead").update(table(5))
+    assert [5] == rows(tenant.stream("Lead"))
+    with pytest.raises(InvalidOption, match="already"):
+        tenant.adopt("Lead")
+
+
+def test_any_plain_delta_table_can_be_adopted(open_finding, memory):
+    """One that never was a stream gets guard, key and times in its commits."""
+    schema = {
+        "type": "struct",
+        "fields": [
+            {"name": n, "type": t, "nullable": True, "metadata": {}}
+            for n, t in (("Id", "string"), ("v", "long"))
+        ],
+    }
+    log = DeltaLog(memory, "Old.snapshot")
+    Transaction(log).commit([Protocol(1, 2), Metadata("id", json.dumps(schema))], "CREATE TABLE")
+    tenant = open_finding(memory)
+
+    with pytest.raises(InvalidOption, match="Nope"):
+        tenant.adopt("Old", key="Nope")
+    tenant.adopt("Old", key="Id")
+
+    tenant.stream("Old").update(table(3))
+    assert ([3], ("Id",)) == (rows(tenant.stream("Old")), tenant.stream("Old").key())
+    assert {"appendOnly", "invariants", TENANT_LOG_FEATURE} <= set(features(memory, "Old"))
+    with pytest.raises(StreamNotFound):
+        tenant.adopt("Absent")
+
+
+def test_a_table_that_streams_are_not_written_like_is_refused(open_finding, memory):
+    """Partitions, and properties that bind writers to what we do not do."""
+    schema = {"type": "struct", "fields": [{"name": "p", "type": "long", "nullable": True, "metadata": {}}]}
+    for name, options in (
+        ("Parts", {"partition_columns": ("p",)}),
+        ("Append", {"configuration": {"delta.appendOnly": "true"}}),
+        ("Feed", {"configuration": {"delta.enableChangeDataFeed": "true"}}),
+    ):
+        metadata = Metadata("id", json.dumps(schema), **options)
+        lines = [{"protocol": Protocol(1, 4).to_json()}, {"metaData": metadata.to_json()}]
+        foreign(memory, name, 0, *lines)
+        with pytest.raises(UnsupportedTable):
+            open_finding(memory).adopt(name)
+    assert -1 == open_finding(memory).version
+
+
+def test_foreign_commits_are_taken_over(open_finding, memory):
+    """Writes stop, reads go on at the log's version, and repair adopts what can be adopted."""
+    tenant = open_finding(memory)
+    tenant.stream("Lead").update(table(1), key="Id")
+    foreign(memory, "Lead", 1, *removal_of_all(memory, "Lead"))
+
+    with pytest.raises(ForeignCommit, match="repair"):
+        tenant.stream("Lead").update(table(2), key="Id")
+    assert [1] == rows(tenant.stream("Lead"))
+
+    found = tenant.stream("Lead").repair()
+    assert ("adopted", (1,), 1) == (found.action, found.versions, found.version)
+    assert [] == rows(tenant.stream("Lead"))
+    assert "external" == next(tenant.history(1)).kind
+    tenant.stream("Lead").update(table(2))
+    assert ([2], "nothing") == (rows(tenant.stream("Lead")), tenant.stream("Lead").repair().action)
+
+
+def test_foreign_commits_are_undone_on_demand(open_finding, memory):
+    """A new version makes the table what the log says it is."""
+    tenant = open_finding(memory)
+    tenant.stream("Lead").update(table(1), key="Id")
+    foreign(memory, "Lead", 1, *removal_of_all(memory, "Lead"))
+
+    found = tenant.stream("Lead").repair(undo=True)
+
+    assert ("undone", 2, [1]) == (found.action, found.version, rows(tenant.stream("Lead")))
+    tenant.stream("Lead").update(table(2))
+    assert [1, 2] == rows(tenant.stream("Lead"))
+
+
+def test_a_key_that_is_there_twice_is_not_taken_over(open_finding, memory):
+    """A file named twice under another name doubles every key: that is undone, and the reason is told."""
+    tenant = open_finding(memory)
+    tenant.stream("Lead").update(table(1), key="Id")
+    (path,) = DeltaLog(memory, "Lead.snapshot").update().files["path"].to_pylist()
+    content = memory.read(f"Lead.snapshot/{path}")
+    memory.put_if_absent("Lead.snapshot/copy.parquet", content)
+    foreign(memory, "Lead", 1, {"add": Add("copy.parquet", len(content)).to_json()})
+
+    found = tenant.stream("Lead").repair()
+
+    assert ("undone", [1]) == (found.action, rows(tenant.stream("Lead")))
+    assert "share a key" in found.reason
+
+
+def test_a_commit_that_lost_its_place_is_brought_back(open_finding, memory):
+    """Committed in the log, and a foreign commit lies where the table's belongs: ours is what counts."""
+    tenant = open_finding(memory)
+    tenant.stream("Lead").update(table(1), key="Id")
+    for call in range(100):
+        with contextlib.suppress(Crash):
+            faulty = open_finding(FaultyStorage(memory, [Fault(call, Way.CUT_AFTER)]))
+            faulty.stream("Lead").update(table(2), key="Id")
+        if open_finding(memory).version == 1:
+            break
+    log = DeltaLog(memory, "Lead.snapshot").update()
+    assert 0 == log.version
+    foreign(memory, "Lead", 1, *removal_of_all(memory, "Lead"))
+
+    tenant = open_finding(memory)
+    assert [1, 2] == rows(tenant.stream("Lead"))
+    with pytest.raises(ForeignCommit):
+        tenant.stream("Other").update(table(1), key="Id")
+    assert "undone" == tenant.stream("Lead").repair().action
+    assert [1, 2] == rows(tenant.stream("Lead"))
+    tenant.stream("Lead").update(table(3))
+    assert [1, 2, 3] == rows(tenant.stream("Lead"))
+
+
+def test_custody_is_the_tenants_business(open_finding, memory):
+    """Not inside a job, and not of the past."""
+    tenant = open_finding(memory)
+    tenant.stream("Lead").update(table(1), key="Id")
+
+    with tenant.job() as job, pytest.raises(InvalidOption):
+        job.stream("Lead").release()
+    with pytest.raises(InvalidOption):
+        tenant.at(0).stream("Lead").repair()

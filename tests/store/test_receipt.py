@@ -88,3 +88,51 @@ def test_rows_without_a_key_are_counted_as_a_multiset(tmp_path, spark_engine):
     )
     assert (1, 0, 2, 2) == (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted)
     assert (("n",), ()) == (receipt.columns_added, receipt.columns_dropped)
+
+
+def test_a_preview_keeps_nothing(open_on, local):
+    """Of a stream that is not there yet: what would be inserted, and no trace of it."""
+    stream = open_on(local).stream("A")
+
+    receipt = stream.preview(ROWS, key="Id")
+
+    assert (2, -1, -1, False) == (
+        receipt.inserted,
+        receipt.version,
+        receipt.tenant_version,
+        receipt.committed,
+    )
+    assert ["insert", "insert"] == list(receipt.changed_rows()["_change_type"])
+    assert 0 == len(stream.preview(pd.DataFrame(), key="Id").changed_rows())
+    assert [] == [path for path in local.local_path("").rglob("*") if path.is_file()]
+
+
+@pytest.mark.spark
+def test_a_preview_tells_what_an_update_would_do(tmp_path, spark_engine):
+    """The same counts and rows; the stream is as it was."""
+    stream = open_tenant(tmp_path).stream("A")
+    stream.update(ROWS, key="Id")
+    batch = pd.DataFrame({"Id": ["2", "3"], "v": ["B", "c"]})
+    before = sorted(path for path in tmp_path.rglob("*") if path.is_file())
+
+    told = stream.preview(batch, mode="full")
+
+    assert before == sorted(path for path in tmp_path.rglob("*") if path.is_file())
+    assert (0, 0, False) == (told.version, told.tenant_version, told.committed)
+    done = stream.update(batch, mode="full")
+    assert told.counts == done.counts
+    assert done.changed_rows("arrow") == told.changed_rows("arrow")
+
+
+@pytest.mark.spark
+def test_in_a_job_changed_rows_are_known_before_the_commit(tmp_path, spark_engine):
+    """A target can be written before the state is published."""
+    tenant = open_tenant(tmp_path)
+    tenant.stream("A").update(ROWS, key="Id")
+    with tenant.job("job 1") as job:
+        receipt = job.stream("A").update(pd.DataFrame({"Id": ["2", "3"], "v": ["B", "c"]}))
+        kinds = list(receipt.changed_rows()["_change_type"])
+        seen_by_others = len(tenant.stream("A").read())
+
+    assert (["update", "insert"], 2) == (kinds, seen_by_others)
+    assert kinds == list(job.receipt.streams["A"].changed_rows()["_change_type"])

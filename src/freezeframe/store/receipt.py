@@ -45,7 +45,8 @@ class Receipt:
         """The rows that this very update changed, as ``Stream.changes`` gives them.
 
         ``_change_type`` is ``insert``, ``update`` (with the old row in ``_before``) or ``delete``; what
-        others committed before or after is not among them. Nothing changed: no rows.
+        others committed before or after is not among them. Nothing changed: no rows. A job makes one
+        version of a stream, so there it is what the job has done with the stream so far.
 
         Raises:
             InvalidOption: the receipt was sent to another process, which does not know the stream.
@@ -55,7 +56,9 @@ class Receipt:
             raise InvalidOption(
                 "This receipt does not know its stream any more.",
                 cause="It was copied to another process.",
-                remedy=f"Ask the stream: changes(since={self.version - 1}, until={self.version}).",
+                remedy=f"Ask the stream: changes(since={self.version - 1}, until={self.version})."
+                if self.committed
+                else "Nothing was committed, so no row was changed.",
             )
         return self.source(as_)
 

@@ -64,7 +64,16 @@ def write(place: StreamPlace, frame: Any, update: Update) -> Receipt:
     return receipt if work.receipt is None else work.receipt.streams[str(place.name)]
 
 
-def preview(place: StreamPlace, frame: Any, update: Update, use: Callable[[Snapshot], Any]) -> Any:
+@dataclass(frozen=True, slots=True)
+class Previewed:
+    """A stream as it is and as an update would leave it, which is there only for the moment."""
+
+    before: Snapshot
+    after: Snapshot
+    receipt: Receipt
+
+
+def preview(place: StreamPlace, frame: Any, update: Update, use: Callable[[Previewed], Any]) -> Any:
     """What ``use`` makes of the stream as it would be after the update; nothing is kept.
 
     Raises:
@@ -82,8 +91,8 @@ def preview(place: StreamPlace, frame: Any, update: Update, use: Callable[[Snaps
     try:
         where = UpdatePlace(name, scope.storage, scope.engine, scope.settings)
         with taken_update(where, origin.write_id, base, frame, update) as taken:
-            staged.add(taken.to_step())
-        return use(staged.view())
+            result = staged.add(taken.to_step())
+        return use(Previewed(base, staged.view(), result.answer))
     finally:
         staged.discard()
         lease.release()

@@ -2,8 +2,9 @@
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.typed_columns import KINDS, cells, same_form
 
 from freezeframe.store.changes import table_changes
 
@@ -63,6 +64,36 @@ def test_a_widened_key_is_the_same_key():
     assert [("insert", {"Id": 2**40, "v": 2}, None)] == _changes(old, new)
 
 
+def test_a_struct_with_a_further_field_is_the_same_struct():
+    """A field that was added without a value is no change, at any depth."""
+    before, after = pa.struct([("a", pa.int32())]), pa.struct([("a", pa.int64()), ("b", pa.string())])
+    old = pa.table({"Id": ["1", "2"], "v": pa.array([[{"a": 1}], [{"a": 2}]], pa.list_(before))})
+    new = pa.table({"Id": ["1", "2"], "v": pa.array([[{"a": 1}], [{"a": 2, "b": "x"}]], pa.list_(after))})
+
+    assert [("update", "2")] == [(kind, row["Id"]) for kind, row, _ in _changes(old, new)]
+
+
+def test_an_override_may_change_types():
+    """A value that the new type cannot tell is null in a deletion and whole in ``_before``."""
+    old = pa.table({"Id": ["1", "2"], "v": ["abc", "7"], "n": [1, 2**60 + 1]})
+    new = pa.table({"Id": ["1"], "v": [7], "n": [1.0]})
+
+    assert [
+        ("update", {"Id": "1", "v": 7, "n": 1.0}, {"Id": "1", "v": "abc", "n": 1}),
+        ("delete", {"Id": "2", "v": None, "n": None}, {"Id": "2", "v": "7", "n": 2**60 + 1}),
+    ] == _changes(old, new)
+
+
+def test_keys_of_another_kind_are_other_keys():
+    """The text "1" is not the number 1, so after an override each old key is gone and each new one is new."""
+    old, new = pa.table({"Id": ["1", "a"]}), pa.table({"Id": [1, 2]})
+
+    found = _changes(old, new)
+
+    assert [("insert", {"Id": 1}, None), ("insert", {"Id": 2}, None)] == found[:2]
+    assert [("delete", {"Id": None}, {"Id": "1"}), ("delete", {"Id": None}, {"Id": "a"})] == found[2:]
+
+
 def test_rows_without_a_key_are_counted():
     """The same row twice more is two insertions."""
     old = pa.table({"d": ["a", "a", "b"]})
@@ -94,3 +125,31 @@ def test_changes_lead_from_old_to_new(old, new):
             state[row["Id"]] = row["v"]
 
     assert new == state
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+@settings(max_examples=20, deadline=None)
+@given(data=st.data())
+def test_changes_of_every_type_follow_the_values(kind, data):
+    """As a key (nulls, NaN, signed zeros, any bytes) or a value: the rule of all comparisons holds."""
+    values = data.draw(st.lists(cells(kind), min_size=1, max_size=4))
+    if kind.may_be_key:
+        unique = list({same_form(value, kind.arrow): value for value in values}.values())
+        sides = [data.draw(st.lists(st.sampled_from(unique), unique_by=_by_form(kind))) for _ in "on"]
+        old, new = (pa.table({"Id": pa.array(side, kind.arrow)}) for side in sides)
+        left, right = ({same_form(value, kind.arrow) for value in side} for side in sides)
+        expected = {("delete", one) for one in left - right} | {("insert", one) for one in right - left}
+        found = [(change, same_form(row["Id"], kind.arrow)) for change, row, _ in _changes(old, new)]
+        assert sorted(expected, key=repr) == sorted(found, key=repr)
+    shuffled = data.draw(st.permutations(values))
+    old, new = (pa.table({"Id": range(len(v)), "v": pa.array(v, kind.arrow)}) for v in (values, shuffled))
+    expected = [
+        number
+        for number, pair in enumerate(zip(values, shuffled, strict=True))
+        if same_form(pair[0], kind.arrow) != same_form(pair[1], kind.arrow)
+    ]
+    assert expected == [row["Id"] for _, row, _ in _changes(old, new)]
+
+
+def _by_form(kind):
+    return lambda value: same_form(value, kind.arrow)

@@ -7,6 +7,7 @@ only insertions and deletions. In process, without Spark.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,9 +18,11 @@ import pyarrow.compute as pc
 from freezeframe.log import Snapshot
 from freezeframe.log.actions import Metadata, Protocol
 from freezeframe.storage import Storage
+from freezeframe.store.cells import cells_differ
 from freezeframe.store.columns import arrow_columns
 from freezeframe.store.own_columns import DELETED, stored_own_columns
 from freezeframe.store.reading import read_rows
+from freezeframe.store.types import common_nested, may_take
 
 CHANGE_TYPE = "_change_type"
 BEFORE = "_before"
@@ -126,14 +129,26 @@ def _numbers(table: pa.Table) -> pa.Array:
     return pa.array(range(len(table)), pa.int64())
 
 
-def _joinable(old: pa.ChunkedArray, new: pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
-    """Both sides of a key column in one type; nulls are marked, for a join would pass them over."""
-    old = old.cast(new.type)
-    return (_marked(old), _marked(new)) if old.null_count or new.null_count else (old, new)
+def _joinable(old: pa.ChunkedArray, new: pa.ChunkedArray) -> tuple[pa.Array, pa.Array]:
+    """Both sides of a key column in one type, so that a join finds what is the same key."""
+    if old.type != new.type:
+        old, new = _of_one_type(old, new)
+    if old.type != new.type:  # an override has made keys of another kind: none of them is an old one
+        return pa.array(range(len(old)), pa.int64()), pa.array(range(-len(new), 0), pa.int64())
+    if not (old.null_count or new.null_count or pa.types.is_floating(new.type)):
+        return old, new
+    # A join would pass nulls over; numbers that stand for the values do not.
+    both = pa.chunked_array([*old.chunks, *new.chunks], new.type)
+    if pa.types.is_floating(new.type):
+        both = pc.add(both, pa.scalar(0.0, new.type))  # 0.0 is -0.0
+    codes = both.combine_chunks().dictionary_encode("encode").indices
+    return codes.slice(0, len(old)), codes.slice(len(old))
 
 
-def _marked(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pc.fill_null(pc.binary_join_element_wise("v", column.cast(pa.string()), ""), "n")
+def _of_one_type(old: pa.ChunkedArray, new: pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
+    """Both columns in a type that holds the values of both exactly; as they are where there is none."""
+    kind = common_nested(old.type, new.type)
+    return (old, new) if kind is None else (old.cast(kind), new.cast(kind))
 
 
 def _differs(old: pa.Table, new: pa.Table) -> pa.ChunkedArray:
@@ -142,24 +157,16 @@ def _differs(old: pa.Table, new: pa.Table) -> pa.ChunkedArray:
     for name in dict.fromkeys((*new.column_names, *old.column_names)):
         left = old[name] if name in old.column_names else None
         right = new[name] if name in new.column_names else None
-        found = pc.or_(found, _cells_differ(left, right))
+        found = pc.or_(found, _differing(left, right))
     return found
 
 
-def _cells_differ(old: pa.ChunkedArray | None, new: pa.ChunkedArray | None) -> pa.ChunkedArray:
+def _differing(old: pa.ChunkedArray | None, new: pa.ChunkedArray | None) -> pa.ChunkedArray:
     if old is None or new is None:
         there = new if old is None else old
         assert there is not None  # noqa: S101 - the name came from one of the two
         return pc.is_valid(there)
-    if old.type != new.type or pa.types.is_nested(old.type) or pa.types.is_null(old.type):
-        pairs = zip(old.to_pylist(), new.to_pylist(), strict=True)
-        return pa.chunked_array([pa.array([before != after for before, after in pairs], pa.bool_())])
-    both_null = pc.and_(pc.is_null(old), pc.is_null(new))
-    same = pc.or_(both_null, pc.fill_null(pc.equal(old, new), fill_value=False))
-    if pa.types.is_floating(old.type):
-        nans = pc.and_(pc.is_nan(old), pc.is_nan(new))
-        same = pc.or_(same, pc.fill_null(nans, fill_value=False))
-    return pc.invert(same)
+    return cells_differ(*_of_one_type(old, new))
 
 
 def _changes(kind: str, after: pa.Table, before: pa.Table | None, old_schema: pa.Schema) -> pa.Table:
@@ -176,12 +183,23 @@ def _changes(kind: str, after: pa.Table, before: pa.Table | None, old_schema: pa
 
 
 def _as_new(old: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Old rows in the new columns: what the old side lacks is null, what the new side lacks is left out."""
-    columns = [
-        old[field.name].cast(field.type) if field.name in old.column_names else pa.nulls(len(old), field.type)
-        for field in schema
-    ]
-    return pa.table(columns, schema=schema)
+    """Old rows in the new columns, null where the old side has no such values; others are left out.
+
+    An override may have given a column another type, in which the old values cannot be told.
+    """
+    return pa.table([_cells_as(field, old) for field in schema], schema=schema)
+
+
+def _cells_as(field: pa.Field, old: pa.Table) -> pa.ChunkedArray:
+    held = old[field.name] if field.name in old.column_names else None
+    if held is not None and common_nested(held.type, field.type) == field.type:
+        return held.cast(field.type)
+    if held is not None and may_take(field.type, held.type):
+        with contextlib.suppress(pa.ArrowInvalid):
+            cast = held.cast(field.type)
+            if cast.cast(held.type).equals(held):
+                return cast
+    return pa.chunked_array([pa.nulls(len(old), field.type)])
 
 
 def _by_content(old: pa.Table, new: pa.Table) -> pa.Table:

@@ -76,3 +76,23 @@ def test_history_is_newest_first_and_by_stream(capsys, snapshots):
         (0, "Account", 2),
     ]
     assert one == both[1:]
+
+
+def test_explain_tells_what_becomes_of_each_file(capsys, snapshots):
+    """Without a batch no Spark is needed: the files, their fate under new rows, and the reason."""
+    told_of = told(capsys, "stream", "explain", "Account", "--dir", snapshots)
+    assert ("patch", None, 0) == (told_of["route"], told_of["counts"], told_of["version"])
+    (file,) = told_of["files"]
+    assert ("rewritten", 2, 0) == (file["fate"], file["rows"], file["deleted"])
+    assert main(["stream", "explain", "Account", "--dir", snapshots]) == 0
+    assert "smaller than" in capsys.readouterr().out
+
+
+def test_explain_takes_a_batch_from_a_file(capsys, snapshots, tmp_path):
+    """A CSV file is read in the stream's types; for a new stream it is the whole content."""
+    batch = tmp_path / "batch.csv"
+    batch.write_text("Id,Name\n009,Ada\n")
+    arguments = ["stream", "explain", "Lead", "--batch", str(batch), "--key", "Id", "--dir", snapshots]
+    told_of = told(capsys, *arguments)
+    assert ("load", 1, -1) == (told_of["route"], told_of["counts"]["inserted"], told_of["version"])
+    assert main([*arguments[:4], str(tmp_path / "none.csv"), "--dir", snapshots]) == 4

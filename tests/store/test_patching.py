@@ -1,7 +1,6 @@
 """Updates of large streams: rows are found, filled, written and marked; nothing else is touched."""
 
 import pandas as pd
-import pyarrow as pa
 import pytest
 
 from freezeframe.log import rows
@@ -63,7 +62,9 @@ def test_updates_add_up_in_one_vector(stream):
 
 def test_nulls_keep_or_replace_stored_cells(stream):
     """nulls='keep' fills from the stored row, nulls='overwrite' does not; absent columns are kept in both."""
-    stream.update(frame([1, 2, 3, 4], a=["x", "y", None, "q"], b=[1.5, 2.5, 3.5, 4.5], c=list("klmn")), key="Id")
+    stream.update(
+        frame([1, 2, 3, 4], a=["x", "y", None, "q"], b=[1.5, 2.5, 3.5, 4.5], c=list("klmn")), key="Id"
+    )
     stream.update(frame([1, 3], a=[None, "z"], b=[None, 30.0]))
     expected = {
         "0001": {"a": "x", "b": 1.5, "c": "k"},
@@ -162,3 +163,33 @@ def test_an_update_of_nothing_new_writes_nothing(stream):
     stream.update(frame(range(10), n=range(10)), key="Id")
     receipt = stream.update(frame(range(5), n=range(5)))
     assert (0, False, 5, 0) == (receipt.version, receipt.committed, receipt.unchanged, receipt.bytes_written)
+
+
+def test_a_large_batch_from_spark_is_merged_with_the_files_it_touches(stream, spark_session, monkeypatch):
+    """Files without a key of the batch stay; the others are written anew by Spark."""
+    monkeypatch.setattr("freezeframe.store.patching.LANDED_BYTES_MAX", 0)
+    stream.update(frame(range(10), n=range(10)), key="Id")
+    stream.update(frame(range(100, 110), n=range(10)))
+    untouched = stream._snapshot().files["path"].to_pylist()[1]
+    stream.update(frame([1], n=[-1]))
+    receipt = stream.update(spark_session.createDataFrame(frame([1, 2, 3, 50], n=[7, 8, 3, 9])))
+    assert (1, 2, 1, 0) == (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted)
+    assert untouched in stream._snapshot().files["path"].to_pylist()
+    assert [None] * stream._snapshot().files.num_rows == vectors(stream)
+    expected = {f"{n:04}": {"n": n} for n in range(10)} | {f"{n:04}": {"n": n - 100} for n in range(100, 110)}
+    assert expected | {"0001": {"n": 7}, "0002": {"n": 8}, "0050": {"n": 9}} == content(stream)
+
+
+def test_an_explanation_tells_the_route_and_writes_nothing(stream, tmp_path):
+    """What would become of each file, with its reason; the stream and its folder stay as they are."""
+    assert "load" == stream.explain().route.kind
+    stream.update(frame(range(10), n=range(10)), key="Id")
+    before = sorted(path for path in tmp_path.rglob("*") if path.is_file())
+    explanation = stream.explain(frame([1, 2, 77], n=[1, 20, 7]))
+    assert "patch" == explanation.route.kind
+    assert (1, 1, 1, 0) == tuple(explanation.counts.to_json().values())
+    (file,) = explanation.files()
+    assert ("marked", 10, 0) == (file["fate"], file["rows"], file["deleted"])
+    assert 0 < explanation.bytes_written
+    assert before == sorted(path for path in tmp_path.rglob("*") if path.is_file())
+    assert 0 == stream.version()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,7 +11,7 @@ from freezeframe.cli.output import Output
 from freezeframe.errors import InputNotFound
 
 if TYPE_CHECKING:
-    from freezeframe.store import Tenant
+    from freezeframe.store import Stream, Tenant
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -91,6 +91,52 @@ def history(
         if name in {None, stream}
     ]
     Output(as_json=as_json).table(f"History of {name or directory}", rows)
+
+
+@app.command()
+def explain(
+    name: Name,
+    batch: Annotated[
+        Path | None, typer.Option(help="A CSV or Parquet file with the rows of the update.")
+    ] = None,
+    key: Annotated[list[str] | None, typer.Option(help="A column of the key, for a new stream.")] = None,
+    directory: Directory = _HERE,
+    as_json: Json = False,
+) -> None:
+    """Show how an update of a stream would be carried out and why, file by file; nothing is written.
+
+    Without --batch it is about an update that brings new rows only.
+    """
+    stream = _tenant(directory).stream(name)
+    explanation = stream.explain(None if batch is None else _rows(batch, stream), key=key or None)
+    output = Output(as_json=as_json)
+    if as_json:
+        output.record(explanation.to_json())
+        return
+    route = explanation.route
+    output.line(f"{name}, version {explanation.version}: {route.kind}, {route.reason}.")
+    counts = explanation.counts
+    if counts is not None:
+        output.line(
+            f"Rows: {counts.inserted:,} new, {counts.updated:,} updated, {counts.unchanged:,} unchanged, "
+            f"{counts.deleted:,} deleted; {explanation.bytes_written:,} bytes to be written."
+        )
+    if route.choices:
+        output.table("Its files", explanation.files())
+
+
+def _rows(file: Path, stream: Stream) -> Any:
+    if not file.is_file():
+        raise InputNotFound(f"There is no file {file}.", remedy="Name it by --batch.", path=str(file))
+    if file.suffix == ".parquet":
+        import pyarrow.parquet as pq
+
+        return pq.read_table(file)
+    from freezeframe.script.csv_file import read_csv_text
+    from freezeframe.script.typed_columns import typed_columns
+
+    stored = stream.columns() if stream.version() >= 0 else None
+    return typed_columns(read_csv_text(file), stored)
 
 
 def _tenant(directory: Path) -> Tenant:

@@ -14,7 +14,7 @@ from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
-from freezeframe.store.file_choice import FileRule
+from freezeframe.store.explanation import rule_of
 from freezeframe.store.guard import stored_key
 from freezeframe.store.incoming import Incoming, take
 from freezeframe.store.layout import table_folder
@@ -51,11 +51,15 @@ class TakenUpdate:
         """The update as a step that any state of the stream can be given to."""
         return Step(self._carry_out, self.update.expected_version, self.intake)
 
-    def _carry_out(self, snapshot: Snapshot, attempt: Attempt, origin: Origin) -> StepResult:
+    def stage_on(self, snapshot: Snapshot, attempt: Attempt) -> Staged:
+        """The update on that state of the stream, its files in ``attempt``; errors as of ``stage``."""
         update = self._on_nothing() if was_dropped(snapshot) else self.update
         place, folder = self.place, table_folder(self.place.name)
-        rule = FileRule(place.settings.vectors_from_bytes, place.settings.compatibility == "plain")
-        staged = stage(place.engine, place.storage, folder, snapshot, self.incoming, update, attempt, rule)
+        rule = rule_of(place.settings)
+        return stage(place.engine, place.storage, folder, snapshot, self.incoming, update, attempt, rule)
+
+    def _carry_out(self, snapshot: Snapshot, attempt: Attempt, origin: Origin) -> StepResult:
+        staged = self.stage_on(snapshot, attempt)
         receipt = self._receipt(staged, snapshot.version)
         if staged.rewrite is None:
             return StepResult("", staged.counts, answer=receipt)

@@ -15,11 +15,13 @@ from freezeframe.engine.base import TableEngine
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.storage import Storage
+from freezeframe.store.explanation import Explanation, explained_update
 from freezeframe.store.layout import table_folder
 from freezeframe.store.lease import Lease
 from freezeframe.store.receipt import Receipt
 from freezeframe.store.scope import TenantScope
 from freezeframe.store.staged_stream import StagedStream
+from freezeframe.store.staging import Attempt
 from freezeframe.store.table_commit import Origin
 from freezeframe.store.tables import require_no_case_twin
 from freezeframe.store.transaction import now_ms
@@ -95,4 +97,28 @@ def preview(place: StreamPlace, frame: Any, update: Update, use: Callable[[Previ
         return use(Previewed(base, staged.view(), result.answer))
     finally:
         staged.discard()
+        lease.release()
+
+
+def explain(place: StreamPlace, frame: Any, update: Update) -> Explanation:
+    """How the update would be carried out, and what it would write; nothing is kept.
+
+    Raises:
+        BadInput, InvalidOption, TryAgain: as ``write`` does.
+    """
+    scope, name = place.scope, place.name
+    base = scope.base(name)
+    write_id = uuid.uuid4().hex
+    lease = Lease(scope.storage, write_id, None, scope.settings.lease_heartbeat_seconds)
+    attempt = Attempt(scope.storage, table_folder(name), f"{write_id}-explained")
+    if scope.state().version >= 0:
+        lease.hold()
+    try:
+        where = UpdatePlace(name, scope.storage, scope.engine, scope.settings)
+        with taken_update(where, write_id, base, frame, update) as taken:
+            staged = taken.stage_on(base, attempt)
+            taken.intake.discard()
+        return explained_update(str(name), base.version, staged, scope.settings)
+    finally:
+        attempt.discard()
         lease.release()

@@ -1,0 +1,86 @@
+"""How an update of a stream would be carried out, and why: the same planning, and nothing is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from freezeframe.log import Snapshot
+from freezeframe.settings import Settings
+from freezeframe.store.entries import Counts
+from freezeframe.store.file_choice import Choice, FileRule, choose, size_class
+from freezeframe.store.live_files import live_files
+from freezeframe.store.staged import Route, Staged
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The route of an update, what became of the rows, and the fate of each of the stream's files.
+
+    Without a batch (``counts`` is None) it is about an update that only brings new rows.
+    """
+
+    stream: str
+    version: int
+    route: Route
+    counts: Counts | None
+    rule: FileRule
+    bytes_written: int
+
+    def files(self) -> list[dict[str, Any]]:
+        """A line for each file: path, bytes, rows, deleted rows, size class, fate and reason."""
+        return [_line(choice) for choice in self.route.choices]
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it as JSON values."""
+        return {
+            "stream": self.stream,
+            "version": self.version,
+            "route": self.route.kind,
+            "reason": self.route.reason,
+            "counts": None if self.counts is None else self.counts.to_json(),
+            "bytesWritten": self.bytes_written,
+            "vectorsFromBytes": self.rule.vectors_from_bytes,
+            "plain": self.rule.is_plain,
+            "files": self.files(),
+        }
+
+
+def rule_of(settings: Settings) -> FileRule:
+    """What the settings say about a stream's files."""
+    return FileRule(settings.vectors_from_bytes, settings.compatibility == "plain")
+
+
+def explained_state(name: str, snapshot: Snapshot, settings: Settings) -> Explanation:
+    """What an update that brings only new rows would do with the files as they are."""
+    rule = rule_of(settings)
+    if snapshot.version < 0 or not snapshot.files.num_rows:
+        route = Route("load", "there are no stored rows: the batch is the whole content")
+    else:
+        route = Route("patch", "new rows are written beside the stored ones", _untouched(snapshot, rule))
+    return Explanation(name, snapshot.version, route, None, rule, 0)
+
+
+def explained_update(name: str, version: int, staged: Staged, settings: Settings) -> Explanation:
+    """What an update that was staged would have done."""
+    written = staged.rewrite.new_bytes if staged.rewrite else 0
+    return Explanation(name, version, staged.route, staged.counts, rule_of(settings), written)
+
+
+def _untouched(snapshot: Snapshot, rule: FileRule) -> tuple[Choice, ...]:
+    nothing: Mapping[str, int] = {}
+    return choose(live_files(snapshot), nothing, rule)
+
+
+def _line(choice: Choice) -> dict[str, Any]:
+    file = choice.file
+    return {
+        "file": file.path,
+        "bytes": file.size,
+        "rows": file.rows,
+        "deleted": file.deleted,
+        "size class": size_class(file.size),
+        "fate": choice.fate,
+        "reason": choice.reason,
+    }

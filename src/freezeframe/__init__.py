@@ -11,17 +11,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from freezeframe.script.snapshots import get_snapshot, update_snapshot
+    from freezeframe.script.stores import open  # noqa: A004 - freezeframe.open
     from freezeframe.script.tenants import open_tenant
     from freezeframe.store.receipt import Receipt
+    from freezeframe.store.snapshot_store import Store
     from freezeframe.store.stream import Stream
     from freezeframe.store.tenant import Tenant
 
-__all__ = ["Receipt", "Stream", "Tenant", "get_snapshot", "open_tenant", "update_snapshot"]
+__all__ = ["Receipt", "Store", "Stream", "Tenant", "get_snapshot", "open", "open_tenant", "update_snapshot"]
 
 _HOME = {
     "Receipt": "freezeframe.store.receipt",
     "Stream": "freezeframe.store.stream",
     "Tenant": "freezeframe.store.tenant",
+    "Store": "freezeframe.store.snapshot_store",
+    "open": "freezeframe.script.stores",
     "get_snapshot": "freezeframe.script.snapshots",
     "open_tenant": "freezeframe.script.tenants",
     "update_snapshot": "freezeframe.script.snapshots",

@@ -50,8 +50,8 @@ def _reason_against(name: str) -> str:
         return "It begins with a dot, which would name a hidden or a parent folder."
     if name != name.strip() or name.endswith("."):
         return "It begins or ends with a space, or ends with a dot, which some file systems drop."
-    if any(unicodedata.category(letter) in {"Cc", "Cs", "Co", "Cn"} for letter in name):
-        return "It holds a control or unassigned character."
+    if any(unicodedata.category(letter) in {"Cc", "Cs", "Co", "Cn", "Zl", "Zp"} for letter in name):
+        return "It holds a control, line-ending or unassigned character."
     if any(letter in '<>:"|?*' for letter in name):
         return 'It holds one of < > : " | ? *, which some file systems refuse.'
     if len(name.encode()) > NAME_BYTES_MAX:
@@ -69,6 +69,19 @@ class TenantId:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "value", _checked("tenant", self.value))
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentName:
+    """Where tenants live beside others of the same ids: ``production``, ``staging``."""
+
+    value: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", _checked("environment", self.value))
 
     def __str__(self) -> str:
         return self.value

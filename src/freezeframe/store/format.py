@@ -48,8 +48,10 @@ def require_known_format(storage: Storage) -> bool:
     return features >= set(_FEATURES)
 
 
-def ensure_format(storage: Storage) -> None:
+def ensure_format(storage: Storage, *, probe: bool = True) -> None:
     """Write the format file unless it is there; a new directory's storage is put to the test first.
+
+    Without ``probe`` it is not: the storage is part of one that was.
 
     A directory of an older freezeframe is raised to the present format, so that the older one refuses it.
 
@@ -59,7 +61,8 @@ def ensure_format(storage: Storage) -> None:
     """
     if require_known_format(storage):
         return
-    require_atomic_create(storage, OURS, rounds=_PROBE_ROUNDS)
+    if probe:
+        require_atomic_create(storage, OURS, rounds=_PROBE_ROUNDS)
     content = json.dumps(_CONTENT, indent=2).encode() + b"\n"
     try:
         storage.put_if_absent(FORMAT_FILE, content)

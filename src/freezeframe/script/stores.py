@@ -1,0 +1,44 @@
+"""``freezeframe.open``: a directory or a bucket becomes a ``Store`` with storage and engine."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from freezeframe.errors import InvalidOption
+from freezeframe.script.tenants import shared_engine
+from freezeframe.settings import Settings
+from freezeframe.storage import LocalStorage, ObjectStorage, Storage
+from freezeframe.store.snapshot_store import Store
+
+_SCHEMES = ("s3", "s3a")
+
+
+def open(root: str | os.PathLike[str], environment: str = "default") -> Store:  # noqa: A001 - freezeframe.open
+    """The store at ``root``: a directory, which need not exist yet, or ``s3://bucket/prefix``.
+
+    ``environment`` is whose tenants are seen: the same id in two environments is two tenants. The
+    bucket's credentials and endpoint come from the usual ``AWS_…`` variables.
+
+    Raises:
+        InvalidOption: ``root`` is a file, a URL of another kind, or one tenant's own directory.
+        InvalidName: no environment can have that name.
+        FormatTooNew: a newer freezeframe wrote it.
+    """
+    return Store(_storage(os.fspath(root)), shared_engine(), Settings(), environment)
+
+
+def _storage(root: str) -> Storage:
+    scheme, separator, rest = root.partition("://")
+    if separator:
+        if scheme not in _SCHEMES or not rest.strip("/"):
+            raise InvalidOption(
+                f"{root!r} is no place for a store.", remedy="Pass a directory, or s3://bucket/prefix."
+            )
+        return ObjectStorage.at(f"s3://{rest}")
+    path = Path(root).resolve()
+    if not root or (path.exists() and not path.is_dir()):
+        raise InvalidOption(
+            f"{root!r} is no directory.", remedy="Pass the path of a directory, or s3://bucket/prefix."
+        )
+    return LocalStorage(path)

@@ -1,0 +1,88 @@
+"""Copying a tenant's newest state into a folder of its own.
+
+Every byte is copied. A hard link would be quicker, and wrong: two tenants would share one file, so
+that erasing a row of one, a deletion that must prove that nothing is left, or a damaged block would
+reach into the other, and object stores have no links at all. Sealed files are opened and sealed
+anew: a seal is bound to its tenant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from freezeframe.errors import CorruptData
+from freezeframe.identifiers import FilePath, StreamName
+from freezeframe.settings import Settings
+from freezeframe.storage import Storage
+from freezeframe.store.blobs import CHUNK_BYTES, Blob, blob_chunks
+from freezeframe.store.keyring import data_key
+from freezeframe.store.layout import table_folder
+from freezeframe.store.planting import Planting
+from freezeframe.store.portable import PortableFile, portable_stream
+from freezeframe.store.removal import remove_tree
+from freezeframe.store.sealing import unseal
+from freezeframe.store.state import HeldFile, TenantState
+from freezeframe.store.tables import table_snapshot
+from freezeframe.store.tenant_log import TenantLog
+
+
+def clone_into(source: Storage, target: Storage, settings: Settings) -> None:
+    """Make ``target``, which must be empty, a tenant with the streams and files that ``source`` has now.
+
+    Raises:
+        CorruptData: a file of ``source`` is damaged or gone; nothing is left in ``target``.
+        SealingUnavailable: there are sealed files and no master key.
+        TryAgain: a storage failed.
+    """
+    state = TenantLog(source, settings).current_state()
+    planting = Planting(target, settings)
+    try:
+        for name in map(StreamName, sorted(state.streams)):
+            _copy_stream(source, state, name, planting)
+        for path, held in sorted(state.files.items()):
+            content = held_content(source, settings, FilePath(path), held)
+            planting.add_file(FilePath(path), content, sealed=held.sealed)
+        planting.commit(f"cloned from version {state.version} of another tenant")
+    except Exception:
+        remove_tree(target)
+        raise
+
+
+def held_content(storage: Storage, settings: Settings, path: FilePath, held: HeldFile) -> Iterator[bytes]:
+    """The content of a file as its readers see it, in chunks; errors as of ``Files.chunks``."""
+    stored = blob_chunks(storage, Blob(held.blob, held.sha256, held.size))
+    if not held.sealed:
+        return stored
+    key = data_key(storage, settings)
+    return unseal(stored, key.secret, key.tenant, path)
+
+
+def table_file_chunks(storage: Storage, stream: StreamName, file: PortableFile) -> Iterator[bytes]:
+    """The bytes of a table's file, in chunks.
+
+    Raises:
+        CorruptData: the file is gone.
+    """
+    name = f"{table_folder(stream)}/{file.path}"
+    offset = 0
+    while True:
+        try:
+            chunk = storage.read(name, offset, CHUNK_BYTES)
+        except FileNotFoundError:
+            raise CorruptData(
+                f"The file {file.path!r} of the stream {str(stream)!r} is gone.",
+                cause="It was deleted around freezeframe.",
+                remedy="Restore the tenant's directory from a backup.",
+                path=file.path,
+            ) from None
+        yield chunk
+        offset += len(chunk)
+        if len(chunk) < CHUNK_BYTES:
+            return
+
+
+def _copy_stream(source: Storage, state: TenantState, name: StreamName, planting: Planting) -> None:
+    stream = portable_stream(name, table_snapshot(source, state, name), planting.origin, "CLONE")
+    for file in stream.files:
+        planting.add_table_file(name, file, table_file_chunks(source, name, file))
+    planting.add_stream(name, stream.content)

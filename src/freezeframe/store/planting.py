@@ -1,0 +1,103 @@
+"""Filling an empty folder with a tenant: files of tables, blobs, and then one entry that names them all.
+
+A clone and the import of an archive both end here. Nothing is to be seen before ``commit``.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+
+from freezeframe.errors import ConflictError, CorruptData
+from freezeframe.identifiers import FilePath, StreamName
+from freezeframe.log.commit import Committed
+from freezeframe.log.options import now_ms
+from freezeframe.settings import Settings
+from freezeframe.storage import Storage
+from freezeframe.store.blobs import Measured, write_blob
+from freezeframe.store.entries import Counts, Entry, FileChange, StreamChange
+from freezeframe.store.entry_changes import Change
+from freezeframe.store.file_paths import require_place
+from freezeframe.store.format import ensure_format
+from freezeframe.store.keyring import data_key
+from freezeframe.store.landing import keep_long_commits, roll_forward, shortened
+from freezeframe.store.layout import table_folder
+from freezeframe.store.portable import PortableFile
+from freezeframe.store.sealing import seal
+from freezeframe.store.table_commit import Origin
+from freezeframe.store.tables import require_no_case_twin
+from freezeframe.store.tenant_log import TenantLog
+
+
+class Planting:
+    """A new tenant on its way into an empty storage."""
+
+    def __init__(self, storage: Storage, settings: Settings) -> None:
+        self.origin = Origin(uuid.uuid4().hex, now_ms())
+        self._storage = storage
+        self._settings = settings
+        self._streams: dict[str, StreamChange] = {}
+        self._files: dict[str, FileChange] = {}
+
+    def add_table_file(self, stream: StreamName, file: PortableFile, content: Iterable[bytes]) -> None:
+        """Copy a file of a table, proved against what is known of it.
+
+        Raises:
+            CorruptData: its size or SHA-256 is another one.
+        """
+        measured = Measured(content)
+        name = f"{table_folder(stream)}/{file.path}"
+        self._storage.put_if_absent(name, measured)
+        wrong_size = file.size is not None and file.size != measured.size
+        if wrong_size or (file.sha256 is not None and file.sha256 != measured.digest.hex()):
+            raise CorruptData(
+                f"The file {file.path!r} of the stream {str(stream)!r} is damaged.",
+                cause=f"It has {measured.size} bytes, and not the SHA-256 that it was written with.",
+                remedy="Restore the tenant's directory, or the archive, from a backup.",
+                path=file.path,
+            )
+
+    def add_stream(self, name: StreamName, content: str) -> None:
+        """A stream whose table has this one commit.
+
+        Raises:
+            InvalidName: it differs from another stream's name only by case.
+        """
+        require_no_case_twin(self._streams, name)
+        self._streams[str(name)] = StreamChange(name, 0, content, Counts())
+
+    def add_file(self, path: FilePath, content: Iterable[bytes], *, sealed: bool) -> None:
+        """A file with this content (as its readers see it), sealed under the new tenant's own key.
+
+        Raises:
+            InvalidName: it cannot lie beside the others.
+            SealingUnavailable: it is to be sealed and there is no master key.
+        """
+        require_place(path, self._files)
+        if sealed:
+            key = data_key(self._storage, self._settings, create=True)
+            content = seal(content, key.secret, key.tenant, path)
+        blob = write_blob(self._storage, self.origin.write_id, content)
+        self._files[str(path)] = FileChange(str(path), blob.name, blob.sha256, blob.size, sealed)
+
+    def commit(self, message: str) -> None:
+        """Make all of it the tenant's version 0.
+
+        Raises:
+            ConflictError: the folder was not empty.
+            StorageUnavailable, OutcomeUnknown: as of a commit.
+        """
+        ensure_format(self._storage, probe=False)
+        changes: tuple[Change, ...] = (*self._streams.values(), *self._files.values())
+        whole = Entry(self.origin.write_id, self.origin.timestamp_ms, changes, message=message)
+        entry, long_commits = shortened(whole)
+        keep_long_commits(self._storage, long_commits)
+        log = TenantLog(self._storage, self._settings)
+        outcome = log.add(0, entry)
+        if not isinstance(outcome, Committed):
+            raise ConflictError(
+                f"{self._storage.root} could not be filled.",
+                cause="Somebody else began a tenant there, or the storage's answer was lost.",
+                remedy="Run the same call again.",
+            )
+        roll_forward(self._storage, log, entry, 0, self._settings.checkpoint_interval)

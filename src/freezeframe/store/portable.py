@@ -1,0 +1,97 @@
+"""A stream's newest state as a table of its own: one commit and the files that it names.
+
+That is what a clone and an archive hold: no past, every file relative to the table's folder, and a
+table that any Delta reader takes for a new one.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from urllib.parse import unquote
+
+from freezeframe.errors import UnsupportedTable
+from freezeframe.identifiers import StreamName
+from freezeframe.log import Snapshot
+from freezeframe.log.action_columns import to_adds
+from freezeframe.log.actions import Action, Add, CommitInfo
+from freezeframe.log.commit_digest import signed_content
+from freezeframe.log.data_files import SHA256_TAG
+from freezeframe.log.deletion_vectors import vector_name
+from freezeframe.store.net_commit import commit_info
+from freezeframe.store.table_commit import Origin
+
+_IN_FILE = "u"
+_ABSOLUTE = "p"
+# A table whose every commit has a time of its own has no version at which that began.
+_ENABLEMENT = ("delta.inCommitTimestampEnablementVersion", "delta.inCommitTimestampEnablementTimestamp")
+
+
+@dataclass(frozen=True, slots=True)
+class PortableFile:
+    """A file of a table: its path in the table's folder; SHA-256 and size in bytes where the log has them."""
+
+    path: str
+    size: int | None = None
+    sha256: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PortableStream:
+    """``content`` is the text of the table's only commit, which names ``files`` and no others."""
+
+    name: StreamName
+    content: str
+    files: tuple[PortableFile, ...]
+
+
+def portable_stream(name: StreamName, snapshot: Snapshot, origin: Origin, operation: str) -> PortableStream:
+    """The stream's state as a new table.
+
+    Raises:
+        UnsupportedTable: a file of it lies outside of its folder.
+    """
+    adds = tuple(to_adds(snapshot.files))
+    info = CommitInfo(commit_info(operation, {"sourceVersion": str(snapshot.version)}, origin))
+    content = signed_content(info, tuple(_actions(snapshot, adds, origin))).decode()
+    return PortableStream(name, content, _files(adds))
+
+
+def _actions(snapshot: Snapshot, adds: tuple[Add, ...], origin: Origin) -> Iterator[Action]:
+    stored = snapshot.metadata
+    kept = {key: text for key, text in stored.configuration.items() if key not in _ENABLEMENT}
+    yield snapshot.protocol
+    yield replace(stored, id=str(uuid.uuid4()), created_time=origin.timestamp_ms, configuration=kept)
+    yield from snapshot.domains.values()
+    for add in adds:
+        yield replace(add, data_change=True)
+
+
+def _files(adds: tuple[Add, ...]) -> tuple[PortableFile, ...]:
+    found: dict[str, PortableFile] = {}
+    for add in adds:
+        path = unquote(add.path)
+        found[path] = PortableFile(_inside(path), add.size, (add.tags or {}).get(SHA256_TAG))
+        vector = add.deletion_vector
+        if vector is not None and vector.storage_type == _ABSOLUTE:
+            raise _outside(vector.path_or_inline_dv)
+        if vector is not None and vector.storage_type == _IN_FILE:
+            # Several vectors may share a file.
+            found[vector_name(vector)] = PortableFile(_inside(vector_name(vector)))
+    return tuple(found.values())
+
+
+def _inside(path: str) -> str:
+    if "://" in path or path.startswith("/") or ".." in path.split("/"):
+        raise _outside(path)
+    return path
+
+
+def _outside(path: str) -> UnsupportedTable:
+    return UnsupportedTable(
+        "A table with files outside of its folder cannot be copied.",
+        cause=f"It names {path!r}.",
+        remedy="Write its rows anew with an update that replaces them (override=True).",
+        path=path,
+    )

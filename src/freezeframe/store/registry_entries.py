@@ -1,0 +1,164 @@
+"""What the registry of a store says: entries, and the state that they come to (pure).
+
+A tenant id of an environment leads to a folder whose name says nothing. A tenant that is deleted
+and made again has a new folder, so nothing of the old one can show through.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, Literal
+
+from freezeframe.errors import CorruptLog
+from freezeframe.store.state import NO_VERSION
+
+Kind = Literal["create", "delete", "removed"]
+_KINDS = ("create", "delete", "removed")
+_FOLDER_LENGTH = 32
+_DIGEST = "sha256"
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryEntry:
+    """A tenant begins (``create``), is not to be found any more (``delete``), or all of it is gone."""
+
+    kind: Kind
+    environment: str
+    tenant: str
+    folder: str
+    write_id: str
+    timestamp_ms: int
+
+    def __post_init__(self) -> None:
+        if self.kind not in _KINDS:
+            raise ValueError(f"the kind {self.kind!r} is not known")
+        if len(self.folder) != _FOLDER_LENGTH or not set(self.folder) <= set("0123456789abcdef"):
+            raise ValueError(f"{self.folder!r} is no folder of a tenant")
+
+    def to_bytes(self) -> bytes:
+        """The entry as one line of JSON, with a checksum."""
+        return _signed({name: getattr(self, name) for name in self.__dataclass_fields__})
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryState:
+    """Each environment's tenants and their folders; ``leaving``: folders that are to be removed."""
+
+    version: int = NO_VERSION
+    timestamp_ms: int = 0
+    tenants: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: MappingProxyType({}))
+    leaving: Mapping[str, tuple[str, str]] = field(default_factory=lambda: MappingProxyType({}))
+
+    def folder(self, environment: str, tenant: str) -> str | None:
+        """The tenant's folder, if there is such a tenant."""
+        return self.tenants.get(environment, {}).get(tenant)
+
+    @property
+    def folders(self) -> frozenset[str]:
+        """The folders of all tenants of all environments."""
+        return frozenset(folder for known in self.tenants.values() for folder in known.values())
+
+    def after(self, version: int, entry: RegistryEntry) -> RegistryState:
+        """The state once ``entry`` is version ``version``.
+
+        Raises:
+            CorruptLog: the entry does not fit this state.
+        """
+        known = dict(self.tenants.get(entry.environment, {}))
+        leaving = dict(self.leaving)
+        if entry.kind == "create" and entry.tenant not in known:
+            known[entry.tenant] = entry.folder
+        elif entry.kind == "delete" and known.get(entry.tenant) == entry.folder:
+            del known[entry.tenant]
+            leaving[entry.folder] = (entry.environment, entry.tenant)
+        elif entry.kind == "removed" and entry.folder in leaving:
+            del leaving[entry.folder]
+        else:
+            raise CorruptLog(
+                f"Entry {version} of the store's registry does not continue the one before it.",
+                cause=f"It is a {entry.kind!r} of the folder {entry.folder}.",
+                remedy="Restore the store's registry from a backup.",
+                version=version,
+            )
+        tenants = {**self.tenants, entry.environment: MappingProxyType(known)}
+        return replace(
+            self,
+            version=version,
+            timestamp_ms=entry.timestamp_ms,
+            tenants=MappingProxyType(tenants),
+            leaving=MappingProxyType(leaving),
+        )
+
+    def to_checkpoint(self) -> bytes:
+        """The state as the content of a checkpoint file; tenants are in order of their ids."""
+        record = {
+            "version": self.version,
+            "timestamp": self.timestamp_ms,
+            "tenants": {name: dict(sorted(tenants.items())) for name, tenants in self.tenants.items()},
+            "leaving": {folder: list(names) for folder, names in self.leaving.items()},
+        }
+        return _signed(record)
+
+
+def parse_registry_entry(content: bytes, name: str) -> RegistryEntry:
+    """The entry in a file's bytes; ``name`` is for messages.
+
+    Raises:
+        CorruptLog: the bytes are no whole entry.
+    """
+    try:
+        return RegistryEntry(**_checked(content))
+    except (ValueError, KeyError, TypeError) as error:
+        raise _damaged(f"entry {name!r}", error) from error
+
+
+def parse_registry_checkpoint(content: bytes, name: str) -> RegistryState:
+    """The state in a checkpoint file's bytes; ``name`` is for messages.
+
+    Raises:
+        CorruptLog: the bytes are no whole checkpoint.
+    """
+    try:
+        record = _checked(content)
+        tenants = {env: MappingProxyType(dict(known)) for env, known in record["tenants"].items()}
+        leaving = {folder: (env, tenant) for folder, (env, tenant) in record["leaving"].items()}
+        return RegistryState(
+            int(record["version"]),
+            int(record["timestamp"]),
+            MappingProxyType(tenants),
+            MappingProxyType(leaving),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise _damaged(f"checkpoint {name!r}", error) from error
+
+
+def _signed(record: dict[str, Any]) -> bytes:
+    return _text({**record, _DIGEST: _digest(record)}) + b"\n"
+
+
+def _checked(content: bytes) -> dict[str, Any]:
+    record: dict[str, Any] = json.loads(content)
+    if record.pop(_DIGEST) != _digest(record):
+        raise ValueError("its SHA-256 is not the one it was written with")
+    return record
+
+
+def _digest(record: dict[str, Any]) -> str:
+    return hashlib.sha256(_text(record)).hexdigest()
+
+
+def _text(record: dict[str, Any]) -> bytes:
+    # ASCII only: some letters count as the end of a line, and a log's entry is one line.
+    return json.dumps(record, separators=(",", ":")).encode()
+
+
+def _damaged(what: str, error: Exception) -> CorruptLog:
+    return CorruptLog(
+        f"The {what} of the store's registry cannot be read.",
+        cause=f"It is damaged or cut off ({error}).",
+        remedy="Restore it from a backup; a checkpoint can be deleted, for it is made again.",
+    )

@@ -1,0 +1,119 @@
+"""Removing all that a tenant has: keys first, then every file, then a proof by listing.
+
+The registry has said before that the tenant is gone, so nobody opens it any more. A process that
+still works for it may write while its files go; they are listed and removed until none is left.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from freezeframe.errors import ConflictError, FreezeframeError
+from freezeframe.settings import Settings
+from freezeframe.storage import FileStatus, FolderStorage, Storage
+from freezeframe.store.certificate import DeletionCertificate, parse_certificate
+from freezeframe.store.layout import KEYS_FOLDER, OURS, certificate_file, tenant_folder
+from freezeframe.store.state import NO_VERSION, TenantState
+from freezeframe.store.tenant_log import TenantLog
+
+_ROUNDS_MAX = 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    versions: int
+    streams: int
+    files: int
+
+
+def remove_tenant(
+    storage: Storage, environment: str, tenant: str, folder: str, settings: Settings
+) -> DeletionCertificate:
+    """Remove a tenant's folder from the store's storage, and keep and give the certificate.
+
+    Raises:
+        ConflictError: somebody kept writing into the folder; the same call goes on from there.
+        StorageUnavailable: a file could not be removed; the same call goes on from there.
+    """
+    requested = datetime.now(UTC)
+    place = FolderStorage(storage, tenant_folder(folder))
+    held = _held(place, settings)
+    keys = len(list(place.list_from(KEYS_FOLDER)))
+    listing = {status.name: status.size for status in place.list_below("")}
+    _remove(place, [name for name in listing if name.startswith(f"{KEYS_FOLDER}/")])
+    listing |= remove_tree(place)
+    certificate = DeletionCertificate(
+        environment=environment,
+        tenant=tenant,
+        folder=folder,
+        requested=requested,
+        finished=datetime.now(UTC),
+        versions=held.versions,
+        streams=held.streams,
+        files=held.files,
+        objects=len(listing),
+        size_bytes=sum(listing.values()),
+        keys=keys,
+        listing_sha256=_digest(listing.items()),
+        files_left=len(list(place.list_below(""))),
+    )
+    return _kept(storage, certificate)
+
+
+def remove_tree(place: Storage) -> dict[str, int]:
+    """Remove every file of a storage; their names and sizes.
+
+    The tenant log goes last: whoever looks in between finds a tenant with missing data, not an empty one.
+
+    Raises:
+        ConflictError: somebody kept writing.
+    """
+    removed: dict[str, int] = {}
+    for _ in range(_ROUNDS_MAX):
+        found: list[FileStatus] = sorted(
+            place.list_below(""), key=lambda one: one.name.startswith(f"{OURS}/")
+        )
+        removed |= {status.name: status.size for status in found}
+        _remove(place, [status.name for status in found])
+        place.prune("")
+        if not found:
+            return removed
+    raise ConflictError(
+        f"{place.root} could not be emptied.",
+        cause="Somebody kept writing into it, a job that had begun before, for example.",
+        remedy="Stop the job, then run the same call again: it goes on from here.",
+    )
+
+
+def _remove(place: Storage, names: Iterable[str]) -> None:
+    for name in names:
+        place.delete(name)
+
+
+def _held(place: Storage, settings: Settings) -> _Held:
+    try:
+        state: TenantState = TenantLog(place, settings).current_state()
+    except FreezeframeError:
+        # What cannot be read is removed all the same.
+        return _Held(NO_VERSION, NO_VERSION, NO_VERSION)
+    return _Held(state.version + 1, len(state.streams), len(state.files))
+
+
+def _digest(listing: Iterable[tuple[str, int]]) -> str:
+    found = hashlib.sha256()
+    for name, size in sorted(listing):
+        found.update(f"{size} {name}\n".encode(errors="surrogateescape"))
+    return found.hexdigest()
+
+
+def _kept(storage: Storage, certificate: DeletionCertificate) -> DeletionCertificate:
+    name = certificate_file(certificate.folder)
+    try:
+        storage.put_if_absent(name, certificate.to_bytes())
+    except FileExistsError:
+        # A first call removed it all and died before the registry heard of it.
+        return parse_certificate(storage.read(name), name)
+    return certificate

@@ -1,0 +1,218 @@
+"""A store: many tenants in one place, each found by its id and kept in a folder of its own.
+
+Nobody upstairs joins a tenant and a path: the registry has the folder, ``layout`` makes the name,
+and the tenant gets to see that folder alone. Protocol: ``docs/reference/tenant-log.md``.
+"""
+
+from __future__ import annotations
+
+import bisect
+import threading
+import uuid
+
+from freezeframe.engine.base import TableEngine
+from freezeframe.errors import InvalidOption, TenantNotFound
+from freezeframe.identifiers import EnvironmentName, TenantId
+from freezeframe.log.options import now_ms
+from freezeframe.settings import Settings
+from freezeframe.storage import FolderStorage, Storage
+from freezeframe.store.certificate import DeletionCertificate
+from freezeframe.store.cloning import clone_into
+from freezeframe.store.format import ensure_format, require_known_format
+from freezeframe.store.keyring import rewrap
+from freezeframe.store.layout import TENANT_LOG_FOLDER, TENANTS_FOLDER, tenant_folder
+from freezeframe.store.master_key import MasterKey
+from freezeframe.store.registry import Registry
+from freezeframe.store.removal import remove_tenant, remove_tree
+from freezeframe.store.tenant import Tenant
+
+TENANTS_PAGE = 1000
+
+
+class Store:
+    """The tenants of one environment of a store; nothing is written before the first one is made."""
+
+    def __init__(
+        self, storage: Storage, engine: TableEngine, settings: Settings, environment: str = "default"
+    ) -> None:
+        require_known_format(storage)
+        if next(iter(storage.list_from(TENANT_LOG_FOLDER)), None) is not None:
+            raise InvalidOption(
+                f"{storage.root} is one tenant's directory, not a store of many.",
+                cause="A tenant log is in it.",
+                remedy="Open it with freezeframe.open_tenant, or name another directory.",
+            )
+        self._storage = storage
+        self._engine = engine
+        self._settings = settings
+        self._environment = str(EnvironmentName(environment))
+        self._registry = Registry(storage, settings)
+        self._lock = threading.Lock()
+        self._tenants: dict[str, Tenant] = {}
+
+    def __repr__(self) -> str:
+        return f"Store({self._storage.root!r}, environment={self._environment!r})"
+
+    @property
+    def environment(self) -> str:
+        """The environment whose tenants are seen; others are not."""
+        return self._environment
+
+    def tenant(self, tenant_id: str | TenantId, *, create: bool = False) -> Tenant:
+        """The tenant of that id; with ``create`` it is made if it is not there.
+
+        Of any number of processes that make the same tenant at once, all get the same one.
+
+        Raises:
+            InvalidName: no tenant can have that id.
+            TenantNotFound: there is none, and ``create`` was not asked for.
+            StorageUnsuitable: a new store's storage has no atomic create.
+        """
+        known = _tenant_id(tenant_id)
+        folder = self._registry.current_state().folder(self._environment, str(known))
+        if folder is None:
+            if not create:
+                raise self._not_found(known)
+            folder = self._created(known, uuid.uuid4().hex)
+        return self._opened(folder)
+
+    def tenants(
+        self, prefix: str = "", after: str | None = None, limit: int = TENANTS_PAGE
+    ) -> tuple[str, ...]:
+        """A page of the tenants' ids, in order: those that begin with ``prefix`` and follow ``after``.
+
+        Raises:
+            InvalidOption: ``limit`` is less than 1.
+        """
+        if limit < 1:
+            raise InvalidOption(f"limit cannot be {limit}.", remedy="Ask for at least one tenant.")
+        known = self._registry.current_state().tenants.get(self._environment, {})
+        names = sorted(known)
+        start = bisect.bisect_left(names, prefix)
+        if after is not None:
+            start = max(start, bisect.bisect_right(names, after))
+        end = bisect.bisect_left(names, prefix + chr(0x10FFFF)) if prefix else len(names)
+        return tuple(names[start : min(end, start + limit)])
+
+    def delete_tenant(self, tenant_id: str | TenantId) -> DeletionCertificate:
+        """Remove all that is kept for the tenant, and certify it; one that is half removed is finished.
+
+        From the first moment on the tenant is not to be found any more; its keys go first. Jobs that
+        are under way for it fail, or are swept away by ``sweep``.
+
+        Raises:
+            TenantNotFound: there is none.
+            TryAgain: the storage failed on the way; the same call goes on from there.
+        """
+        known = str(_tenant_id(tenant_id))
+        state = self._registry.current_state()
+        folder = state.folder(self._environment, known)
+        leaving = [one for one, names in state.leaving.items() if names == (self._environment, known)]
+        if folder is None and not leaving:
+            raise self._not_found(TenantId(known))
+        if folder is not None:
+            self._registry.delete(self._environment, known, folder)
+            leaving.append(folder)
+        certificates = [self._removed(self._environment, known, one) for one in leaving]
+        return certificates[-1]
+
+    def sweep(self) -> tuple[DeletionCertificate, ...]:
+        """Finish what crashes left half-way in this store: removals, and tenants that never came to be.
+
+        A folder that the registry does not know is removed once nobody has written into it for as
+        long as a job may stand still (``lease_dead_seconds`` and ``gc_grace_seconds``).
+        """
+        state = self._registry.current_state()
+        finished = tuple(
+            self._removed(environment, tenant, folder)
+            for folder, (environment, tenant) in state.leaving.items()
+        )
+        patience_ms = 1000 * (self._settings.lease_dead_seconds + self._settings.gc_grace_seconds)
+        touched: dict[str, int] = {}
+        for status in self._storage.list_below(TENANTS_FOLDER):
+            folder = status.name.partition("/")[0]
+            touched[folder] = max(touched.get(folder, 0), status.modified_ms)
+        # Asked again after the listing: a tenant that was made meanwhile is known by now.
+        known = self._registry.current_state().folders
+        for folder, modified_ms in touched.items():
+            if folder not in known and modified_ms + patience_ms < now_ms():
+                remove_tree(self._folder(folder))
+        return finished
+
+    def clone_tenant(self, source: str | TenantId, target: str | TenantId) -> Tenant:
+        """A new tenant with the newest streams and files of ``source``, and none of its past.
+
+        All bytes are copied: the two share nothing, so neither's gc, erasure or deletion can touch the
+        other. Sealed files are sealed anew, under the new tenant's own key. The target is not to be
+        found before all of it is there.
+
+        Raises:
+            TenantNotFound: there is no ``source``.
+            InvalidOption: there is a ``target`` already.
+            SealingUnavailable: ``source`` has sealed files and there is no master key.
+        """
+        known, goal = _tenant_id(source), _tenant_id(target)
+        state = self._registry.current_state()
+        folder = state.folder(self._environment, str(known))
+        if folder is None:
+            raise self._not_found(known)
+        self._require_free(goal)
+        new = uuid.uuid4().hex
+        clone_into(self._folder(folder), self._folder(new), self._settings)
+        if self._registry.create(self._environment, str(goal), new) != new:
+            self._require_free(goal)
+        return self._opened(new)
+
+    def rotate_master_key(self, old: MasterKey, new: MasterKey) -> int:
+        """Put every tenant's data key, in all environments, under ``new``; how many there were.
+
+        Files are not written anew. A crash on the way is finished by calling it again.
+
+        Raises:
+            SealingUnavailable: a data key is under neither of the two.
+        """
+        folders = self._registry.current_state().folders
+        return sum(rewrap(self._folder(folder), old, new) for folder in sorted(folders))
+
+    def _created(self, tenant: TenantId, folder: str) -> str:
+        ensure_format(self._storage)
+        # The format first: a tenant that can be found can be opened.
+        ensure_format(self._folder(folder), probe=False)
+        winner = self._registry.create(self._environment, str(tenant), folder)
+        if winner != folder:
+            remove_tree(self._folder(folder))
+        return winner
+
+    def _require_free(self, tenant: TenantId) -> None:
+        if self._registry.current_state().folder(self._environment, str(tenant)) is not None:
+            raise InvalidOption(
+                f"There is a tenant {str(tenant)!r} already.", remedy="Delete it first, or use another id."
+            )
+
+    def _removed(self, environment: str, tenant: str, folder: str) -> DeletionCertificate:
+        with self._lock:
+            self._tenants.pop(folder, None)
+        certificate = remove_tenant(self._storage, environment, tenant, folder, self._settings)
+        self._registry.removed(environment, tenant, folder)
+        return certificate
+
+    def _opened(self, folder: str) -> Tenant:
+        with self._lock:
+            if folder not in self._tenants:
+                self._tenants[folder] = Tenant(self._folder(folder), self._engine, self._settings)
+            return self._tenants[folder]
+
+    def _folder(self, folder: str) -> FolderStorage:
+        return FolderStorage(self._storage, tenant_folder(folder))
+
+    def _not_found(self, tenant: TenantId) -> TenantNotFound:
+        return TenantNotFound(
+            f"There is no tenant {str(tenant)!r}.",
+            cause=f"The environment {self._environment!r} of {self._storage.root} has none of that id.",
+            remedy="Check the id (store.tenants() lists them), or make it: store.tenant(id, create=True).",
+            tenant=str(tenant),
+        )
+
+
+def _tenant_id(given: str | TenantId) -> TenantId:
+    return given if isinstance(given, TenantId) else TenantId(given)

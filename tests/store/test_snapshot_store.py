@@ -1,0 +1,352 @@
+"""A store: tenants by id in folders of their own, made once, paged, cloned and deleted for good."""
+
+import hashlib
+import os
+import threading
+import time
+from contextlib import suppress
+
+import pandas as pd
+import pytest
+
+from freezeframe.errors import (
+    CorruptData,
+    CorruptLog,
+    FileNotFound,
+    InvalidName,
+    InvalidOption,
+    SealingUnavailable,
+    TenantNotFound,
+)
+from freezeframe.settings import Settings
+from freezeframe.storage import FolderStorage, LocalStorage, MemoryStorage
+from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
+from freezeframe.store.master_key import read_master_key
+from freezeframe.store.registry_entries import RegistryEntry, RegistryState
+from freezeframe.store.snapshot_store import Store
+
+CANARY = b"canary-of-another-tenant-91c4"
+
+
+@pytest.fixture
+def keyed(tmp_path):
+    """Settings with a master key in a file."""
+    file = tmp_path / "master.key"
+    file.write_bytes(os.urandom(32))
+    file.chmod(0o600)
+    return Settings(master_key_file=file)
+
+
+def store_on(storage, environment="default", settings=None):
+    return Store(storage, None, settings or Settings(), environment)
+
+
+def test_a_tenant_is_found_by_its_id(memory):
+    """It is made when asked for, found by any process, and unknown ids are refused."""
+    with pytest.raises(TenantNotFound):
+        store_on(memory).tenant("acme")
+    assert [] == list(memory.list_below(""))
+    store_on(memory).tenant("acme", create=True).files.write("a", b"1")
+    assert b"1" == store_on(memory).tenant("acme").files.read("a")
+    store_on(memory).tenant("acme", create=True).files.write("b", b"2")
+    assert ("acme",) == store_on(memory).tenants()
+    assert [] == [one.name for one in memory.list_below("") if "acme" in one.name]
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../x", "a/b", "a\0", "a\u2028b", "_freezeframe", 7, None])
+def test_forged_ids_are_refused(memory, name):
+    """What cannot be an id is refused by every call, before anything is written."""
+    store = store_on(memory)
+    calls = (
+        store.tenant,
+        lambda one: store.tenant(one, create=True),
+        store.delete_tenant,
+        lambda one: store.clone_tenant(one, "x"),
+        lambda one: store.clone_tenant("x", one),
+        lambda one: store_on(memory, one),
+    )
+    for call in calls:
+        with pytest.raises((InvalidName, TenantNotFound)):
+            call(name)
+    assert [] == list(memory.list_below(""))
+
+
+def test_tenants_and_environments_do_not_meet(memory):
+    """The same id in two environments is two tenants; no file of one can be named from another."""
+    one, other = (
+        store_on(memory).tenant("acme", create=True),
+        store_on(memory, "staging").tenant("acme", create=True),
+    )
+    other.files.write("secret", CANARY)
+    assert () == one.files.list()
+    folder = store_on(memory, "staging")._registry.current_state().folder("staging", "acme")
+    for path in (
+        "secret",
+        f"../{folder}/secret",
+        f"tenants/{folder}/secret",
+        f"../../tenants/{folder}/secret",
+    ):
+        with pytest.raises((InvalidName, FileNotFound)):
+            one.files.read(path)
+    with pytest.raises(TenantNotFound):
+        store_on(memory).tenant(folder)
+
+
+def test_of_two_that_make_a_tenant_one_folder_stays(local):
+    """Eight processes' worth of threads make the same tenants at once: all see the same ones."""
+    found = {name: set() for name in "abc"}
+    start = threading.Barrier(8)
+
+    def make():
+        store = store_on(local)
+        start.wait()
+        for name, folders in found.items():
+            folders.add(repr(store.tenant(name, create=True)))
+
+    threads = [threading.Thread(target=make) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [1, 1, 1] == [len(folders) for folders in found.values()]
+    folders = {one.name.split("/")[0] for one in local.list_below("tenants")}
+    assert 3 == len(folders)
+
+
+def test_pages_are_in_order(memory):
+    """Pages follow each other without gap or repetition; a prefix narrows them."""
+    store = store_on(memory)
+    for name in ("b2", "a", "b10", "c", "b1", "é"):
+        store.tenant(name, create=True)
+    assert ("a", "b1", "b10", "b2", "c", "é") == store.tenants()
+    assert ("b1", "b10", "b2") == store.tenants(prefix="b")
+    assert ("b10",) == store.tenants(prefix="b", after="b1", limit=1)
+    assert () == store.tenants(after="é")
+    with pytest.raises(InvalidOption):
+        store.tenants(limit=0)
+
+
+def test_a_page_of_ten_thousand_is_quick(memory):
+    """Ten thousand tenants: a page of a store that was just opened takes less than 50 ms (best of five)."""
+    tenants = {f"tenant-{number:05d}": f"{number:032x}" for number in range(10_000)}
+    state = RegistryState(version=10_000, timestamp_ms=1, tenants={"default": tenants})
+    folder = "_freezeframe/registry"
+    memory.put_if_absent(
+        f"{folder}/{10_000:020d}.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.json", state.to_checkpoint()
+    )
+    entry = RegistryEntry("create", "default", "tenant-09999", f"{9_999:032x}", "w", 1)
+    memory.put_if_absent(f"{folder}/{10_000:020d}.json", entry.to_bytes())
+    store_on(memory).tenant("first", create=True)  # the entry after the checkpoint
+    seconds = []
+    for _ in range(5):
+        started = time.perf_counter()
+        page = store_on(memory).tenants(after="tenant-04999", limit=100)
+        seconds.append(time.perf_counter() - started)
+    assert ("tenant-05000", 100) == (page[0], len(page))
+    assert min(seconds) < 0.05
+
+
+def test_the_registry_keeps_checkpoints_and_does_without(memory):
+    """Each hundredth entry is a checkpoint, of which two are kept; a damaged one is passed over."""
+    store = store_on(memory)
+    for number in range(302):
+        store._registry.create("default", f"t{number}", f"{number:032x}")
+    checkpoints = [one.name for one in memory.list_from("_freezeframe/registry") if "checkpoint." in one.name]
+    assert [200, 300] == [int(name[:20]) for name in checkpoints]
+    assert 302 == len(store_on(memory).tenants(limit=1000))
+    memory.replace(f"_freezeframe/registry/{checkpoints[1]}", b"{}")
+    assert 302 == len(store_on(memory).tenants(limit=1000))
+
+
+def test_a_damaged_registry_is_told(memory):
+    """A flipped bit in an entry is damage, not a missing tenant."""
+    store_on(memory).tenant("acme", create=True)
+    name = f"_freezeframe/registry/{0:020d}.json"
+    memory.replace(name, memory.read(name).replace(b"acme", b"acmf"))
+    with pytest.raises(CorruptLog):
+        store_on(memory)
+
+
+def test_a_tenants_own_directory_is_no_store(memory, open_on):
+    """One tenant's directory cannot be taken for a store of many."""
+    open_on(memory).files.write("a", b"1")
+    with pytest.raises(InvalidOption):
+        store_on(memory)
+
+
+def filled(storage, settings, name="acme"):
+    store = store_on(storage, settings=settings)
+    tenant = store.tenant(name, create=True)
+    with tenant.job() as job:
+        job.stream("Account").update(
+            pd.DataFrame({"Id": ["1", "2"], "Name": ["x", CANARY.decode()]}), key="Id"
+        )
+        job.files.write("folder/a", CANARY)
+        job.files.write("secret", b"sealed" + CANARY, sealed=True)
+    return store
+
+
+def test_a_deleted_tenant_leaves_nothing(keyed, local, tmp_path):
+    """Every byte and folder of it is gone, the certificate says what it was, and others are untouched."""
+    store = filled(local, keyed)
+    store.tenant("other", create=True).files.write("a", b"1")
+    folder = store._registry.current_state().folder("default", "acme")
+    place = tmp_path / "snapshots" / "tenants" / folder
+    (place / "planted").symlink_to(tmp_path)
+    before = [path for path in place.rglob("*") if path.is_symlink() or path.is_file()]
+    size = sum(path.lstat().st_size for path in before)
+    certificate = store.delete_tenant("acme")
+    assert (1, 1, 2, 1, 0) == (
+        certificate.versions,
+        certificate.streams,
+        certificate.files,
+        certificate.keys,
+        certificate.files_left,
+    )
+    assert (len(before), size) == (certificate.objects, certificate.size_bytes)
+    assert tmp_path.is_dir()
+    assert not place.exists()
+    assert [] == [
+        path for path in (tmp_path / "snapshots").rglob("*") if path.is_file() and CANARY in path.read_bytes()
+    ]
+    assert (
+        certificate.to_bytes()
+        == (tmp_path / "snapshots/_freezeframe/certificates" / f"{folder}.json").read_bytes()
+    )
+    with pytest.raises(TenantNotFound):
+        store.tenant("acme")
+    with pytest.raises(TenantNotFound):
+        store.delete_tenant("acme")
+    assert b"1" == store.tenant("other").files.read("a")
+    assert () == store.tenant("acme", create=True).files.list()
+
+
+def test_the_certificate_proves_what_was_removed(keyed, memory):
+    """Its digest is of the names and sizes of everything that lay in the folder."""
+    store = filled(memory, keyed)
+    listing = sorted((one.name, one.size) for one in memory.list_below("tenants"))
+    certificate = store.delete_tenant("acme")
+    expected = hashlib.sha256(
+        "".join(f"{size} {name.partition('/')[2]}\n" for name, size in listing).encode()
+    ).hexdigest()
+    assert expected == certificate.listing_sha256
+    assert certificate.to_json()["finished"].endswith("Z")
+
+
+@pytest.mark.parametrize("way", [Way.CUT_BEFORE, Way.CUT_AFTER])
+def test_a_deletion_is_finished_after_a_crash(way):
+    """Wherever it dies, the tenant is whole, or is gone and the same call or a sweep removes the rest."""
+    for number in range(200):
+        memory = MemoryStorage()
+        store_on(memory).tenant("acme", create=True).files.write("a", CANARY)
+        try:
+            store_on(FaultyStorage(memory, [Fault(number, way)])).delete_tenant("acme")
+        except Crash:
+            pass
+        else:
+            break
+        store = store_on(memory)
+        if store.tenants():
+            assert CANARY == store.tenant("acme").files.read("a")
+            continue
+        if number % 2:
+            store.sweep()
+        else:
+            with suppress(TenantNotFound):  # it had been finished but for the answer
+                store.delete_tenant("acme")
+        assert [] == list(memory.list_below("tenants"))
+        assert {} == dict(store._registry.current_state().leaving)
+    assert 15 < number < 199
+
+
+def test_a_sweep_spares_what_is_young(memory):
+    """A folder that the registry does not know goes only when nobody has written into it for long."""
+    memory.put_if_absent(f"tenants/{'a' * 32}/half", b"1")
+    store_on(memory).sweep()
+    assert 1 == len(list(memory.list_below("tenants")))
+    time.sleep(0.002)
+    store_on(memory, settings=Settings(lease_dead_seconds=0, gc_grace_seconds=0)).sweep()
+    assert [] == list(memory.list_below("tenants"))
+
+
+def test_a_clone_has_all_and_shares_nothing(keyed, local):
+    """Rows, files and secrets are the source's at that moment; what happens to one leaves the other alone."""
+    store = filled(local, keyed)
+    clone = store.clone_tenant("acme", "copy")
+    assert 0 == clone.version
+    assert ["x", CANARY.decode()] == store.tenant("copy").stream("Account").read()["Name"].to_list()
+    assert b"sealed" + CANARY == clone.files.read("secret")
+    assert clone.files.list()[0].sealed
+    known = store._registry.current_state().tenants["default"]
+    one, other = (FolderStorage(local, f"tenants/{known[name]}") for name in ("acme", "copy"))
+    inodes = [
+        {place.local_path(f.name).stat().st_ino for f in place.list_below("")} for place in (one, other)
+    ]
+    assert set() == inodes[0] & inodes[1]
+    tables = [place.read("Account.snapshot/_delta_log/00000000000000000000.json") for place in (one, other)]
+    assert tables[0] != tables[1]
+    store.delete_tenant("acme")
+    assert CANARY == clone.files.read("folder/a")
+    assert 2 == len(clone.stream("Account").read())
+    assert 0 == clone.stream("Account").version()
+
+
+def test_a_clone_that_cannot_be_is_no_tenant(keyed, local):
+    """A missing source, a taken target, a lost key or a damaged file: there is no half tenant afterwards."""
+    store = filled(local, keyed)
+    with pytest.raises(TenantNotFound):
+        store.clone_tenant("nobody", "copy")
+    with pytest.raises(InvalidOption):
+        store.clone_tenant("acme", "acme")
+    with pytest.raises(SealingUnavailable):
+        store_on(local).clone_tenant("acme", "copy")
+    (data,) = [
+        one.name
+        for one in local.list_below("tenants")
+        if one.name.endswith(".parquet") and "_delta_log" not in one.name
+    ]
+    path = local.local_path(f"tenants/{data}")
+    path.chmod(0o600)
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(CorruptData):
+        store.clone_tenant("acme", "copy")
+    assert ("acme",) == store.tenants()
+    assert 1 == len({one.name.split("/")[0] for one in local.list_below("tenants")})
+
+
+def test_rotating_the_master_key_needs_no_file_anew(keyed, memory, tmp_path):
+    """All tenants' secrets open under the new key, none under the old one, and no blob is touched."""
+    filled(memory, keyed)
+    filled(memory, keyed, "second")
+    blobs = {one.name: one.modified_ms for one in memory.list_below("tenants") if "/blobs/" in one.name}
+    new_file = tmp_path / "new.key"
+    new_file.write_bytes(os.urandom(32))
+    new_file.chmod(0o600)
+    rotated = store_on(memory).rotate_master_key(
+        read_master_key(keyed.master_key_file), read_master_key(new_file)
+    )
+    assert 2 == rotated
+    after = store_on(memory, settings=Settings(master_key_file=new_file))
+    assert b"sealed" + CANARY == after.tenant("second").files.read("secret")
+    with pytest.raises(SealingUnavailable):
+        store_on(memory, settings=keyed).tenant("acme").files.read("secret")
+    assert blobs == {
+        one.name: one.modified_ms for one in memory.list_below("tenants") if "/blobs/" in one.name
+    }
+
+
+def test_a_planted_link_leads_nowhere(local, tmp_path):
+    """A link in one tenant's folder to another's is neither read nor written through."""
+    store = store_on(LocalStorage(tmp_path / "snapshots"))
+    for name in "ab":
+        store.tenant(name, create=True).files.write("f", CANARY if name == "b" else b"own")
+    known = store._registry.current_state().tenants["default"]
+    mine, theirs = (tmp_path / "snapshots" / "tenants" / known[name] for name in "ab")
+    blobs = mine / "_freezeframe" / "blobs"
+    for folder in blobs.iterdir():
+        for file in folder.iterdir():
+            file.unlink()
+            file.symlink_to(next((theirs / "_freezeframe" / "blobs").rglob("*/*")))
+    with pytest.raises(Exception, match="symbolic link") as caught:
+        store.tenant("a").files.read("f")
+    assert "UNSAFE_PATH" == caught.value.error_code

@@ -159,6 +159,10 @@ def test_deduplication_agrees_with_a_dictionary(data):
         ([2, None, 2], "c"),
         ([0.5, float("nan"), None], "b"),
         (["2026-01-02", "2026-01-01", None], "a"),
+        ([None, None, None], "c"),
+        ([True, False, None], "a"),
+        ([Decimal("1.5"), None, Decimal("1.50")], "c"),
+        ([b"b", b"a", None], "a"),
     ],
 )
 def test_the_last_by_order_wins(order, last):

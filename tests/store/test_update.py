@@ -42,6 +42,7 @@ def test_names_may_be_one_text_or_several():
         {"key": "Id", "history": "none"},
         {"key": "Id", "history": "scd2", "mode": "full", "deletes": "flag"},
         {"key": "Id", "order_by": ["at", "at"]},
+        {"key": "Id", "order_by": "at", "drop_duplicates": False},
         {"key": "Id", "null": "keep"},
     ],
 )

@@ -107,6 +107,12 @@ class Update:
             )
         _require_distinct("key", self.key)
         _require_distinct("order_by", self.order_by)
+        if self.order_by and not self.drop_duplicates:
+            raise InvalidOption(
+                "order_by and drop_duplicates=False cannot be used together.",
+                cause="One says which row of a key counts, the other that there is one only.",
+                remedy="Keep the one that you mean.",
+            )
         dropped = sorted(set(self.key) & set(self.drop_columns))
         if dropped:
             raise InvalidOption(

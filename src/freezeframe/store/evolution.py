@@ -238,7 +238,7 @@ def _fits(column: pa.ChunkedArray, kind: pa.DataType) -> bool:
         column = pc.if_else(pc.is_nan(column), None, column)
     try:
         return bool(column.cast(kind).cast(column.type).equals(column))
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+    except pa.ArrowException:
         return False
 
 

@@ -16,6 +16,7 @@ from typing import Any, Literal, get_args
 
 from freezeframe.errors import CorruptLog
 from freezeframe.store.entry_changes import (
+    THIS_VERSION,
     Change,
     Counts,
     FileChange,
@@ -24,7 +25,16 @@ from freezeframe.store.entry_changes import (
     parse_change,
 )
 
-__all__ = ["Counts", "Entry", "FileChange", "Kind", "StreamChange", "TenantChange", "parse_entry"]
+__all__ = [
+    "THIS_VERSION",
+    "Counts",
+    "Entry",
+    "FileChange",
+    "Kind",
+    "StreamChange",
+    "TenantChange",
+    "parse_entry",
+]
 
 Kind = Literal["commit", "revoke", "external", "policy", "erase"]
 _KINDS = get_args(Kind)

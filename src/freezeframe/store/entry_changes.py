@@ -14,6 +14,7 @@ from typing import Any
 
 from freezeframe.identifiers import StreamName
 
+THIS_VERSION = -1
 _DIGEST_LENGTH = 64
 
 
@@ -141,7 +142,8 @@ class TenantChange:
     ``tags``: name to tenant version, None removes the tag. ``policy``: the whole new retention policy
     as JSON. ``released`` streams leave the log and are anybody's; ``dropped`` ones are gone for
     readers, and their tables stay until no listed version needs them. ``revoked`` transactions can
-    not commit any more. ``floor``: versions below it are not listed any more.
+    not commit any more. ``floor``: versions below it are not listed any more; ``THIS_VERSION``: nothing
+    before the entry itself is kept at all (an erasure).
     """
 
     tags: Mapping[str, int | None] = field(default_factory=lambda: MappingProxyType({}))

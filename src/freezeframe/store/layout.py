@@ -39,6 +39,16 @@ def table_folder(stream: StreamName) -> str:
     return f"{stream}{_TABLE_SUFFIX}"
 
 
+def table_name(folder: str) -> str | None:
+    """The stream whose table a folder would be; None for any other folder."""
+    return folder.removesuffix(_TABLE_SUFFIX) if folder.endswith(_TABLE_SUFFIX) else None
+
+
+def is_table_folder(name: str) -> bool:
+    """Whether a folder of that name, directly in a tenant's directory, is a stream's table."""
+    return name.casefold().endswith(_TABLE_SUFFIX)
+
+
 def lease_file(write_id: str) -> str:
     """The file that says that a transaction is under way."""
     return f"{STAGING_FOLDER}/{write_id}.json"

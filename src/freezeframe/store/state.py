@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from freezeframe.errors import CorruptLog
 from freezeframe.identifiers import StreamName
-from freezeframe.store.entries import Entry, FileChange, StreamChange, TenantChange
+from freezeframe.store.entries import THIS_VERSION, Entry, FileChange, StreamChange, TenantChange
 
 NO_VERSION = -1
 _T = TypeVar("_T")
@@ -57,7 +57,7 @@ class TenantState:
 
     ``dropped`` are tables whose streams are gone, by name, with the table's version. ``revoked``
     transactions may not commit; the value is when that was decided. Versions below ``floor`` are not
-    listed (unless tagged) since ``floor_ms``.
+    listed (unless tagged) since ``floor_ms``. Of versions below ``erased`` nothing is left at all.
     """
 
     version: int = NO_VERSION
@@ -72,6 +72,7 @@ class TenantState:
     policy: Mapping[str, Any] = field(default_factory=_nothing)
     floor: int = 0
     floor_ms: int = 0
+    erased: int = 0
 
     def after(self, version: int, entry: Entry) -> TenantState:
         """The state once ``entry`` is version ``version``.
@@ -125,6 +126,7 @@ class TenantState:
             "revoked": dict(self.revoked),
             "policy": dict(self.policy),
             "floor": [self.floor, self.floor_ms],
+            "erased": self.erased,
         }
         return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
@@ -177,9 +179,15 @@ class _Fold:
             tags=MappingProxyType({name: kept for name, kept in tags.items() if kept is not None}),
             policy=state.policy if change.policy is None else MappingProxyType(dict(change.policy)),
             revoked=MappingProxyType({**state.revoked, **dict.fromkeys(change.revoked, state.timestamp_ms)}),
-            floor=state.floor if change.floor is None else change.floor,
-            floor_ms=state.floor_ms if change.floor is None else state.timestamp_ms,
         )
+        if change.floor is not None:
+            begins_here = change.floor == THIS_VERSION
+            self._state = replace(
+                self._state,
+                floor=state.version if begins_here else change.floor,
+                floor_ms=state.timestamp_ms,
+                erased=state.version if begins_here else state.erased,
+            )
 
     def done(self) -> TenantState:
         files = self._state.files if self._files is None else MappingProxyType(self._files)
@@ -214,6 +222,7 @@ def parse_checkpoint(content: bytes, name: str) -> TenantState:
             policy=MappingProxyType(dict(record.get("policy", {}))),
             floor=int(floor),
             floor_ms=int(floor_ms),
+            erased=int(record.get("erased", 0)),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CorruptLog(

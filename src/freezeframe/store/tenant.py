@@ -13,9 +13,11 @@ from freezeframe.storage import Storage
 from freezeframe.store.custody import adopt
 from freezeframe.store.files import Files
 from freezeframe.store.format import require_known_format
+from freezeframe.store.garbage import Garbage, collect_garbage
 from freezeframe.store.history import HistoryEntry, history
 from freezeframe.store.job import Job, open_job
 from freezeframe.store.restore import Restoration, drop_stream, restore
+from freezeframe.store.retention import Policy, policy_of, set_policy
 from freezeframe.store.scope import TenantScope
 from freezeframe.store.stream import Stream
 from freezeframe.store.tags import remove_tag, set_tag
@@ -184,3 +186,31 @@ class Tenant:
         """
         chosen = None if key is None else (key,) if isinstance(key, str) else tuple(key)
         return adopt(self._place, StreamName(name), chosen, who or "")
+
+    def retention(self) -> Policy:
+        """How long versions are kept; without a policy, for ever."""
+        return policy_of(self._scope.state())
+
+    def set_retention(
+        self, keep_versions: int | None = None, keep_days: float | None = None, *, who: str | None = None
+    ) -> int:
+        """Keep the newest ``keep_versions`` and those of the last ``keep_days``; the tenant version.
+
+        With both, either is enough to be kept; with none, all are. ``gc`` carries it out.
+
+        Raises:
+            InvalidOption: a limit that is no positive number.
+        """
+        return set_policy(self._place, Policy(keep_versions, keep_days), who=who or "")
+
+    def gc(self, *, dry_run: bool = False) -> Garbage:
+        """Delete what nobody can need any more, and say how many files and bytes that was.
+
+        What the policy lets go is first taken off the history and deleted by a call after
+        ``gc_grace_seconds``; jobs whose heartbeat stopped are declared dead and their files treated the
+        same way. With ``dry_run`` nothing is done and all that would go in the end is told.
+
+        Raises:
+            CorruptLog: the tenant is damaged; nothing was deleted.
+        """
+        return collect_garbage(self._place, dry_run=dry_run)

@@ -1,0 +1,157 @@
+"""Deleting what nobody can need any more, safe beside readers and writers.
+
+In two steps, each decided by an entry of the log. First something is condemned: versions below a
+new floor, which nobody is shown from then on, and transactions whose heartbeat stopped, which can
+not commit from then on. After a grace period, longer than any read takes, what only they named is
+deleted, by this call or the next one. Age alone never decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from freezeframe.storage import Storage
+from freezeframe.storage.base import FileStatus
+from freezeframe.store.entries import TenantChange
+from freezeframe.store.layout import BLOBS_FOLDER, STAGING_FOLDER, lease_file, long_commit_file, table_name
+from freezeframe.store.lease import live_leases
+from freezeframe.store.references import referenced_files
+from freezeframe.store.retention import policy_of
+from freezeframe.store.scope import committed
+from freezeframe.store.state import TenantState
+from freezeframe.store.transaction import TenantPlace, now_ms
+from freezeframe.store.work import Work
+
+_LOG = "_delta_log/"
+
+
+@dataclass(frozen=True, slots=True)
+class Garbage:
+    """What ``gc`` deleted, or with ``dry_run`` what it would delete once all grace periods are over.
+
+    ``floor``: the oldest version that is kept for its own sake. ``revoked``: transactions that were
+    declared dead by this call. ``names`` are the files, relative to the tenant's directory.
+    """
+
+    dry_run: bool
+    files: int
+    bytes: int
+    floor: int
+    versions_expired: int
+    revoked: tuple[str, ...]
+    names: tuple[str, ...]
+
+    def to_json(self) -> dict[str, object]:
+        """All fields by name but the files' names."""
+        return {
+            "dry_run": self.dry_run,
+            "files": self.files,
+            "bytes": self.bytes,
+            "floor": self.floor,
+            "versions_expired": self.versions_expired,
+            "revoked": list(self.revoked),
+        }
+
+
+def collect_garbage(place: TenantPlace, *, dry_run: bool = False) -> Garbage:
+    """Condemn what the policy and dead jobs leave behind, and delete what was condemned before."""
+    state = place.log.current_state()
+    if state.version < 0:
+        return Garbage(dry_run, 0, 0, 0, 0, (), ())
+    moment = now_ms()
+    floor = policy_of(state).floor(place.log, state, moment)
+    dead = _dead(place, state, moment)
+    expired = max(0, floor - state.floor)
+    if dry_run:
+        found = _garbage(place, floor, {*state.revoked, *dead})
+        return _told(found, floor, expired, dead, dry_run=True)
+    deleted = _sweep(place)
+    if floor > state.floor or dead:
+        _condemn(place, floor if floor > state.floor else None, dead)
+        if not place.settings.gc_grace_seconds:
+            deleted += _sweep(place)
+    return _told(deleted, floor, expired, dead, dry_run=False)
+
+
+def _dead(place: TenantPlace, state: TenantState, moment_ms: int) -> tuple[str, ...]:
+    """Transactions whose heartbeat stopped and that may still try to commit."""
+    oldest = moment_ms - int(place.settings.lease_dead_seconds * 1000)
+    leases = live_leases(place.storage)
+    return tuple(
+        sorted(
+            one.write_id for one in leases if one.heartbeat_ms <= oldest and one.write_id not in state.revoked
+        )
+    )
+
+
+def _condemn(place: TenantPlace, floor: int | None, dead: tuple[str, ...]) -> None:
+    with committed(Work(place, message="gc", is_single=True)) as work:
+        work.change_tenant(TenantChange(revoked=dead, floor=floor), "revoke" if dead else "policy")
+
+
+def _sweep(place: TenantPlace) -> list[FileStatus]:
+    """Delete what has been condemned for longer than the grace period."""
+    state = place.log.current_state()
+    oldest = now_ms() - int(place.settings.gc_grace_seconds * 1000)
+    floor = state.floor if state.floor_ms <= oldest else state.erased
+    revoked = {write_id for write_id, since in state.revoked.items() if since <= oldest}
+    found = _garbage(place, floor, revoked)
+    for file in found:
+        place.storage.delete(file.name)
+    for folder in sorted({file.name.rpartition("/")[0] for file in found}, reverse=True):
+        place.storage.prune(folder)
+    for lease in live_leases(place.storage):
+        if lease.write_id in revoked:
+            place.storage.delete(lease_file(lease.write_id))
+    return found
+
+
+def _garbage(place: TenantPlace, floor: int, revoked: set[str]) -> list[FileStatus]:
+    """Files that no version from ``floor`` on, no tag and no transaction but the revoked ones needs.
+
+    The order matters. A file is listed before the leases are: whoever wrote it had a lease then, and has
+    it still or has committed. The state is read last, so what was committed meanwhile is known.
+    """
+    listed = _candidates(place.storage, place.log.current_state())
+    alive = {lease.write_id for lease in live_leases(place.storage)} - revoked
+    state = place.log.current_state()
+    named = referenced_files(place.storage, place.log, state, floor)
+    named |= {long_commit_file(change.sha256) for change in (state.head.streams if state.head else ())}
+    return [file for file in listed if file.name not in named and not _is_staged_by(file.name, alive)]
+
+
+def _candidates(storage: Storage, state: TenantState) -> list[FileStatus]:
+    """Files that could be garbage at all: data of tables that are ours, blobs, staged commits."""
+    everything = list(storage.list_below(""))
+    logged = {file.name.partition("/")[0] for file in everything if f"/{_LOG}" in file.name}
+    ours = {*state.streams, *state.dropped}
+    return [file for file in everything if _is_candidate(file.name, ours, logged)]
+
+
+def _is_candidate(name: str, ours: Iterable[str], logged: Iterable[str]) -> bool:
+    folder, _, rest = name.partition("/")
+    stream = table_name(folder)
+    if stream is not None and rest:
+        # A table that is not ours was released; a folder without a log is what a first update left.
+        return not rest.startswith(_LOG) and (stream in ours or folder not in logged)
+    return name.startswith(f"{BLOBS_FOLDER}/") or (
+        name.startswith(f"{STAGING_FOLDER}/") and name.endswith(".commit")
+    )
+
+
+def _is_staged_by(name: str, alive: set[str]) -> bool:
+    """Whether a transaction that is under way wrote the file."""
+    if name.startswith(f"{STAGING_FOLDER}/"):
+        return bool(alive)  # a staged commit has its content's name, so any of them may be its writer
+    owner = name.removeprefix(f"{BLOBS_FOLDER}/").partition("/")[0]
+    if not name.startswith(f"{BLOBS_FOLDER}/"):
+        owner = name.partition("/")[2].partition("/")[0].partition("-")[0]
+    return owner in alive
+
+
+def _told(
+    found: list[FileStatus], floor: int, expired: int, dead: tuple[str, ...], *, dry_run: bool
+) -> Garbage:
+    names = tuple(sorted(file.name for file in found))
+    return Garbage(dry_run, len(names), sum(file.size for file in found), floor, expired, dead, names)

@@ -1,0 +1,93 @@
+"""Which files of a tenant somebody may still need: what ``gc`` leaves alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from urllib.parse import unquote
+
+from freezeframe.identifiers import StreamName
+from freezeframe.log import DeletionVector, DeltaLog, Snapshot
+from freezeframe.log.actions import Add, parse_line
+from freezeframe.log.deletion_vectors import vector_name
+from freezeframe.storage import Storage
+from freezeframe.store.entries import StreamChange
+from freezeframe.store.landing import change_content
+from freezeframe.store.layout import blob_file, table_folder
+from freezeframe.store.state import NO_VERSION, TenantState
+from freezeframe.store.tenant_log import TenantLog
+
+
+def referenced_files(storage: Storage, log: TenantLog, state: TenantState, floor: int) -> set[str]:
+    """Every data file, vector and blob that a version from ``floor`` on, or a tagged one, names.
+
+    Raises:
+        CorruptLog: an entry or a table is damaged; nothing must be deleted then.
+    """
+    if state.version == NO_VERSION:
+        return set()
+    named = set(_blobs_of(state))
+    named |= _of_range(storage, log, state, max(floor, 0))
+    for version in sorted({one for one in state.tags.values() if one < floor}):
+        then = log.state_at(version)
+        named |= set(_blobs_of(then))
+        for name, table_version in then.streams.items():
+            named |= _of_version(storage, StreamName(name), table_version)
+    return named
+
+
+def _of_range(storage: Storage, log: TenantLog, state: TenantState, floor: int) -> set[str]:
+    """What any version from ``floor`` to the newest names."""
+    first = log.state_at(floor)
+    named = set(_blobs_of(first))
+    for name, version in (*first.streams.items(), *first.dropped.items()):
+        named |= _of_version(storage, StreamName(name), version)
+    for version in range(floor + 1, state.version + 1):
+        entry = log.entry(version)
+        named |= {blob_file(change.blob) for change in entry.files if change.blob is not None}
+        for change in entry.streams:
+            folder = table_folder(change.stream)
+            if change.is_external:
+                # Its own commit says nothing of what others committed before it.
+                named |= _of_version(storage, change.stream, change.table_version)
+            named |= {f"{folder}/{path}" for path in _added(_content(storage, change))}
+    return named
+
+
+def _content(storage: Storage, change: StreamChange) -> Iterable[str]:
+    return change_content(storage, change).splitlines() if change.lands else ()
+
+
+def _added(lines: Iterable[str]) -> Iterator[str]:
+    for line in lines:
+        action = parse_line(line)
+        if isinstance(action, Add):
+            yield unquote(action.path)
+            if action.deletion_vector is not None and action.deletion_vector.storage_type == "u":
+                yield vector_name(action.deletion_vector)
+
+
+def _of_version(storage: Storage, stream: StreamName, version: int) -> set[str]:
+    folder = table_folder(stream)
+    log = DeltaLog.for_table(storage, folder)
+    snapshot = log.update()
+    if snapshot.version < version:
+        # Committed and not landed yet: the entry's own commit names the new files.
+        return {f"{folder}/{path}" for path in _live(snapshot)}
+    if snapshot.version > version:
+        snapshot = log.snapshot_at(version=version)
+    return {f"{folder}/{path}" for path in _live(snapshot)}
+
+
+def _live(snapshot: Snapshot) -> Iterator[str]:
+    if snapshot.version < 0:
+        return
+    files = snapshot.files.select(["path", "deletion_vector"])
+    for file in files.to_pylist():
+        yield unquote(file["path"])
+        vector = file["deletion_vector"]
+        if vector is not None and vector["storageType"] == "u":
+            yield vector_name(DeletionVector.from_json(vector))
+
+
+def _blobs_of(state: TenantState) -> Iterator[str]:
+    return (blob_file(held.blob) for held in state.files.values())

@@ -1,0 +1,93 @@
+"""How long versions are kept: a policy of the tenant, carried out by ``gc`` and by nobody else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from freezeframe.errors import InvalidOption, VersionNotFound
+from freezeframe.log.history import iso
+from freezeframe.store.entries import Entry, TenantChange
+from freezeframe.store.reading import moment
+from freezeframe.store.scope import committed
+from freezeframe.store.state import TenantState
+from freezeframe.store.tenant_log import TenantLog
+from freezeframe.store.transaction import TenantPlace
+from freezeframe.store.work import Work
+
+_DAY_MS = 24 * 60 * 60 * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Which versions are kept: the newest ``keep_versions``, and those of the last ``keep_days``.
+
+    Versions that changed a stream or a file count. With both limits, a version is kept if either says
+    so; with none, all are. Tagged versions and the newest one are always kept.
+    """
+
+    keep_versions: int | None = None
+    keep_days: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, least in (("keep_versions", 1), ("keep_days", 0)):
+            value = getattr(self, name)
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            if value is not None and not (is_number and value >= least):
+                raise InvalidOption(
+                    f"{name} cannot be {value!r}.",
+                    remedy=f"Pass a number of at least {least}, or None for no limit.",
+                )
+
+    def to_json(self) -> dict[str, Any]:
+        """The limits by name."""
+        return {"keepVersions": self.keep_versions, "keepDays": self.keep_days}
+
+    def floor(self, log: TenantLog, state: TenantState, now_ms: int) -> int:
+        """The oldest version that is kept for its own sake at a moment; it never falls."""
+        limits = []
+        if self.keep_versions is not None:
+            limits.append(_nth_newest(log, state, int(self.keep_versions)))
+        if self.keep_days is not None:
+            limits.append(_version_at(log, now_ms - int(self.keep_days * _DAY_MS)))
+        wanted = min(limits, default=0)
+        # What gc itself and changes of the policy add holds nothing new: it must not push out what does.
+        while wanted > state.floor and not _has_content(log.entry(wanted)):
+            wanted -= 1
+        return max(state.floor, wanted)
+
+
+def policy_of(state: TenantState) -> Policy:
+    """The tenant's policy; without one everything is kept."""
+    kept: Mapping[str, Any] = state.policy
+    return Policy(kept.get("keepVersions"), kept.get("keepDays"))
+
+
+def set_policy(place: TenantPlace, policy: Policy, *, who: str = "") -> int:
+    """Make a policy the tenant's; see ``Tenant.set_retention``."""
+    with committed(Work(place, author=who, message="set retention", is_single=True)) as work:
+        work.change_tenant(TenantChange(policy=MappingProxyType(policy.to_json())), "policy")
+    assert work.receipt is not None  # noqa: S101 - leaving the block commits
+    return work.receipt.tenant_version
+
+
+def _nth_newest(log: TenantLog, state: TenantState, number: int) -> int:
+    """The oldest of the ``number`` newest versions that changed streams or files."""
+    for version in range(state.version, state.floor, -1):
+        number -= _has_content(log.entry(version))
+        if not number:
+            return version
+    return state.floor
+
+
+def _has_content(entry: Entry) -> bool:
+    return bool(entry.streams or entry.files or entry.tenant.dropped)
+
+
+def _version_at(log: TenantLog, moment_ms: int) -> int:
+    try:
+        return log.version_at(moment(iso(moment_ms)))
+    except VersionNotFound:
+        return 0

@@ -1,0 +1,215 @@
+"""What gc deletes and what it leaves: listed is restorable, and what may be needed stays."""
+
+import json
+
+import pyarrow as pa
+import pytest
+
+from freezeframe.errors import InvalidOption, JobRevoked, VersionNotFound
+from freezeframe.storage import MemoryStorage
+from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
+from freezeframe.store import landing
+from freezeframe.store.layout import STAGING_FOLDER
+
+NOW = {"gc_grace_seconds": 0, "lease_dead_seconds": 0}
+
+
+def table(*ids):
+    return pa.table({"Id": [str(one) for one in ids], "v": list(ids)})
+
+
+def content(reader):
+    streams = {
+        name: sorted(reader.stream(name).read(as_="arrow")["v"].to_pylist()) for name in reader.streams()
+    }
+    return streams, {entry.path: reader.files.read(entry.path) for entry in reader.files.list(recursive=True)}
+
+
+def data(storage):
+    names = [status.name for status in storage.list_below("")]
+    return sorted(name for name in names if "_delta_log/" not in name and "/log/" not in name)
+
+
+def with_versions(tenant, count=6):
+    for number in range(count):
+        with tenant.job() as job:
+            job.stream("A").update(table(number), override=True, key="Id")
+            job.files.write("f", str(number).encode())
+    return [content(tenant.at(version)) for version in range(count)]
+
+
+def test_without_a_policy_everything_is_kept(open_finding, memory):
+    """Nothing is garbage that a listed version names."""
+    tenant = open_finding(memory, **NOW)
+    past = with_versions(tenant)
+    before = data(memory)
+
+    assert (0, 0) == (tenant.gc().files, tenant.gc(dry_run=True).files)
+    assert (before, past) == (data(memory), [content(tenant.at(one)) for one in range(6)])
+
+
+def test_the_policy_decides_what_goes(open_finding, memory):
+    """Versions beyond it are not listed, their files go; tagged ones and the rest stay restorable."""
+    tenant = open_finding(memory, **NOW)
+    past = with_versions(tenant)
+    tenant.tag("year end", 1)
+    tenant.set_retention(keep_versions=3)
+    assert 3 == tenant.retention().keep_versions
+
+    told = tenant.gc(dry_run=True)
+    assert 7 == tenant.version
+    done = tenant.gc()
+
+    assert (told.names, told.bytes, told.floor) == (done.names, done.bytes, done.floor)
+    assert (4, 3) == (done.files, done.floor)  # a data file and a blob each of versions 0 and 2
+    listed = [entry.version for entry in tenant.history()]
+    assert [8, 7, 6, 5, 4, 3, 1] == listed
+    for version in (1, 3, 4, 5):
+        assert past[version] == content(tenant.at(version))
+    for version in (0, 2):
+        with pytest.raises(VersionNotFound):
+            tenant.at(version)
+        with pytest.raises(VersionNotFound):
+            tenant.restore(version)
+    tenant.restore(1)
+    assert past[1] == content(tenant)
+    assert (2, 0) == (tenant.gc().files, tenant.gc().files)  # version 3 is beyond the three newest now
+
+
+def test_days_count_as_well(open_finding, memory):
+    """What is younger is kept; a limit of no days keeps the newest version."""
+    tenant = open_finding(memory, **NOW)
+    past = with_versions(tenant, 3)
+    tenant.set_retention(keep_days=1)
+    assert 0 == tenant.gc().files
+    tenant.set_retention(keep_days=0, keep_versions=2)
+    assert 1 == tenant.gc(dry_run=True).floor
+    tenant.set_retention(keep_days=0)
+    assert 4 == tenant.gc().files
+
+    assert past[2] == content(tenant)
+    for wrong in ({"keep_versions": 0}, {"keep_days": -1}, {"keep_versions": "x"}):
+        with pytest.raises(InvalidOption):
+            tenant.set_retention(**wrong)
+
+
+def test_a_grace_period_lies_between(open_finding, memory):
+    """First off the history, then, by a later call, off the disk: who reads meanwhile is not cut off."""
+    tenant = open_finding(memory, gc_grace_seconds=3600)
+    past = with_versions(tenant, 3)
+    reader = tenant.at(0)
+    tenant.set_retention(keep_versions=1)
+
+    assert 0 == tenant.gc().files
+    assert past[0] == content(reader)
+    with pytest.raises(VersionNotFound):
+        tenant.at(0)
+    assert 4 <= open_finding(memory, **NOW).gc().files
+
+
+def test_a_job_under_way_keeps_its_files(open_finding, memory):
+    """Nothing of it is touched as long as its heartbeat goes on."""
+    tenant = open_finding(memory, gc_grace_seconds=0)
+    with_versions(tenant, 1)
+    with tenant.job() as job:
+        job.stream("New").update(table(1), key="Id")
+        job.files.write("g", b"g")
+        assert (0, ()) == (tenant.gc().files, tenant.gc().revoked)
+
+    assert ({"A": [0], "New": [1]}, {"f": b"0", "g": b"g"}) == content(tenant)
+
+
+def test_a_dead_job_is_revoked_and_then_removed(open_finding, memory):
+    """Its files go, and if it was only slow, its commit is refused."""
+    tenant = open_finding(memory)
+    with_versions(tenant, 1)
+    before = data(memory)
+
+    with pytest.raises(JobRevoked), tenant.job() as job:  # noqa: PT012 - the end of the block raises
+        job.stream("New").update(table(1), key="Id")
+        job.files.write("g", b"g")
+        found = open_finding(memory, **NOW).gc()
+        assert (1, 2) == (len(found.revoked), found.files)
+        assert before == data(memory)
+
+    assert ({"A": [0]}, {"f": b"0"}) == content(tenant)
+    assert "revoke" == next(tenant.history()).kind
+
+
+def test_what_a_crash_left_goes(open_finding):
+    """After a crash at any storage call gc leaves exactly what the tenant holds, and takes nothing of it."""
+
+    def prepared():
+        inner = MemoryStorage()
+        with_versions(open_finding(inner), 1)
+        return inner
+
+    def change(storage):
+        with open_finding(storage).job() as job:
+            job.stream("A").update(table(9), key="Id")
+            job.stream("New").update(table(1), key="Id")
+            job.files.write("f", b"new")
+
+    counting = FaultyStorage(prepared())
+    change(counting)
+    for call in range(0, len(counting.calls), 2):
+        inner = prepared()
+        with pytest.raises(Crash):
+            change(FaultyStorage(inner, [Fault(call, Way.CUT_AFTER)]))
+        tenant = open_finding(inner, **NOW)
+        held = content(tenant)
+        tenant.gc()
+        assert held == content(tenant), call
+        assert ({"A": [0]}, {"f": b"0"}) == content(tenant.at(0))
+        committed = 1 + (len(held[0]) == 2)
+        assert (committed, 0) == (_blobs(inner), len(list(inner.list_from(STAGING_FOLDER)))), call
+        again = tenant.gc()
+        assert (0, ()) == (again.files, again.revoked), call
+
+
+def _blobs(storage):
+    return len([name for name in data(storage) if "/blobs/" in name])
+
+
+def test_a_long_commit_that_has_not_landed_is_kept(open_finding, memory, monkeypatch):
+    """Its staged file holds what the tables do not have yet."""
+    monkeypatch.setattr(landing, "INLINE_BYTES_MAX", 10)
+    with_versions(open_finding(memory), 1)
+    for call in range(200):
+        with pytest.raises(Crash):
+            open_finding(FaultyStorage(memory, [Fault(call, Way.CUT_AFTER)])).stream("B").update(
+                table(2), key="Id"
+            )
+        if open_finding(memory).version == 1:
+            break
+    tenant = open_finding(memory, **NOW)
+    tenant.gc()
+    assert [2] == content(tenant)[0]["B"]
+    tenant.stream("C").update(table(3), key="Id")
+    assert [2] == content(open_finding(memory))[0]["B"]
+
+
+def test_a_released_table_is_left_alone(open_finding, memory):
+    """Its files are somebody else's now."""
+    tenant = open_finding(memory, **NOW)
+    with_versions(tenant, 3)
+    tenant.stream("A").release()
+    tenant.set_retention(keep_versions=1)
+    before = [name for name in data(memory) if name.startswith("A.snapshot")]
+
+    tenant.gc()
+
+    assert before == [name for name in data(memory) if name.startswith("A.snapshot")]
+
+
+def test_the_answer_is_plain_json(open_finding, memory):
+    """For the command and the API."""
+    tenant = open_finding(memory, **NOW)
+    with_versions(tenant, 2)
+    tenant.set_retention(keep_versions=1)
+
+    assert {"dry_run": False, "files": 2, "versions_expired": 1} == {
+        name: value
+        for name, value in json.loads(json.dumps(tenant.gc().to_json())).items()
+        if name in ("dry_run", "files", "versions_expired")
+    }

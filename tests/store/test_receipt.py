@@ -136,3 +136,26 @@ def test_in_a_job_changed_rows_are_known_before_the_commit(tmp_path, spark_engin
 
     assert (["update", "insert"], 2) == (kinds, seen_by_others)
     assert kinds == list(job.receipt.streams["A"].changed_rows()["_change_type"])
+
+
+@pytest.mark.spark
+def test_under_another_key_rows_are_compared_whole(tmp_path, spark_engine):
+    """What was many rows of the new key before is not joined with one: rows went, and others came."""
+    stream = open_tenant(tmp_path).stream("A")
+    stream.update(pd.DataFrame({"Id": ["1", "2", "3"], "v": ["a", "a", "b"]}), key="Id")
+
+    receipt = stream.update(pd.DataFrame({"Id": ["1", "4"], "v": ["a", "b"]}), key="v", override=True)
+
+    changed = receipt.changed_rows("arrow").select(["_change_type", "Id"]).to_pylist()
+    assert [("delete", "2"), ("delete", "3"), ("insert", "4")] == sorted(
+        tuple(row.values()) for row in changed
+    )
+    assert (1, 0, 1, 2) == (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted)
+
+
+def test_columns_of_the_changes_names_are_told(open_on, memory):
+    """Two columns of one name would hide each other's values."""
+    receipt = open_on(memory).stream("A").update(ROWS.assign(_before=1), key="Id")
+
+    with pytest.raises(InvalidOption, match="'_before'"):
+        receipt.changed_rows()

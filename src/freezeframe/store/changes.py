@@ -15,11 +15,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from freezeframe.errors import InvalidOption
 from freezeframe.log import Snapshot
 from freezeframe.log.actions import Metadata, Protocol
 from freezeframe.storage import Storage
 from freezeframe.store.cells import cells_differ
 from freezeframe.store.columns import arrow_columns
+from freezeframe.store.guard import stored_key
 from freezeframe.store.own_columns import DELETED, stored_own_columns
 from freezeframe.store.reading import read_rows
 from freezeframe.store.types import common_nested, may_take
@@ -35,11 +37,15 @@ def snapshot_changes(before: Snapshot | None, after: Snapshot, key: Sequence[str
     Columns: ``_change_type`` (``insert``, ``update``, ``delete``), the columns of ``after`` (for a
     deletion the values that were deleted), and ``_before``, a struct of the old row's columns, null
     for an insertion. Of a stream with a history the rows that held then are compared; a row that is
-    now flagged as deleted is a deletion.
+    now flagged as deleted is a deletion. Where ``before`` has another key, rows are compared whole.
 
     Raises:
         CorruptData: a file is missing or damaged.
+        InvalidOption: the stream has a column of one of these two names.
     """
+    _require_names(after)
+    if before is not None and before.version >= 0 and set(stored_key(before.metadata) or ()) != set(key):
+        key = ()  # rows of one key then may be many
     new = read_rows(_without_shared(after, before))
     old = (
         read_rows(_without_shared(before, after))
@@ -48,6 +54,17 @@ def snapshot_changes(before: Snapshot | None, after: Snapshot, key: Sequence[str
     )
     flag = DELETED if stored_own_columns(after.metadata).flags_deleted else None
     return table_changes(old, new, key, flag)
+
+
+def _require_names(after: Snapshot) -> None:
+    for name in (CHANGE_TYPE, BEFORE):
+        if name in arrow_columns(after.schema).names:
+            raise InvalidOption(
+                f"The changes of this stream cannot be told: it has a column {name!r} of its own.",
+                cause="A row of changes has its kind and its old values in columns of these names.",
+                remedy="Rename the column, or compare two versions that are read.",
+                column=name,
+            )
 
 
 def table_changes(old: pa.Table, new: pa.Table, key: Sequence[str], flag: str | None = None) -> pa.Table:

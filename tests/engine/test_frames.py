@@ -317,3 +317,12 @@ def test_values_in_arrow_are_those_that_came(data):
     expected = [None if isinstance(value, float) and np.isnan(value) else value for value in values]
 
     assert expected == to_arrow(pd.DataFrame({"a": objects(*values)}))["a"].to_pylist()
+
+
+def test_repeated_text_comes_out_as_any_text_does():
+    """A long column of few different values takes a shorter way to the same pandas column."""
+    values = ["open", None, "won", "NA", ""] * 1_000
+    column = pa.chunked_array([pa.array(values), pa.array(values[::-1]), pa.array([], pa.string())])
+    frame = to_pandas(pa.table({"Status": column}))
+    assert pd.StringDtype("python") == frame["Status"].dtype
+    assert pd.Series([*values, *values[::-1]], dtype="string").equals(frame["Status"])

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
@@ -19,6 +20,9 @@ from freezeframe.engine.pandas_columns import arrow_column
 from freezeframe.errors import BadInput
 
 FrameKind = Literal["pandas", "arrow", "spark"]
+
+_SAMPLE_ROWS = 1_000
+_REPEATED_TIMES = 10
 
 _MASKED: dict[pa.DataType, Any] = {
     pa.bool_(): pd.BooleanDtype(),
@@ -119,6 +123,8 @@ def to_pandas(table: pa.Table) -> pd.DataFrame:
 
 def _pandas_column(column: pa.ChunkedArray) -> pd.Series[Any]:
     kind = column.type
+    if pa.types.is_string(kind) and _repeats(column):
+        return pd.Series(_repeated_text(column))
     if kind in _MASKED:
         return pd.Series(_MASKED[kind].__from_arrow__(column))
     if pa.types.is_timestamp(kind):
@@ -130,3 +136,17 @@ def _pandas_column(column: pa.ChunkedArray) -> pd.Series[Any]:
     # Decimals, dates and bytes, and nested values: PyArrow's own conversion would turn the
     # integers of a list that holds a null into floats; Python objects keep them.
     return pd.Series(column.to_pylist(), dtype=object)
+
+
+def _repeats(column: pa.ChunkedArray) -> bool:
+    """Whether a look at some of its values says that a text column has few different ones."""
+    sample = column.slice(len(column) // 2, _SAMPLE_ROWS)
+    return len(column) > _SAMPLE_ROWS and len(sample.unique()) * _REPEATED_TIMES < len(sample)
+
+
+def _repeated_text(column: pa.ChunkedArray) -> Any:
+    """The same column by way of its different values: Python text is made once for each of them."""
+    chunks = column.dictionary_encode().unify_dictionaries().chunks
+    texts = np.array([*chunks[0].dictionary.to_pylist(), pd.NA], dtype=object)
+    places = np.concatenate([chunk.indices.fill_null(len(texts) - 1).to_numpy() for chunk in chunks])
+    return pd.arrays.StringArray(texts[places])

@@ -29,7 +29,7 @@ from freezeframe.script.csv_text import csv_text
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Stream
 from freezeframe.store.layout import OURS
-from freezeframe.store.reading import ordered
+from freezeframe.store.row_order import ordered
 
 ADOPTED_NOTE = "adoptedFile"
 

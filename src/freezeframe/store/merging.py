@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 
 from freezeframe.engine.base import FindTask, MergeResult, MergeTask, Validity
 from freezeframe.errors import BadInput, SchemaDriftError
-from freezeframe.store.columns import arrow_columns, physical_names, written_columns
+from freezeframe.log.columns import fields_by_path, physical_name
+from freezeframe.store.columns import arrow_columns, written_columns
 from freezeframe.store.deletion_guard import require_few_deletions
 from freezeframe.store.entries import Counts
 from freezeframe.store.evolution import evolve
@@ -104,13 +105,20 @@ def _landed_content(work: Staging) -> str:
     """The batch as a data file, with what the stream keeps beside its columns."""
     plan = work.plan
     content = plan.own.filled(plan.evolution.batch, work.moment_us)
-    return work.attempt.land(content, written_columns(plan.schema, set(content.column_names)))
+    columns = written_columns(plan.schema, set(content.column_names))
+    return work.attempt.land(content, columns, plan.key)
 
 
 def _batch(work: Staging) -> tuple[str, ...]:
     """The batch's files, written if the rows are in memory."""
     plan = work.plan
     return work.incoming.paths or (work.attempt.land(plan.evolution.batch, plan.batch_schema),)
+
+
+def _batch_schema(work: Staging) -> dict[str, Any]:
+    """The columns of the batch's files: what Spark landed is under the frame's own names."""
+    schema = work.plan.batch_schema
+    return unmapped(schema) if work.incoming.paths else schema
 
 
 def _has_other_key(work: Staging) -> bool:
@@ -123,7 +131,7 @@ def _merge_task(work: Staging, stored: Sequence[str]) -> MergeTask:
         stored=_uris(work, stored),
         stored_schema=written_columns(plan.stored_schema or NO_COLUMNS),
         batch=tuple(work.attempt.uri(path) for path in _batch(work)),
-        batch_schema=plan.batch_schema,
+        batch_schema=_batch_schema(work),
         target_schema=written_columns(plan.schema),
         key=plan.key,
         mode=update.mode,
@@ -151,7 +159,7 @@ def _overwrite_counts(work: Staging, batch: tuple[str, ...]) -> Counts:
         stored=_uris(work, work.live),
         stored_schema=written_columns(plan.stored_schema or NO_COLUMNS),
         batch=tuple(work.attempt.uri(path) for path in batch),
-        batch_schema=plan.batch_schema,
+        batch_schema=_batch_schema(work),
         target_schema=_compared_columns(plan),
         key=() if other_key else plan.key,
         mode="overwrite",
@@ -193,8 +201,7 @@ def _is_data_file(plan: Plan, incoming: Incoming) -> bool:
     """Whether the landed batch already is what the table would hold."""
     if incoming.in_memory:
         return True
-    names = physical_names(plan.schema)
-    same_names = all(name == physical for name, physical in names.items())
+    same_names = all(path[-1] == physical_name(field) for path, field in fields_by_path(plan.schema))
     return same_names and not plan.own.names and incoming.table.schema.equals(plan.evolution.batch.schema)
 
 

@@ -7,6 +7,7 @@ that it takes. Rows that do not change are not written, but where a file is writ
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,7 @@ import pyarrow as pa
 from freezeframe.engine.base import FindTask
 from freezeframe.errors import CorruptData
 from freezeframe.log import Snapshot, rows
+from freezeframe.log.columns import every_field
 from freezeframe.store.columns import arrow_columns, physical_names, written_columns
 from freezeframe.store.entries import Counts
 from freezeframe.store.file_choice import Choice, LiveFile, choose
@@ -130,7 +132,7 @@ def patch(work: Staging, batch: pa.Table) -> Patch:
     choices = choose(live, {path: len(part) for path, part in changing.items()}, work.rule)
     rewritten = [choice.file for choice in choices if choice.fate == "rewritten"]
     content = _content(work, rewritten, changing, [filled.rows, _new_rows(filled.rows.schema, batch, is_new)])
-    written = work.attempt.write(content, written_columns(work.plan.schema))
+    written = work.attempt.write(content, written_columns(work.plan.schema), work.plan.key)
     marked = {choice.file.path: changing[choice.file.path] for choice in choices if choice.fate == "marked"}
     removed = tuple(file.path for file in rewritten)
     return Patch(counts, written, removed, marked, choices, len(met.files))
@@ -240,6 +242,8 @@ def key_columns(schema: Mapping[str, Any], key: Sequence[str]) -> dict[str, Any]
 
 
 def unmapped(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns under their own names: the file of keys has nothing to do with the table's files."""
-    fields = [{**field, "metadata": {}} for field in schema["fields"]]
-    return {**schema, "fields": fields}
+    """The columns under their own names, at any depth: files of keys and of landed rows have no others."""
+    own: dict[str, Any] = copy.deepcopy(dict(schema))
+    for field in every_field(own):
+        field["metadata"] = {}
+    return own

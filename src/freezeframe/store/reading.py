@@ -112,16 +112,6 @@ def require_kind(kind: str) -> None:
         raise InvalidOption(f"as_ cannot be {kind!r}.", remedy=f"Use one of {', '.join(_KINDS)}.")
 
 
-def ordered(table: pa.Table, names: Sequence[str]) -> pa.Table:
-    """The rows sorted by columns, nulls last; what is not there or cannot be sorted is skipped."""
-    sortable = [
-        (name, "ascending")
-        for name in names
-        if name in table.column_names and not pa.types.is_nested(table.schema.field(name).type)
-    ]
-    return table.sort_by(sortable) if sortable else table
-
-
 def moment(given: datetime | str) -> datetime:
     """A moment with its zone; without one it is UTC.
 

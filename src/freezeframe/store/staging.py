@@ -25,6 +25,7 @@ from freezeframe.log.new_files import physical_rows
 from freezeframe.log.statistics import file_statistics, statistics_text
 from freezeframe.storage import Storage
 from freezeframe.storage.local import failure, make_folder, sync_file, sync_folder
+from freezeframe.store.row_order import ordered
 
 _ROW_GROUP_ROWS = 250_000
 _KEYS = "keys.parquet"
@@ -94,29 +95,36 @@ class Attempt:
             except OSError as error:
                 raise failure("create", str(folder), error) from error
 
-    def land(self, rows: pa.Table, schema: Mapping[str, Any]) -> str:
-        """Write ``rows`` as one Parquet file under the physical names of ``schema``; its path.
+    def land(self, rows: pa.Table, schema: Mapping[str, Any], order: Sequence[str] = ()) -> str:
+        """Write ``rows``, sorted by the columns of ``order``, under the physical names of ``schema``.
+
+        The answer is the file's path.
 
         Raises:
             StorageFull, StorageUnavailable: it could not be written.
         """
         path = f"{self._name}/batch-{self._name}.parquet"
-        pieces = [_physical(rows, schema)]
-        self._put(f"{self._base}/{path}", functools.partial(_write_pieces, pieces))
+        table = _physical(ordered(rows, order), schema)
+        self._put(f"{self._base}/{path}", functools.partial(_write_rows, table))
         return path
 
-    def write(self, tables: Iterable[pa.Table], schema: Mapping[str, Any]) -> tuple[str, ...]:
+    def write(
+        self, tables: Iterable[pa.Table], schema: Mapping[str, Any], order: Sequence[str] = ()
+    ) -> tuple[str, ...]:
         """Write rows, which come piece by piece, as Parquet files of a sensible size; their paths.
 
-        Every piece has the columns of ``schema``, under whose physical names they are written.
+        Every piece has the columns of ``schema``, under whose physical names they are written. Within
+        a file the rows are sorted by the columns of ``order``.
 
         Raises:
             StorageFull, StorageUnavailable: they could not be written.
         """
         paths = []
-        for number, part in enumerate(_parts(_physical(table, schema) for table in tables)):
+        for number, part in enumerate(_parts(tables)):
             path = f"{self._name}/rows-{self._name}-{number}.parquet"
-            self._put(f"{self._base}/{path}", functools.partial(_write_pieces, part))
+            rows = _physical(ordered(pa.concat_tables(part), order), schema)
+            part.clear()  # else the rows would be held twice while they are written
+            self._put(f"{self._base}/{path}", functools.partial(_write_rows, rows))
             paths.append(path)
         return tuple(paths)
 
@@ -260,10 +268,9 @@ def _parts(pieces: Iterable[pa.Table]) -> Iterator[list[pa.Table]]:
         yield part
 
 
-def _write_pieces(pieces: Sequence[pa.Table], where: Path | io.BytesIO) -> None:
-    whole = pa.concat_tables(pieces)
+def _write_rows(rows: pa.Table, where: Path | io.BytesIO) -> None:
     pq.write_table(
-        whole,
+        rows,
         where,
         compression="zstd",
         row_group_size=_ROW_GROUP_ROWS,

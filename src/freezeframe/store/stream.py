@@ -24,13 +24,13 @@ from freezeframe.store.reading import (
     FrameKind,
     as_kind,
     as_spark,
-    ordered,
     read_rows,
     require_kind,
     row_count,
     sorted_frame,
 )
 from freezeframe.store.receipt import Receipt
+from freezeframe.store.row_order import ordered
 from freezeframe.store.scope import TenantScope
 from freezeframe.store.transaction import TenantPlace
 from freezeframe.store.update import Names, Update, UpdateOptions, replaces_rows, update_from

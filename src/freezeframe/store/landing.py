@@ -20,6 +20,7 @@ from freezeframe.storage import Storage
 from freezeframe.store.entries import Entry, StreamChange
 from freezeframe.store.entry_changes import Change
 from freezeframe.store.layout import long_commit_file, table_folder
+from freezeframe.store.plain_copies import derive_copies
 from freezeframe.store.tenant_log import TenantLog
 
 INLINE_BYTES_MAX = 256 * 1024
@@ -124,6 +125,9 @@ def roll_forward(
             "Tenant version %s is committed, but not landed in its tables yet", version, exc_info=True
         )
         return False
+    # What goes makes room first: a folder may become a file.
+    files = sorted(entry.files, key=lambda change: change.blob is not None)
+    derive_copies(storage, log, [change.path for change in files])
     # The table's own checksum is left out: the tenant log knows what it would tell.
     upkeep = Upkeep(checkpoint_interval=checkpoint_interval, write_checksums=False)
     for change in entry.streams:

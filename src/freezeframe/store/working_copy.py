@@ -1,0 +1,183 @@
+"""A job's private working copy: files as plain files in a folder, and what a script made of them.
+
+Files are copied out, never linked, so that a script that writes in place changes its own copy and
+nothing else. What it added, changed or deleted is found by comparing, and becomes part of the job.
+Streams and what freezeframe keeps for itself are not files. Protocol: ``docs/reference/tenant-log.md``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from freezeframe.errors import BadInput, InvalidOption
+from freezeframe.identifiers import FilePath
+from freezeframe.storage.local import failure
+from freezeframe.store.files import Files
+from freezeframe.store.layout import OURS, is_table_folder
+
+_CHUNK_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedFile:
+    """A file as it lay in the working copy at one moment. ``sealed``: it is to be sealed when captured."""
+
+    size: int
+    modified_ns: int
+    inode: int
+    sha256: str
+    sealed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WorkingChanges:
+    """What a script did to its working copy, by path; ``sealed`` are those of them that were sealed."""
+
+    added: tuple[str, ...]
+    changed: tuple[str, ...]
+    deleted: tuple[str, ...]
+    sealed: frozenset[str] = frozenset()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was done."""
+        return not (self.added or self.changed or self.deleted)
+
+
+def check_out(files: Files, folder: Path) -> dict[str, CopiedFile]:
+    """Copy all files into ``folder`` (mode 0700), which must be empty; how they lie there now, by path.
+
+    A sealed file lies there in the clear, as every file with mode 0600: ``remove_secrets`` afterwards.
+
+    Raises:
+        InvalidOption: the folder is not empty.
+        CorruptData, SealingUnavailable: a file cannot be read.
+        StorageUnavailable: the folder cannot be written.
+    """
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise InvalidOption(
+                f"{folder} is not empty.",
+                cause="A working copy shows exactly what the tenant has.",
+                remedy="Name a new folder.",
+            )
+        return {
+            entry.path: _copy(files, entry.path, folder / entry.path, sealed=entry.sealed)
+            for entry in files.list(recursive=True)
+        }
+    except OSError as error:
+        raise failure("check out", str(folder), error) from error
+
+
+def capture(folder: Path, before: Mapping[str, CopiedFile]) -> WorkingChanges:
+    """What was added, changed and deleted in ``folder`` since ``before``.
+
+    A file is looked into only where its size, time or identity differ.
+
+    Raises:
+        InvalidName: a new file has a name that cannot be a file's path.
+        BadInput: there is a link or a special file; nothing is captured then.
+    """
+    try:
+        now = dict(_plain_files(folder))
+        changed = [
+            path for path in now if path in before and _differs(folder / path, now[path], before[path])
+        ]
+    except OSError as error:
+        raise failure("capture", str(folder), error) from error
+    added = [str(FilePath(path)) for path in now if path not in before]
+    gone = [path for path in before if path not in now]
+    sealed = frozenset(path for path in changed if before[path].sealed)
+    return WorkingChanges(tuple(sorted(added)), tuple(sorted(changed)), tuple(sorted(gone)), sealed)
+
+
+def apply_changes(files: Files, folder: Path, changes: WorkingChanges) -> None:
+    """Make the captured changes in ``files``, those of a job as a rule: then all of them or none.
+
+    Raises:
+        BadInput: a file became a link since it was captured.
+        InvalidName, ConflictError, SealingUnavailable: as ``Files.write``.
+    """
+    for path in changes.deleted:
+        files.delete(path)
+    for path in (*changes.added, *changes.changed):
+        with os.fdopen(_opened(folder / path), "rb") as file:
+            files.write(path, file, sealed=path in changes.sealed)
+
+
+def remove_secrets(folder: Path, before: Mapping[str, CopiedFile]) -> None:
+    """Remove the files that were sealed from the working copy, whatever became of them."""
+    for path, file in before.items():
+        if file.sealed:
+            try:
+                (folder / path).unlink(missing_ok=True)
+            except OSError as error:
+                raise failure("remove", str(folder / path), error) from error
+
+
+def _copy(files: Files, path: str, target: Path, *, sealed: bool) -> CopiedFile:
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    digest = hashlib.sha256()
+    handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        for chunk in files.chunks(path):
+            digest.update(chunk)
+            file.write(chunk)
+        file.flush()
+        status = os.fstat(file.fileno())
+    return CopiedFile(status.st_size, status.st_mtime_ns, status.st_ino, digest.hexdigest(), sealed)
+
+
+def _plain_files(folder: Path) -> Iterator[tuple[str, os.stat_result]]:
+    """The files that are a script's, with what lies there; tables and our own folder are left out."""
+    for place, folders, names in os.walk(folder, onerror=_raise):
+        within = Path(place).relative_to(folder).as_posix()
+        prefix = "" if within == "." else f"{within}/"
+        if not prefix:
+            folders[:] = [name for name in folders if name != OURS and not is_table_folder(name)]
+        for name in (*folders, *names):
+            path = Path(place) / name
+            status = path.lstat()
+            if stat.S_ISREG(status.st_mode):
+                yield f"{prefix}{name}", status
+            elif not stat.S_ISDIR(status.st_mode):
+                raise _not_plain(path)
+
+
+def _differs(path: Path, now: os.stat_result, before: CopiedFile) -> bool:
+    if now.st_size != before.size:
+        return True
+    if (now.st_mtime_ns, now.st_ino) == (before.modified_ns, before.inode):
+        return False
+    with os.fdopen(_opened(path), "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest() != before.sha256
+
+
+def _opened(path: Path) -> int:
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise _not_plain(path) from error
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise _not_plain(path)
+    return handle
+
+
+def _raise(error: OSError) -> None:
+    raise error
+
+
+def _not_plain(path: Path) -> BadInput:
+    return BadInput(
+        f"{path} cannot be kept.",
+        cause="It is a symbolic link, a pipe or a device, or went away; only plain files are kept.",
+        remedy="Write a plain file in its place, or remove it.",
+        path=str(path),
+    )

@@ -55,7 +55,7 @@ def portable_stream(name: StreamName, snapshot: Snapshot, origin: Origin, operat
     adds = tuple(to_adds(snapshot.files))
     info = CommitInfo(commit_info(operation, {"sourceVersion": str(snapshot.version)}, origin))
     content = signed_content(info, tuple(_actions(snapshot, adds, origin))).decode()
-    return PortableStream(name, content, _files(adds))
+    return PortableStream(name, content, table_files(adds))
 
 
 def _actions(snapshot: Snapshot, adds: tuple[Add, ...], origin: Origin) -> Iterator[Action]:
@@ -68,7 +68,12 @@ def _actions(snapshot: Snapshot, adds: tuple[Add, ...], origin: Origin) -> Itera
         yield replace(add, data_change=True)
 
 
-def _files(adds: tuple[Add, ...]) -> tuple[PortableFile, ...]:
+def table_files(adds: tuple[Add, ...]) -> tuple[PortableFile, ...]:
+    """The data files and deletion vectors that these actions name.
+
+    Raises:
+        UnsupportedTable: one of them lies outside of the table's folder.
+    """
     found: dict[str, PortableFile] = {}
     for add in adds:
         path = unquote(add.path)

@@ -7,8 +7,11 @@ and the tenant gets to see that folder alone. Protocol: ``docs/reference/tenant-
 from __future__ import annotations
 
 import bisect
+import os
 import threading
 import uuid
+from collections.abc import Callable
+from pathlib import Path
 
 from freezeframe.engine.base import TableEngine
 from freezeframe.errors import InvalidOption, TenantNotFound
@@ -16,6 +19,8 @@ from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.log.options import now_ms
 from freezeframe.settings import Settings
 from freezeframe.storage import FolderStorage, Storage
+from freezeframe.store.archive import read_archive, write_archive
+from freezeframe.store.archive_reader import ARCHIVE_BYTES_MAX, ARCHIVE_RATIO_MAX, ArchiveLimits
 from freezeframe.store.certificate import DeletionCertificate
 from freezeframe.store.cloning import clone_into
 from freezeframe.store.format import ensure_format, require_known_format
@@ -157,11 +162,44 @@ class Store:
         if folder is None:
             raise self._not_found(known)
         self._require_free(goal)
-        new = uuid.uuid4().hex
-        clone_into(self._folder(folder), self._folder(new), self._settings)
-        if self._registry.create(self._environment, str(goal), new) != new:
-            self._require_free(goal)
-        return self._opened(new)
+        return self._begun(goal, lambda place: clone_into(self._folder(folder), place, self._settings))
+
+    def export_tenant(self, tenant_id: str | TenantId, target: str | os.PathLike[str]) -> None:
+        """Write the tenant's newest streams and files, without its past, to a new archive (``.tar.gz``).
+
+        Raises:
+            TenantNotFound: there is none.
+            InvalidOption: there is a file under that name already.
+            SealingUnavailable: it has sealed files and there is no master key: none goes out in the clear.
+        """
+        known = _tenant_id(tenant_id)
+        folder = self._registry.current_state().folder(self._environment, str(known))
+        if folder is None:
+            raise self._not_found(known)
+        write_archive(self._folder(folder), Path(target), self._settings)
+
+    def import_tenant(
+        self,
+        source: str | os.PathLike[str],
+        tenant_id: str | TenantId,
+        *,
+        bytes_max: int = ARCHIVE_BYTES_MAX,
+        ratio_max: float = ARCHIVE_RATIO_MAX,
+    ) -> Tenant:
+        """A new tenant from an archive, which is checked whole before the tenant is to be found.
+
+        ``bytes_max`` is what it may unpack to, ``ratio_max`` how many times its own size that may be.
+
+        Raises:
+            InvalidOption: there is a tenant of that id already.
+            UnreadableInput: the archive is damaged, forged, or unpacks to more than is allowed.
+            SealingUnavailable: it has sealed files and the master key is not the one it was written with.
+        """
+        goal = _tenant_id(tenant_id)
+        self._require_free(goal)
+        ensure_format(self._storage)
+        limits = ArchiveLimits(bytes_max, ratio_max)
+        return self._begun(goal, lambda place: read_archive(Path(source), place, self._settings, limits))
 
     def rotate_master_key(self, old: MasterKey, new: MasterKey) -> int:
         """Put every tenant's data key, in all environments, under ``new``; how many there were.
@@ -182,6 +220,15 @@ class Store:
         if winner != folder:
             remove_tree(self._folder(folder))
         return winner
+
+    def _begun(self, tenant: TenantId, fill: Callable[[Storage], object]) -> Tenant:
+        """A tenant that is filled before it can be found."""
+        folder = uuid.uuid4().hex
+        fill(self._folder(folder))
+        if self._registry.create(self._environment, str(tenant), folder) != folder:
+            remove_tree(self._folder(folder))
+            self._require_free(tenant)
+        return self._opened(folder)
 
     def _require_free(self, tenant: TenantId) -> None:
         if self._registry.current_state().folder(self._environment, str(tenant)) is not None:

@@ -66,11 +66,11 @@ def collect_garbage(place: TenantPlace, *, dry_run: bool = False) -> Garbage:
     if dry_run:
         found = _garbage(place, floor, {*state.revoked, *dead})
         return _told(found, floor, expired, dead, dry_run=True)
-    deleted = _sweep(place)
+    deleted = _sweep_condemned(place)
     if floor > state.floor or dead:
         _condemn(place, floor if floor > state.floor else None, dead)
         if not place.settings.gc_grace_seconds:
-            deleted += _sweep(place)
+            deleted += _sweep_condemned(place)
     return _told(deleted, floor, expired, dead, dry_run=False)
 
 
@@ -90,12 +90,17 @@ def _condemn(place: TenantPlace, floor: int | None, dead: tuple[str, ...]) -> No
         work.change_tenant(TenantChange(revoked=dead, floor=floor), "revoke" if dead else "policy")
 
 
-def _sweep(place: TenantPlace) -> list[FileStatus]:
+def _sweep_condemned(place: TenantPlace) -> list[FileStatus]:
     """Delete what has been condemned for longer than the grace period."""
     state = place.log.current_state()
     oldest = now_ms() - int(place.settings.gc_grace_seconds * 1000)
     floor = state.floor if state.floor_ms <= oldest else state.erased
     revoked = {write_id for write_id, since in state.revoked.items() if since <= oldest}
+    return sweep(place, floor, revoked)
+
+
+def sweep(place: TenantPlace, floor: int, revoked: set[str]) -> list[FileStatus]:
+    """Delete at once what no version from ``floor`` on and no transaction but the revoked ones needs."""
     found = _garbage(place, floor, revoked)
     for file in found:
         place.storage.delete(file.name)

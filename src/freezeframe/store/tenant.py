@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from datetime import datetime
+from typing import Any
 
 from freezeframe.engine.base import TableEngine
 from freezeframe.identifiers import StreamName
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.store.custody import adopt
+from freezeframe.store.erasure import Erasure, erase
 from freezeframe.store.files import Files
 from freezeframe.store.format import require_known_format
 from freezeframe.store.garbage import Garbage, collect_garbage
 from freezeframe.store.history import HistoryEntry, history
 from freezeframe.store.job import Job, open_job
+from freezeframe.store.purge import purge
 from freezeframe.store.restore import Restoration, drop_stream, restore
 from freezeframe.store.retention import Policy, policy_of, set_policy
 from freezeframe.store.scope import TenantScope
@@ -213,4 +216,23 @@ class Tenant:
         Raises:
             CorruptLog: the tenant is damaged; nothing was deleted.
         """
+        if not dry_run:
+            purge(self._place)  # goes on with an erasure that was cut off
         return collect_garbage(self._place, dry_run=dry_run)
+
+    def erase(self, name: str, keys: Iterable[Any], *, who: str | None = None) -> Erasure:
+        """Remove the rows of some keys from a stream for good, from every version and all bytes.
+
+        A key is one value, or a tuple or dictionary for a key of several columns. The tenant's history
+        begins anew at this commit: older versions of all streams and files can not be read or restored
+        any more, tags are gone, and jobs under way can not commit. The scan of what is left is in
+        the answer: ``erasure.proof.is_clean``.
+
+        Raises:
+            StreamNotFound: there is no such stream.
+            InvalidOption: it has no key, or no key is named.
+            BadInput: a key has another type than the stream's.
+            StorageUnavailable: the rows are gone from the present, but not all of the past is deleted
+                yet: ``gc`` goes on with it.
+        """
+        return erase(self._place, StreamName(name), keys, who or "")

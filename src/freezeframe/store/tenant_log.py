@@ -140,15 +140,27 @@ class TenantLog(SnapshotManagement[TenantSnapshot]):
         """
         if version == 0 or version % self._checkpoint_interval:
             return
-        name = f"{version_prefix(version)}.checkpoint.{uuid.uuid4()}.json"
         try:
-            state = self.state_at(version)
-            content = state.to_checkpoint(oldest_job_ms=state.timestamp_ms - self._job_id_ms)
-            self.storage.put_if_absent(f"{self.folder}/{name}", content)
-            hint = hint_text(Hint(version=version, size=1, size_in_bytes=len(content)))
-            self.storage.replace(f"{self.folder}/{HINT_NAME}", hint.encode())
+            self.write_checkpoint(self.state_at(version))
         except StorageUnavailable:
             _logger.warning("The checkpoint of tenant version %s was not written", version, exc_info=True)
+
+    def write_checkpoint(self, state: TenantState) -> None:
+        """Keep a whole state, of which everything has landed.
+
+        Raises:
+            StorageUnavailable: it could not be written.
+        """
+        name = f"{version_prefix(state.version)}.checkpoint.{uuid.uuid4()}.json"
+        content = state.to_checkpoint(oldest_job_ms=state.timestamp_ms - self._job_id_ms)
+        self.storage.put_if_absent(f"{self.folder}/{name}", content)
+        hint = hint_text(Hint(version=state.version, size=1, size_in_bytes=len(content)))
+        self.storage.replace(f"{self.folder}/{HINT_NAME}", hint.encode())
+
+    def forget(self) -> None:
+        """Read the state anew at the next call: files that it was made of are gone."""
+        with self._update_lock:
+            self._captured = self.snapshot_at_init()
 
     def _checkpointed(self, segment: LogSegment) -> TenantState:
         if segment.checkpoint is None:

@@ -47,7 +47,7 @@ class Work:
         _require_job_id(job_id)
         now = place.log.current_state()
         self._known = None if job_id is None else now.jobs.get(job_id)
-        base = now if self._known is None else _before(place.log, self._known)
+        base = now if self._known is None else _kept_state(place.log, now, self._known.version - 1)
         self._transaction = Transaction(place, base=base, job_id=job_id, rebases_files=is_single)
         self._first = None if self._known is None else self._recorded(self._known)
         self._payload = None if job_id is None else Payload()
@@ -93,7 +93,8 @@ class Work:
             StreamNotFound, VersionNotFound: there is no such stream or version.
         """
         if self._known is not None and str(name) in self._repeated:
-            state = self._transaction.place.log.state_at(self._known.version)
+            log = self._transaction.place.log
+            state = _kept_state(log, log.current_state(), self._known.version)
             return table_snapshot(self.storage, state, name, version)
         return self._transaction.snapshot(name, version)
 
@@ -270,9 +271,10 @@ def _paths(files: Mapping[str, FileChange], *, deleted: bool) -> tuple[str, ...]
     return tuple(sorted(path for path, change in files.items() if (change.blob is None) == deleted))
 
 
-def _before(log: TenantLog, record: JobRecord) -> TenantState:
-    """The state that a job that is known was committed on."""
-    return log.state_at(record.version - 1) if record.version - 1 > NO_VERSION else TenantState()
+def _kept_state(log: TenantLog, newest: TenantState, version: int) -> TenantState:
+    """The state at a version, or at the oldest one that an erasure has left."""
+    wanted = max(version, newest.erased)
+    return log.state_at(wanted) if wanted > NO_VERSION else TenantState()
 
 
 def _is_lazy(frame: Any) -> bool:

@@ -1,0 +1,189 @@
+"""Removing rows for good: from the present, from every version, and from all bytes of the tenant.
+
+The stream's files are written anew without the rows, one entry of kind ``erase`` ends the tenant's
+restorable history at that commit, and everything from before it is deleted: entries, table commits,
+checkpoints, statistics, data files, vectors, staged batches of jobs under way. Then all bytes that
+are left are scanned for the keys. Source: ``docs/reference/tenant-log.md``, "Erasing".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import pyarrow as pa
+
+from freezeframe.errors import BadInput, ConflictError, InvalidOption, StreamNotFound
+from freezeframe.identifiers import StreamName
+from freezeframe.log import Snapshot, rows
+from freezeframe.log.action_columns import to_adds
+from freezeframe.log.actions import Action, Add, CommitInfo, Remove
+from freezeframe.log.commit_digest import signed_content
+from freezeframe.log.data_files import SHA256_TAG
+from freezeframe.store.columns import arrow_columns, written_columns
+from freezeframe.store.entries import THIS_VERSION, Counts, TenantChange
+from freezeframe.store.erasure_proof import Proof, scan
+from freezeframe.store.guard import stored_key
+from freezeframe.store.lease import live_leases
+from freezeframe.store.net_commit import commit_info
+from freezeframe.store.purge import purge
+from freezeframe.store.scope import committed
+from freezeframe.store.staged_stream import Step, StepResult
+from freezeframe.store.staging import Attempt, DataFile
+from freezeframe.store.state import TenantState
+from freezeframe.store.table_commit import Origin
+from freezeframe.store.tables import stream_base
+from freezeframe.store.transaction import TenantPlace
+from freezeframe.store.work import Work
+
+
+@dataclass(frozen=True, slots=True)
+class Erasure:
+    """What an erasure did: the rows that were there, and the version that history begins at now.
+
+    ``files_deleted`` and ``bytes_deleted`` are of everything from before. ``proof`` is the scan.
+    """
+
+    stream: str
+    keys: int
+    rows_erased: int
+    tenant_version: int
+    files_deleted: int
+    bytes_deleted: int
+    proof: Proof
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields by name; no key is repeated in it."""
+        named = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {**named, "proof": self.proof.to_json()}
+
+
+def erase(place: TenantPlace, name: StreamName, keys: Iterable[Any], who: str = "") -> Erasure:
+    """Erase the rows of some keys; see ``Tenant.erase``."""
+    state = place.log.current_state()
+    if str(name) not in state.streams:
+        raise StreamNotFound(f"There is no stream {str(name)!r}.", remedy="Check the name.", stream=str(name))
+    base = stream_base(place.storage, place.log, state, name)
+    wanted = _key_table(base, list(keys))
+    with committed(Work(place, author=who, message=f"erase {len(wanted)} keys of {name}")) as work:
+        erased = work.add_step(name, Step(_Erasing(wanted)), "erase")
+        others = {lease.write_id for lease in live_leases(place.storage)} - {work.write_id}
+        change = TenantChange(
+            tags=MappingProxyType(dict.fromkeys(state.tags)),
+            revoked=tuple(sorted(others)),
+            floor=THIS_VERSION,
+        )
+        work.change_tenant(change, "erase", lambda newest: _require_same_tags(state, newest))
+    assert erased is not None  # noqa: S101 - a job without an id is never a repeated one
+    assert work.receipt is not None  # noqa: S101 - leaving the block commits
+    gone = purge(place)
+    proof = scan(place.storage, name, wanted)
+    return Erasure(
+        stream=str(name),
+        keys=len(wanted),
+        rows_erased=erased.counts.deleted,
+        tenant_version=work.receipt.tenant_version,
+        files_deleted=gone.files,
+        bytes_deleted=gone.bytes,
+        proof=proof,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Erasing:
+    """The step that writes all rows anew but those of some keys."""
+
+    keys: pa.Table
+
+    def __call__(self, snapshot: Snapshot, attempt: Attempt, origin: Origin) -> StepResult:
+        attempt.prepare()
+        schema = written_columns(snapshot.schema)
+        names = [field["name"] for field in schema["fields"]]
+        erased = [0]
+        paths = attempt.write(self._kept(snapshot, names, erased), schema)
+        files = attempt.seal(paths, schema)
+        actions = (*_removals(snapshot, origin), *_additions(files))
+        info = CommitInfo(commit_info("ERASE", {}, origin))
+        content = signed_content(info, actions).decode()
+        return StepResult(content, Counts(deleted=erased[0]), tuple(paths))
+
+    def _kept(self, snapshot: Snapshot, names: list[str], erased: list[int]) -> Iterator[pa.Table]:
+        wanted = set(zip(*(column.to_pylist() for column in self.keys.columns), strict=True))
+        for batch in rows.read_batches(snapshot, names):
+            table = pa.Table.from_batches([batch])
+            found = zip(*(table[name].to_pylist() for name in self.keys.column_names), strict=True)
+            keeps = pa.array([key not in wanted for key in found], pa.bool_())
+            kept = table.filter(keeps)
+            erased[0] += len(table) - len(kept)
+            if len(kept):
+                yield kept
+
+
+def _removals(snapshot: Snapshot, origin: Origin) -> Iterator[Action]:
+    for add in to_adds(snapshot.files):
+        # Without its statistics: they hold smallest and largest values.
+        yield Remove(
+            path=add.path,
+            deletion_timestamp=origin.timestamp_ms,
+            extended_file_metadata=True,
+            partition_values=add.partition_values,
+            size=add.size,
+            deletion_vector=add.deletion_vector,
+        )
+
+
+def _additions(files: Iterable[DataFile]) -> Iterator[Action]:
+    for file in files:
+        yield Add(
+            path=file.path,
+            size=file.size,
+            modification_time=file.modified_ms,
+            stats=file.statistics,
+            tags={SHA256_TAG: file.sha256},
+        )
+
+
+def _key_table(base: Snapshot, keys: list[Any]) -> pa.Table:
+    names = stored_key(base.metadata) or ()
+    if not names:
+        raise InvalidOption(
+            "The stream has no key.", remedy="Replace its content with override=True instead."
+        )
+    if not keys:
+        raise InvalidOption("No key is named.", remedy="Pass the keys of the rows to erase.")
+    fields = [arrow_columns(base.schema).field(name) for name in names]
+    tuples = [_as_tuple(key, names) for key in keys]
+    try:
+        columns = [pa.array([key[place] for key in tuples], field.type) for place, field in enumerate(fields)]
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        kinds = ", ".join(f"{field.name}: {field.type}" for field in fields)
+        raise BadInput(
+            "A key has not the type of the stream's key.",
+            cause=f"The key is {kinds} ({error}).",
+            remedy="Pass keys of that type.",
+        ) from error
+    return pa.table(columns, names=list(names))
+
+
+def _as_tuple(key: Any, names: tuple[str, ...]) -> tuple[Any, ...]:
+    if isinstance(key, dict) and set(key) == set(names):
+        return tuple(key[name] for name in names)
+    found = tuple(key) if isinstance(key, tuple | list) else (key,)
+    if len(found) != len(names) or isinstance(key, dict) or any(part is None for part in found):
+        raise BadInput(
+            "A key cannot be one of the stream's.",
+            cause=f"The stream's key is {list(names)}.",
+            remedy="Pass one value for each of its columns: a tuple, or a dictionary by column.",
+        )
+    return found
+
+
+def _require_same_tags(before: TenantState, newest: TenantState) -> None:
+    if dict(before.tags) != dict(newest.tags):
+        raise ConflictError(
+            "A tag was set while the erasure was prepared.",
+            cause="Tags keep old versions, which an erasure ends.",
+            remedy="Run the call again; nothing was erased.",
+        )

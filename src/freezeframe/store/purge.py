@@ -1,0 +1,91 @@
+"""Deleting all that lies before an erasure: entries, table logs, data. Safe to repeat after a crash."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from freezeframe.errors import VersionNotFound
+from freezeframe.identifiers import StreamName
+from freezeframe.log import DeltaLog
+from freezeframe.log.checkpoint_writer import write_checkpoint
+from freezeframe.log.paths import parse_name
+from freezeframe.storage import Storage
+from freezeframe.store.garbage import sweep
+from freezeframe.store.layout import TENANT_LOG_FOLDER, table_folder
+from freezeframe.store.state import JobRecord, TenantState
+from freezeframe.store.tables import present_tables
+from freezeframe.store.tenant_log import TenantLog
+from freezeframe.store.transaction import TenantPlace
+
+
+@dataclass(frozen=True, slots=True)
+class Purged:
+    """How much was deleted."""
+
+    files: int = 0
+    bytes: int = 0
+
+    def __add__(self, other: Purged) -> Purged:
+        return Purged(self.files + other.files, self.bytes + other.bytes)
+
+
+def purge(place: TenantPlace) -> Purged:
+    """Delete everything from before the newest erasure at once; nothing if there was none.
+
+    Raises:
+        StorageUnavailable: something could not be deleted; the next ``gc`` goes on with it.
+    """
+    state, _ = present_tables(place.storage, place.log, ())
+    if not state.erased:
+        return Purged()
+    first = place.log.state_at(state.erased)
+    done = Purged()
+    if _below(place.storage, TENANT_LOG_FOLDER, state.erased):
+        place.log.write_checkpoint(_with_receipts(place.log, first))
+        done += _delete_below(place.storage, TENANT_LOG_FOLDER, state.erased)
+        place.log.forget()
+    for name, version in (*first.streams.items(), *first.dropped.items()):
+        done += _purge_table(place.storage, table_folder(StreamName(name)), version)
+    swept = sweep(place, state.erased, set(state.revoked))
+    return done + Purged(len(swept), sum(file.size for file in swept))
+
+
+def _purge_table(storage: Storage, folder: str, version: int) -> Purged:
+    log = DeltaLog(storage, folder)
+    if not _below(storage, log.folder, version):
+        return Purged()
+    if log.log_segment_for_version(version_to_load=version).checkpoint_version != version:
+        write_checkpoint(log.snapshot_at(version=version))
+    done = _delete_below(storage, log.folder, version)
+    DeltaLog.invalidate_cache(storage, folder)
+    return done
+
+
+def _below(storage: Storage, folder: str, version: int) -> list[tuple[str, int]]:
+    """The files of a log that speak of versions below one, with their sizes."""
+    found = [(status, parse_name(status.name)) for status in storage.list_from(folder)]
+    return [(one.name, one.size) for one, meaning in found if meaning and meaning.version < version]
+
+
+def _delete_below(storage: Storage, folder: str, version: int) -> Purged:
+    files = _below(storage, folder, version)
+    for name, _ in files:
+        storage.delete(f"{folder}/{name}")
+    return Purged(len(files), sum(size for _, size in files))
+
+
+def _with_receipts(log: TenantLog, state: TenantState) -> TenantState:
+    """The state with each job's receipt, which is in its entry until the entry is deleted."""
+    return replace(
+        state, jobs=MappingProxyType({name: _with_receipt(log, job) for name, job in state.jobs.items()})
+    )
+
+
+def _with_receipt(log: TenantLog, job: JobRecord) -> JobRecord:
+    if job.receipt is not None:
+        return job
+    try:
+        return replace(job, receipt=log.entry(job.version).receipt)
+    except VersionNotFound:
+        return job

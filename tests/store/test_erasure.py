@@ -1,0 +1,160 @@
+"""Erasing rows: gone from the present, from every version, and from all bytes of the tenant."""
+
+import pyarrow as pa
+import pytest
+
+from freezeframe.errors import (
+    BadInput,
+    InvalidOption,
+    JobRevoked,
+    StreamNotFound,
+    VersionNotFound,
+)
+from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
+
+SECRET = "erase-me-4711"
+
+
+def people(*names):
+    return pa.table({"Id": list(names), "mail": [f"{name}@example.org" for name in names]})
+
+
+def keys(tenant):
+    return sorted(tenant.stream("People").read(as_="arrow")["Id"].to_pylist())
+
+
+def filled(tenant):
+    tenant.stream("People").update(people("a-anna", SECRET, "z-zoe"), key="Id")
+    with tenant.job("j") as job:
+        job.stream("Orders").update(pa.table({"No": ["1"], "by": ["nobody"]}), key="No")
+        job.files.write("config.json", b"{}")
+    tenant.stream("People").update(people("b-bert"), key="Id")
+    tenant.stream("People").update(people("zz-zack"), key="Id")
+    tenant.tag("before", 1)
+
+
+def bytes_with(storage, text):
+    """Files that hold the text as it lies on the disk."""
+    return [one.name for one in storage.list_below("") if text.encode() in storage.read(one.name)]
+
+
+def test_no_byte_of_an_erased_row_is_left(open_finding, memory):
+    """Present, past, statistics, log entries: the scan proves it, and the rest is as it was."""
+    tenant = open_finding(memory)
+    filled(tenant)
+    assert bytes_with(memory, SECRET)
+
+    done = tenant.erase("People", [SECRET], who="ops")
+
+    assert (1, 1, True, ()) == (done.keys, done.rows_erased, done.proof.is_clean, done.proof.mentions)
+    assert [] == bytes_with(memory, SECRET)
+    assert SECRET not in str(done.to_json())
+    for reader in (tenant, open_finding(memory)):
+        assert ["a-anna", "b-bert", "z-zoe", "zz-zack"] == keys(reader)
+        assert (b"{}", 1) == (reader.files.read("config.json"), reader.stream("Orders").row_count())
+        assert ["erase"] == [entry.kind for entry in reader.history()]
+        assert {} == reader.tags()
+        for version in range(done.tenant_version):
+            with pytest.raises(VersionNotFound):
+                reader.at(version)
+
+
+def test_a_tenant_goes_on_after_an_erasure(open_finding, memory):
+    """Updates, restoring, job ids from before, another erasure."""
+    tenant = open_finding(memory)
+    filled(tenant)
+    first = tenant.erase("People", ["a-anna"]).tenant_version
+    tenant.stream("People").update(people("c-carl"), key="Id")
+    for number in range(11):  # beyond a checkpoint
+        tenant.stream("Other").update(pa.table({"n": [number]}), key="n")
+
+    with open_finding(memory).job("j") as job:
+        job.stream("Orders").update(pa.table({"No": ["1"], "by": ["nobody"]}), key="No")
+        job.files.write("config.json", b"{}")
+    assert (True, 1, 1) == (
+        job.receipt.repeated,
+        job.receipt.tenant_version,
+        job.receipt.streams["Orders"].inserted,
+    )
+    tenant.restore(first)
+    assert [SECRET, "b-bert", "z-zoe", "zz-zack"] == sorted(keys(tenant), key=lambda k: k != SECRET)
+    assert tenant.erase("People", [SECRET, "absent-key"]).proof.is_clean
+    assert [] == bytes_with(open_finding(memory)._place.storage, SECRET)
+
+
+def test_keys_of_several_columns_and_numbers(open_finding, memory):
+    """Short keys are exact in the stream's own columns; other streams that mention a key are named."""
+    tenant = open_finding(memory)
+    rows = pa.table({"a": [1, 1, 2], "b": ["x", "y", "x"], "v": [1, 2, 3]})
+    tenant.stream("Pairs").update(rows, key=["a", "b"])
+    tenant.stream("People").update(people("four"), key="Id")
+    tenant.stream("Refs").update(pa.table({"Id": ["r1"], "who": ["four"]}), key="Id")
+
+    assert (1, 2) == (
+        tenant.erase("Pairs", [(1, "y")]).rows_erased,
+        tenant.stream("Pairs").row_count(),
+    )
+    assert 1 == tenant.erase("Pairs", [{"b": "x", "a": 2}]).rows_erased
+    proof = tenant.erase("People", ["four"]).proof
+    assert proof.is_clean
+    assert {"Refs.snapshot"} == {name.partition("/")[0] for name in proof.mentions}
+
+
+def test_what_cannot_be_erased_is_told_before(open_finding, memory):
+    """Nothing is written for a wrong call."""
+    tenant = open_finding(memory)
+    filled(tenant)
+    tenant.stream("Keyless").update(pa.table({"v": [1]}), override=True)
+    version = tenant.version
+
+    for name, wrong, error in (
+        ("Nope", ["x"], StreamNotFound),
+        ("Keyless", ["x"], InvalidOption),
+        ("People", [], InvalidOption),
+        ("People", [("a", "b")], BadInput),
+        ("People", [None], BadInput),
+        ("People", [7], BadInput),
+    ):
+        with pytest.raises(error):
+            tenant.erase(name, wrong)
+    assert version == tenant.version
+
+
+def test_staged_batches_of_others_go_as_well(open_finding, memory):
+    """A job under way may hold the row: it can not commit any more, and its files are gone."""
+    tenant = open_finding(memory)
+    filled(tenant)
+
+    with pytest.raises(JobRevoked), tenant.job() as job:  # noqa: PT012 - the end of the block raises
+        job.stream("People").update(people("a-a", SECRET + "2"), key="Id")
+        tenant.erase("People", [SECRET])
+        assert [] == bytes_with(memory, SECRET)
+
+    assert ["a-anna", "b-bert", "z-zoe", "zz-zack"] == keys(tenant)
+
+
+def test_an_erasure_that_was_cut_off_is_finished_by_gc(open_finding):
+    """At whichever storage call it dies: the old state or the new one, and gc removes the rest."""
+    from freezeframe.storage import MemoryStorage
+
+    def prepared():
+        inner = MemoryStorage()
+        open_finding(inner).stream("People").update(people("a-anna", SECRET), key="Id")
+        open_finding(inner).stream("People").update(people("zz-zack"), key="Id")
+        return inner
+
+    counting = FaultyStorage(prepared())
+    open_finding(counting).erase("People", [SECRET])
+    outcomes = set()
+    for call in range(0, len(counting.calls), 2):
+        inner = prepared()
+        with pytest.raises(Crash):
+            open_finding(FaultyStorage(inner, [Fault(call, Way.CUT_AFTER)])).erase("People", [SECRET])
+        tenant = open_finding(inner, gc_grace_seconds=0, lease_dead_seconds=0)
+        found = keys(tenant)
+        tenant.gc()
+        assert found == keys(tenant)
+        outcomes.add(SECRET in found)
+        if SECRET not in found:
+            assert [] == bytes_with(inner, SECRET), call
+    assert {True, False} == outcomes

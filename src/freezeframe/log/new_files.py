@@ -149,11 +149,14 @@ def physical_rows(rows: pa.Table, fields: list[dict[str, Any]], mode: Mode) -> p
     if mode == "none":
         return rows.select([field["name"] for field in fields])
     renamed = [_renamed(field) for field in fields]
-    arrays = [
-        pa.chunked_array([conform(chunk, to["type"], "name") for chunk in rows[field["name"]].chunks])
-        for field, to in zip(fields, renamed, strict=True)
-    ]
     kinds = [_with_ids(arrow_field(to), field) for field, to in zip(fields, renamed, strict=True)]
+    arrays = [
+        # Without the type a column of no chunks would have none.
+        pa.chunked_array(
+            [conform(chunk, to["type"], "name") for chunk in rows[field["name"]].chunks], kind.type
+        )
+        for field, to, kind in zip(fields, renamed, kinds, strict=True)
+    ]
     return pa.Table.from_arrays(arrays, schema=pa.schema(kinds))
 
 

@@ -47,7 +47,8 @@ def load(work: Staging) -> Staged:
     task = _merge_task(work, work.live)
     if plan.is_plain:
         # The stored rows need not be unique under a key that they never had: rows are compared whole.
-        result = work.engine.merge(replace(task, key=()) if _has_other_key(work) else task)
+        has_other_key = bool(work.live) and _has_other_key(work)
+        result = work.engine.merge(replace(task, key=()) if has_other_key else task)
         return rewritten(work, _counts(result), attempt.merged_paths(result.files), route)
     counts = _overwrite_counts(work, incoming.paths) if work.live else Counts(inserted=incoming.rows)
     result = work.engine.merge(replace(task, stored=(), deleted={}))

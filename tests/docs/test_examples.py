@@ -51,6 +51,9 @@ def promised(code):
 def test_examples_run(page, tmp_path, monkeypatch, spark_settings):
     """All Python blocks of a page run in order in an empty folder, in one namespace."""
     monkeypatch.chdir(tmp_path)
+    # A page may set a master key; it is gone with the page.
+    monkeypatch.setenv("FREEZEFRAME_MASTER_KEY_FILE", "")
+    monkeypatch.delenv("FREEZEFRAME_MASTER_KEY_FILE")
     document = Sybil(parsers=[CodeBlockParser("python", run)]).parse(page)
     examples = list(document.examples())
     for example in examples:

@@ -50,7 +50,7 @@ def archive(keyed, tmp_path):
 
 
 def test_it_comes_back_as_it_was(archive, keyed):
-    """Rows with their types and key, files and secrets are there; the secret is sealed, nowhere in the clear."""
+    """Rows with their types and key, files and secrets are there; the secret is sealed."""
     assert 0o600 == archive.stat().st_mode & 0o777
     assert SECRET not in gzip.decompress(archive.read_bytes())
     goal = store(keyed)

@@ -1,0 +1,192 @@
+"""A stream as one file, out and in: ``{stream}.snapshot.csv``, ``.parquet`` or ``.jsonl``.
+
+CSV and JSON Lines say nothing of types, so a schema file goes with them,
+``{stream}.snapshot.schema.json``: the key, and the columns as Delta writes them. Given to the
+import, every value must be exact in its column's type; without it nothing is guessed that could
+lose a letter (``inference``). This sits above the store because readers of input files do.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Unpack, get_args
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from freezeframe.errors import InputNotFound, InvalidOption, SchemaDriftError, UnreadableInput
+from freezeframe.script.csv_file import read_csv_text
+from freezeframe.script.csv_text import csv_text
+from freezeframe.script.json_lines import json_lines, read_json_lines
+from freezeframe.script.parquet_files import read_parquet_files
+from freezeframe.script.typed_columns import typed_columns
+from freezeframe.storage.local import failure, write_durably
+from freezeframe.store.columns import arrow_columns, delta_columns
+from freezeframe.store.receipt import Receipt
+from freezeframe.store.stream import Stream
+from freezeframe.store.update import UpdateOptions
+
+FileKind = Literal["csv", "parquet", "jsonl"]
+_BATCH_ROWS = 50_000
+_MIDDLE = ".snapshot."
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSchema:
+    """What a schema file says: the columns and their types, and the key."""
+
+    columns: pa.Schema
+    key: tuple[str, ...]
+
+
+def export_stream(
+    stream: Stream, folder: str | os.PathLike[str], kind: FileKind = "csv", *, version: int | None = None
+) -> Path:
+    """Write the stream's rows, now or at a version, to a new ``{stream}.snapshot.{kind}`` in ``folder``.
+
+    Beside a CSV or JSON Lines file its schema file is written, first. Both appear whole or not at all.
+
+    Raises:
+        InvalidOption: an unknown kind, or the file is there already.
+        StreamNotFound, VersionNotFound: there is no such stream or version.
+        StorageUnavailable: the file could not be written.
+    """
+    if kind not in get_args(FileKind):
+        raise InvalidOption(
+            f"kind cannot be {kind!r}.", remedy=f"Use one of {', '.join(get_args(FileKind))}."
+        )
+    place = Path(folder)
+    target = place / f"{stream.name}{_MIDDLE}{kind}"
+    if target.exists() or target.is_symlink():
+        raise InvalidOption(f"{target} is there already.", remedy="Remove it, or name another folder.")
+    rows: pa.Table = stream.read(version=version, as_="arrow")
+    if kind == "parquet":
+        _publish(target, lambda path: pq.write_table(rows, path))
+        return target
+    record = {"key": list(stream.key()), "schema": delta_columns(rows.schema, None)}
+    text = json.dumps(record, ensure_ascii=False, indent=2).encode() + b"\n"
+    _publish(schema_file(target), lambda path: write_durably(path, text))
+    chunks = _csv_chunks(rows) if kind == "csv" else json_lines(rows, _BATCH_ROWS)
+    _publish(target, lambda path: write_durably(path, chunks))
+    return target
+
+
+def import_stream(
+    stream: Stream,
+    file: str | os.PathLike[str],
+    key: str | tuple[str, ...] | list[str] | None = None,
+    *,
+    schema_from: str | os.PathLike[str] | None = None,
+    **options: Unpack[UpdateOptions],
+) -> Receipt:
+    """Bring the rows of a CSV, Parquet or JSON Lines file into the stream, typed by a schema file if given.
+
+    Without ``key`` the schema file's counts, then the stream's own. ``options`` are those of
+    ``Stream.update``.
+
+    Raises:
+        InputNotFound: there is no such file.
+        InvalidOption: its name ends with none of the three kinds.
+        UnreadableInput: it is damaged; the place is named.
+        SchemaDriftError: a value or column does not fit the schema file, or the stream.
+    """
+    path = Path(file)
+    known = None if schema_from is None else read_schema(Path(schema_from))
+    rows = _read(path, None if known is None else known.columns)
+    if known is not None:
+        rows = _fitted(path, rows, known.columns)
+    used = key if key is not None else (known.key or None) if known is not None else None
+    return stream.update(rows, used, **options)
+
+
+def schema_file(file: Path) -> Path:
+    """Where the schema of an exported file lies."""
+    return file.with_name(f"{file.name.rpartition(_MIDDLE)[0]}{_MIDDLE}schema.json")
+
+
+def read_schema(file: Path) -> StreamSchema:
+    """The schema in a schema file.
+
+    Raises:
+        InputNotFound: there is no such file.
+        UnreadableInput: it is none.
+    """
+    try:
+        record = json.loads(_existing(file).read_bytes())
+        return StreamSchema(arrow_columns(record["schema"]), tuple(map(str, record["key"])))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UnreadableInput(
+            f"{file} is no schema file.",
+            cause=f"It cannot be parsed ({error}).",
+            remedy="Use the file that export_stream wrote, or leave schema_from out.",
+            file=str(file),
+        ) from error
+
+
+def _read(path: Path, columns: pa.Schema | None) -> pa.Table:
+    kind = _existing(path).suffix
+    if kind == ".csv":
+        return typed_columns(read_csv_text(path), columns)
+    if kind == ".parquet":
+        return read_parquet_files([path])
+    if kind == ".jsonl":
+        return read_json_lines(path, columns)
+    raise InvalidOption(
+        f"{path.name!r} is of no kind that can be imported.", remedy="Name a .csv, .parquet or .jsonl file."
+    )
+
+
+def _fitted(path: Path, rows: pa.Table, columns: pa.Schema) -> pa.Table:
+    """The rows with exactly these columns and types."""
+    odd = sorted(set(rows.column_names) ^ set(columns.names))
+    if odd:
+        raise _misfit(path, f"Only one of the two has the columns {odd}.", odd)
+    fitted = rows.select(columns.names)
+    wrong = [field.name for field in columns if not _fits(fitted.schema.field(field.name).type, field.type)]
+    if wrong:
+        raise _misfit(path, f"Values of the columns {wrong} are not exact in their types.", wrong)
+    return fitted.cast(pa.schema([pa.field(field.name, field.type) for field in columns]))
+
+
+def _fits(found: pa.DataType, wanted: pa.DataType) -> bool:
+    return bool(pa.types.is_null(found) or found.equals(wanted))
+
+
+def _misfit(path: Path, cause: str, columns: list[str]) -> SchemaDriftError:
+    return SchemaDriftError(
+        f"{path.name!r} does not fit its schema file.",
+        cause=cause,
+        remedy="Correct the file or the schema file; nothing was written.",
+        columns=columns,
+    )
+
+
+def _csv_chunks(rows: pa.Table) -> Iterator[bytes]:
+    header = csv_text(rows.slice(0, 0))
+    yield header.encode()
+    for start in range(0, len(rows), _BATCH_ROWS):
+        yield csv_text(rows.slice(start, _BATCH_ROWS)).removeprefix(header).encode()
+
+
+def _existing(path: Path) -> Path:
+    if not path.is_file():
+        raise InputNotFound(f"There is no file {path}.", remedy="Check the path.", file=str(path))
+    return path
+
+
+def _publish(target: Path, write: Callable[[Path], None]) -> None:
+    """Write a file under another name first, and give it its own once it is whole."""
+    temporary = target.with_name(f".{uuid.uuid4().hex}.part")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write(temporary)
+        temporary.replace(target)
+    except OSError as error:
+        raise failure("write", str(target), error) from error
+    finally:
+        temporary.unlink(missing_ok=True)

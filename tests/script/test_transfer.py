@@ -1,0 +1,99 @@
+"""A stream goes out to a file and comes back the same, in each of the three kinds."""
+
+import json
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from freezeframe.errors import InputNotFound, InvalidOption, SchemaDriftError, UnreadableInput
+from freezeframe.script.transfer import export_stream, import_stream, schema_file
+from freezeframe.settings import Settings
+from freezeframe.storage import MemoryStorage
+from freezeframe.store import Tenant
+
+ROWS = pa.table(
+    {
+        "Id": ["007", "8", 'q"u,o\nte'],
+        "N": pa.array([2**53 + 1, None, -1], pa.int64()),
+        "Price": pa.array([Decimal("1.10"), Decimal("-0.01"), None], pa.decimal128(10, 2)),
+        "At": pa.array(
+            [datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC), None, None], pa.timestamp("us", "UTC")
+        ),
+        "Day": pa.array([date(2026, 1, 2), None, date(1969, 12, 31)], pa.date32()),
+        "Text": ["", None, "é\u2028x"],
+        "Flag": [True, None, False],
+        "F": pa.array([0.1, None, 1e300], pa.float64()),
+    }
+)
+
+
+def stream():
+    return Tenant(MemoryStorage(), None, Settings()).stream("Account")
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "jsonl"])
+def test_it_comes_back_the_same(kind, tmp_path):
+    """Every value, null and type, and the key, with the schema file that goes with CSV and JSON Lines."""
+    source, goal = stream(), stream()
+    source.update(ROWS, key="Id")
+    file = export_stream(source, tmp_path, kind)
+    assert f"Account.snapshot.{kind}" == file.name
+    schema = None if kind == "parquet" else schema_file(file)
+    import_stream(goal, file, None if schema else "Id", schema_from=schema)
+    assert ROWS.to_pydict() == goal.read(as_="arrow").select(ROWS.column_names).to_pydict()
+    assert [str(source.columns().field(name).type) for name in ROWS.column_names] == [
+        str(goal.columns().field(name).type) for name in ROWS.column_names
+    ]
+    assert ("Id",) == goal.key()
+    with pytest.raises(InvalidOption):
+        export_stream(source, tmp_path, kind)
+
+
+def test_what_does_not_fit_the_schema_is_refused(tmp_path):
+    """A value that is not exact in its type, and a column too many, are told; nothing is written."""
+    source = stream()
+    source.update(pa.table({"Id": ["1"], "N": [1]}), key="Id")
+    file = export_stream(source, tmp_path)
+    for text in ("Id,N\n1,x\n", "Id,N\n1,1.5\n", "Id,N,More\n1,1,1\n", "Id\n1\n"):
+        file.write_text(text)
+        goal = stream()
+        with pytest.raises(SchemaDriftError):
+            import_stream(goal, file, schema_from=schema_file(file))
+        assert -1 == goal.version()
+
+
+def test_json_lines_without_a_schema_keep_their_values(tmp_path):
+    """Texts stay texts, numbers numbers; a column that a line lacks is null there."""
+    file = tmp_path / "a.jsonl"
+    file.write_text('{"Id": "007", "at": "2026-01-01"}\n\n{"Id": "8", "n": 9007199254740993}\n')
+    goal = stream()
+    import_stream(goal, file, "Id")
+    assert {"Id": ["007", "8"], "at": ["2026-01-01", None], "n": [None, 2**53 + 1]} == goal.read(
+        as_="arrow"
+    ).to_pydict()
+
+
+@pytest.mark.parametrize("line", ['{"a": NaN}', "[1]", "{", '{"a": 1}\n{"a": "x"}', "\udcff"])
+def test_bad_lines_are_named(line, tmp_path):
+    """No JSON, no object and mixed values are refused with their place."""
+    file = tmp_path / "a.jsonl"
+    file.write_text(line, encoding="utf-8", errors="surrogateescape")
+    with pytest.raises(UnreadableInput):
+        import_stream(stream(), file, "a")
+
+
+def test_what_cannot_be_imported_is_told(tmp_path):
+    """A missing file, an unknown kind, a schema file that is none."""
+    with pytest.raises(InputNotFound):
+        import_stream(stream(), tmp_path / "a.csv", "Id")
+    (tmp_path / "a.xlsx").write_bytes(b"")
+    with pytest.raises(InvalidOption):
+        import_stream(stream(), tmp_path / "a.xlsx", "Id")
+    (tmp_path / "a.csv").write_text("Id\n1\n")
+    (tmp_path / "s.json").write_text(json.dumps({"key": ["Id"]}))
+    with pytest.raises(UnreadableInput):
+        import_stream(stream(), tmp_path / "a.csv", schema_from=tmp_path / "s.json")
+    with pytest.raises(InvalidOption):
+        export_stream(stream(), tmp_path, "xml")

@@ -27,11 +27,12 @@ nightly: ## Run the long tests
 	@tools/run.sh pytest -m nightly $(ARGS)
 
 bench: ## Measure; results go to benchmarks/results/
-	@tools/setup.sh python java jars
+	@tools/setup.sh python java jars bench
 	@tools/run.sh python benchmarks/import_time.py
 	@tools/run.sh python benchmarks/second_process.py
-	@tools/run.sh python benchmarks/updates_small.py
 	@tools/run.sh python benchmarks/log_load.py
+	@tools/run.sh python benchmarks/update_steps.py
+	@tools/run.sh python benchmarks/updates.py
 
 clean: ## Remove what the other targets made here
 	rm -rf .venv .cache .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist

@@ -6,6 +6,7 @@ cell. It commits as the stock writer does, without fsync and without any log abo
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -34,6 +35,8 @@ def spark_session():
     builder = SparkSession.builder.master("local[*]").config("spark.jars", jars)
     for name, value in CONFIGURATION.items():
         builder = builder.config(name, value)
+    # Spark makes this folder wherever the process stands, and nothing is ever put there.
+    builder = builder.config("spark.sql.warehouse.dir", f"{tempfile.gettempdir()}/spark-warehouse")
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark

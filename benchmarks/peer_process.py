@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
+import sys
 import threading
 import time
 import traceback
@@ -20,6 +21,7 @@ import psutil
 SAMPLE_SECONDS = 0.1
 SAMPLE_COST_FACTOR = 30
 START_SECONDS = 180
+LOG_TAIL = 2_000
 LOG_FOLDERS = frozenset({"_delta_log", "log"})
 
 
@@ -47,6 +49,7 @@ class PeerProcess:
         self.data = folder / "data"
         self.data.mkdir(parents=True, exist_ok=True)
         self._name = name
+        self._log = folder / "stderr.log"
         self._start()
 
     def ask(self, verb: str, *arguments: Any, patience_seconds: float) -> Any:
@@ -58,7 +61,8 @@ class PeerProcess:
             answer = self._pipe.recv()
         except EOFError:
             self._process.join(5)
-            raise PeerFailed(f"the process ended with {self._process.exitcode}") from None
+            last = self._log.read_text(errors="replace")[-LOG_TAIL:]
+            raise PeerFailed(f"{last}\nthe process ended with {self._process.exitcode}") from None
         if isinstance(answer, PeerFailed):
             raise answer
         return answer
@@ -191,10 +195,13 @@ class _Served:
 
 
 def _serve(connection: Connection, name: str, folder: str) -> None:
+    # Spark talks a lot; what matters of it is told if the process ends.
+    with open(f"{folder}/stderr.log", "a") as log:  # noqa: PTH123 - its descriptor is all that is needed
+        os.dup2(log.fileno(), sys.stderr.fileno())
     served = _Served(name, Path(folder))
     while (question := connection.recv()) is not None:
         verb, arguments = question
         try:
             connection.send(getattr(served, verb)(*arguments))
         except Exception:  # noqa: BLE001 - the other process raises it
-            connection.send(PeerFailed(traceback.format_exc()))
+            connection.send(PeerFailed(traceback.format_exc()[-LOG_TAIL:]))

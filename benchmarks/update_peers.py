@@ -23,6 +23,8 @@ class Peer:
     rule: ClassVar[Rule] = "coalesce"
     has_jvm: ClassVar[bool] = False
     """Created and measured in one process; others are created in another, whose memory does not count."""
+    patience_seconds: ClassVar[float] = 600
+    """A turn that takes longer is given up."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -208,6 +210,8 @@ class DuckDbUpdateInsert(DuckDb):
 
 class PyIceberg(Peer):
     """pyiceberg's ``upsert``, which replaces rows whole; a join with the stored ones fills nulls first."""
+
+    patience_seconds = 60
 
     def create(self, stored: Path) -> None:
         self.open()

@@ -24,7 +24,7 @@ class Case:
 
     1. ``warm_up`` turns are not counted;
     2. a peer whose turns took ``budget_seconds`` together gets no further one, but always a counted one;
-    3. a peer that needs more than ``patience_seconds`` for a turn is stopped.
+    3. a peer that needs more than ``patience_seconds`` for a turn, or than its own, is stopped.
     """
 
     name: str
@@ -115,9 +115,10 @@ class _Racer:
             return
         with self._noted(f"turn {number + 1}"):
             before = bytes_in(self._process.data)
+            patience = min(case.patience_seconds, PEERS[turns.peer].patience_seconds)
             with self._process.watched(folder=case.counts_bytes) as seen:
                 seconds = self._ask(
-                    "update", self._data / f"batch-{number}.parquet", patience_seconds=case.patience_seconds
+                    "update", self._data / f"batch-{number}.parquet", patience_seconds=patience
                 )
             after = bytes_in(self._process.data)
             turns.seconds.append(seconds)
@@ -150,8 +151,8 @@ class _Racer:
         try:
             yield
         except (NotFinished, PeerFailed) as error:
-            self.turns.problem = f"{what}: {error}"
-            self._tell(f"{self.turns.peer} {self.turns.problem}")
+            self.turns.problem = f"{what}: {str(error).splitlines()[-1]}"
+            self._tell(f"{self.turns.peer} {what}: {error}")
             # What it holds in memory is needed by those who go on.
             self.close()
             self._process = None

@@ -1,5 +1,5 @@
 #!/bin/sh
-# tools/setup.sh python|java|jars ...: brings the named parts to where everything runs.
+# tools/setup.sh python|java|jars|bench ...: brings the named parts to where everything runs.
 # What is there already is skipped: each part leaves a stamp that names what it was made from.
 set -eu
 cd "$(dirname "$0")/.."
@@ -27,10 +27,25 @@ setup_python() {
         .cache/uv/bin/python -m pip install --quiet --disable-pip-version-check "uv==$uv_version" </dev/null
     fi
     echo "Installing the locked packages into .venv (the first time takes a few minutes)" >&2
+    sync_packages --python "$python"
+    # The benchmarks' packages have just been removed: they are in a group of their own.
+    rm -f "$stamps/bench"
+    echo "$key" >"$stamps/python"
+}
+
+setup_bench() {
+    setup_python
+    key=$(cat "$stamps/python")
+    if is_done bench "$key"; then return; fi
+    echo "Installing what the benchmarks compare with into .venv" >&2
+    sync_packages --group bench
+    echo "$key" >"$stamps/bench"
+}
+
+sync_packages() { # option ...
     # uv brings its own list of certificate authorities; a company's own one is in the system's.
     if [ -f /etc/ssl/certs/ca-certificates.crt ]; then export UV_SYSTEM_CERTS=1; fi
-    UV_PYTHON_DOWNLOADS=never .cache/uv/bin/uv sync --locked --quiet --python "$python" </dev/null
-    echo "$key" >"$stamps/python"
+    UV_PYTHON_DOWNLOADS=never .cache/uv/bin/uv sync --locked --quiet "$@" </dev/null
 }
 
 setup_java() {
@@ -51,7 +66,7 @@ setup_jars() {
 
 for part in "$@"; do
     case $part in
-        python | java | jars) "setup_$part" ;;
-        *) echo "tools/setup.sh knows python, java and jars, not '$part'." >&2 && exit 2 ;;
+        python | java | jars | bench) "setup_$part" ;;
+        *) echo "tools/setup.sh knows python, java, jars and bench, not '$part'." >&2 && exit 2 ;;
     esac
 done

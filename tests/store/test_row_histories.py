@@ -260,3 +260,14 @@ def test_histories_follow_the_rule(spark_engine, tmp_path_factory, batches):
     assert {key: value for key, (value, _) in now.items()} == {
         (row["Id"], row["Line"]): row["v"] for row in stream.read(as_="arrow").to_pylist()
     }
+
+
+def test_a_table_with_a_past_can_be_released_and_adopted(stream, tmp_path):
+    """Its past holds keys many times, its present once: it is a stream again, with its history."""
+    stream.update(pd.DataFrame({"Id": ["1"], "v": ["A"]}))
+
+    stream.release()
+    open_tenant(tmp_path).adopt("Account")
+
+    assert 1 == stream.update(pd.DataFrame({"Id": ["2"], "v": ["B"]})).updated
+    assert 2 == stream.read(history=True)["_valid_to"].notna().sum()

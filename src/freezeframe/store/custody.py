@@ -19,7 +19,7 @@ from freezeframe.errors import (
     UnsupportedTable,
 )
 from freezeframe.identifiers import StreamName
-from freezeframe.log import DeltaLog, Snapshot, rows
+from freezeframe.log import DeltaLog, Snapshot
 from freezeframe.log.actions import Action, CommitInfo
 from freezeframe.log.commit_digest import signed_content
 from freezeframe.log.writability import require_writable
@@ -34,6 +34,7 @@ from freezeframe.store.guard import (
 from freezeframe.store.landing import is_landed
 from freezeframe.store.layout import table_folder
 from freezeframe.store.net_commit import commit_info, net_commit
+from freezeframe.store.reading import read_rows
 from freezeframe.store.scope import committed
 from freezeframe.store.staged_stream import Step, StepResult
 from freezeframe.store.staging import Attempt
@@ -219,7 +220,7 @@ def _require_key(table: Snapshot, key: tuple[str, ...]) -> None:
             cause=f"They are {names}.",
             remedy="Adopt it with a key that it has, or with key=().",
         )
-    keys = rows.read(table, list(key))
+    keys = read_rows(table, list(key))
     if keys.group_by(list(key)).aggregate([]).num_rows != keys.num_rows:
         raise InvalidOption(
             f"Rows of the table share a key {list(key)}.",

@@ -1,0 +1,41 @@
+"""Paths that are kept beside each other can lie beside each other on any disk."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from freezeframe.errors import InvalidName
+from freezeframe.identifiers import FilePath, folded
+from freezeframe.store.file_paths import require_place
+
+names = st.sampled_from(["a", "A", "b", "ß", "SS", "é", "É"])
+paths = st.lists(names, min_size=1, max_size=3).map("/".join)
+
+
+@given(st.lists(paths, max_size=8))
+def test_what_is_kept_can_lie_on_a_disk_without_case(tried):
+    """Of any sequence of paths the accepted ones are files of a disk that sees no case, each its own."""
+    kept = []
+    for path in tried:
+        try:
+            require_place(FilePath(path), kept)
+        except InvalidName:
+            continue
+        kept.append(path)
+    disk = {}
+    for path in set(kept):
+        parts = path.split("/")
+        for count in range(1, len(parts) + 1):
+            part = "/".join(parts[:count])
+            kind = "file" if count == len(parts) else "folder"
+            assert (part, kind) == disk.setdefault(folded(part), (part, kind))
+
+
+@given(paths, paths)
+def test_a_refusal_has_a_reason(first, second):
+    """Two paths are refused beside each other only if some part of them is the same but for case, or a file."""
+    try:
+        require_place(FilePath(second), [first])
+    except InvalidName:
+        shorter, longer = sorted((folded(first).split("/"), folded(second).split("/")), key=len)
+        assert shorter[0] == longer[0]
+        assert first != second

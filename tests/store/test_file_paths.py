@@ -32,7 +32,7 @@ def test_what_is_kept_can_lie_on_a_disk_without_case(tried):
 
 @given(paths, paths)
 def test_a_refusal_has_a_reason(first, second):
-    """Two paths are refused beside each other only if some part of them is the same but for case, or a file."""
+    """Two paths are refused beside each other only if they begin alike, but for case."""
     try:
         require_place(FilePath(second), [first])
     except InvalidName:

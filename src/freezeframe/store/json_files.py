@@ -64,10 +64,11 @@ def merged(target: Any, patch: Any) -> Any:
 def _require_text_keys(value: Any) -> None:
     # Python would turn 1 and "1" into the same key without a word.
     if isinstance(value, dict):
-        odd = next((name for name in value if not isinstance(name, str)), None)
-        if odd is not None:
+        odd = [name for name in value if not isinstance(name, str)]
+        if odd:
             raise InvalidOption(
-                f"The value cannot be written as JSON: {odd!r} is no text.", remedy="Use texts as keys."
+                f"The value cannot be written as JSON: the key {odd[0]!r} is no text.",
+                remedy="Use texts as keys.",
             )
         for one in value.values():
             _require_text_keys(one)

@@ -84,6 +84,17 @@ def test_an_override_may_change_types():
     ] == _changes(old, new)
 
 
+def test_a_key_whose_type_was_open_is_found():
+    """A part of a key that was always null is text until it has a value; its null is the same null then."""
+    old = pa.table({"Id": ["1", "2"], "part": pa.array([None, None], pa.string()), "v": [1, 2]})
+    new = pa.table({"Id": ["1", "2", "2"], "part": [None, None, 7], "v": [1, 3, 4]})
+
+    found = _changes(old, new, ("Id", "part"))
+    assert {("update", None, 3), ("insert", 7, 4)} == {
+        (kind, row["part"], row["v"]) for kind, row, _ in found
+    }
+
+
 def test_keys_of_another_kind_are_other_keys():
     """The text "1" is not the number 1, so after an override each old key is gone and each new one is new."""
     old, new = pa.table({"Id": ["1", "a"]}), pa.table({"Id": [1, 2]})

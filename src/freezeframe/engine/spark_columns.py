@@ -6,7 +6,8 @@ have generated names, and the stored ones are put back at its end.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import Column
@@ -19,6 +20,25 @@ PHYSICAL_NAME = "delta.columnMapping.physicalName"
 def quoted(name: str) -> str:
     """A column name as an expression that means exactly that column."""
     return f"`{name.replace('`', '``')}`"
+
+
+def any_of(conditions: Sequence[Column]) -> Column:
+    """Whether one of the conditions, of which there is at least one, holds."""
+    return _joined(conditions, operator.or_)
+
+
+def all_of(conditions: Sequence[Column]) -> Column:
+    """Whether each of the conditions, of which there is at least one, holds."""
+    return _joined(conditions, operator.and_)
+
+
+def _joined(conditions: Sequence[Column], join: Callable[[Column, Column], Column]) -> Column:
+    # As a balanced tree: a chain would nest as deep as a table has columns, and messages to the
+    # server may nest a hundred deep.
+    if len(conditions) == 1:
+        return conditions[0]
+    half = len(conditions) // 2
+    return join(_joined(conditions[:half], join), _joined(conditions[half:], join))
 
 
 def struct_type(schema: Mapping[str, Any]) -> StructType:

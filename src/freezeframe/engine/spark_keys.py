@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.connect import functions as F  # noqa: N812 - the name by which Spark code calls it
 
 from freezeframe.engine.base import NullKeys
-from freezeframe.engine.spark_columns import quoted
+from freezeframe.engine.spark_columns import all_of, quoted
 from freezeframe.errors import DuplicateKeyError
 
 _KEYS_SHOWN_MAX = 10
@@ -23,10 +23,7 @@ def key_column(names: Sequence[str], null_keys: NullKeys) -> Column:
     whole = F.struct(*(F.col(name).alias(f"k{index}") for index, name in enumerate(names)))
     if null_keys == "match":
         return whole
-    is_whole = F.lit(True)  # noqa: FBT003 - an SQL literal
-    for name in names:
-        is_whole = is_whole & F.col(name).isNotNull()
-    return F.when(is_whole, whole)
+    return F.when(all_of([F.col(name).isNotNull() for name in names]), whole)
 
 
 def shown_keys(frame: DataFrame, key: Sequence[str]) -> list[Any]:

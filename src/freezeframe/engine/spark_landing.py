@@ -20,7 +20,7 @@ from pyspark.sql.types import NullType, StructField, StructType
 
 from freezeframe.engine.base import Landed, LandTask
 from freezeframe.engine.configuration import LANDING_CONFIGURATION, WRITE_OPTIONS
-from freezeframe.engine.spark_columns import PHYSICAL_NAME, comparable, quoted, written_fields
+from freezeframe.engine.spark_columns import PHYSICAL_NAME, any_of, comparable, quoted, written_fields
 from freezeframe.engine.spark_counting import Counting
 from freezeframe.engine.spark_files import (
     read_files,
@@ -134,10 +134,7 @@ def _configured(session: Any) -> Iterator[None]:
 
 
 def _has_null(key: Sequence[str]) -> Column:
-    has_null = F.lit(False)  # noqa: FBT003 - an SQL literal
-    for name in key:
-        has_null = has_null | F.col(quoted(name)).isNull()
-    return has_null
+    return any_of([F.col(quoted(name)).isNull() for name in key])
 
 
 def _key_counts(rows: DataFrame, key: Sequence[str]) -> tuple[int, int, int]:

@@ -20,7 +20,7 @@ from pyspark.sql.connect.window import Window
 from pyspark.sql.types import StructType
 
 from freezeframe.engine.base import MergeResult, MergeTask
-from freezeframe.engine.spark_columns import comparable, fitted, quoted, struct_type
+from freezeframe.engine.spark_columns import any_of, comparable, fitted, quoted, struct_type
 from freezeframe.engine.spark_counting import Counting
 from freezeframe.engine.spark_files import (
     read_files,
@@ -232,7 +232,7 @@ def _changed(sides: _Sides, key: list[int]) -> Column:
         differs = ~comparable(old, field.dataType).eqNullSafe(comparable(new, field.dataType))
         keeps = updates and task.nulls == "keep"
         differences.append(new.isNotNull() & differs if keeps else differs)
-    return functools.reduce(operator.or_, differences)
+    return any_of(differences)
 
 
 def _results(sides: _Sides, key: list[int]) -> list[Column]:

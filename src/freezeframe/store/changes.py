@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -22,8 +23,9 @@ from freezeframe.storage import Storage
 from freezeframe.store.cells import cells_differ
 from freezeframe.store.columns import arrow_columns
 from freezeframe.store.guard import stored_key
+from freezeframe.store.live_files import deleted_positions
 from freezeframe.store.own_columns import DELETED, stored_own_columns
-from freezeframe.store.reading import read_rows
+from freezeframe.store.reading import read_rows, read_rows_at
 from freezeframe.store.types import common_nested, may_take
 
 CHANGE_TYPE = "_change_type"
@@ -46,12 +48,9 @@ def snapshot_changes(before: Snapshot | None, after: Snapshot, key: Sequence[str
     _require_names(after)
     if before is not None and before.version >= 0 and set(stored_key(before.metadata) or ()) != set(key):
         key = ()  # rows of one key then may be many
-    new = read_rows(_without_shared(after, before))
-    old = (
-        read_rows(_without_shared(before, after))
-        if before is not None and before.version >= 0
-        else new.schema.empty_table()
-    )
+    new = _only_in(after, before)
+    is_there = before is not None and before.version >= 0
+    old = _only_in(before, after) if before is not None and is_there else new.schema.empty_table()
     flag = DELETED if stored_own_columns(after.metadata).flags_deleted else None
     return table_changes(old, new, key, flag)
 
@@ -111,14 +110,26 @@ class _PartOfSnapshot:
     files: pa.Table
 
 
-def _without_shared(one: Snapshot, other: Snapshot | None) -> _PartOfSnapshot:
-    files = one.files
-    if other is not None and other.version >= 0 and _same_columns(one, other):
-        # A vector says that rows of a file are gone, so only files without one are surely the same.
-        theirs = other.files.filter(pc.is_null(other.files["deletion_vector"]))["path"]
-        shared = pc.and_(pc.is_in(files["path"], theirs), pc.is_null(files["deletion_vector"]))
-        files = files.filter(pc.invert(shared))
-    return _PartOfSnapshot(one.storage, one.table, one.version, one.protocol, one.metadata, one.schema, files)
+def _only_in(one: Snapshot, other: Snapshot | None) -> pa.Table:
+    """Rows of ``one`` without those that lie in a file of both and are deleted in neither."""
+    if other is None or other.version < 0 or not _same_columns(one, other):
+        return read_rows(one)
+    theirs = other.files.filter(pc.is_in(other.files["path"], one.files["path"].combine_chunks()))
+    mine = one.files.filter(pc.is_in(one.files["path"], other.files["path"].combine_chunks()))
+    rest = one.files.filter(pc.invert(pc.is_in(one.files["path"], mine["path"].combine_chunks())))
+    whole = read_rows(
+        _PartOfSnapshot(one.storage, one.table, one.version, one.protocol, one.metadata, one.schema, rest)
+    )
+    gone, gone_there = deleted_positions(one, mine), deleted_positions(other, theirs)
+    nothing = np.empty(0, np.int64)
+    only_here = {
+        path: np.setdiff1d(positions, gone.get(path, nothing), assume_unique=True)
+        for path, positions in gone_there.items()
+    }
+    only_here = {path: positions for path, positions in only_here.items() if len(positions)}
+    if not only_here:
+        return whole
+    return pa.concat_tables([whole, read_rows_at(one, only_here, whole.column_names)])
 
 
 def _same_columns(one: Snapshot, other: Snapshot) -> bool:
@@ -164,6 +175,8 @@ def _joinable(old: pa.ChunkedArray, new: pa.ChunkedArray) -> tuple[pa.Array, pa.
 
 def _of_one_type(old: pa.ChunkedArray, new: pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
     """Both columns in a type that holds the values of both exactly; as they are where there is none."""
+    if old.null_count == len(old):  # a column whose type was open, for example
+        return pa.chunked_array([pa.nulls(len(old), new.type)]), new
     kind = common_nested(old.type, new.type)
     return (old, new) if kind is None else (old.cast(kind), new.cast(kind))
 

@@ -135,7 +135,7 @@ def evolve(
             if kind != fields[name].type:
                 widened.append(name)
                 fields[name] = pa.field(name, kind)
-            column = column.cast(kind)
+            column = _cast(column, kind)
         if not is_undecided(fields[name]):
             columns[name] = column
     if rules.frozen and stored is not None and (added or widened):
@@ -230,6 +230,14 @@ def _frozen(added: Sequence[str], widened: Sequence[str]) -> SchemaDriftError:
         added=list(added),
         widened=list(widened),
     )
+
+
+def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    if not (pa.types.is_decimal(column.type) and pa.types.is_string(kind)):
+        return column.cast(kind)
+    # Arrow would write a small decimal with an exponent, where Spark, which casts the stored ones, does not.
+    texts = [None if value is None else format(value, "f") for value in column.to_pylist()]
+    return pa.chunked_array([pa.array(texts, kind)])
 
 
 def _fits(column: pa.ChunkedArray, kind: pa.DataType) -> bool:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
 from urllib.parse import unquote
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -59,6 +61,20 @@ def read_rows(
     holds = pc.field(VALID_TO).is_null()
     expression = holds if where is None else holds & as_expression(where)
     return rows.read(snapshot, names if columns is None else columns, expression)
+
+
+def read_rows_at(
+    snapshot: Snapshot, positions: Mapping[str, npt.NDArray[np.int64]], columns: Sequence[str]
+) -> pa.Table:
+    """Of the rows that ``read_rows`` gives those at ascending positions of files, by path.
+
+    Raises:
+        CorruptData: a file is missing or damaged.
+    """
+    if not stored_own_columns(snapshot.metadata).has_history:
+        return rows.read_at(snapshot, positions, columns)
+    table = rows.read_at(snapshot, positions, [*columns, VALID_TO])
+    return table.filter(pc.field(VALID_TO).is_null()).select(list(columns))
 
 
 def row_count(snapshot: Snapshot) -> int:

@@ -123,7 +123,8 @@ def _settled(storage: Storage, name: str, version: int) -> Outcome:
 def _require_whole(version: int, content: bytes) -> None:
     # A commit that is empty or cut off would make the table unreadable for everybody.
     try:
-        lines = [json.loads(line) for line in content.decode().splitlines() if line.strip()]
+        # Of bytes: a text would also be split at the line separators that a column's name may hold.
+        lines = [json.loads(line) for line in content.splitlines() if line.strip()]
     except ValueError:
         lines = []
     whole = lines and content.endswith(b"\n") and all(isinstance(line, dict) for line in lines)

@@ -54,7 +54,8 @@ def _of_range(storage: Storage, log: TenantLog, state: TenantState, floor: int) 
 
 
 def _content(storage: Storage, change: StreamChange) -> Iterable[str]:
-    return change_content(storage, change).splitlines() if change.lands else ()
+    # Not `splitlines`, which also splits at line separators that a column's name may hold.
+    return filter(None, change_content(storage, change).split("\n")) if change.lands else ()
 
 
 def _added(lines: Iterable[str]) -> Iterator[str]:

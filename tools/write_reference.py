@@ -1,4 +1,4 @@
-"""Write the reference pages that follow from the code: commands, settings, errors.
+"""Write the reference pages that follow from the code: commands, settings, errors, types.
 
 Run as ``python tools/write_reference.py``; with ``--check`` it writes nothing and fails where a
 page is not what the code says.
@@ -19,6 +19,7 @@ from freezeframe import errors
 from freezeframe.cli.exit_codes import exit_code
 from freezeframe.cli.main import app
 from freezeframe.settings import Settings
+from freezeframe.testing.type_matrix import SIZES, TYPES, Cell, Place, Policy, cells
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reference"
 ORIGIN = "<!-- Written by tools/write_reference.py from the code; change it there. -->\n\n"
@@ -26,7 +27,12 @@ ORIGIN = "<!-- Written by tools/write_reference.py from the code; change it ther
 
 def main(arguments: list[str]) -> int:
     """Write the pages, or with ``--check`` compare them; 1 where one differs."""
-    pages = {"commands.md": commands(), "settings.md": settings(), "errors.md": error_tree()}
+    pages = {
+        "commands.md": commands(),
+        "settings.md": settings(),
+        "errors.md": error_tree(),
+        "type-matrix.md": type_matrix(),
+    }
     stale = 0
     for name, text in pages.items():
         file = FOLDER / name
@@ -82,6 +88,55 @@ def error_tree() -> str:
         lines += [f"## `{kind.code}`", "", f"`{kind.__name__}`: {first}{above}"]
         lines += [f"Exit code {exit_code(kind('what happened'))}.", ""]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def type_matrix() -> str:
+    """What becomes of each type that meets each other type."""
+    lines = ["# Which types meet which", "", ORIGIN.strip(), "", *_MATRIX_WORDS]
+    parts: tuple[tuple[str, Place, Policy], ...] = (
+        ("Values", "value", "widen"),
+        ('Values with `schema="frozen"`', "value", "strict"),
+        ('Values with `on_drift="string"`', "value", "string"),
+        ("Keys, under all three", "key", "widen"),
+    )
+    for title, place, policy in parts:
+        lines += [f"## {title}", "", *_matrix(place, policy), ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _matrix(place: Place, policy: Policy) -> Iterator[str]:
+    numbers = [str(number) for number in range(1, len(TYPES) + 1)]
+    yield f"| | stored | {' | '.join(numbers)} |"
+    yield f"| --- | --- |{' --- |' * len(TYPES)}"
+    by_size = [list(cells(place, policy, size)) for size in SIZES]
+    for row, kind in enumerate(TYPES):
+        found = [_mark([one[row * len(TYPES) + place_] for one in by_size]) for place_ in range(len(TYPES))]
+        yield f"| {row + 1} | `{kind.name}` | {' | '.join(found)} |"
+
+
+def _mark(found: list[Cell]) -> str:
+    marks = dict.fromkeys(_MARKS[cell.fate] for cell in found)
+    return "/".join(marks)
+
+
+_MARKS = {"same": "=", "taken": "+", "widened": "↑", "text": "T", "refused": "·"}
+_MATRIX_WORDS = [
+    "An update keeps every value exactly, or is refused before anything is written. Rows are the stored",
+    "types, columns the incoming ones, by number.",
+    "",
+    "| sign | meaning |",
+    "| --- | --- |",
+    "| = | the same type |",
+    "| + | the values take the stored type, in which they are exact |",
+    "| ↑ | the stored type becomes one that holds both sides exactly |",
+    "| T | the column becomes text, which says every value exactly |",
+    "| · | refused: `SchemaDriftError`, or for a key `BadInput` or `NullKeyError` |",
+    "| ·/+ | depends on the values: first for the largest that the types have, then for 0 and 1 |",
+    "",
+    "Tests carry out every cell, for both sets of values. The batch is in memory here; of a Spark frame the",
+    "types alone decide, so whatever depends on values is refused there, or widened.",
+    "",
+]
 
 
 def _commands(name: str, command: Any) -> Iterator[tuple[str, Any]]:

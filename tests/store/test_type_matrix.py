@@ -1,0 +1,332 @@
+"""Every stored type meets every incoming one: kept exactly, or refused before anything is written.
+
+24 x 24 types, as values and as keys, under three policies: 3,456 cells, each for the extreme values
+that its types have and for small ones. ``docs/reference/type-matrix.md`` shows the outcome. Cells that
+are kept share streams, a column each; the others are refused one by one, and no engine is asked.
+"""
+
+import datetime as dt
+import math
+import struct
+from decimal import Decimal
+from functools import cache
+from itertools import cycle, islice
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from freezeframe.errors import BadInput
+from freezeframe.settings import Settings
+from freezeframe.storage import LocalStorage
+from freezeframe.store import Tenant
+from freezeframe.store.evolution import evolve
+from freezeframe.store.references import referenced_files
+from freezeframe.store.tenant_log import TenantLog
+from freezeframe.testing.type_matrix import POLICIES, SIZES, TYPES, cells
+
+OPTIONS = {"strict": {"schema": "frozen"}, "widen": {}, "string": {"on_drift": "string"}}
+ROWS = max(len(kind.extreme) for kind in TYPES)
+
+
+def is_exact(value, found):
+    """Whether ``found``, of whatever type the column has now, is the very value that came."""
+    if value is None or found is None:
+        return value is found
+    if isinstance(value, dict):
+        return set(value) <= set(found) and all(is_exact(value.get(name), found[name]) for name in found)
+    if isinstance(value, list | tuple):
+        return len(value) == len(found) and all(map(is_exact, value, found))
+    if isinstance(found, str) and not isinstance(value, str):
+        return is_exact_text(value, found)
+    if isinstance(value, float) and isinstance(found, float):
+        both_nan = math.isnan(value) and math.isnan(found)
+        return both_nan or struct.pack("d", value) == struct.pack("d", found)
+    if type(value) is dt.date and isinstance(found, dt.datetime):
+        return dt.datetime.combine(value, dt.time()) == found
+    return isinstance(value, bool) == isinstance(found, bool) and value == found
+
+
+def is_exact_text(value, found):
+    """Whether the text says the value, and reads back as it."""
+    if isinstance(value, bool):
+        return found == str(value).lower()
+    if isinstance(value, dt.date):
+        return found == value.isoformat()
+    if isinstance(value, Decimal):
+        return Decimal(found) == value and "e" not in found.lower()
+    return found == str(value)
+
+
+@cache
+def all_cells(place, policy, size):
+    return tuple(cells(place, policy, size))
+
+
+def kept_cells(place, policy, size):
+    """Kept cells by the name of the column that carries them out."""
+    found = [cell for cell in all_cells(place, policy, size) if cell.is_kept]
+    return {f"c{number}": cell for number, cell in enumerate(found)}
+
+
+def padded(values):
+    return [*values, *[None] * (ROWS - len(values))]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("widens", [False, True], ids=["taken", "widened"])
+@pytest.mark.parametrize("policy", POLICIES)
+def test_kept_values_are_exact(spark_engine, tmp_path, policy, widens):
+    """Stored and incoming values of all kept cells, in new rows, changed rows and untouched rows."""
+    chosen = {
+        f"{size} {name}": (
+            cell.stored,
+            cell.incoming,
+            padded(cell.stored.values(size)),
+            padded(cell.incoming.values(size)),
+        )
+        for size in SIZES
+        for name, cell in kept_cells("value", policy, size).items()
+        if widens == (cell.fate in {"widened", "text"})
+    }
+    if policy == "strict" and widens:
+        assert {} == chosen, "a frozen schema was widened"
+        return
+    stream = Tenant(LocalStorage(tmp_path), spark_engine, Settings()).stream("Account")
+    columns = {name: pa.array(old * 2, stored.arrow) for name, (stored, _, old, _) in chosen.items()}
+    stream.update(pa.table({"Id": range(2 * ROWS), **columns}), key="Id")
+
+    columns = {name: pa.array(new * 2, incoming.arrow) for name, (_, incoming, _, new) in chosen.items()}
+    receipt = stream.update(pa.table({"Id": range(ROWS, 3 * ROWS), **columns}), **OPTIONS[policy])
+
+    assert (ROWS, 0) == (receipt.inserted, receipt.deleted)
+    table = stream.read(as_="arrow").sort_by("Id")
+    wrong = []
+    for name, (stored, incoming, old, new) in chosen.items():
+        changed = [before if after is None else after for before, after in zip(old, new, strict=True)]
+        found = table[name].to_pylist()
+        if not all(map(is_exact, [*old, *changed, *new], found)):
+            wrong.append((stored.name, incoming.name, old, new, found))
+    assert [] == wrong
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("policy", POLICIES)
+def test_kept_keys_find_their_rows(spark_engine, tmp_path, policy):
+    """One key of all kept cells: each row is found again by values of the incoming type."""
+    chosen = {
+        f"{size} {name}": (cell.stored, cell.incoming, list(islice(cycle(cell.incoming.values(size)), ROWS)))
+        for size in SIZES
+        for name, cell in kept_cells("key", policy, size).items()
+    }
+    stream = Tenant(LocalStorage(tmp_path), spark_engine, Settings()).stream("Account")
+    columns = {
+        name: pa.array(values, incoming.arrow).cast(stored.arrow)
+        for name, (stored, incoming, values) in chosen.items()
+    }
+    key = ["Id", *chosen]
+    stream.update(pa.table({"Id": range(ROWS), **columns, "v": [0] * ROWS}), key=key)
+
+    columns = {name: pa.array(values, incoming.arrow) for name, (_, incoming, values) in chosen.items()}
+    receipt = stream.update(pa.table({"Id": range(ROWS), **columns, "v": range(ROWS)}), **OPTIONS[policy])
+
+    assert (0, ROWS - 1, 1) == (receipt.inserted, receipt.updated, receipt.unchanged)
+    table = stream.read(as_="arrow").sort_by("Id")
+    assert list(range(ROWS)) == table["v"].to_pylist()
+    for name, (stored, _, values) in chosen.items():
+        assert stored.arrow == table.schema.field(name).type
+        assert all(map(is_exact, values, table[name].to_pylist()))
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("stored", TYPES, ids=lambda kind: kind.name)
+def test_refused_values_leave_nothing(memory, open_on, stored, size):
+    """A refused cell is a typed error that names the column, and the storage is what it was."""
+    tenant = open_on(memory)
+    stream = tenant.stream("Account")
+    column = stored.column(size)
+    stream.update(pa.table({"Id": range(len(column)), "v": column}), key="Id")
+    before = contents(memory)
+
+    refused = 0
+    for policy in POLICIES:
+        for cell in all_cells("value", policy, size):
+            if cell.stored is stored and not cell.is_kept:
+                incoming = cell.incoming.column(size)
+                with pytest.raises(BadInput, match="'v'") as caught:
+                    stream.update(pa.table({"Id": range(len(incoming)), "v": incoming}), **OPTIONS[policy])
+                assert caught.value.remedy
+                refused += 1
+
+    assert before == contents(memory)
+    assert 3 <= refused
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("stored", TYPES, ids=lambda kind: kind.name)
+def test_refused_keys_leave_nothing(memory, open_on, stored, size):
+    """A key of another type, or of one that cannot be a key, is refused before anything is written."""
+    stream = open_on(memory).stream("Account")
+    column = stored.column(size)
+    made = pa.table({"v": column, "n": range(len(column))})
+    may_be_key = any(cell.is_kept for cell in all_cells("key", "widen", size) if cell.stored is stored)
+    if may_be_key:
+        stream.update(made, key="v")
+    else:
+        with pytest.raises(BadInput):
+            stream.update(made, key="v")
+        assert {} == contents(memory)
+        return
+    before = contents(memory)
+
+    for policy in POLICIES:
+        for cell in all_cells("key", policy, size):
+            if cell.stored is stored and not cell.is_kept:
+                incoming = cell.incoming.column(size)
+                with pytest.raises(BadInput):
+                    stream.update(
+                        pa.table({"v": incoming, "n": range(len(incoming))}), key="v", **OPTIONS[policy]
+                    )
+
+    assert before == contents(memory)
+    assert 0 == stream.version()
+
+
+def contents(storage):
+    return {status.name: storage.read(status.name) for status in storage.list_below("")}
+
+
+def test_there_are_as_many_cells_as_promised():
+    """24 x 24 types, as values and keys, under three policies."""
+    assert 3456 == sum(
+        1 for place in ("value", "key") for policy in POLICIES for _ in all_cells(place, policy, "extreme")
+    )
+
+
+def test_the_policies_do_not_concern_keys():
+    """The reference shows one table of keys for all three."""
+    fates = {
+        policy: [cell.fate for cell in all_cells("key", policy, size)]
+        for policy in POLICIES
+        for size in SIZES
+    }
+
+    assert 1 == len({tuple(found) for found in fates.values()})
+
+
+def types_agree(cell):
+    """Whether a Spark frame of the incoming type is taken: no value of it is looked at."""
+    stored, incoming = pa.schema([("v", cell.stored.arrow)]), pa.schema([("v", cell.incoming.arrow)])
+    if pa.types.is_null(cell.stored.arrow) or pa.types.is_null(cell.incoming.arrow):
+        return False  # a frame for Spark is made from Arrow here, and Arrow's void column is not kept
+    try:
+        evolve(stored, incoming.empty_table(), values_known=False)
+    except BadInput:
+        return False
+    return True
+
+
+@pytest.mark.spark
+def test_types_alone_decide_about_spark_frames(spark_engine, spark_session, tmp_path):
+    """Of a Spark frame only the types are known: what is kept is exact."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    chosen = {
+        name: cell for name, cell in kept_cells("value", "widen", "extreme").items() if types_agree(cell)
+    }
+    stream = Tenant(LocalStorage(tmp_path), spark_engine, Settings()).stream("Account")
+    columns = {
+        name: pa.array(padded(cell.stored.extreme), cell.stored.arrow) for name, cell in chosen.items()
+    }
+    stream.update(pa.table({"Id": range(ROWS), **columns}), key="Id")
+    columns = {
+        name: pa.array(padded(cell.incoming.extreme), cell.incoming.arrow) for name, cell in chosen.items()
+    }
+    table = pa.table({"Id": range(ROWS, 2 * ROWS), **columns})
+    stream.update(
+        spark_session.createDataFrame(table, from_arrow_schema(table.schema, prefer_timestamp_ntz=True))
+    )
+
+    found = stream.read(as_="arrow").sort_by("Id")
+    wrong = {
+        (cell.stored.name, cell.incoming.name)
+        for name, cell in chosen.items()
+        if not all(
+            map(
+                is_exact,
+                [*padded(cell.stored.extreme), *padded(cell.incoming.extreme)],
+                found[name].to_pylist(),
+            )
+        )
+    }
+    assert set() == wrong
+
+
+# Headers: any name that is no case twin of another comes back as it was.
+
+NAMES = st.text(st.characters(codec="utf-8"), max_size=12) | st.text(
+    st.sampled_from(" .,;{}()=\t\n`'\"%\\/*?[]<>é😀"), max_size=6
+)
+
+
+# Shrinking would take a Spark job a step.
+ONCE = {
+    "deadline": None,
+    "phases": (Phase.explicit, Phase.reuse, Phase.generate),
+    "suppress_health_check": list(HealthCheck),
+}
+
+
+def names_of(count):
+    return st.lists(NAMES, min_size=count, max_size=count, unique_by=lambda name: name.casefold())
+
+
+def prove_names(engine, folder, names):
+    stream = Tenant(LocalStorage(folder), engine, Settings()).stream("Account")
+    rows = {
+        "Id": ["1", "2"],
+        **{name: [f"{n}", None] for n, name in enumerate(names) if name.casefold() != "id"},
+    }
+    stream.update(pa.table(rows), key="Id")
+    later = {name: [values[0] if name == "Id" else f"{values[0]}!"] for name, values in rows.items()}
+    stream.update(pa.table(later))
+
+    expected = [
+        {name: values[0] for name, values in later.items()},
+        dict.fromkeys(rows) | {"Id": "2"},
+    ]
+    assert expected == stream.read(as_="arrow").sort_by("Id").to_pylist()
+    assert list(rows) == list(stream.read().columns)
+
+
+@pytest.mark.parametrize("name", ["\x85", "\u2028", "a\u2029b", "\v", "\f", "\x1c", "\r\n", " ", "", "."])
+def test_headers_that_break_lines(local, open_on, name):
+    """A name may hold what other tools take for the end of a line: log, gc and reader do not."""
+    tenant = open_on(local)
+    tenant.stream("Before").update(pa.table({"Id": ["1"]}), key="Id")
+    tenant.stream("Account").update(pa.table({"Id": ["1"], name: ["x"]}), key="Id")
+
+    assert [{"Id": "1", name: "x"}] == open_on(local).stream("Account").read(as_="arrow").to_pylist()
+    files = [status.name for status in local.list_below("") if status.name.endswith(".parquet")]
+    log = TenantLog(local, Settings())
+    assert 2 == len(files)
+    assert set(files) <= referenced_files(local, log, log.current_state(), floor=0)
+
+
+@pytest.mark.spark
+@settings(max_examples=3, **ONCE)
+@given(names=names_of(100))
+def test_any_header_comes_back(spark_engine, tmp_path_factory, names):
+    """300 random names, 100 in a stream: values are found under them again after an update."""
+    prove_names(spark_engine, tmp_path_factory.mktemp("t"), names)
+
+
+@pytest.mark.spark
+@pytest.mark.nightly
+@pytest.mark.timeout(3600)
+@settings(max_examples=50, **ONCE)
+@given(names=names_of(200))
+def test_ten_thousand_headers_come_back(spark_engine, tmp_path_factory, names):
+    """10,000 random names, 200 in a stream."""
+    prove_names(spark_engine, tmp_path_factory.mktemp("t"), names)

@@ -157,11 +157,11 @@ class Machine(RuleBasedStateMachine):
             with pytest.raises(IdempotencyConflict):
                 call(self.tenant())
 
-    @rule(one=CHANGES, other=CHANGES)
-    def race(self, one, other):
-        """Two jobs at once that write to different files and any streams: one after the other."""
-        one = [change for change in self.usable(one) if change[0] == "upsert"]
-        other = [change for change in self.usable(other) if change[0] in ("upsert", "override")]
+    @rule(name=STREAMS, mine=ROWS, theirs=ROWS, more=CHANGES)
+    def race(self, name, mine, theirs, more):
+        """Two jobs at once on one stream: the later one is carried out again on what the first one made."""
+        one = self.usable([("upsert", name, mine)])
+        other = self.usable([("upsert", name, theirs), *more])
 
         def call(tenant):
             with tenant.job() as job:

@@ -147,9 +147,9 @@ def _planned(
     targets: dict[str, Snapshot | None] = {}
     effects: dict[str, StreamRestoration] = {}
     for name in names:
+        if now.streams.get(name) == then.streams.get(name):
+            continue  # the same version of its table, or at neither
         target = table_snapshot(place.storage, then, StreamName(name)) if name in then.streams else None
-        if target is None and name not in now.streams:
-            continue
         base = stream_base(place.storage, place.log, now, StreamName(name))
         if name in now.streams and target is not None and is_same_table(base, target):
             continue

@@ -6,6 +6,7 @@ Everything is decided in Arrow, column-wise; no Python loop runs over the rows.
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -190,7 +191,7 @@ def _last_of_each_key(
 ) -> pa.Table:
     # The key columns get names of our own: "row" may well be one of theirs.
     places = [f"k{place}" for place in range(len(names))]
-    keys = pa.table([_comparable(table.column(name)) for name in names], names=places)
+    keys = pa.table([comparable_key(table.column(name)) for name in names], names=places)
     arrival = _arrival(table, order_by) if order_by else None
     ranks = np.arange(len(table)) if arrival is None else np.argsort(arrival)
     groups = (
@@ -222,9 +223,15 @@ def _arrival(table: pa.Table, order_by: Sequence[str]) -> npt.NDArray[np.int64]:
     return order.to_numpy().astype(np.int64)  # type: ignore[no-any-return]
 
 
-def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    # Spark joins 0.0 with -0.0; adding a zero gives both the same sign.
-    return pc.add(column, pa.scalar(0.0, column.type)) if pa.types.is_floating(column.type) else column
+def comparable_key(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column in a form in which equal keys have equal bits, as grouping and joining in Arrow need it.
+
+    Spark joins 0.0 with -0.0, and NaN with NaN whatever its bits.
+    """
+    if not pa.types.is_floating(column.type):
+        return column
+    unsigned = pc.add(column, pa.scalar(0.0, column.type))
+    return pc.if_else(pc.is_nan(unsigned), pa.scalar(math.nan, column.type), unsigned)
 
 
 def _duplicate_key(groups: pa.Table, places: Sequence[str], names: Sequence[str]) -> DuplicateKeyError:

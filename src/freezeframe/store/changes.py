@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from freezeframe.engine.batch import comparable_key
 from freezeframe.errors import InvalidOption
 from freezeframe.log import Snapshot
 from freezeframe.log.actions import Metadata, Protocol
@@ -166,9 +167,7 @@ def _joinable(old: pa.ChunkedArray, new: pa.ChunkedArray) -> tuple[pa.Array, pa.
     if not (old.null_count or new.null_count or pa.types.is_floating(new.type)):
         return old, new
     # A join would pass nulls over; numbers that stand for the values do not.
-    both = pa.chunked_array([*old.chunks, *new.chunks], new.type)
-    if pa.types.is_floating(new.type):
-        both = pc.add(both, pa.scalar(0.0, new.type))  # 0.0 is -0.0
+    both = comparable_key(pa.chunked_array([*old.chunks, *new.chunks], new.type))
     codes = both.combine_chunks().dictionary_encode("encode").indices
     return codes.slice(0, len(old)), codes.slice(len(old))
 

@@ -7,7 +7,7 @@ import pytest
 
 from freezeframe.errors import CorruptLog, InvalidName
 from freezeframe.identifiers import StreamName
-from freezeframe.store.entries import Counts, Entry, StreamChange, parse_entry
+from freezeframe.store.entries import Counts, Entry, FileChange, StreamChange, TenantChange, parse_entry
 
 
 def _entry(**options):
@@ -70,3 +70,49 @@ def test_counts_cannot_be_negative():
     """A negative count is a mistake of ours and never stored."""
     with pytest.raises(ValueError, match="negative"):
         Counts(inserted=-1)
+
+
+def test_entries_of_the_first_format_are_still_read():
+    """They know streams only, without kinds of changes beside them, and no receipt."""
+    stream = {"name": "Account", "tableVersion": 0, "content": '{"commitInfo":{}}\n'}
+    counts = {"inserted": 1, "updated": 0, "unchanged": 0, "deleted": 0}
+    record = {
+        "kind": "commit",
+        "writeId": "w",
+        "jobId": None,
+        "payloadHash": None,
+        "timestamp": 5,
+        "author": "",
+        "message": "",
+        "changes": [{"stream": {**stream, "counts": counts}}],
+    }
+    text = json.dumps(record, ensure_ascii=False, separators=(",", ":"))
+    signed = {**record, "sha256": hashlib.sha256(text.encode()).hexdigest()}
+
+    entry = parse_entry(json.dumps(signed, separators=(",", ":")).encode() + b"\n", "0.json")
+
+    assert (StreamChange(StreamName("Account"), 0, stream["content"], Counts(1)),) == entry.changes
+    assert (None, ()) == (entry.receipt, entry.files)
+
+
+def test_every_kind_of_change_comes_back_as_it_was():
+    """Streams held elsewhere, files there and gone, and all that belongs to the tenant."""
+    changes = (
+        StreamChange(StreamName("Account"), 3, "", Counts(), sha256="0" * 64),
+        StreamChange(StreamName("Lead"), 7, "", Counts(), is_external=True),
+        FileChange("a/b.json", "w/1", "f" * 64, 3, sealed=True),
+        FileChange("gone", None),
+        TenantChange({"t": 1, "u": None}, {"keepDays": 1}, ("R",), ("D",), ("w2",), 4),
+    )
+    entry = Entry("w", 1, changes, kind="external", receipt={"a": 1})
+
+    assert entry == parse_entry(entry.to_bytes(), "0.json")
+
+
+@pytest.mark.parametrize("path", ["", "/etc/passwd", "a/../b", "a//b", ".", "a\0b"])
+def test_a_file_of_an_entry_lies_below_the_tenant(path):
+    """A forged entry cannot name anything else."""
+    with pytest.raises(ValueError, match="no name below"):
+        FileChange(path, None)
+    with pytest.raises(ValueError, match="no name below"):
+        FileChange("a", path, "0" * 64)

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from freezeframe.engine.base import FindTask, MergeResult, MergeTask, Validity
 from freezeframe.errors import BadInput, SchemaDriftError
 from freezeframe.log.columns import fields_by_path, physical_name
+from freezeframe.log.schema import arrow_to_delta
 from freezeframe.store.columns import arrow_columns, written_columns
 from freezeframe.store.deletion_guard import require_few_deletions
 from freezeframe.store.entries import Counts
@@ -117,9 +118,11 @@ def _batch(work: Staging) -> tuple[str, ...]:
 
 
 def _batch_schema(work: Staging) -> dict[str, Any]:
-    """The columns of the batch's files: what Spark landed is under the frame's own names."""
-    schema = work.plan.batch_schema
-    return unmapped(schema) if work.incoming.paths else schema
+    """The columns of the batch's files: what Spark landed has the frame's own names and types."""
+    plan, incoming = work.plan, work.incoming
+    if not incoming.paths:
+        return plan.batch_schema
+    return arrow_to_delta(incoming.table.select(plan.evolution.batch.column_names).schema)
 
 
 def _has_other_key(work: Staging) -> bool:

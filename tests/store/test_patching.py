@@ -193,3 +193,22 @@ def test_an_explanation_tells_the_route_and_writes_nothing(stream, tmp_path):
     assert 0 < explanation.bytes_written
     assert before == sorted(path for path in tmp_path.rglob("*") if path.is_file())
     assert 0 == stream.version()
+
+
+def test_changes_read_only_rows_that_moved(stream):
+    """What changed between versions of a marked file is told from the rows that were marked meanwhile."""
+    stream.update(frame(range(100), n=range(100)), key="Id")
+    receipt = stream.update(frame([5, 200], n=[50, 2]))
+    changed = receipt.changed_rows(as_="arrow").to_pylist()
+    assert [("insert", "0200", None), ("update", "0005", 5)] == sorted(
+        (row["_change_type"], row["Id"], (row["_before"] or {}).get("n")) for row in changed
+    )
+    stream.update(frame([5, 6], n=[500, 60]))
+    since = stream.changes(since=1, as_="arrow").to_pylist()
+    assert [("0005", 50, 500), ("0006", 6, 60)] == [
+        (row["Id"], row["_before"]["n"], row["n"]) for row in since
+    ]
+    whole = stream.changes(since=0, as_="arrow").to_pylist()
+    assert [("0005", 5, 500), ("0006", 6, 60)] == [
+        (row["Id"], row["_before"]["n"], row["n"]) for row in whole if row["_change_type"] == "update"
+    ]

@@ -24,20 +24,24 @@ _PLACE = "place"
 
 def find(session: SparkSession, task: FindTask) -> pa.Table:
     """Carry out the task; `TableEngine.find` says what is promised."""
-    found = _found(session, task).select(FILE, ROW, _PLACE).toArrow()
+    names = [ROW, _PLACE] if len(task.stored) == 1 else [ROW, _PLACE, FILE]
+    # toArrow would ask the server for the schema first, and so analyse the plan twice.
+    found = _found(session, task).select(*names).toPandas()
+    files = found[FILE] if FILE in found else [_file_name(task.stored[0])] * len(found)
     return pa.table(
         {
-            "file": _numbered(found[FILE], task),
-            "row": found[ROW].cast(pa.int64()),
-            "place": found[_PLACE].cast(pa.int64()),
+            "file": _numbered(pa.array(files, pa.string()), task),
+            "row": pa.array(found[ROW], pa.int64()),
+            "place": pa.array(found[_PLACE], pa.int64()),
         }
     )
 
 
 def count_found(session: SparkSession, task: FindTask) -> tuple[int, ...]:
     """Carry out the task; `TableEngine.count_found` says what is promised."""
-    counted = _found(session, task).groupBy(FILE).agg(F.count(F.lit(1)).alias("rows")).toArrow()
-    rows = dict(zip(_numbered(counted[FILE], task).to_pylist(), counted["rows"].to_pylist(), strict=True))
+    counted = _found(session, task).groupBy(FILE).agg(F.count(F.lit(1)).alias("rows")).collect()
+    numbers = _numbered(pa.array([row[0] for row in counted], pa.string()), task).to_pylist()
+    rows = dict(zip(numbers, (row[1] for row in counted), strict=True))
     return tuple(int(rows.get(number, 0)) for number in range(len(task.stored)))
 
 
@@ -69,14 +73,18 @@ def _found(session: SparkSession, task: FindTask) -> DataFrame:
     return stored.join(batch, is_same)
 
 
-def _numbered(names: pa.ChunkedArray, task: FindTask) -> pa.Array:
+def _numbered(names: pa.Array, task: FindTask) -> pa.Array:
     """The files' names as indexes into the task's."""
-    known = pa.array([path.rpartition("/")[2] for path in task.stored], pa.string())
-    numbers = pc.index_in(names.cast(pa.string()), value_set=known)
+    known = pa.array([_file_name(path) for path in task.stored], pa.string())
+    numbers = pc.index_in(names, value_set=known)
     if numbers.null_count:
         strange = names.filter(pc.is_null(numbers)).unique().to_pylist()
         raise CorruptData(
             f"Spark read files that it was not asked to read: {', '.join(map(str, strange))}.",
             remedy="Run the call again; nothing of it was written.",
         )
-    return numbers.combine_chunks() if isinstance(numbers, pa.ChunkedArray) else numbers
+    return numbers
+
+
+def _file_name(path: str) -> str:
+    return path.rpartition("/")[2]

@@ -19,7 +19,7 @@ from freezeframe.store.columns import arrow_columns
 from freezeframe.store.custody import Repair, release, repair
 from freezeframe.store.explanation import Explanation, explained_state
 from freezeframe.store.guard import stored_key, stored_notes
-from freezeframe.store.own_columns import stored_own_columns
+from freezeframe.store.own_columns import VALID_FROM, stored_own_columns
 from freezeframe.store.reading import (
     FrameKind,
     as_kind,
@@ -143,7 +143,8 @@ class Stream:
         """The rows now, at a version of the stream, at a moment, or at a version of the tenant.
 
         With ``history`` those of the past as well, of a stream that keeps them: each with
-        ``_valid_from`` and ``_valid_to``, which is null for a row that holds now.
+        ``_valid_from`` and ``_valid_to``, which is null for a row that holds now. They are sorted by
+        the columns of the key that are read; a Spark frame is not.
 
         Raises:
             StreamNotFound: there is no such stream (then).
@@ -161,7 +162,8 @@ class Stream:
             )
         if as_ == "spark":
             return self._as_spark(snapshot, columns, where, history=history)
-        return as_kind(read_rows(snapshot, columns, where, history=history), as_)
+        order = (*(stored_key(snapshot.metadata) or ()), *((VALID_FROM,) if history else ()))
+        return as_kind(ordered(read_rows(snapshot, columns, where, history=history), order), as_)
 
     def changes(
         self, since: int | None = None, until: int | None = None, *, as_: FrameKind = "pandas"

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pyspark.sql.pandas.types import from_arrow_schema
 from tests.typed_columns import KINDS, TEXTS, Kind, same_form
 
-from freezeframe.errors import NullKeyError
+from freezeframe.errors import BadInput, NullKeyError
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
@@ -79,6 +79,12 @@ class Expected:
                 updated += 1
                 self.changes[key] = ("update", self.form(after), self.form(before))
         self.counts = inserted, updated, len(last) - inserted - updated
+
+    def cannot_be_told(self, batch):
+        """Whether there would be rows, but no column that ever had a value or a type."""
+        kinds = self.kinds | {name: kind.arrow for name, kind in batch.columns.items()}
+        known = [kind for kind in (*self.kinds.values(), *kinds.values()) if not pa.types.is_null(kind)]
+        return not known and batch.null_keys != "drop"
 
     def has_whole_key(self, row):
         """Whether no part of its key is null."""
@@ -229,6 +235,10 @@ def prove(engine, session, folder, rule, found):
         before = None if number == 0 else stream.columns()
         version = stream.version()
         frame = as_frame(batch, key, session)
+        if expected.cannot_be_told(batch):
+            with pytest.raises(BadInput, match="no value at all"):
+                stream.update(frame, key=key, nulls=batch.nulls, null_keys=batch.null_keys)
+            return
         receipt = stream.update(frame, key=key, nulls=batch.nulls, null_keys=batch.null_keys)
         expected.update(batch)
 
@@ -359,3 +369,13 @@ def test_an_empty_frame_makes_an_empty_table(local, open_on, name):
     for stream in ("Empty", "Dropped"):
         found = tenant.stream(stream).read(as_="arrow")
         assert (["Id", name], 0) == (found.column_names, found.num_rows)
+
+
+def test_rows_without_any_value_are_refused(local, open_on):
+    """A row of nothing but nulls in columns of no type could not be written, so it is not counted either."""
+    stream = open_on(local).stream("Account")
+
+    with pytest.raises(BadInput, match="no value at all"):
+        stream.update(pd.DataFrame({"Id": [None], "v": [None]}), key="Id", null_keys="match")
+
+    assert -1 == stream.version()

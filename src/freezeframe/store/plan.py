@@ -11,7 +11,7 @@ import pyarrow as pa
 from freezeframe.errors import BadInput, InvalidOption
 from freezeframe.log import Snapshot
 from freezeframe.store.columns import arrow_columns, delta_columns, physical_names, written_columns
-from freezeframe.store.evolution import Evolution, Ranges, SchemaRules, evolve
+from freezeframe.store.evolution import Evolution, Ranges, SchemaRules, decided, evolve
 from freezeframe.store.guard import stored_key
 from freezeframe.store.incoming import Incoming
 from freezeframe.store.own_columns import OwnColumns, agreed_own_columns, stored_own_columns
@@ -69,6 +69,12 @@ def plan_update(snapshot: Snapshot, incoming: Incoming, update: Update) -> Plan:
     stored = arrow_columns(stored_schema or NO_COLUMNS)
     own = agreed_own_columns(update, stored_own, key, stored.names, incoming.table.column_names)
     evolution = _evolution(snapshot, stored_own.removed_from(stored), key, incoming, update)
+    if incoming.rows and not decided(evolution.target).names:
+        raise BadInput(
+            "The rows have no value at all.",
+            cause="A row of nothing but nulls, in columns whose type nobody knows, cannot be written.",
+            remedy="Leave such rows out, or pass a PyArrow table whose columns have types.",
+        )
     schema = delta_columns(own.added_to(evolution.target), stored_schema)
     return Plan(update, key, evolution, stored_schema, schema, own, stored_own)
 

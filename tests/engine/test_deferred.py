@@ -7,11 +7,12 @@ import time
 
 import pytest
 
-from freezeframe.engine.base import LandTask, MergeTask
+from freezeframe.engine.base import FindTask, LandTask, MergeTask
 from freezeframe.engine.deferred import DeferredEngine
 from freezeframe.errors import EngineUnavailable
 
 NOTHING = {"type": "struct", "fields": []}
+KEY = {"type": "struct", "fields": [{"name": "Id", "type": "string", "nullable": True, "metadata": {}}]}
 TASK = MergeTask((), NOTHING, (), NOTHING, NOTHING, (), "overwrite", write=False)
 
 
@@ -42,14 +43,19 @@ def test_every_call_reaches_the_one_engine():
         return Recorder(asked)
 
     engine, landing = DeferredEngine(make), LandTask("/out")
+    search = FindTask((), KEY, KEY, ())
     engine.merge(TASK)
     engine.land("frame", landing)
-    engine.read(("/a.parquet",), NOTHING)
+    engine.find(search)
+    engine.count_found(search)
+    engine.read(("/a.parquet",), NOTHING, {"/a.parquet": [1]})
     engine.require_shared("/folder")
     assert [
         ("merge", TASK),
         ("land", "frame", landing),
-        ("read", ("/a.parquet",), NOTHING),
+        ("find", search),
+        ("count_found", search),
+        ("read", ("/a.parquet",), NOTHING, {"/a.parquet": [1]}),
         ("require_shared", "/folder"),
     ] == asked
     assert [1] == made

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import typer
 from typer.exceptions import TyperException
 
-from freezeframe.cli import doctor, log, stream
+from freezeframe.cli import doctor, file, log, stream, tenant
 from freezeframe.cli.demo import demo
 from freezeframe.cli.exit_codes import FAILED, INTERRUPTED, OK, exit_code
 from freezeframe.cli.output import Output
@@ -28,7 +28,9 @@ app = typer.Typer(
 app.command("demo")(demo)
 app.command("doctor")(doctor.doctor)
 app.add_typer(log.app, name="log", help="A Delta table's log: show, history, verify.")
-app.add_typer(stream.app, name="stream", help="The streams of a tenant: list, show, history.")
+app.add_typer(tenant.app, name="tenant", help="A store's tenants: their past, their coming and going.")
+app.add_typer(stream.app, name="stream", help="The streams of a tenant: rows, history, import, custody.")
+app.add_typer(file.app, name="file", help="The files of a tenant: list, read, write, history.")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,4 +1,4 @@
-"""``freezeframe stream``: what a tenant's snapshot directory holds, without starting Spark."""
+"""``freezeframe stream``: a tenant's streams; looking at them never starts Spark."""
 
 from __future__ import annotations
 
@@ -7,24 +7,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from freezeframe.cli.options import AsOf, Json, StreamArgument
 from freezeframe.cli.output import Output
+from freezeframe.cli.place import Place, at_place
+from freezeframe.cli.stream_custody import adopt, release, repair
+from freezeframe.cli.stream_past import changes, diff, restore
+from freezeframe.cli.stream_transfer import export, import_rows
 from freezeframe.errors import InputNotFound
 
 if TYPE_CHECKING:
-    from freezeframe.store import Stream, Tenant
+    from freezeframe.store import Stream
 
 app = typer.Typer(no_args_is_help=True)
 
-Directory = Annotated[Path, typer.Option("--dir", help="The tenant's snapshot directory.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Name = Annotated[str, typer.Argument(help="The stream's name, for example Account.")]
-_HERE = Path("snapshots")
 
-
-@app.command("list")
-def list_streams(directory: Directory = _HERE, as_json: Json = False) -> None:
+def list_streams(place: Place, as_json: Json = False) -> None:
     """List the streams with their version, key, rows and columns."""
-    tenant = _tenant(directory)
+    tenant = place.tenant()
     rows = []
     for name in tenant.streams():
         stream = tenant.stream(name)
@@ -39,24 +38,30 @@ def list_streams(directory: Directory = _HERE, as_json: Json = False) -> None:
         )
     output = Output(as_json=as_json)
     if not rows:
-        output.line(f"{directory} holds no streams yet: a job's update_snapshot makes them.")
+        output.line(f"{place} holds no streams yet: a job's update_snapshot makes them.")
     if rows or as_json:
-        output.table(str(directory), rows)
+        output.table(str(place), rows)
 
 
-@app.command()
 def show(
-    name: Name,
-    directory: Directory = _HERE,
+    place: Place,
+    name: StreamArgument,
     version: Annotated[int | None, typer.Option(help="The stream's version; the newest without it.")] = None,
-    as_of: Annotated[str | None, typer.Option(help="A moment in ISO form; UTC without a zone.")] = None,
+    as_of: AsOf = None,
+    tenant_version: Annotated[int | None, typer.Option(help="The tenant's version instead.")] = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(help='"COLUMN OP VALUE" with = != < <= > >=, or "COLUMN is null"; all must hold.'),
+    ] = None,
     columns: Annotated[list[str] | None, typer.Option("--column", help="A column; may be repeated.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="How many rows at most.")] = 20,
     as_json: Json = False,
 ) -> None:
     """Show rows of a stream, now or at an earlier version or moment."""
-    stream = _tenant(directory).stream(name)
-    table = stream.read(version=version, as_of=as_of, columns=columns, as_="arrow")
+    stream = place.tenant().stream(name)
+    moment: dict[str, Any] = {"version": version, "as_of": as_of, "tenant_version": tenant_version}
+    condition = None if not where else _predicate(stream, where, moment)
+    table = stream.read(**moment, columns=columns, where=condition, as_="arrow")
     Output(as_json=as_json).table(
         f"{name}: {min(limit, table.num_rows)} of {table.num_rows} rows",
         table.slice(0, limit).to_pylist(),
@@ -64,15 +69,14 @@ def show(
     )
 
 
-@app.command()
 def history(
+    place: Place,
     name: Annotated[str | None, typer.Argument(help="A stream; all of them without it.")] = None,
-    directory: Directory = _HERE,
     limit: Annotated[int, typer.Option(min=1, help="How many tenant versions at most.")] = 50,
     as_json: Json = False,
 ) -> None:
     """Show the tenant's versions, the newest first, with what became of each stream's rows."""
-    tenant = _tenant(directory)
+    tenant = place.tenant()
     if name is not None:
         tenant.stream(name).columns()  # an unknown stream is an error, not an empty history
     rows = [
@@ -90,24 +94,23 @@ def history(
         for stream, counts in entry.streams.items()
         if name in {None, stream}
     ]
-    Output(as_json=as_json).table(f"History of {name or directory}", rows)
+    Output(as_json=as_json).table(f"History of {name or place}", rows)
 
 
-@app.command()
 def explain(
-    name: Name,
+    place: Place,
+    name: StreamArgument,
     batch: Annotated[
         Path | None, typer.Option(help="A CSV or Parquet file with the rows of the update.")
     ] = None,
     key: Annotated[list[str] | None, typer.Option(help="A column of the key, for a new stream.")] = None,
-    directory: Directory = _HERE,
     as_json: Json = False,
 ) -> None:
     """Show how an update of a stream would be carried out and why, file by file; nothing is written.
 
     Without --batch it is about an update that brings new rows only.
     """
-    stream = _tenant(directory).stream(name)
+    stream = place.tenant().stream(name)
     explanation = stream.explain(None if batch is None else _rows(batch, stream), key=key or None)
     output = Output(as_json=as_json)
     if as_json:
@@ -139,13 +142,24 @@ def _rows(file: Path, stream: Stream) -> Any:
     return typed_columns(read_csv_text(file), stored)
 
 
-def _tenant(directory: Path) -> Tenant:
-    if not directory.is_dir():
-        raise InputNotFound(
-            f"There is no directory {directory}.",
-            remedy="Name the tenant's snapshot directory by --dir.",
-            path=str(directory),
-        )
-    from freezeframe.script.tenants import open_tenant
+def _predicate(stream: Stream, where: list[str], moment: dict[str, Any]) -> Any:
+    import pyarrow.compute as pc
 
-    return open_tenant(directory)
+    from freezeframe.cli.conditions import predicate
+
+    # A predicate that no row meets reads the columns of that moment alone.
+    return predicate(where, stream.read(**moment, where=pc.scalar(False), as_="arrow").schema)
+
+
+app.command("list")(at_place(list_streams))
+app.command("show")(at_place(show))
+app.command("history")(at_place(history))
+app.command("changes")(at_place(changes))
+app.command("diff")(at_place(diff))
+app.command("restore")(at_place(restore))
+app.command("explain")(at_place(explain))
+app.command("import")(at_place(import_rows))
+app.command("export")(at_place(export))
+app.command("release")(at_place(release))
+app.command("adopt")(at_place(adopt))
+app.command("repair")(at_place(repair))

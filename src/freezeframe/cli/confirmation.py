@@ -1,0 +1,26 @@
+"""Asking before something cannot be taken back, or changes everything at once."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from freezeframe.errors import InvalidOption
+
+
+def require_yes(question: str) -> None:
+    """Go on only if the question is answered with yes, on a terminal; ``--yes`` spares the call.
+
+    Raises:
+        InvalidOption: there is nobody to ask.
+        typer.Abort: the answer was no.
+    """
+    if not sys.stdin.isatty():
+        raise InvalidOption(
+            f"This is not done without a yes: {question}",
+            cause="There is no terminal to ask on.",
+            remedy="Add --yes; where the command has --dry-run, that shows the effect first.",
+        )
+    # Asked on standard error: standard output holds the result only.
+    typer.confirm(question, abort=True, err=True)

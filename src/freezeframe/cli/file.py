@@ -1,0 +1,183 @@
+"""``freezeframe file``: a tenant's files, read and changed; each change is a version of the tenant."""
+
+from __future__ import annotations
+
+import base64
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from freezeframe.cli.options import AsOf, Json, Message, Who
+from freezeframe.cli.output import Output
+from freezeframe.cli.place import Place, at_place
+from freezeframe.errors import InputNotFound, InvalidOption
+
+if TYPE_CHECKING:
+    from freezeframe.store.files import Files
+
+app = typer.Typer(no_args_is_help=True)
+
+FileArgument = Annotated[
+    str, typer.Argument(metavar="PATH", help="The file's path, for example mappings/a.csv.")
+]
+Version = Annotated[int | None, typer.Option(min=0, help="The tenant's version; the newest without it.")]
+_STANDARD_INPUT = Path("-")
+
+
+def list_files(
+    place: Place,
+    folder: Annotated[str, typer.Argument(help="A folder; the tenant's own without it.")] = "",
+    recursive: Annotated[bool, typer.Option("--recursive", help="Those below it as well.")] = False,
+    version: Version = None,
+    as_of: AsOf = None,
+    as_json: Json = False,
+) -> None:
+    """List the files, now or at an earlier version or moment."""
+    files = place.tenant().files
+    entries = files.list(folder, recursive=recursive, version=version, as_of=as_of)
+    output = Output(as_json=as_json)
+    if not entries:
+        output.line(f"{folder or place} holds no files; those in folders are shown by --recursive.")
+    if entries or as_json:
+        output.table(
+            str(place),
+            [entry.to_json() for entry in entries],
+            columns=("path", "size", "modified", "sealed", "version"),
+        )
+
+
+def read(
+    place: Place,
+    path: FileArgument,
+    target: Annotated[
+        Path | None, typer.Option("--to", help="A new file (mode 0600); standard output without it.")
+    ] = None,
+    version: Version = None,
+    as_of: AsOf = None,
+    as_json: Json = False,
+) -> None:
+    """Write a file's bytes to standard output, or to a new file.
+
+    With --json and no --to the answer has the content as text, or in base64 if it is none.
+    """
+    files, output = place.tenant().files, Output(as_json=as_json)
+    if target is not None:
+        size = _saved(target, files.chunks(path, version, as_of=as_of))
+        output.record({"path": path, "to": str(target), "bytes": size})
+        return
+    if as_json:
+        output.record(_content(path, files.read(path, version, as_of=as_of)))
+        return
+    for chunk in files.chunks(path, version, as_of=as_of):
+        sys.stdout.buffer.write(chunk)
+    sys.stdout.buffer.flush()
+
+
+def write(
+    place: Place,
+    path: FileArgument,
+    source: Annotated[
+        Path, typer.Argument(help="The file to take; standard input without it.")
+    ] = _STANDARD_INPUT,
+    sealed: Annotated[
+        bool | None,
+        typer.Option("--sealed/--not-sealed", help="Whether it is encrypted; without it as it was."),
+    ] = None,
+    message: Message = None,
+    who: Who = None,
+    as_json: Json = False,
+) -> None:
+    """Keep a file's, or standard input's, bytes as the new version of PATH."""
+    if source != _STANDARD_INPUT and not source.is_file():
+        raise InputNotFound(f"There is no file {source}.", remedy="Check the path.", path=str(source))
+
+    def change(files: Files) -> None:
+        if source == _STANDARD_INPUT:
+            files.write(path, sys.stdin.buffer, sealed=sealed)
+            return
+        with source.open("rb") as content:
+            files.write(path, content, sealed=sealed)
+
+    told = _changed(place, change, message or f"write {path}", who)
+    entry = next(entry for entry in told.list(recursive=True) if entry.path == path)
+    Output(as_json=as_json).record(entry.to_json())
+
+
+def delete(
+    place: Place, path: FileArgument, message: Message = None, who: Who = None, as_json: Json = False
+) -> None:
+    """Remove a file; its older versions can still be read and restored."""
+    _changed(place, lambda files: files.delete(path), message or f"delete {path}", who)
+    Output(as_json=as_json).record({"deleted": path})
+
+
+def move(
+    place: Place,
+    path: FileArgument,
+    target: Annotated[str, typer.Argument(help="The new path; nothing may be there.")],
+    message: Message = None,
+    who: Who = None,
+    as_json: Json = False,
+) -> None:
+    """Give a file another path."""
+    _changed(place, lambda files: files.move(path, target), message or f"move {path}", who)
+    Output(as_json=as_json).record({"moved": path, "to": target})
+
+
+def history(place: Place, path: FileArgument, as_json: Json = False) -> None:
+    """List a file's versions, the newest first, deletions included."""
+    from freezeframe.errors import FileNotFound
+
+    revisions = [one.to_json() for one in place.tenant().files.history(path)]
+    if not revisions:
+        raise FileNotFound(
+            f"There is and was no file {path!r}.", remedy="Check the path; freezeframe file list shows all."
+        )
+    columns = ("version", "modified", "deleted", "size", "sealed", "author", "job_id", "message")
+    Output(as_json=as_json).table(f"History of {path}", revisions, columns)
+
+
+def _changed(place: Place, change: Callable[[Files], Any], message: str, who: str | None) -> Files:
+    """The files as they are after a change, which is a version of its own."""
+    tenant = place.tenant()
+    with tenant.job(message=message, who=who) as job:
+        change(job.files)
+    return tenant.at(job.receipt.tenant_version).files
+
+
+def _content(path: str, content: bytes) -> dict[str, Any]:
+    try:
+        return {"path": path, "encoding": "utf-8", "content": content.decode()}
+    except UnicodeDecodeError:
+        return {"path": path, "encoding": "base64", "content": base64.b64encode(content).decode()}
+
+
+def _saved(target: Path, chunks: Iterable[bytes]) -> int:
+    """Write a new file, whole or not at all; its size."""
+    from freezeframe.storage.local import failure, write_durably
+
+    try:
+        write_durably(target, chunks)
+    except FileExistsError:
+        raise InvalidOption(
+            f"{target} is there already.", remedy="Remove it, or name another file."
+        ) from None
+    except BaseException as error:
+        with suppress(OSError):
+            target.unlink()
+        if isinstance(error, OSError):
+            raise failure("write", str(target), error) from error
+        raise
+    return target.stat().st_size
+
+
+app.command("list")(at_place(list_files))
+app.command("read")(at_place(read))
+app.command("write")(at_place(write))
+app.command("delete")(at_place(delete))
+app.command("move")(at_place(move))
+app.command("history")(at_place(history))

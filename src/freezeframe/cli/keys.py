@@ -1,0 +1,108 @@
+"""The keys of rows as they are named on the command line or in a file, typed as the stream has them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import reduce
+from operator import and_
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from freezeframe.errors import BadInput, InputNotFound, InvalidOption, MissingColumn
+from freezeframe.script.csv_file import read_csv_text
+from freezeframe.script.text_values import exact_values
+
+if TYPE_CHECKING:
+    from freezeframe.store import Stream
+
+
+def named_keys(stream: Stream, given: Sequence[str], file: Path | None) -> list[tuple[Any, ...]]:
+    """The keys that are given as text, and those of a CSV file, as the stream's own values.
+
+    Raises:
+        StreamNotFound: there is no such stream.
+        InvalidOption: it has no key, or none is named.
+        BadInput: one cannot be a key of the stream.
+        InputNotFound, UnreadableInput: there is no such file, or it is damaged.
+    """
+    names = stream.key()
+    if not names:
+        raise InvalidOption(
+            f"The stream {stream.name!r} has no key.", remedy="Replace its content by an update instead."
+        )
+    rows = [_parts(text, names) for text in given]
+    if file is not None:
+        rows += _rows_of(file, names)
+    if not rows:
+        raise InvalidOption("No key is named.", remedy="Name rows by --key or --keys-file.")
+    columns = [
+        _typed([row[place] for row in rows], stream.columns().field(name)) for place, name in enumerate(names)
+    ]
+    return list(zip(*columns, strict=True))
+
+
+def stored_rows(stream: Stream, keys: Sequence[tuple[Any, ...]]) -> int:
+    """How many rows of now have one of the keys."""
+    names = stream.key()
+    columns = [stream.columns().field(name) for name in names]
+    # Each column alone narrows what is read; which rows have a whole key is then looked up.
+    where = reduce(
+        and_,
+        [
+            pc.field(field.name).isin(pa.array([key[place] for key in keys], field.type))
+            for place, field in enumerate(columns)
+        ],
+    )
+    wanted = set(keys)
+    found = stream.read(columns=names, where=where, as_="arrow").select(list(names)).to_pylist()
+    return sum(tuple(row[name] for name in names) in wanted for row in found)
+
+
+def _parts(text: str, names: tuple[str, ...]) -> list[str | None]:
+    if len(names) == 1:
+        return [text]
+    try:
+        parts = json.loads(text)
+    except ValueError:
+        parts = None
+    if not isinstance(parts, list) or len(parts) != len(names):
+        raise BadInput(
+            f"{text!r} is no key of the stream.",
+            cause=f"Its key has the columns {list(names)}.",
+            remedy=f"Write it as a JSON array of {len(names)} values, in that order.",
+        )
+    return [part if isinstance(part, str) else json.dumps(part) for part in parts]
+
+
+def _rows_of(file: Path, names: tuple[str, ...]) -> list[list[str | None]]:
+    if not file.is_file():
+        raise InputNotFound(f"There is no file {file}.", remedy="Check the path.", path=str(file))
+    table = read_csv_text(file)
+    for name in names:
+        if name not in table.column_names:
+            raise MissingColumn(
+                f"The file {file} lacks the column {name!r} of the key.",
+                cause=f"Its columns are {table.column_names}.",
+                remedy="Name the columns as the stream does.",
+                column=name,
+            )
+    columns = [table.column(name).to_pylist() for name in names]
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def _typed(texts: list[str | None], field: pa.Field) -> list[Any]:
+    if None not in texts:
+        text = pa.chunked_array([pa.array(texts, pa.string())])
+        values = exact_values(text, field.type, naive_is_utc=True)
+        if values is not None:
+            return list(values.to_pylist())
+    raise BadInput(
+        f"A key's value is none of the column {field.name!r}.",
+        cause=f"The column is of type {field.type}, and a key has no missing value.",
+        remedy="Write each value as the stream shows it; nothing was erased.",
+        column=field.name,
+    )

@@ -1,0 +1,164 @@
+"""Where a command finds its tenant: one set of options for all of them.
+
+A tenant is a bare directory (``--dir``), or one of a store's (``--root`` and ``--tenant``). Commands take
+a ``Place`` and say nothing of options; ``at_place`` puts them on the command line.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from freezeframe.errors import InputNotFound, InvalidOption
+
+if TYPE_CHECKING:
+    from freezeframe.storage import Storage
+    from freezeframe.store import Tenant
+    from freezeframe.store.snapshot_store import Store
+
+_HERE = Path("snapshots")
+_DEFAULT_ENVIRONMENT = "default"
+
+Directory = Annotated[
+    Path | None, typer.Option("--dir", help="The tenant's own directory; snapshots without it.")
+]
+Root = Annotated[str | None, typer.Option("--root", help="A store: a directory, or s3://bucket/prefix.")]
+TenantOption = Annotated[str | None, typer.Option("--tenant", help="The tenant's id in the store.")]
+Environment = Annotated[
+    str | None, typer.Option("--env", help="The store's environment; default without it.")
+]
+StoreRoot = Annotated[str, typer.Option("--root", help="The store: a directory, or s3://bucket/prefix.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A bare directory, or a store's root with a tenant's id; never both, and never half of one.
+
+    Raises:
+        InvalidOption: the four do not say one tenant.
+    """
+
+    directory: Path | None = None
+    root: str | None = None
+    tenant_id: str | None = None
+    environment: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.root is None and (self.tenant_id is not None or self.environment is not None):
+            raise InvalidOption(
+                "A tenant's id means nothing without its store.",
+                cause="--tenant or --env is given without --root.",
+                remedy="Name the store by --root, or the tenant's own directory by --dir.",
+            )
+        if self.root is not None and self.directory is not None:
+            raise InvalidOption(
+                "--dir and --root cannot be used together.",
+                cause="The one is a tenant's own directory, the other a store of many.",
+                remedy="Give one of them.",
+            )
+        if self.root is not None and self.tenant_id is None:
+            raise InvalidOption(
+                "The store's tenant is not named.",
+                remedy="Name it by --tenant; freezeframe tenant list --root shows all.",
+            )
+
+    def __str__(self) -> str:
+        if self.root is None:
+            return str(self._folder)
+        return f"{self.tenant_id} in {self.root}"
+
+    def tenant(self) -> Tenant:
+        """The tenant, which must be there.
+
+        Raises:
+            InputNotFound: there is no such directory.
+            TenantNotFound: the store has no such tenant.
+        """
+        if self.root is not None and self.tenant_id is not None:
+            return open_store(self.root, self.environment).tenant(self.tenant_id)
+        self._require_folder()
+        from freezeframe.script.tenants import open_tenant
+
+        return open_tenant(self._folder)
+
+    def export(self, target: Path) -> None:
+        """Write the tenant's newest state to a new archive; see ``Store.export_tenant``."""
+        if self.root is not None and self.tenant_id is not None:
+            open_store(self.root, self.environment).export_tenant(self.tenant_id, target)
+            return
+        from freezeframe.settings import Settings
+        from freezeframe.store.archive import write_archive
+
+        write_archive(self._storage(), target, Settings())
+
+    def _storage(self) -> Storage:
+        self._require_folder()
+        from freezeframe.storage import LocalStorage
+        from freezeframe.store.format import require_known_format
+
+        storage = LocalStorage(self._folder)
+        require_known_format(storage)
+        return storage
+
+    @property
+    def _folder(self) -> Path:
+        return _HERE if self.directory is None else self.directory
+
+    def _require_folder(self) -> None:
+        if not self._folder.is_dir():
+            raise InputNotFound(
+                f"There is no directory {self._folder}.",
+                remedy="Name the tenant's snapshot directory by --dir, or a store by --root and --tenant.",
+                path=str(self._folder),
+            )
+
+
+def open_store(root: str, environment: str | None, *, create: bool = False) -> Store:
+    """The store at a root; with ``create`` it need not be there yet.
+
+    Raises:
+        InputNotFound: there is no such directory.
+        InvalidOption, InvalidName: as ``freezeframe.open``.
+    """
+    if not create and "://" not in root and not Path(root).exists():
+        raise InputNotFound(
+            f"There is no directory {root}.",
+            remedy="Name a store by --root; freezeframe tenant create makes a new one.",
+            path=root,
+        )
+    from freezeframe.script import stores
+
+    return stores.open(root, _DEFAULT_ENVIRONMENT if environment is None else environment)
+
+
+def at_place(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with the options of a place in the stead of its parameter ``place``."""
+    options = {
+        "directory": Directory,
+        "root": Root,
+        "tenant_id": TenantOption,
+        "environment": Environment,
+    }
+    signature = inspect.signature(command, eval_str=True)
+    own = [one for name, one in signature.parameters.items() if name != "place"]
+    added = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+        for name, annotation in options.items()
+    ]
+    parameters = [*(one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own), *added]
+
+    @functools.wraps(command)
+    def placed(**arguments: Any) -> None:
+        place = Place(**{name: arguments.pop(name) for name in options})
+        command(place=place, **arguments)
+
+    # Typer reads a command's parameters from these two.
+    placed.__annotations__ = {one.name: one.annotation for one in parameters}
+    placed.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return placed

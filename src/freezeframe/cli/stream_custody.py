@@ -1,0 +1,57 @@
+"""``freezeframe stream release|adopt|repair``: who may write to a stream's table."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from freezeframe.cli.confirmation import require_yes
+from freezeframe.cli.options import Json, StreamArgument, Who, Yes
+from freezeframe.cli.output import Output
+from freezeframe.cli.place import Place
+from freezeframe.errors import InvalidOption
+
+
+def release(place: Place, name: StreamArgument, who: Who = None, as_json: Json = False) -> None:
+    """Let a stream go: its table stays where it is and is anybody's to write; adopt takes it back."""
+    version = place.tenant().stream(name).release(who=who)
+    Output(as_json=as_json).record({"released": name, "tenant_version": version})
+
+
+def adopt(
+    place: Place,
+    name: StreamArgument,
+    key: Annotated[
+        list[str] | None, typer.Option(help="A column of the key; without it as noted with the table.")
+    ] = None,
+    no_key: Annotated[bool, typer.Option("--no-key", help="It has no key.")] = False,
+    who: Who = None,
+    as_json: Json = False,
+) -> None:
+    """Take the Delta table in the folder NAME.snapshot in as a stream; other writers must then refuse it."""
+    if key and no_key:
+        raise InvalidOption("--key and --no-key cannot be used together.", remedy="Give one of them.")
+    tenant = place.tenant()
+    version = tenant.adopt(name, () if no_key else (key or None), who=who)
+    Output(as_json=as_json).record(
+        {"adopted": name, "key": list(tenant.stream(name).key()), "tenant_version": version}
+    )
+
+
+def repair(
+    place: Place,
+    name: StreamArgument,
+    undo: Annotated[bool, typer.Option("--undo", help="Do not take over what others committed.")] = False,
+    who: Who = None,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Make a stream writable again after its table was changed around the tenant log.
+
+    What others committed is taken over if it can be; if not, or with --undo, a new version undoes it.
+    """
+    stream = place.tenant().stream(name)
+    if undo and not yes:
+        require_yes(f"Undo what others committed to {name}?")
+    Output(as_json=as_json).record(stream.repair(undo=undo, who=who).to_json())

@@ -1,0 +1,80 @@
+"""``freezeframe stream changes|diff|restore``: what became of a stream's rows, and the way back."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from freezeframe.cli.options import DryRun, Json, Message, StreamArgument, TenantVersion, Who, Yes
+from freezeframe.cli.output import Output
+from freezeframe.cli.place import Place
+from freezeframe.cli.tenant_past import carry_out_restoration
+
+Limit = Annotated[int, typer.Option(min=1, help="How many rows at most.")]
+_ROWS = 20
+
+
+def changes(
+    place: Place,
+    name: StreamArgument,
+    since: Annotated[
+        int | None, typer.Option(min=0, help="The stream's version; its beginning without it.")
+    ] = None,
+    until: Annotated[
+        int | None, typer.Option(min=0, help="The stream's version; the newest without it.")
+    ] = None,
+    limit: Limit = _ROWS,
+    as_json: Json = False,
+) -> None:
+    """Show what became of the rows between two versions of the stream: inserted, updated, deleted."""
+    table = place.tenant().stream(name).changes(since, until, as_="arrow")
+    _show(name, table, limit, as_json=as_json)
+
+
+def diff(
+    place: Place,
+    name: StreamArgument,
+    before: TenantVersion,
+    after: Annotated[
+        int | None, typer.Argument(min=0, help="The later version of the tenant; the newest without it.")
+    ] = None,
+    limit: Limit = _ROWS,
+    as_json: Json = False,
+) -> None:
+    """Show which rows differ between two versions of the tenant, even if the stream came or went between."""
+    tenant = place.tenant()
+    found = tenant.diff(before, after)
+    difference = found.streams.get(name)
+    if difference is not None:
+        _show(name, difference.changes("arrow"), limit, as_json=as_json)
+        return
+    tenant.at(found.after).stream(name).columns()  # an unknown stream is an error, not an empty difference
+    output = Output(as_json=as_json)
+    output.line(f"{name} is the same at versions {found.before} and {found.after}.")
+    if as_json:
+        output.table(name, [])
+
+
+def restore(
+    place: Place,
+    name: StreamArgument,
+    version: TenantVersion,
+    message: Message = None,
+    who: Who = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Make a stream what it was at a version of the tenant; that is a new version."""
+    carry_out_restoration(
+        place, version, [name], None, message, who, dry_run=dry_run, yes=yes, as_json=as_json
+    )
+
+
+def _show(name: str, table: Any, limit: int, *, as_json: bool) -> None:
+    Output(as_json=as_json).table(
+        f"{name}: {min(limit, table.num_rows)} of {table.num_rows} changes",
+        table.slice(0, limit).to_pylist(),
+        columns=table.column_names,
+    )

@@ -1,0 +1,120 @@
+"""``freezeframe stream import|export``: a stream as one file, in and out."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from freezeframe.cli.confirmation import require_yes
+from freezeframe.cli.options import DryRun, Json, Message, StreamArgument, Who, Yes
+from freezeframe.cli.output import Output
+from freezeframe.cli.place import Place
+
+if TYPE_CHECKING:
+    from freezeframe.store import Receipt, Tenant
+    from freezeframe.store.job import Job
+
+_HERE = Path()
+
+
+class _SeenEnough(Exception):
+    """Ends a job that was only looked at, so that nothing of it happens."""
+
+
+class Kind(StrEnum):
+    """The kinds of files that a stream is exported to."""
+
+    CSV = "csv"
+    PARQUET = "parquet"
+    JSONL = "jsonl"
+
+
+class Mode(StrEnum):
+    """What the rows of a file are to the stream's."""
+
+    UPSERT = "upsert"
+    FULL = "full"
+
+
+def export(
+    place: Place,
+    name: StreamArgument,
+    folder: Annotated[Path, typer.Option("--to", help="The folder that the file is written to.")] = _HERE,
+    kind: Annotated[Kind, typer.Option(help="csv, parquet or jsonl.")] = Kind.CSV,
+    version: Annotated[
+        int | None, typer.Option(min=0, help="The stream's version; the newest without it.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Write a stream to NAME.snapshot.csv, .parquet or .jsonl, with a schema file beside text."""
+    from freezeframe.script.transfer import export_stream, schema_file
+
+    file = export_stream(place.tenant().stream(name), folder, kind.value, version=version)
+    schema = None if kind is Kind.PARQUET else str(schema_file(file))
+    Output(as_json=as_json).record({"stream": name, "file": str(file), "schema": schema})
+
+
+def import_rows(
+    place: Place,
+    name: StreamArgument,
+    file: Annotated[Path, typer.Argument(help="A .csv, .parquet or .jsonl file.")],
+    key: Annotated[
+        list[str] | None, typer.Option(help="A column of the key; needed by a new stream without schema.")
+    ] = None,
+    schema: Annotated[
+        Path | None, typer.Option(help="The schema file; every value must fit its types.")
+    ] = None,
+    mode: Annotated[
+        Mode, typer.Option(help="upsert, or full: what the file lacks is deleted.")
+    ] = Mode.UPSERT,
+    message: Message = None,
+    who: Who = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Bring a file's rows into a stream; a full extract also deletes the rows that it lacks."""
+    tenant = place.tenant()
+    if mode is Mode.FULL and not (dry_run or yes):
+        require_yes(f"Delete the rows of {name} that {file} lacks?")
+    given = _Import(name, file, tuple(key or ()), schema, mode)
+    told = given.previewed(tenant) if dry_run else given.done(tenant, message or f"import {file.name}", who)
+    Output(as_json=as_json).record(told.to_json())
+
+
+@dataclass(frozen=True, slots=True)
+class _Import:
+    """A file's way into a stream, to be looked at or to be done."""
+
+    name: str
+    file: Path
+    key: tuple[str, ...]
+    schema: Path | None
+    mode: Mode
+
+    def done(self, tenant: Tenant, message: str, who: str | None) -> Receipt:
+        """Import, as one version of the tenant."""
+        with tenant.job(message=message, who=who) as job:
+            self._carried_out(job)
+        return job.receipt.streams[self.name]
+
+    def previewed(self, tenant: Tenant) -> Receipt:
+        """What it would do: a job that is given up before it is committed."""
+        seen: list[Receipt] = []
+        with suppress(_SeenEnough), tenant.job() as job:
+            seen.append(self._carried_out(job))
+            raise _SeenEnough
+        return replace(seen[0], committed=False)
+
+    def _carried_out(self, job: Job) -> Receipt:
+        from freezeframe.script.transfer import import_stream
+
+        stream = job.stream(self.name)
+        return import_stream(
+            stream, self.file, self.key or None, schema_from=self.schema, mode=self.mode.value
+        )

@@ -1,0 +1,27 @@
+"""``freezeframe tenant``: a store's tenants, and what is done with one of them as a whole."""
+
+from __future__ import annotations
+
+import typer
+
+from freezeframe.cli.place import at_place
+from freezeframe.cli.tenant_cleaning import erase, gc, retention
+from freezeframe.cli.tenant_keeping import clone, create, delete, export, list_tenants, restored_from
+from freezeframe.cli.tenant_past import diff, history, restore, show, tag, untag
+
+app = typer.Typer(no_args_is_help=True)
+app.command("list")(list_tenants)
+app.command("create")(create)
+app.command("show")(at_place(show))
+app.command("history")(at_place(history))
+app.command("diff")(at_place(diff))
+app.command("restore")(at_place(restore))
+app.command("tag")(at_place(tag))
+app.command("untag")(at_place(untag))
+app.command("delete")(delete)
+app.command("clone")(clone)
+app.command("export")(at_place(export))
+app.command("import")(restored_from)
+app.command("gc")(at_place(gc))
+app.command("erase")(at_place(erase))
+app.command("retention")(at_place(retention))

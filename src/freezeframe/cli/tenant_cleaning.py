@@ -1,0 +1,109 @@
+"""``freezeframe tenant gc|erase|retention``: how long things are kept, and how they go for good."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from freezeframe.cli.confirmation import require_yes
+from freezeframe.cli.exit_codes import FAILED
+from freezeframe.cli.options import DryRun, Json, StreamArgument, Who, Yes
+from freezeframe.cli.output import Output
+from freezeframe.cli.place import Place
+from freezeframe.errors import InvalidOption
+
+
+def gc(place: Place, dry_run: DryRun = False, yes: Yes = False, as_json: Json = False) -> None:
+    """Delete what nobody can need any more: what the retention lets go, and what dead jobs left."""
+    tenant, output = place.tenant(), Output(as_json=as_json)
+    if not (dry_run or yes):
+        require_yes(f"Delete what {place} does not need any more?")
+    told = tenant.gc(dry_run=dry_run)
+    if as_json:
+        output.record({**told.to_json(), "names": list(told.names)})
+        return
+    verb = "would be" if dry_run else "were"
+    output.line(f"{told.files:,} files of {told.bytes:,} bytes {verb} deleted.")
+    if told.versions_expired or told.revoked:
+        output.line(
+            f"{told.versions_expired:,} versions and {len(told.revoked):,} dead jobs {verb} given up; "
+            "what only they need goes after the grace period."
+        )
+    if dry_run and told.names:
+        output.table("Files", [{"file": name} for name in told.names])
+
+
+def erase(
+    place: Place,
+    stream: StreamArgument,
+    key: Annotated[
+        list[str] | None,
+        typer.Option(help="A row's key; one of several columns as a JSON array. May be repeated."),
+    ] = None,
+    keys_file: Annotated[
+        Path | None, typer.Option(help="A CSV file with the columns of the key; others are not looked at.")
+    ] = None,
+    who: Who = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Remove rows of a stream for good, from every version and all bytes, and prove it by a scan.
+
+    The tenant's history begins anew: older versions of all streams and files are gone. The exit code
+    is 1 if the scan still found a key.
+    """
+    from freezeframe.cli.keys import named_keys, stored_rows
+
+    tenant, output = place.tenant(), Output(as_json=as_json)
+    rows = tenant.stream(stream)
+    keys = named_keys(rows, key or (), keys_file)
+    if dry_run or not yes:
+        effect = {
+            "stream": stream,
+            "keys": len(keys),
+            "rows_now": stored_rows(rows, keys),
+            "versions_lost": sum(1 for _ in tenant.history()),
+        }
+        if dry_run:
+            output.record(effect)
+            return
+        question = (
+            f"Erase {len(keys)} keys of {stream} and all {effect['versions_lost']} versions of {place}?"
+        )
+        require_yes(question)
+    erasure = tenant.erase(stream, keys, who=who)
+    _show_erasure(output, erasure.to_json(), as_json=as_json)
+    if not erasure.proof.is_clean:
+        raise typer.Exit(FAILED)
+
+
+def retention(
+    place: Place,
+    keep_versions: Annotated[
+        int | None, typer.Option(min=1, help="Keep so many of the newest versions.")
+    ] = None,
+    keep_days: Annotated[float | None, typer.Option(min=0, help="Keep the versions of so many days.")] = None,
+    keep_all: Annotated[bool, typer.Option("--keep-all", help="Keep everything, for ever.")] = False,
+    who: Who = None,
+    as_json: Json = False,
+) -> None:
+    """Show how long versions are kept, or set it; tenant gc carries it out."""
+    if keep_all and (keep_versions is not None or keep_days is not None):
+        raise InvalidOption("--keep-all allows no limit beside it.", remedy="Give the one or the others.")
+    tenant = place.tenant()
+    if keep_all or keep_versions is not None or keep_days is not None:
+        tenant.set_retention(keep_versions, keep_days, who=who)
+    Output(as_json=as_json).record(tenant.retention().to_json())
+
+
+def _show_erasure(output: Output, fields: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        output.record(fields)
+        return
+    proof = fields.pop("proof")
+    output.record({**fields, **proof})
+    if proof["remaining"]:
+        output.line("The scan still found a key; these files must be looked at.")

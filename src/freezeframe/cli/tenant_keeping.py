@@ -1,0 +1,113 @@
+"""``freezeframe tenant list|create|delete|clone|export|import``: the tenants of a store come and go."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from freezeframe.cli.confirmation import require_yes
+from freezeframe.cli.options import DryRun, Json, Yes
+from freezeframe.cli.output import Output
+from freezeframe.cli.place import Environment, Place, StoreRoot, open_store
+
+TenantArgument = Annotated[str, typer.Argument(metavar="TENANT", help="The tenant's id.")]
+_PAGE = 100
+
+
+def list_tenants(
+    root: StoreRoot,
+    environment: Environment = None,
+    prefix: Annotated[str, typer.Option(help="Only ids that begin so.")] = "",
+    after: Annotated[str | None, typer.Option(help="Only ids that follow this one: the next page.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = _PAGE,
+    as_json: Json = False,
+) -> None:
+    """List a store's tenants by id, a page at a time."""
+    found = open_store(root, environment).tenants(prefix, after, limit)
+    output = Output(as_json=as_json)
+    if not found:
+        output.line(f"{root} has no such tenants: freezeframe tenant create makes them.")
+    if found or as_json:
+        output.table(root, [{"tenant": one} for one in found])
+    if len(found) == limit:
+        output.line(f"There may be more: --after {found[-1]}")
+
+
+def create(
+    tenant: TenantArgument, root: StoreRoot, environment: Environment = None, as_json: Json = False
+) -> None:
+    """Make a tenant, and the store if it is not there; one that is there already stays as it is."""
+    made = open_store(root, environment, create=True).tenant(tenant, create=True)
+    Output(as_json=as_json).record({"tenant": tenant, "version": made.version})
+
+
+def delete(
+    tenant: TenantArgument,
+    root: StoreRoot,
+    environment: Environment = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Remove all that is kept for a tenant, for good, and print the certificate of it."""
+    store, output = open_store(root, environment), Output(as_json=as_json)
+    if dry_run:
+        there = store.tenant(tenant)
+        files = there.files.list(recursive=True)
+        output.record(
+            {
+                "tenant": tenant,
+                "version": there.version,
+                "streams": list(there.streams()),
+                "files": [one.path for one in files],
+            }
+        )
+        return
+    if not yes:
+        require_yes(f"Remove all that is kept for {tenant} in {root}, for good?")
+    output.record(store.delete_tenant(tenant).to_json())
+
+
+def clone(
+    source: Annotated[str, typer.Argument(help="The id of the tenant to copy.")],
+    target: Annotated[str, typer.Argument(help="The id of the new tenant.")],
+    root: StoreRoot,
+    environment: Environment = None,
+    as_json: Json = False,
+) -> None:
+    """Make a new tenant with the newest streams and files of another one, and none of its past."""
+    made = open_store(root, environment).clone_tenant(source, target)
+    Output(as_json=as_json).record({"tenant": target, "version": made.version})
+
+
+def export(
+    place: Place,
+    archive: Annotated[Path, typer.Argument(help="The new file, for example acme.tar.gz.")],
+    as_json: Json = False,
+) -> None:
+    """Write the tenant's newest streams and files, without its past, to a new archive."""
+    place.export(archive)
+    Output(as_json=as_json).record({"archive": str(archive), "bytes": archive.stat().st_size})
+
+
+def restored_from(
+    archive: Annotated[Path, typer.Argument(help="A file that tenant export wrote.")],
+    tenant: TenantArgument,
+    root: StoreRoot,
+    environment: Environment = None,
+    bytes_max: Annotated[
+        int | None, typer.Option(min=1, help="How many bytes it may unpack to; 64 GB without it.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Make a new tenant from an archive, which is checked whole first."""
+    from freezeframe.errors import InputNotFound
+    from freezeframe.store.archive_reader import ARCHIVE_BYTES_MAX
+
+    if not archive.is_file():
+        raise InputNotFound(f"There is no file {archive}.", remedy="Check the path.", path=str(archive))
+    store = open_store(root, environment, create=True)
+    made = store.import_tenant(archive, tenant, bytes_max=bytes_max or ARCHIVE_BYTES_MAX)
+    Output(as_json=as_json).record({"tenant": tenant, "version": made.version})

@@ -1,0 +1,233 @@
+"""``freezeframe tenant show|history|diff|restore|tag|untag``: a tenant's versions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from freezeframe.cli.confirmation import require_yes
+from freezeframe.cli.options import AsOf, DryRun, Json, Message, TenantVersion, Who, Yes
+from freezeframe.cli.output import Output
+from freezeframe.cli.place import Place
+from freezeframe.errors import InvalidOption
+
+if TYPE_CHECKING:
+    from freezeframe.store.history import HistoryEntry
+    from freezeframe.store.restore import Restoration
+    from freezeframe.store.tenant_diff import TenantDiff
+
+TagName = Annotated[str, typer.Argument(metavar="TAG", help="The tag's name.")]
+
+
+def show(
+    place: Place,
+    version: Annotated[
+        int | None, typer.Option(min=0, help="The tenant's version; the newest without it.")
+    ] = None,
+    as_of: AsOf = None,
+    as_json: Json = False,
+) -> None:
+    """Show what a tenant holds, now or at an earlier version or moment: streams, files, tags, retention."""
+    if version is not None and as_of is not None:
+        raise InvalidOption("--version and --as-of cannot be used together.", remedy="Give one of them.")
+    tenant = place.tenant()
+    moment = version if as_of is None else as_of
+    if moment is None and tenant.version >= 0:
+        moment = tenant.version
+    seen = None if moment is None else tenant.at(moment)
+    streams = [] if seen is None else [_stream(seen.stream(name)) for name in seen.streams()]
+    files = [] if seen is None else [entry.to_json() for entry in seen.files.list(recursive=True)]
+    fields: dict[str, Any] = {
+        "tenant": str(place),
+        "version": -1 if seen is None else seen.version,
+        "timestamp": None if seen is None else seen.timestamp.isoformat().replace("+00:00", "Z"),
+        "tags": tenant.tags(),
+        "retention": tenant.retention().to_json(),
+    }
+    output = Output(as_json=as_json)
+    if as_json:
+        output.record({**fields, "streams": streams, "files": files})
+        return
+    output.record({**fields, "tags": _tags(fields["tags"]), "retention": _retention(fields["retention"])})
+    if streams:
+        output.table("Streams", streams)
+    if files:
+        output.table("Files", files, columns=("path", "size", "modified", "sealed", "version"))
+
+
+def history(
+    place: Place,
+    limit: Annotated[int, typer.Option(min=1, help="How many versions at most.")] = 50,
+    job: Annotated[str | None, typer.Option(help="Only what this job made.")] = None,
+    stream: Annotated[str | None, typer.Option(help="Only what changed this stream.")] = None,
+    file: Annotated[str | None, typer.Option(help="Only what changed this file.")] = None,
+    as_json: Json = False,
+) -> None:
+    """List the tenant's versions that can be read and restored, the newest first."""
+    entries = list(place.tenant().history(limit, job_id=job, stream=stream, path=file))
+    output = Output(as_json=as_json)
+    if as_json:
+        output.table(str(place), [entry.to_json() for entry in entries])
+    else:
+        output.table(f"History of {place}", [_line(entry) for entry in entries])
+
+
+def diff(
+    place: Place,
+    before: TenantVersion,
+    after: Annotated[
+        int | None, typer.Argument(min=0, help="The later version; the newest without it.")
+    ] = None,
+    text: Annotated[bool, typer.Option("--text", help="Show the changed lines of files as well.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Show what differs between two versions: streams by rows, files by name, with --text by lines."""
+    found = place.tenant().diff(before, after)
+    output = Output(as_json=as_json)
+    fields = found.to_json()
+    texts = {path: one.text() for path, one in found.files.items()} if text else {}
+    if as_json:
+        for path, lines in texts.items():
+            fields["files"][path]["text"] = lines
+        output.record(fields)
+        return
+    _show_difference(output, found, fields)
+    for path, lines in texts.items():
+        output.line(lines if lines is not None else f"{path}: sealed, too large, or no text.")
+
+
+def restore(
+    place: Place,
+    version: TenantVersion,
+    stream: Annotated[list[str] | None, typer.Option(help="Only this stream; may be repeated.")] = None,
+    file: Annotated[list[str] | None, typer.Option(help="Only this file; may be repeated.")] = None,
+    message: Message = None,
+    who: Who = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Make the tenant, or some streams and files, what they were at a version; that is a new version."""
+    carry_out_restoration(
+        place, version, stream, file, message, who, dry_run=dry_run, yes=yes, as_json=as_json
+    )
+
+
+def carry_out_restoration(
+    place: Place,
+    version: int,
+    streams: list[str] | None,
+    files: list[str] | None,
+    message: str | None,
+    who: str | None,
+    *,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Tell the effect of restoring, and do it once that is confirmed."""
+    tenant, output = place.tenant(), Output(as_json=as_json)
+    chosen: dict[str, Any] = {"streams": streams or None, "files": files or None}
+    if dry_run or not yes:
+        preview = tenant.restore(version, dry_run=True, **chosen)
+        if dry_run or preview.is_empty:
+            _show_restoration(output, preview, as_json=as_json)
+            return
+        if not as_json:
+            _show_restoration(output, preview, as_json=False)
+        require_yes(f"Make {place} what it was at version {version}?")
+    done = tenant.restore(version, message=message, who=who, **chosen)
+    _show_restoration(output, done, as_json=as_json)
+
+
+def tag(
+    place: Place,
+    name: TagName,
+    version: Annotated[int | None, typer.Argument(min=0, help="The version; the newest without it.")] = None,
+    who: Who = None,
+    as_json: Json = False,
+) -> None:
+    """Name a version, and keep it whatever the retention says."""
+    tagged = place.tenant().tag(name, version, who=who)
+    Output(as_json=as_json).record({"tag": name, "version": tagged})
+
+
+def untag(place: Place, name: TagName, who: Who = None, as_json: Json = False) -> None:
+    """Take a tag off; its version is then kept as long as the retention says."""
+    tenant = place.tenant()
+    tenant.untag(name, who=who)
+    output = Output(as_json=as_json)
+    if as_json:
+        output.record({"tags": tenant.tags()})
+    else:
+        output.line(f"{place} has the tags: {_tags(tenant.tags()) or 'none'}.")
+
+
+def _stream(stream: Any) -> dict[str, Any]:
+    return {
+        "stream": stream.name,
+        "version": stream.version(),
+        "key": list(stream.key()),
+        "rows": stream.row_count(),
+        "columns": len(stream.columns()),
+    }
+
+
+def _tags(tags: dict[str, int]) -> str:
+    return ", ".join(f"{name} = {version}" for name, version in sorted(tags.items()))
+
+
+def _retention(policy: dict[str, Any]) -> str:
+    versions, days = policy["keepVersions"], policy["keepDays"]
+    limits = [
+        *([] if versions is None else [f"the newest {versions} versions"]),
+        *([] if days is None else [f"those of the last {days:g} days"]),
+    ]
+    return " and ".join(limits) or "all versions"
+
+
+def _line(entry: HistoryEntry) -> dict[str, Any]:
+    counts = (f"{name} +{one.inserted} ~{one.updated} -{one.deleted}" for name, one in entry.streams.items())
+    return {
+        "version": entry.version,
+        "when": entry.timestamp.isoformat(timespec="seconds"),
+        "kind": entry.kind,
+        "who": entry.who or None,
+        "job": entry.job_id,
+        "message": entry.message or None,
+        "streams": [*counts, *(f"{name} dropped" for name in entry.streams_dropped)],
+        "files": [*entry.files_written, *(f"{path} deleted" for path in entry.files_deleted)],
+        "tags": list(entry.tags),
+    }
+
+
+def _show_difference(output: Output, found: TenantDiff, fields: dict[str, Any]) -> None:
+    if not (found.streams or found.files):
+        output.line(f"Versions {found.before} and {found.after} hold the same.")
+    if found.streams:
+        rows = [{"stream": name, **one} for name, one in fields["streams"].items()]
+        output.table(f"Streams from version {found.before} to {found.after}", rows)
+    if found.files:
+        rows = [{"file": path, **one} for path, one in fields["files"].items()]
+        output.table(f"Files from version {found.before} to {found.after}", rows)
+
+
+def _show_restoration(output: Output, told: Restoration, *, as_json: bool) -> None:
+    if as_json:
+        output.record(told.to_json())
+        return
+    if told.is_empty:
+        output.line(f"Everything is as it was at version {told.version} already.")
+        return
+    if told.streams:
+        rows = [{"stream": name, **one.to_json()} for name, one in told.streams.items()]
+        output.table("Streams", rows)
+    files = [
+        *({"file": path, "fate": "written"} for path in told.files_written),
+        *({"file": path, "fate": "deleted"} for path in told.files_deleted),
+    ]
+    if files:
+        output.table("Files", files)
+    if told.committed:
+        output.line(f"Restored version {told.version} as version {told.tenant_version}.")

@@ -41,6 +41,7 @@ from freezeframe.storage.beneath import (
 )
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
+_ENCODING, _ENCODE_ERRORS = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
 _LOOK_ONLY = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK)
 
 
@@ -71,7 +72,7 @@ class LocalStorage:
         try:
             with self._opened(folder) as handle, os.scandir(handle) as entries:
                 for entry in entries:
-                    name = os.fsencode(entry.name)
+                    name = entry.name.encode(_ENCODING, _ENCODE_ERRORS)  # os.fsencode, for long listings
                     if name.startswith(b".") or name < least:
                         continue
                     status = _status_of(entry)

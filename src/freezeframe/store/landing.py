@@ -128,9 +128,12 @@ def roll_forward(
     # What goes makes room first: a folder may become a file.
     files = sorted(entry.files, key=lambda change: change.blob is not None)
     derive_copies(storage, log, [change.path for change in files])
-    # The table's own checksum is left out: the tenant log knows what it would tell.
+    # The table's own checksum is left out: the tenant log knows what it would tell. Tables that need no
+    # checkpoint yet are left to whoever reads them next: a job of many streams is not kept waiting.
     upkeep = Upkeep(checkpoint_interval=checkpoint_interval, write_checksums=False)
     for change in entry.streams:
+        if change.table_version % checkpoint_interval:
+            continue
         table = DeltaLog.for_table(storage, table_folder(change.stream))
         after_commit(table, change.table_version, upkeep=upkeep)
     long_commits = {change.sha256: b"" for change in entry.streams if change.sha256}

@@ -72,14 +72,12 @@ class Registry(SnapshotManagement[RegistrySnapshot]):
             CorruptLog: an entry or the checkpoint is damaged.
         """
         if previous is not None and new_commits is not None:
-            state, entries = previous.state, tuple(new_commits)
+            state, files = previous.state, tuple(new_commits)
         else:
-            state, entries = self._checkpointed(segment), segment.commits
-        for file in entries:
-            name = commit_name(file.version)
-            content = self.storage.read(f"{self.folder}/{name}")
-            state = state.after(file.version, parse_registry_entry(content, name))
-        return RegistrySnapshot(segment, state)
+            state, files = self._checkpointed(segment), segment.commits
+        names = [commit_name(file.version) for file in files]
+        entries = [parse_registry_entry(self.storage.read(f"{self.folder}/{name}"), name) for name in names]
+        return RegistrySnapshot(segment, state.after(state.version + 1, *entries))
 
     def current_state(self) -> RegistryState:
         """The registry now, as the storage has it."""

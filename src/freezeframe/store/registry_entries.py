@@ -62,34 +62,24 @@ class RegistryState:
         """The folders of all tenants of all environments."""
         return frozenset(folder for known in self.tenants.values() for folder in known.values())
 
-    def after(self, version: int, entry: RegistryEntry) -> RegistryState:
-        """The state once ``entry`` is version ``version``.
+    def after(self, version: int, *entries: RegistryEntry) -> RegistryState:
+        """The state once ``entries`` are ``version`` and those that follow it.
 
         Raises:
-            CorruptLog: the entry does not fit this state.
+            CorruptLog: an entry does not fit the state before it.
         """
-        known = dict(self.tenants.get(entry.environment, {}))
+        if not entries:
+            return self
+        # Copied once for all entries: a store has many tenants, and each of them is in the copy.
+        tenants = {name: dict(known) for name, known in self.tenants.items()}
         leaving = dict(self.leaving)
-        if entry.kind == "create" and entry.tenant not in known:
-            known[entry.tenant] = entry.folder
-        elif entry.kind == "delete" and known.get(entry.tenant) == entry.folder:
-            del known[entry.tenant]
-            leaving[entry.folder] = (entry.environment, entry.tenant)
-        elif entry.kind == "removed" and entry.folder in leaving:
-            del leaving[entry.folder]
-        else:
-            raise CorruptLog(
-                f"Entry {version} of the store's registry does not continue the one before it.",
-                cause=f"It is a {entry.kind!r} of the folder {entry.folder}.",
-                remedy="Restore the store's registry from a backup.",
-                version=version,
-            )
-        tenants = {**self.tenants, entry.environment: MappingProxyType(known)}
+        for number, entry in enumerate(entries, version):
+            _carry_out(entry, number, tenants.setdefault(entry.environment, {}), leaving)
         return replace(
             self,
-            version=version,
-            timestamp_ms=entry.timestamp_ms,
-            tenants=MappingProxyType(tenants),
+            version=version + len(entries) - 1,
+            timestamp_ms=entries[-1].timestamp_ms,
+            tenants=MappingProxyType({name: MappingProxyType(known) for name, known in tenants.items()}),
             leaving=MappingProxyType(leaving),
         )
 
@@ -102,6 +92,25 @@ class RegistryState:
             "leaving": {folder: list(names) for folder, names in self.leaving.items()},
         }
         return _signed(record)
+
+
+def _carry_out(
+    entry: RegistryEntry, version: int, known: dict[str, str], leaving: dict[str, tuple[str, str]]
+) -> None:
+    if entry.kind == "create" and entry.tenant not in known:
+        known[entry.tenant] = entry.folder
+    elif entry.kind == "delete" and known.get(entry.tenant) == entry.folder:
+        del known[entry.tenant]
+        leaving[entry.folder] = (entry.environment, entry.tenant)
+    elif entry.kind == "removed" and entry.folder in leaving:
+        del leaving[entry.folder]
+    else:
+        raise CorruptLog(
+            f"Entry {version} of the store's registry does not continue the one before it.",
+            cause=f"It is a {entry.kind!r} of the folder {entry.folder}.",
+            remedy="Restore the store's registry from a backup.",
+            version=version,
+        )
 
 
 def parse_registry_entry(content: bytes, name: str) -> RegistryEntry:

@@ -1,0 +1,65 @@
+"""Where a command finds its tenant: a directory, or a store with an id."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import freezeframe
+from freezeframe.cli.main import main
+from freezeframe.cli.place import Place
+from freezeframe.errors import InputNotFound, InvalidOption, TenantNotFound
+
+
+@pytest.fixture
+def root(tmp_path):
+    """A store with the tenant acme in two environments, of which one has a stream."""
+    freezeframe.open(tmp_path, "test").tenant("acme", create=True)
+    tenant = freezeframe.open(tmp_path).tenant("acme", create=True)
+    tenant.stream("Account").update(pd.DataFrame({"Id": ["007"]}), key="Id")
+    return str(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"tenant_id": "acme"},
+        {"environment": "test"},
+        {"root": "store"},
+        {"root": "store", "tenant_id": "acme", "directory": Path("snapshots")},
+    ],
+)
+def test_a_place_is_one_tenant(given):
+    """Half a place, or two, is refused before anything is opened."""
+    with pytest.raises(InvalidOption):
+        Place(**given)
+
+
+def test_without_options_it_is_the_folder_snapshots(tmp_path, monkeypatch):
+    """The default is told in the error where it is not there."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputNotFound, match="snapshots"):
+        Place().tenant()
+    assert "snapshots" == str(Place())
+
+
+def test_a_store_tenant_is_found_by_root_id_and_environment(root):
+    """The same id in two environments is two tenants; an unknown one is not made."""
+    assert ("Account",) == Place(root=root, tenant_id="acme").tenant().streams()
+    assert () == Place(root=root, tenant_id="acme", environment="test").tenant().streams()
+    with pytest.raises(TenantNotFound):
+        Place(root=root, tenant_id="acme", environment="nope").tenant()
+    with pytest.raises(InputNotFound):
+        Place(root=f"{root}/nope", tenant_id="acme").tenant()
+    assert not Path(root, "nope").exists()
+
+
+def test_every_command_takes_the_options_of_a_place(capsys, root):
+    """A command of streams works on a store's tenant as on a directory; errors have their codes."""
+    assert 0 == main(["stream", "list", "--root", root, "--tenant", "acme", "--json"])
+    assert ["Account"] == [row["stream"] for row in json.loads(capsys.readouterr().out)]
+    assert 2 == main(["stream", "list", "--root", root])
+    assert 2 == main(["stream", "list", "--tenant", "acme"])
+    assert 4 == main(["stream", "list", "--root", root, "--tenant", "globex"])
+    assert 2 == main(["stream", "list", "--root", root, "--tenant", "../acme"])

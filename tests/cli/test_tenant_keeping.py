@@ -1,0 +1,102 @@
+"""``freezeframe tenant list|create|delete|clone|export|import``: the tenants of a store."""
+
+import json
+
+import pandas as pd
+import pytest
+
+import freezeframe
+from freezeframe.cli.main import main
+
+
+@pytest.fixture
+def root(tmp_path):
+    """A store that is not there yet."""
+    return str(tmp_path / "store")
+
+
+@pytest.fixture
+def told(capsys, root):
+    """Run a command on the store and give the JSON that it prints."""
+
+    def run(*arguments):
+        assert main(["tenant", *arguments, "--root", root, "--json"]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    return run
+
+
+def filled(root):
+    """Make the tenant acme with a stream and a file."""
+    with freezeframe.open(root).tenant("acme", create=True).job() as job:
+        job.stream("Account").update(pd.DataFrame({"Id": ["007"]}), key="Id")
+        job.files.write("a/b.txt", b"text")
+
+
+def test_tenants_are_made_once_and_listed_by_pages(capsys, told, root):
+    """Making one again changes nothing; a page goes on after its last id; environments are apart."""
+    assert 4 == main(["tenant", "list", "--root", root])
+    for name in ("acme", "acme", "globex", "initech"):
+        assert {"tenant": name, "version": -1} == told("create", name)
+    told("create", "hidden", "--env", "test")
+
+    assert ["acme", "globex", "initech"] == [row["tenant"] for row in told("list")]
+    assert [{"tenant": "globex"}] == told("list", "--after", "acme", "--limit", "1")
+    assert [] == told("list", "--prefix", "x")
+    assert 2 == main(["tenant", "create", "../x", "--root", root])
+    capsys.readouterr()
+    assert 0 == main(["tenant", "list", "--root", root, "--limit", "1"])
+    assert "--after acme" in capsys.readouterr().out
+
+
+def test_delete_needs_a_yes_and_gives_a_certificate(capsys, told, root):
+    """A dry run tells what is there; then nothing is left, and an unknown tenant is not found."""
+    filled(root)
+    assert (["Account"], ["a/b.txt"]) == tuple(
+        told("delete", "acme", "--dry-run")[name] for name in ("streams", "files")
+    )
+    assert 2 == main(["tenant", "delete", "acme", "--root", root])
+    assert ["acme"] == [row["tenant"] for row in told("list")]
+
+    certificate = told("delete", "acme", "--yes")
+
+    assert ("acme", 1, 1, 0) == tuple(certificate[name] for name in ("tenant", "streams", "files", "files_left"))
+    assert [] == told("list")
+    assert 4 == main(["tenant", "delete", "acme", "--yes", "--root", root])
+
+
+def test_a_clone_has_the_newest_state(capsys, told, root):
+    """Streams and files are there; an id that is taken is refused."""
+    filled(root)
+    told("clone", "acme", "copy")
+
+    copy = freezeframe.open(root).tenant("copy")
+    assert (["007"], b"text") == (copy.stream("Account").read()["Id"].tolist(), copy.files.read("a/b.txt"))
+    assert 2 == main(["tenant", "clone", "acme", "copy", "--root", root])
+    assert 4 == main(["tenant", "clone", "nope", "other", "--root", root])
+
+
+@pytest.mark.parametrize("is_bare", [False, True])
+def test_an_archive_carries_a_tenant_from_place_to_place(capsys, told, root, tmp_path, is_bare):
+    """Out of a store, or of a bare directory, and into a store; a damaged archive makes no tenant."""
+    archive = tmp_path / "acme.tar.gz"
+    place = ["--root", root, "--tenant", "acme"]
+    if is_bare:
+        place = ["--dir", str(tmp_path / "bare")]
+        with freezeframe.open_tenant(tmp_path / "bare").job() as job:
+            job.stream("Account").update(pd.DataFrame({"Id": ["007"]}), key="Id")
+            job.files.write("a/b.txt", b"text")
+    else:
+        filled(root)
+    assert 0 == main(["tenant", "export", str(archive), *place])
+    assert 2 == main(["tenant", "export", str(archive), *place])
+    capsys.readouterr()
+
+    told("import", str(archive), "other")
+    other = freezeframe.open(root).tenant("other")
+    assert (["007"], b"text") == (other.stream("Account").read()["Id"].tolist(), other.files.read("a/b.txt"))
+
+    archive.write_bytes(archive.read_bytes()[:-40])
+    assert 2 == main(["tenant", "import", str(archive), "third", "--root", root])
+    assert 4 == main(["tenant", "import", str(tmp_path / "none"), "third", "--root", root])
+    assert "third" not in [row["tenant"] for row in told("list")]

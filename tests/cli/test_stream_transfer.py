@@ -1,0 +1,66 @@
+"""``freezeframe stream import|export``: a stream as one file."""
+
+import json
+
+import pandas as pd
+import pytest
+
+from freezeframe.cli.main import main
+from freezeframe.script import open_tenant
+
+
+@pytest.fixture
+def snapshots(tmp_path):
+    """A tenant with one stream."""
+    accounts = pd.DataFrame({"Id": ["007", "8"], "N": [1, None]})
+    open_tenant(tmp_path / "acme").stream("Account").update(accounts, key=["Id"])
+    return str(tmp_path / "acme")
+
+
+@pytest.fixture
+def told(capsys, snapshots):
+    """Run a command on the tenant and give the JSON that it prints."""
+
+    def run(*arguments):
+        assert main(["stream", *arguments, "--dir", snapshots, "--json"]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    return run
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_it_goes_out_and_comes_back(told, snapshots, tmp_path, kind):
+    """With its schema file, or as Parquet, the rows are the same in another stream; never over a file."""
+    out = told("export", "Account", "--to", str(tmp_path), "--kind", kind)
+    assert 2 == main(
+        ["stream", "export", "Account", "--to", str(tmp_path), "--kind", kind, "--dir", snapshots]
+    )
+    typed = ["--schema", out["schema"]] if out["schema"] else ["--key", "Id"]
+
+    receipt = told("import", "Copy", out["file"], *typed, "--who", "ops")
+
+    assert (2, 1) == (receipt["inserted"], receipt["tenant_version"])
+    assert told("show", "Account") == told("show", "Copy")
+    (entry,) = open_tenant(snapshots).history(1)
+    assert ("ops", f"import Account.snapshot.{kind}") == (entry.who, entry.message)
+
+
+def test_a_preview_keeps_nothing(told, snapshots, tmp_path):
+    """--dry-run tells the counts; no stream, version or data file is left of it."""
+    rows = tmp_path / "rows.csv"
+    rows.write_text("Id\n1\n2\n3\n")
+    before = sorted(str(file) for file in (tmp_path / "acme").rglob("*.parquet"))
+    receipt = told("import", "Lead", str(rows), "--key", "Id", "--dry-run")
+    assert (3, False) == (receipt["inserted"], receipt["committed"])
+    tenant = open_tenant(snapshots)
+    assert (("Account",), 0) == (tenant.streams(), tenant.version)
+    assert before == sorted(str(file) for file in (tmp_path / "acme").rglob("*.parquet"))
+
+
+def test_deleting_by_a_full_extract_needs_a_yes(snapshots, tmp_path):
+    """Without a terminal --yes is asked for before the file is even read; a missing file is not found."""
+    arguments = ["stream", "import", "Account", str(tmp_path / "none.csv"), "--dir", snapshots]
+    assert 2 == main([*arguments, "--mode", "full"])
+    assert 4 == main([*arguments, "--mode", "full", "--yes"])
+    assert 4 == main(arguments)
+    assert 2 == main([*arguments, "--mode", "nonsense"])

@@ -1,0 +1,109 @@
+"""``freezeframe tenant gc|erase|retention``: what goes for good, and what is kept."""
+
+import json
+
+import pandas as pd
+import pytest
+
+from freezeframe.cli.main import main
+from freezeframe.script import open_tenant
+
+
+@pytest.fixture
+def snapshots(tmp_path):
+    """A tenant with a stream of two key columns, one of a single one, and a file with an older version."""
+    tenant = open_tenant(tmp_path / "acme")
+    with tenant.job() as job:
+        lines = pd.DataFrame({"Order": ["A-1000", "A-1000", "B-2000"], "Line": [1, 2, 1], "v": [1, 2, 3]})
+        job.stream("Line").update(lines, key=["Order", "Line"])
+        job.stream("Account").update(pd.DataFrame({"Id": ["person-1", "person-2", "person-3"]}), key=["Id"])
+        job.files.write("config.json", b"first")
+    tenant.files.write("config.json", b"second")
+    return str(tmp_path / "acme")
+
+
+@pytest.fixture
+def told(capsys, snapshots):
+    """Run a command on the tenant and give the JSON that it prints."""
+
+    def run(*arguments):
+        assert main(["tenant", *arguments, "--dir", snapshots, "--json"]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    return run
+
+
+def test_retention_is_shown_and_set(told, snapshots):
+    """Limits are set, told and taken off; contradictions are refused."""
+    assert {"keepVersions": None, "keepDays": None} == told("retention")
+    assert {"keepVersions": 3, "keepDays": 1.5} == told(
+        "retention", "--keep-versions", "3", "--keep-days", "1.5"
+    )
+    assert {"keepVersions": 3, "keepDays": 1.5} == told("retention")
+    assert {"keepVersions": None, "keepDays": None} == told("retention", "--keep-all")
+    assert 2 == main(["tenant", "retention", "--keep-all", "--keep-days", "1", "--dir", snapshots])
+    assert 2 == main(["tenant", "retention", "--keep-versions", "0", "--dir", snapshots])
+
+
+def test_gc_tells_and_deletes(capsys, told, snapshots, tmp_path, monkeypatch):
+    """A dry run names the files; without a yes nothing goes; with it the old version's bytes do."""
+    monkeypatch.setenv("FREEZEFRAME_GC_GRACE_SECONDS", "0")
+    (tmp_path / "acme").rename(tmp_path / "other")  # a tenant is opened once for a process, with its settings
+    place = ["--dir", str(tmp_path / "other"), "--json"]
+    assert 0 == main(["tenant", "retention", "--keep-versions", "1", *place])
+    capsys.readouterr()
+
+    assert 0 == main(["tenant", "gc", "--dry-run", *place])
+    preview = json.loads(capsys.readouterr().out)
+    assert (True, 1, 5) == (preview["dry_run"], preview["files"], preview["bytes"])
+    assert 2 == main(["tenant", "gc", *place])
+    assert (tmp_path / "other" / preview["names"][0]).exists()
+    capsys.readouterr()
+
+    assert 0 == main(["tenant", "gc", "--yes", *place])
+    done = json.loads(capsys.readouterr().out)
+    assert (False, preview["names"]) == (done["dry_run"], done["names"])
+    assert not (tmp_path / "other" / preview["names"][0]).exists()
+
+
+def test_erase_previews_and_proves(capsys, told, snapshots, tmp_path):
+    """Keys by option and by file; the past is gone and the scan is clean."""
+    more = tmp_path / "keys.csv"
+    more.write_text("Name,Id\nx,person-3\n")
+    keys = ["--key", "person-1", "--key", "person-9", "--keys-file", str(more)]
+
+    preview = told("erase", "Account", *keys, "--dry-run")
+    assert {"stream": "Account", "keys": 3, "rows_now": 2, "versions_lost": 2} == preview
+    assert 2 == main(["tenant", "erase", "Account", *keys, "--dir", snapshots])
+    assert 3 == open_tenant(snapshots).stream("Account").row_count()
+    capsys.readouterr()
+
+    done = told("erase", "Account", *keys, "--yes", "--who", "ops")
+    assert (3, 2, []) == (done["keys"], done["rows_erased"], done["proof"]["remaining"])
+    tenant = open_tenant(snapshots)
+    assert ["person-2"] == tenant.stream("Account").read()["Id"].tolist()
+    assert ["ops"] == [entry.who for entry in tenant.history()]
+
+
+def test_a_key_of_several_columns_is_a_json_array(told, snapshots):
+    """Each part is typed as its column; only the whole key counts."""
+    told_of = told("erase", "Line", "--key", '["A-1000", 2]', "--key", '["B-2000", "2"]', "--dry-run")
+    assert (2, 1) == (told_of["keys"], told_of["rows_now"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["Account"], 2),
+        (["Nope", "--key", "1"], 4),
+        (["Line", "--key", "A-1000"], 2),
+        (["Line", "--key", '["A-1000"]'], 2),
+        (["Line", "--key", '["A-1000", "x"]'], 2),
+        (["Line", "--key", '["A-1000", null]'], 2),
+        (["Account", "--keys-file", "/nonexistent/keys.csv"], 4),
+    ],
+)
+def test_keys_that_are_none_are_refused(snapshots, arguments, code):
+    """No key, an unknown stream, a key of the wrong shape or type: nothing is erased."""
+    assert code == main(["tenant", "erase", *arguments, "--yes", "--dir", snapshots])
+    assert 1 == open_tenant(snapshots).version

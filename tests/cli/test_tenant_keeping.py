@@ -60,7 +60,9 @@ def test_delete_needs_a_yes_and_gives_a_certificate(capsys, told, root):
 
     certificate = told("delete", "acme", "--yes")
 
-    assert ("acme", 1, 1, 0) == tuple(certificate[name] for name in ("tenant", "streams", "files", "files_left"))
+    assert ("acme", 1, 1, 0) == tuple(
+        certificate[name] for name in ("tenant", "streams", "files", "files_left")
+    )
     assert [] == told("list")
     assert 4 == main(["tenant", "delete", "acme", "--yes", "--root", root])
 

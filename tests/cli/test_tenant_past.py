@@ -42,7 +42,11 @@ def test_show_is_the_tenant_now_or_then(capsys, told, snapshots):
         [one["stream"] for one in now["streams"]],
         [one["path"] for one in now["files"]],
     )
-    assert (0, ["Account"], []) == (then["version"], [one["stream"] for one in then["streams"]], then["files"])
+    assert (0, ["Account"], []) == (
+        then["version"],
+        [one["stream"] for one in then["streams"]],
+        then["files"],
+    )
     assert 2 == told("tenant", "show", "--as-of", now["timestamp"])["version"]
     assert 2 == main(["tenant", "show", "--dir", snapshots, "--version", "0", "--as-of", "2026-01-01"])
     assert 4 == main(["tenant", "show", "--dir", snapshots, "--version", "9"])

@@ -141,7 +141,7 @@ def patch(work: Staging, batch: pa.Table) -> Patch:
 def _met(work: Staging, batch: pa.Table) -> _Met:
     """The stored rows, not deleted ones, whose key is in the batch."""
     plan = work.plan
-    keys = batch.select(list(plan.key))
+    keys = batch.select(list(plan.told_key))
     candidates = _candidates(work, keys)
     if not candidates.num_rows or not len(batch):
         nothing = np.empty(0, np.int64)
@@ -151,8 +151,8 @@ def _met(work: Staging, batch: pa.Table) -> _Met:
     found = work.engine.find(
         FindTask(
             stored=tuple(work.storage.uri(f"{work.folder}/{unquote(path)}") for path in paths),
-            stored_schema=key_columns(plan.stored_schema or {}, plan.key),
-            target_schema=unmapped(key_columns(plan.schema, plan.key)),
+            stored_schema=key_columns(plan.stored_schema or {}, plan.told_key),
+            target_schema=unmapped(key_columns(plan.schema, plan.told_key)),
             keys=(work.attempt.uri(work.attempt.land_keys(keys)),),
             null_keys="match" if plan.update.null_keys == "match" else "error",
             rows=len(keys),

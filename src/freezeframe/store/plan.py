@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from freezeframe.errors import BadInput, InvalidOption
+from freezeframe.errors import BadInput, InvalidOption, NullKeyError
 from freezeframe.log import Snapshot
 from freezeframe.store.columns import arrow_columns, delta_columns, physical_names, written_columns
 from freezeframe.store.evolution import Evolution, Ranges, SchemaRules, decided, evolve
@@ -37,6 +37,12 @@ class Plan:
     def is_plain(self) -> bool:
         """Whether the stream keeps nothing beside its columns, before and after."""
         return self.own == self.stored_own == OwnColumns()
+
+    @property
+    def told_key(self) -> tuple[str, ...]:
+        """The columns of the key that tell rows apart: one that never had a value is null in each row."""
+        known = set(decided(self.evolution.target).names)
+        return tuple(name for name in self.key if name in known)
 
     @property
     def changes_schema(self) -> bool:
@@ -76,7 +82,14 @@ def plan_update(snapshot: Snapshot, incoming: Incoming, update: Update) -> Plan:
             remedy="Leave such rows out, or pass a PyArrow table whose columns have types.",
         )
     schema = delta_columns(own.added_to(evolution.target), stored_schema)
-    return Plan(update, key, evolution, stored_schema, schema, own, stored_own)
+    plan = Plan(update, key, evolution, stored_schema, schema, own, stored_own)
+    if key and incoming.rows and not plan.told_key:
+        raise NullKeyError(
+            f"Every row has a null in the key ({', '.join(key)}), and no column of it ever had a value.",
+            cause="Rows cannot be told apart by it.",
+            remedy="Fill the key, or pass null_keys='drop' to leave such rows out.",
+        )
+    return plan
 
 
 def _evolution(

@@ -16,9 +16,10 @@ import pyarrow.compute as pc
 
 from freezeframe.log import Snapshot
 from freezeframe.log.action_columns import file_keys, to_adds
-from freezeframe.log.actions import Action, Add, CommitInfo, DomainMetadata, Metadata, Remove, Txn
+from freezeframe.log.actions import Action, Add, CommitInfo, DomainMetadata, Metadata, Txn
 from freezeframe.log.columns import fields_by_path
 from freezeframe.log.commit_digest import signed_content
+from freezeframe.log.row_deletion import removal
 from freezeframe.store.columns import DeltaSchema, column_id_max, is_mapped
 from freezeframe.store.guard import joined_protocol
 from freezeframe.store.table_commit import Origin, engine_info
@@ -148,7 +149,7 @@ def _domains(base: Snapshot, final: Snapshot) -> Iterator[DomainMetadata]:
 def _files(base: Snapshot, final: Snapshot, origin: Origin) -> Iterator[Action]:
     gone = _lacking(base.files, final.files) if base.version >= 0 else base.files
     for add in to_adds(gone):
-        yield _removal(add, origin.timestamp_ms)
+        yield removal(add, origin.timestamp_ms)
     for add in to_adds(_lacking(final.files, base.files)):
         yield replace(add, data_change=True)  # in a state the flag is off for all files
 
@@ -159,18 +160,3 @@ def _lacking(files: pa.Table, other: pa.Table) -> pa.Table:
     if isinstance(known, pa.ChunkedArray):
         known = known.combine_chunks()
     return files.filter(pc.invert(pc.is_in(file_keys(files), value_set=known)))
-
-
-def _removal(add: Add, timestamp_ms: int) -> Remove:
-    return Remove(
-        path=add.path,
-        deletion_timestamp=timestamp_ms,
-        extended_file_metadata=True,
-        partition_values=add.partition_values,
-        size=add.size,
-        stats=add.stats,
-        tags=add.tags,
-        deletion_vector=add.deletion_vector,
-        base_row_id=add.base_row_id,
-        default_row_commit_version=add.default_row_commit_version,
-    )

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from freezeframe.log import Snapshot
 from freezeframe.log.action_columns import file_keys, to_adds
-from freezeframe.log.actions import Action, Add, CommitInfo, DomainMetadata, Metadata, Txn
+from freezeframe.log.actions import Action, CommitInfo, DomainMetadata, Metadata, Txn
 from freezeframe.log.columns import fields_by_path
 from freezeframe.log.commit_digest import signed_content
 from freezeframe.log.row_deletion import removal
@@ -43,7 +43,7 @@ def drop_commit(base: Snapshot, info: Mapping[str, Any], origin: Origin) -> str:
     """The text of the commit after which the table holds no rows and nothing of what we note with it."""
     stored = base.metadata
     kept = {name: text for name, text in stored.configuration.items() if not name.startswith(_OURS)}
-    removals = (_removal(add, origin.timestamp_ms) for add in to_adds(base.files))
+    removals = (removal(add, origin.timestamp_ms) for add in to_adds(base.files))
     return signed_content(CommitInfo(dict(info)), (replace(stored, configuration=kept), *removals)).decode()
 
 

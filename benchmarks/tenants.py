@@ -158,7 +158,7 @@ def open_a_long_tenant(root: Path) -> dict[str, object]:
 
 
 def page_of_many_tenants(root: Path) -> dict[str, object]:
-    """The registry's entries as so many calls would have left them, and the checkpoint as the next call does."""
+    """The registry's entries as so many calls would have left them; the next call writes the checkpoint."""
     make_registry(root)
     store_at(root).tenant("the first", create=True)
     for number in range(REGISTRY_INTERVAL - 2):

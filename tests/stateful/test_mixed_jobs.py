@@ -1,0 +1,272 @@
+"""Many processes run jobs over the same streams and files: nothing is lost, doubled, or seen in part.
+
+Each job changes one to three streams and up to two files, by inserts, updates of a row that all
+share, whole replacements, and lines that are appended to what was read. In the order of their tenant
+versions the acknowledged jobs must make every state that any process ever read. The checker is
+believed because it finds what a storage without an atomic create loses, and a read of two moments.
+"""
+
+import io
+import multiprocessing
+import random
+import threading
+import time
+from collections import Counter
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from freezeframe.engine.base import MergeResult
+from freezeframe.errors import ConflictError, FreezeframeError
+from freezeframe.settings import Settings
+from freezeframe.storage import LocalStorage, MemoryStorage
+from freezeframe.store import Tenant
+
+STREAMS = ("Account", "Contact", "Lead")
+FILES = ("cursor.txt", "maps/seen.txt")
+SHARED = 0
+ALONE = 100  # writers from here on make files of their own only: no table tells that the log was overwritten
+
+
+class SmallEngine:
+    """What Spark does for streams of any size, done here for the few rows of this test."""
+
+    def __init__(self, storage):
+        self._storage = storage
+
+    def require_shared(self, folder):
+        """Here all is one machine's disk."""
+
+    def find(self, task):
+        """Where the batch's keys are stored; see ``TableEngine.find``."""
+        places = {row["Id"]: place for place, row in enumerate(self._rows(task.keys[0], "Id"))}
+        found = [
+            (file, number, places[row["Id"]])
+            for file, path in enumerate(task.stored)
+            for number, row in enumerate(self._rows(path, "Id"))
+            if row["Id"] in places
+        ]
+        types = (("file", pa.int32()), ("row", pa.int64()), ("place", pa.int64()))
+        return pa.table({name: pa.array([one[n] for one in found], t) for n, (name, t) in enumerate(types)})
+
+    def merge(self, task):
+        """How many rows a replacement adds, changes and removes; see ``TableEngine.merge``."""
+        old, new = (
+            {row["Id"]: row for path in paths for row in self._rows(path, "Id", "v")}
+            for paths in (task.stored, task.batch)
+        )
+        both = old.keys() & new.keys()
+        updated = sum(old[key]["v"] != new[key]["v"] for key in both)
+        return MergeResult(len(new) - len(both), updated, len(both) - updated, len(old) - len(both))
+
+    def _rows(self, path, *columns):
+        content = self._storage.read(path.removeprefix(self._storage.root).lstrip("/"))
+        return pq.read_table(io.BytesIO(content), columns=list(columns)).to_pylist()
+
+
+class RacyStorage(MemoryStorage):
+    """The positive control: in the tenant log it looks whether the name is free, and writes a moment later."""
+
+    def put_if_absent(self, name, content):
+        if not name.startswith("_freezeframe/log/"):
+            super().put_if_absent(name, content)  # the probe would refuse a storage that is all like this
+            return
+        if any(status.name == name.rpartition("/")[2] for status in self.list_from(name.rpartition("/")[0])):
+            raise FileExistsError(name)
+        time.sleep(0.001)
+        self.replace(name, content)
+
+
+def changes_of(writer, number):
+    """What the job does, always the same for the same numbers: (what, where) pairs."""
+    if writer >= ALONE:
+        return [("append", f"own/{writer}-{number}.txt")]
+    chosen = random.Random(f"{writer}/{number}")
+    streams = chosen.sample(STREAMS, chosen.choice((1, 1, 1, 2, 3)))
+    whats = ["override"] if chosen.random() < 0.2 else ["insert", "insert", "share"]
+    files = chosen.sample(FILES, chosen.choice((0, 0, 0, 0, 0, 0, 1, 2)))
+    return [(chosen.choice(whats), name) for name in streams] + [("append", path) for path in files]
+
+
+def row_of(what, writer, number):
+    key = SHARED if what == "share" else 1 + writer * 10_000 + number
+    return key, f"{writer}-{number}"
+
+
+def changed(state, writer, number):
+    """The model: what the job makes of a state."""
+    streams, files = {name: dict(rows) for name, rows in state[0].items()}, dict(state[1])
+    for what, name in changes_of(writer, number):
+        if what == "append":
+            files[name] = files.get(name, "") + f"{writer}-{number}\n"
+            continue
+        key, value = row_of(what, writer, number)
+        streams[name] = {key: value} if what == "override" else streams.get(name, {}) | {key: value}
+    return streams, files
+
+
+def run_job(tenant, writer, number):
+    """The job, again and again until it is taken; its tenant version."""
+    while True:
+        try:
+            with tenant.job(f"{writer}-{number}") as job:
+                for what, name in changes_of(writer, number):
+                    if what == "append":
+                        known = job.files.read_text(name) if job.files.exists(name) else ""
+                        job.files.write_text(name, f"{known}{writer}-{number}\n")
+                        continue
+                    key, value = row_of(what, writer, number)
+                    rows = pa.table({"Id": [key], "v": [value]})
+                    job.stream(name).update(rows, key="Id", override=what == "override")
+        except ConflictError:
+            continue
+        return job.receipt.tenant_version
+
+
+def content(reader):
+    """All streams and files that a reader of one moment sees."""
+    streams = {}
+    for name in reader.streams():
+        rows = reader.stream(name).read(as_="arrow").to_pydict()
+        streams[name] = dict(zip(rows["Id"], rows["v"], strict=True))
+    return streams, {one.path: reader.files.read_text(one.path) for one in reader.files.list(recursive=True)}
+
+
+def work(storage, writer, jobs, read_every):
+    """One writer's life: what was acknowledged, and what it read in between at which versions."""
+    tenant = Tenant(storage, SmallEngine(storage), Settings(commit_tries_max=100))
+    acknowledged, seen = [], []
+    for number in range(jobs):
+        acknowledged.append((run_job(tenant, writer, number), writer, number))
+        if number % read_every == writer % read_every:
+            view = tenant.at(tenant.version)
+            seen.append((view.version, content(view)))
+            # The same job again, as after a lost answer: answered, and not done again.
+            acknowledged.append((run_job(tenant, writer, number), writer, number))
+    return acknowledged, seen
+
+
+def process(folder, writer, jobs, read_every, start, results):
+    """A process of its own; whatever happens it answers, so that nobody waits for it."""
+    found = None
+    try:
+        start.wait()
+        found = work(LocalStorage(folder), writer, jobs, read_every)
+    finally:
+        results.put(found)
+
+
+def race(folder, writers, jobs, read_every, seconds):
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["pyarrow.parquet", "pyarrow.dataset", "pandas", "freezeframe.store"])
+    start, results = context.Barrier(writers), context.Queue()
+    processes = [
+        context.Process(target=process, args=(str(folder), writer, jobs, read_every, start, results))
+        for writer in range(writers)
+    ]
+    for one in processes:
+        one.start()
+    found = [results.get(timeout=seconds) for _ in processes]
+    for one in processes:
+        one.join(60)
+    assert [0] * writers == [one.exitcode for one in processes]
+    return [ack for acks, _ in found for ack in acks], [read for _, reads in found for read in reads]
+
+
+def violations(acknowledged, seen, newest):
+    """What is wrong: jobs that are doubled, share a version or left a gap; reads that no prefix makes."""
+    wrong = []
+    jobs = {}
+    for version, *job in acknowledged:
+        jobs.setdefault(tuple(job), set()).add(version)
+    wrong += [f"doubled: {job} is {sorted(found)}" for job, found in jobs.items() if len(found) > 1]
+    owners = Counter(min(found) for found in jobs.values())
+    wrong += [f"shared: version {version} is of {n} jobs" for version, n in owners.items() if n > 1]
+    if sorted(owners) != list(range(len(owners))):
+        wrong.append("gap: the versions are not contiguous")
+    state, states = ({}, {}), {-1: ({}, {})}
+    for (writer, number), versions in sorted(jobs.items(), key=lambda one: min(one[1])):
+        state = changed(state, writer, number)
+        states[min(versions)] = state
+    wrong += [f"mixed: what was read at {version}" for version, found in seen if states.get(version) != found]
+    if newest != state:
+        wrong.append("lost: the newest state is not what the acknowledged jobs make")
+    return wrong
+
+
+def prove(folder, writers, jobs, read_every, seconds):
+    acknowledged, seen = race(folder, writers, jobs, read_every, seconds)
+    storage = LocalStorage(folder)
+    tenant = Tenant(storage, SmallEngine(storage), Settings())
+    assert [] == violations(acknowledged, seen, content(tenant))
+    assert writers * jobs == tenant.version + 1 == len({job[1:] for job in acknowledged})
+    assert len(seen) >= writers
+    assert [entry.job_id for entry in tenant.history()] == [
+        f"{writer}-{number}" for _, writer, number in sorted(set(acknowledged), reverse=True)
+    ]
+
+
+@pytest.mark.timeout(300)
+def test_eight_processes_of_mixed_jobs(tmp_path):
+    """8 processes x 50 jobs over 3 streams and 2 files: each job once and whole, each read one moment."""
+    prove(tmp_path, writers=8, jobs=50, read_every=10, seconds=280)
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(7200)
+def test_sixteen_processes_of_mixed_jobs_for_long(tmp_path):
+    """16 processes x 200 jobs: the same over many checkpoints of log and tables."""
+    prove(tmp_path, writers=16, jobs=200, read_every=20, seconds=7000)
+
+
+def test_the_checker_finds_what_a_racy_storage_loses():
+    """Where creating is not atomic, jobs share a version or are gone, and the checker says so."""
+    storage, acknowledged = RacyStorage(), []
+
+    def writer(name):
+        tenant = Tenant(storage, SmallEngine(storage), Settings())
+        for number in range(10):
+            try:
+                acknowledged.append((run_job(tenant, name, number), name, number))
+            except FreezeframeError:  # a log that was overwritten may be told as damage; that loses nothing
+                return
+
+    threads = [threading.Thread(target=writer, args=(ALONE + name,)) for name in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert violations(acknowledged, [], ({}, {}))[0].startswith("shared")
+
+
+def test_the_checker_finds_a_read_of_two_moments():
+    """A reader that takes one stream before a job and the next one after it is found; one view is not."""
+    storage = MemoryStorage()
+    tenant = Tenant(storage, SmallEngine(storage), Settings())
+    wide = next(n for n in range(1000) if len(changes_of(1, n)) == len(STREAMS) + len(FILES))
+    acknowledged = [(run_job(tenant, 1, wide), 1, wide)]
+    view = tenant.at(tenant.version)
+    first = content(view)
+    number = next(n for n in range(wide + 1, 1000) if len(changes_of(1, n)) == len(STREAMS) + len(FILES))
+    acknowledged.append((run_job(tenant, 1, number), 1, number))
+    newest = content(tenant)
+
+    mixed = ({**newest[0], STREAMS[0]: first[0][STREAMS[0]]}, newest[1])
+
+    assert [] == violations(acknowledged, [(0, content(view)), (1, newest)], newest)
+    assert ["mixed: what was read at 1"] == violations(acknowledged, [(1, mixed)], newest)
+
+
+def test_the_checker_finds_each_kind_of_damage():
+    """Doubled, shared, left out and lost jobs are each found in hand-made histories."""
+    one = changed(({}, {}), 0, 0)
+    both = changed(one, 0, 1)
+    assert [] == violations([(0, 0, 0), (1, 0, 1), (1, 0, 1)], [(0, one), (1, both)], both)
+    for kind, acknowledged, newest in (
+        ("doubled", [(0, 0, 0), (1, 0, 0)], one),
+        ("shared", [(0, 0, 0), (0, 0, 1)], both),
+        ("gap", [(0, 0, 0), (2, 0, 1)], both),
+        ("lost", [(0, 0, 0), (1, 0, 1)], one),
+    ):
+        assert any(found.startswith(kind) for found in violations(acknowledged, [], newest)), kind

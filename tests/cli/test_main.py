@@ -10,12 +10,12 @@ from freezeframe.cli.main import main
 
 
 def test_help_loads_no_heavy_library():
-    """``--help`` answers without pandas, Arrow or Spark being loaded."""
+    """``--help`` answers without pandas, Arrow, Spark or Rich being loaded."""
     code = (
         "import sys\n"
         "from freezeframe.cli.main import main\n"
         "assert main(['--help']) == 0\n"
-        "print(sorted({'pandas', 'pyarrow', 'pyspark', 'numpy'} & set(sys.modules)))\n"
+        "print(sorted({'pandas', 'pyarrow', 'pyspark', 'numpy', 'rich'} & set(sys.modules)))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 

@@ -36,7 +36,7 @@ def list_files(
     as_of: AsOf = None,
     as_json: Json = False,
 ) -> None:
-    """List the files, now or at an earlier version or moment."""
+    """List the files, now or earlier."""
     files = place.tenant().files
     entries = files.list(folder, recursive=recursive, version=version, as_of=as_of)
     output = Output(as_json=as_json)
@@ -60,7 +60,7 @@ def read(
     as_of: AsOf = None,
     as_json: Json = False,
 ) -> None:
-    """Write a file's bytes to standard output, or to a new file.
+    """Print a file's bytes, or save them.
 
     With --json and no --to the answer has the content as text, or in base64 if it is none.
     """
@@ -91,7 +91,10 @@ def write(
     who: Who = None,
     as_json: Json = False,
 ) -> None:
-    """Keep a file's, or standard input's, bytes as the new version of PATH."""
+    """Keep bytes as a file's new version.
+
+    They come from a file, or from standard input.
+    """
     if source != _STANDARD_INPUT and not source.is_file():
         raise InputNotFound(f"There is no file {source}.", remedy="Check the path.", path=str(source))
 
@@ -110,7 +113,10 @@ def write(
 def delete(
     place: Place, path: FileArgument, message: Message = None, who: Who = None, as_json: Json = False
 ) -> None:
-    """Remove a file; its older versions can still be read and restored."""
+    """Remove a file.
+
+    Its older versions can still be read and restored.
+    """
     _changed(place, lambda files: files.delete(path), message or f"delete {path}", who)
     Output(as_json=as_json).record({"deleted": path})
 
@@ -129,7 +135,10 @@ def move(
 
 
 def history(place: Place, path: FileArgument, as_json: Json = False) -> None:
-    """List a file's versions, the newest first, deletions included."""
+    """List a file's versions, the newest first.
+
+    Deletions are among them.
+    """
     from freezeframe.errors import FileNotFound
 
     revisions = [one.to_json() for one in place.tenant().files.history(path)]

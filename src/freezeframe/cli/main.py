@@ -24,6 +24,7 @@ app = typer.Typer(
     help="What an integration keeps for each of its tenants between two sync jobs.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # boxes around the help would cost more time than all else of it
 )
 app.command("demo")(demo)
 app.command("doctor")(doctor.doctor)

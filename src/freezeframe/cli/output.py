@@ -1,6 +1,7 @@
 """The one place where commands print: as text for people, or as one JSON value for programs.
 
-Results go to standard output, errors to standard error, so a pipe holds results only.
+Results go to standard output, errors to standard error, so a pipe holds results only. Rich is loaded
+by the first text that is printed: neither ``--help`` nor ``--json`` waits for it.
 """
 
 from __future__ import annotations
@@ -8,13 +9,13 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
-
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from freezeframe.errors import FreezeframeError
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _MISSING = "-"
 _WIDTH_IN_A_PIPE = 200  # a table in a file should not be cut to a terminal that is not there
@@ -25,7 +26,12 @@ class Output:
 
     def __init__(self, *, as_json: bool = False) -> None:
         self._as_json = as_json
-        self._console = Console(width=None if sys.stdout.isatty() else _WIDTH_IN_A_PIPE)
+
+    @cached_property
+    def _console(self) -> Console:
+        from rich.console import Console
+
+        return Console(width=None if sys.stdout.isatty() else _WIDTH_IN_A_PIPE)
 
     def table(self, title: str, rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> None:
         """Rows of equal fields: a table with a heading, or a JSON array of objects.
@@ -35,11 +41,13 @@ class Output:
         if self._as_json:
             self._json([dict(row) for row in rows])
             return
+        from rich.table import Table
+
         names = list(columns) or list(rows[0] if rows else ())
-        table = Table(title=escape(title), title_justify="left")
+        table = Table(title=_plain(title), title_justify="left")
         for name in names:
             numeric = bool(rows) and all(_is_number(row.get(name)) for row in rows)
-            table.add_column(escape(name), justify="right" if numeric else "left")
+            table.add_column(_plain(name), justify="right" if numeric else "left")
         for row in rows:
             table.add_row(*(_cell(row.get(name)) for name in names))
         self._console.print(table)
@@ -51,23 +59,25 @@ class Output:
             return
         width = max((len(name) for name in fields), default=0)
         for name, value in fields.items():
-            self._console.print(f"[bold]{escape(name):<{width}}[/]  {_cell(value)}")
+            self._console.print(f"[bold]{_plain(name):<{width}}[/]  {_cell(value)}")
 
     def line(self, text: str) -> None:
         """A sentence for people; programs get the data alone."""
         if not self._as_json:
-            self._console.print(escape(text))
+            self._console.print(_plain(text))
 
     def error(self, error: FreezeframeError) -> None:
         """Problem, cause and remedy on standard error, a line each, or ``{"error": {...}}``."""
         if self._as_json:
             sys.stderr.write(json.dumps({"error": error.to_json()}, default=str) + "\n")
             return
+        from rich.console import Console
+
         console = Console(stderr=True, soft_wrap=True)
-        console.print(f"[bold red]{escape(error.problem)}[/]")
+        console.print(f"[bold red]{_plain(error.problem)}[/]")
         for label, text in (("Cause", error.cause), ("Remedy", error.remedy)):
             if text:
-                console.print(f"[bold]{label}:[/] {escape(text)}")
+                console.print(f"[bold]{label}:[/] {_plain(text)}")
 
     def _json(self, value: object) -> None:
         sys.stdout.write(json.dumps(value, default=str, ensure_ascii=False) + "\n")
@@ -83,5 +93,12 @@ def _cell(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.2f}"
     if isinstance(value, list | tuple):
-        return escape(", ".join(map(str, value))) or _MISSING
-    return escape(str(value)).replace("\n", "⏎")
+        return _plain(", ".join(map(str, value))) or _MISSING
+    return _plain(str(value)).replace("\n", "⏎")
+
+
+def _plain(text: str) -> str:
+    """The text with nothing in it that Rich would take for markup."""
+    from rich.markup import escape
+
+    return escape(text)

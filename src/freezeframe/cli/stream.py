@@ -22,7 +22,10 @@ app = typer.Typer(no_args_is_help=True)
 
 
 def list_streams(place: Place, as_json: Json = False) -> None:
-    """List the streams with their version, key, rows and columns."""
+    """List the streams.
+
+    Each with its version, key, rows and columns.
+    """
     tenant = place.tenant()
     rows = []
     for name in tenant.streams():
@@ -57,7 +60,7 @@ def show(
     limit: Annotated[int, typer.Option(min=1, help="How many rows at most.")] = 20,
     as_json: Json = False,
 ) -> None:
-    """Show rows of a stream, now or at an earlier version or moment."""
+    """Show rows of a stream, now or earlier."""
     stream = place.tenant().stream(name)
     moment: dict[str, Any] = {"version": version, "as_of": as_of, "tenant_version": tenant_version}
     condition = None if not where else _predicate(stream, where, moment)
@@ -75,7 +78,10 @@ def history(
     limit: Annotated[int, typer.Option(min=1, help="How many tenant versions at most.")] = 50,
     as_json: Json = False,
 ) -> None:
-    """Show the tenant's versions, the newest first, with what became of each stream's rows."""
+    """List what became of rows, version by version.
+
+    The tenant's versions, the newest first, and each stream's counts.
+    """
     tenant = place.tenant()
     if name is not None:
         tenant.stream(name).columns()  # an unknown stream is an error, not an empty history
@@ -106,9 +112,10 @@ def explain(
     key: Annotated[list[str] | None, typer.Option(help="A column of the key, for a new stream.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Show how an update of a stream would be carried out and why, file by file; nothing is written.
+    """Show how an update would be carried out.
 
-    Without --batch it is about an update that brings new rows only.
+    File by file, and why; nothing is written. Without --batch it is about an
+    update that brings new rows only.
     """
     stream = place.tenant().stream(name)
     explanation = stream.explain(None if batch is None else _rows(batch, stream), key=key or None)

@@ -14,7 +14,10 @@ from freezeframe.errors import InvalidOption
 
 
 def release(place: Place, name: StreamArgument, who: Who = None, as_json: Json = False) -> None:
-    """Let a stream go: its table stays where it is and is anybody's to write; adopt takes it back."""
+    """Let a stream go, for others to write.
+
+    Its table stays where it is; adopt takes it back.
+    """
     version = place.tenant().stream(name).release(who=who)
     Output(as_json=as_json).record({"released": name, "tenant_version": version})
 
@@ -29,7 +32,10 @@ def adopt(
     who: Who = None,
     as_json: Json = False,
 ) -> None:
-    """Take the Delta table in the folder NAME.snapshot in as a stream; other writers must then refuse it."""
+    """Take a Delta table in as a stream.
+
+    It is the one in the folder NAME.snapshot; other writers must then refuse it.
+    """
     if key and no_key:
         raise InvalidOption("--key and --no-key cannot be used together.", remedy="Give one of them.")
     tenant = place.tenant()
@@ -47,9 +53,10 @@ def repair(
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """Make a stream writable again after its table was changed around the tenant log.
+    """Mend a stream that others wrote to.
 
-    What others committed is taken over if it can be; if not, or with --undo, a new version undoes it.
+    Its table was changed around the tenant log, and updates refuse it. What others committed is taken
+    over if it can be; if not, or with --undo, a new version undoes it.
     """
     stream = place.tenant().stream(name)
     if undo and not yes:

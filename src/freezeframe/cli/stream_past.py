@@ -27,7 +27,10 @@ def changes(
     limit: Limit = _ROWS,
     as_json: Json = False,
 ) -> None:
-    """Show what became of the rows between two versions of the stream: inserted, updated, deleted."""
+    """Show what became of a stream's rows.
+
+    Each that was inserted, updated or deleted between two versions of the stream.
+    """
     table = place.tenant().stream(name).changes(since, until, as_="arrow")
     _show(name, table, limit, as_json=as_json)
 
@@ -42,7 +45,10 @@ def diff(
     limit: Limit = _ROWS,
     as_json: Json = False,
 ) -> None:
-    """Show which rows differ between two versions of the tenant, even if the stream came or went between."""
+    """Show a stream's rows that differ.
+
+    Between two versions of the tenant, even if the stream came or went between.
+    """
     tenant = place.tenant()
     found = tenant.diff(before, after)
     difference = found.streams.get(name)
@@ -66,7 +72,10 @@ def restore(
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """Make a stream what it was at a version of the tenant; that is a new version."""
+    """Bring a stream's earlier version back.
+
+    As it was at a version of the tenant; that is a new version.
+    """
     carry_out_restoration(
         place, version, [name], None, message, who, dry_run=dry_run, yes=yes, as_json=as_json
     )

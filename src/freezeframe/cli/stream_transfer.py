@@ -51,7 +51,10 @@ def export(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Write a stream to NAME.snapshot.csv, .parquet or .jsonl, with a schema file beside text."""
+    """Write a stream to a file.
+
+    NAME.snapshot.csv, .parquet or .jsonl, with a schema file beside text.
+    """
     from freezeframe.script.transfer import export_stream, schema_file
 
     file = export_stream(place.tenant().stream(name), folder, kind.value, version=version)
@@ -78,7 +81,10 @@ def import_rows(
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """Bring a file's rows into a stream; a full extract also deletes the rows that it lacks."""
+    """Bring a file's rows into a stream.
+
+    A full extract also deletes the rows that it lacks.
+    """
     tenant = place.tenant()
     if mode is Mode.FULL and not (dry_run or yes):
         require_yes(f"Delete the rows of {name} that {file} lacks?")

@@ -16,7 +16,10 @@ from freezeframe.errors import InvalidOption
 
 
 def gc(place: Place, dry_run: DryRun = False, yes: Yes = False, as_json: Json = False) -> None:
-    """Delete what nobody can need any more: what the retention lets go, and what dead jobs left."""
+    """Delete what nobody can need any more.
+
+    What the retention lets go, and what dead jobs left.
+    """
     tenant, output = place.tenant(), Output(as_json=as_json)
     if not (dry_run or yes):
         require_yes(f"Delete what {place} does not need any more?")
@@ -50,10 +53,10 @@ def erase(
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """Remove rows of a stream for good, from every version and all bytes, and prove it by a scan.
+    """Remove rows of a stream for good.
 
-    The tenant's history begins anew: older versions of all streams and files are gone. The exit code
-    is 1 if the scan still found a key.
+    From every version and all bytes, which a scan proves. The tenant's history begins anew: older
+    versions of all streams and files are gone. The exit code is 1 if the scan still found a key.
     """
     from freezeframe.cli.keys import named_keys, stored_rows
 
@@ -90,7 +93,10 @@ def retention(
     who: Who = None,
     as_json: Json = False,
 ) -> None:
-    """Show how long versions are kept, or set it; tenant gc carries it out."""
+    """Show or set how long versions are kept.
+
+    It is gc that carries it out.
+    """
     if keep_all and (keep_versions is not None or keep_days is not None):
         raise InvalidOption("--keep-all allows no limit beside it.", remedy="Give the one or the others.")
     tenant = place.tenant()

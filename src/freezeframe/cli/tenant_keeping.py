@@ -38,7 +38,10 @@ def list_tenants(
 def create(
     tenant: TenantArgument, root: StoreRoot, environment: Environment = None, as_json: Json = False
 ) -> None:
-    """Make a tenant, and the store if it is not there; one that is there already stays as it is."""
+    """Make a tenant.
+
+    The store is made with it; a tenant that is there already stays as it is.
+    """
     made = open_store(root, environment, create=True).tenant(tenant, create=True)
     Output(as_json=as_json).record({"tenant": tenant, "version": made.version})
 
@@ -51,7 +54,10 @@ def delete(
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """Remove all that is kept for a tenant, for good, and print the certificate of it."""
+    """Remove a tenant for good.
+
+    All that is kept for it goes, and the certificate of that is printed.
+    """
     store, output = open_store(root, environment), Output(as_json=as_json)
     if dry_run:
         there = store.tenant(tenant)
@@ -77,7 +83,10 @@ def clone(
     environment: Environment = None,
     as_json: Json = False,
 ) -> None:
-    """Make a new tenant with the newest streams and files of another one, and none of its past."""
+    """Copy a tenant to a new one.
+
+    Its newest streams and files, and none of its past.
+    """
     made = open_store(root, environment).clone_tenant(source, target)
     Output(as_json=as_json).record({"tenant": target, "version": made.version})
 
@@ -87,7 +96,10 @@ def export(
     archive: Annotated[Path, typer.Argument(help="The new file, for example acme.tar.gz.")],
     as_json: Json = False,
 ) -> None:
-    """Write the tenant's newest streams and files, without its past, to a new archive."""
+    """Write a tenant to a new archive.
+
+    Its newest streams and files, and none of its past.
+    """
     place.export(archive)
     Output(as_json=as_json).record({"archive": str(archive), "bytes": archive.stat().st_size})
 
@@ -102,7 +114,10 @@ def restored_from(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Make a new tenant from an archive, which is checked whole first."""
+    """Make a new tenant from an archive.
+
+    The archive is checked whole first.
+    """
     from freezeframe.errors import InputNotFound
     from freezeframe.store.archive_reader import ARCHIVE_BYTES_MAX
 

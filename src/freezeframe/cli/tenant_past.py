@@ -28,7 +28,10 @@ def show(
     as_of: AsOf = None,
     as_json: Json = False,
 ) -> None:
-    """Show what a tenant holds, now or at an earlier version or moment: streams, files, tags, retention."""
+    """Show what a tenant holds, now or earlier.
+
+    Its streams, files, tags and retention, at a version or moment.
+    """
     if version is not None and as_of is not None:
         raise InvalidOption("--version and --as-of cannot be used together.", remedy="Give one of them.")
     tenant = place.tenant()
@@ -64,7 +67,10 @@ def history(
     file: Annotated[str | None, typer.Option(help="Only what changed this file.")] = None,
     as_json: Json = False,
 ) -> None:
-    """List the tenant's versions that can be read and restored, the newest first."""
+    """List the versions, the newest first.
+
+    Every one that is listed can be read and restored.
+    """
     entries = list(place.tenant().history(limit, job_id=job, stream=stream, path=file))
     output = Output(as_json=as_json)
     if as_json:
@@ -82,7 +88,10 @@ def diff(
     text: Annotated[bool, typer.Option("--text", help="Show the changed lines of files as well.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Show what differs between two versions: streams by rows, files by name, with --text by lines."""
+    """Show what differs between two versions.
+
+    Streams by rows, files by name, with --text by lines.
+    """
     found = place.tenant().diff(before, after)
     output = Output(as_json=as_json)
     fields = found.to_json()
@@ -108,7 +117,10 @@ def restore(
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """Make the tenant, or some streams and files, what they were at a version; that is a new version."""
+    """Bring an earlier version back, whole or in parts.
+
+    That is a new version: nothing that came since is lost.
+    """
     carry_out_restoration(
         place, version, stream, file, message, who, dry_run=dry_run, yes=yes, as_json=as_json
     )
@@ -148,13 +160,19 @@ def tag(
     who: Who = None,
     as_json: Json = False,
 ) -> None:
-    """Name a version, and keep it whatever the retention says."""
+    """Name a version and keep it.
+
+    It is kept whatever the retention says, until the tag is taken off or an erasure ends all history.
+    """
     tagged = place.tenant().tag(name, version, who=who)
     Output(as_json=as_json).record({"tag": name, "version": tagged})
 
 
 def untag(place: Place, name: TagName, who: Who = None, as_json: Json = False) -> None:
-    """Take a tag off; its version is then kept as long as the retention says."""
+    """Take a tag off.
+
+    Its version is then kept as long as the retention says.
+    """
     tenant = place.tenant()
     tenant.untag(name, who=who)
     output = Output(as_json=as_json)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from freezeframe.cli.demo.progress import Progress
 from freezeframe.cli.output import Output
 from freezeframe.errors import InvalidName, InvalidOption
 
 if TYPE_CHECKING:
     from freezeframe.cli.demo.job import JobReport, TenantFolder
     from freezeframe.cli.demo.look_back import Cell
+    from freezeframe.cli.demo.progress import Progress
 
 
 def demo(
@@ -27,6 +27,7 @@ def demo(
 ) -> None:
     """Run a transformation script for two syncs of a tenant and show what was kept."""
     from freezeframe.cli.demo.look_back import changed_row
+    from freezeframe.cli.demo.progress import Progress
 
     output = Output(as_json=as_json)
     with ExitStack() as stack:

@@ -52,7 +52,9 @@ def show(
     if as_json:
         output.record({**fields, "streams": streams, "files": files})
         return
-    output.record({**fields, "tags": _tags(fields["tags"]), "retention": _retention(fields["retention"])})
+    output.record(
+        {**fields, "tags": _tags(fields["tags"]) or None, "retention": _retention(fields["retention"])}
+    )
     if streams:
         output.table("Streams", streams)
     if files:

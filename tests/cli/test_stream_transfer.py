@@ -45,6 +45,16 @@ def test_it_goes_out_and_comes_back(told, snapshots, tmp_path, kind):
     assert ("ops", f"import Account.snapshot.{kind}") == (entry.who, entry.message)
 
 
+def test_a_name_is_one_however_its_letters_are_written(told, tmp_path):
+    """A letter and its accent may come apart; import, history and diff find the one name."""
+    apart, joined = "Gera\u0308t", "Ger\u00e4t"
+    rows = tmp_path / "rows.csv"
+    rows.write_text("Id\n1\n")
+    assert joined == told("import", apart, str(rows), "--key", "Id")["stream"]
+    assert 1 == len(told("history", apart)) == len(told("history", joined))
+    assert 1 == len(told("diff", apart, "0"))
+
+
 def test_a_preview_keeps_nothing(told, snapshots, tmp_path):
     """--dry-run tells the counts; no stream, version or data file is left of it."""
     rows = tmp_path / "rows.csv"

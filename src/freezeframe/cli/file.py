@@ -15,6 +15,7 @@ from freezeframe.cli.options import AsOf, Json, Message, Who
 from freezeframe.cli.output import Output
 from freezeframe.cli.place import Place, at_place
 from freezeframe.errors import InputNotFound, InvalidOption
+from freezeframe.identifiers import FilePath
 
 if TYPE_CHECKING:
     from freezeframe.store.files import Files
@@ -106,7 +107,7 @@ def write(
             files.write(path, content, sealed=sealed)
 
     told = _changed(place, change, message or f"write {path}", who)
-    entry = next(entry for entry in told.list(recursive=True) if entry.path == path)
+    entry = next(entry for entry in told.list(recursive=True) if entry.path == str(FilePath(path)))
     Output(as_json=as_json).record(entry.to_json())
 
 

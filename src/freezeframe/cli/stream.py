@@ -84,6 +84,7 @@ def history(
     """
     tenant = place.tenant()
     if name is not None:
+        name = tenant.stream(name).name  # as it is stored, however the shell writes its letters
         tenant.stream(name).columns()  # an unknown stream is an error, not an empty history
     rows = [
         {

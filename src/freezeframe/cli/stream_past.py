@@ -10,6 +10,7 @@ from freezeframe.cli.options import DryRun, Json, Message, StreamArgument, Tenan
 from freezeframe.cli.output import Output
 from freezeframe.cli.place import Place
 from freezeframe.cli.tenant_past import carry_out_restoration
+from freezeframe.identifiers import StreamName
 
 Limit = Annotated[int, typer.Option(min=1, help="How many rows at most.")]
 _ROWS = 20
@@ -51,7 +52,7 @@ def diff(
     """
     tenant = place.tenant()
     found = tenant.diff(before, after)
-    difference = found.streams.get(name)
+    difference = found.streams.get(str(StreamName(name)))
     if difference is not None:
         _show(name, difference.changes("arrow"), limit, as_json=as_json)
         return

@@ -14,6 +14,7 @@ from freezeframe.cli.confirmation import require_yes
 from freezeframe.cli.options import DryRun, Json, Message, StreamArgument, Who, Yes
 from freezeframe.cli.output import Output
 from freezeframe.cli.place import Place
+from freezeframe.identifiers import StreamName
 
 if TYPE_CHECKING:
     from freezeframe.store import Receipt, Tenant
@@ -107,7 +108,7 @@ class _Import:
         """Import, as one version of the tenant."""
         with tenant.job(message=message, who=who) as job:
             self._carried_out(job)
-        return job.receipt.streams[self.name]
+        return job.receipt.streams[str(StreamName(self.name))]
 
     def previewed(self, tenant: Tenant) -> Receipt:
         """What it would do: a job that is given up before it is committed."""

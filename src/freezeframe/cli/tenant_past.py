@@ -11,6 +11,7 @@ from freezeframe.cli.options import AsOf, DryRun, Json, Message, TenantVersion, 
 from freezeframe.cli.output import Output
 from freezeframe.cli.place import Place
 from freezeframe.errors import InvalidOption
+from freezeframe.identifiers import FilePath, StreamName
 
 if TYPE_CHECKING:
     from freezeframe.store.history import HistoryEntry
@@ -73,7 +74,10 @@ def history(
 
     Every one that is listed can be read and restored.
     """
-    entries = list(place.tenant().history(limit, job_id=job, stream=stream, path=file))
+    # Names are compared as they are stored, however the shell writes their letters.
+    wanted = None if stream is None else str(StreamName(stream))
+    path = None if file is None else str(FilePath(file))
+    entries = list(place.tenant().history(limit, job_id=job, stream=wanted, path=path))
     output = Output(as_json=as_json)
     if as_json:
         output.table(str(place), [entry.to_json() for entry in entries])

@@ -66,7 +66,7 @@ class SmallEngine:
 
 
 class RacyStorage(MemoryStorage):
-    """The positive control: in the tenant log it looks whether the name is free, and writes a moment later."""
+    """The positive control: looks in the tenant log whether the name is free, and writes a moment later."""
 
     def put_if_absent(self, name, content):
         if not name.startswith("_freezeframe/log/"):

@@ -273,7 +273,7 @@ def _paths(files: Mapping[str, FileChange], *, deleted: bool) -> tuple[str, ...]
 
 def _kept_state(log: TenantLog, newest: TenantState, version: int) -> TenantState:
     """The state at a version, or at the oldest one that an erasure has left."""
-    wanted = max(version, newest.erased)
+    wanted = max(version, newest.erased) if newest.erased else version
     return log.state_at(wanted) if wanted > NO_VERSION else TenantState()
 
 

@@ -40,7 +40,7 @@ JOBS = 9  # before the tables' first checkpoint, which is no part of the landing
 VERSIONS, OPENED_STREAMS = 1_000, 200
 TENANTS, PAGE, REGISTRY_INTERVAL = 10_000, 100, 100
 RESTORED_STREAMS, ROWS, COLUMNS = 8, 2_100_000, 8
-OPENINGS = 15
+OPENINGS = 7
 
 
 def main() -> int:

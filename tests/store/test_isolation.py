@@ -100,7 +100,8 @@ def two(tmp_path, open_finding):
         f"tenants/{folder.name}/{inside}", str(blob), f"a/../../{folder.name}/{inside}",
         f"%2e%2e/{folder.name}", f"..\\{folder.name}", f"..%252f{folder.name}", "..", ".", "", "/", "~",
         f"file://{blob}", f"Theirs\0{folder.name}", "VICTIM", "vict\u0131m", "theirs.json#x", "_freezeframe",
-        "_freezeframe/log", f"_freezeframe/blobs/{blob.name}", "Theirs.snapshot", "../../_freezeframe/registry",
+        "_freezeframe/log", f"_freezeframe/blobs/{blob.name}", "Theirs.snapshot",
+        "../../_freezeframe/registry",
     ]  # fmt: skip
     return root, folder, store, ours, forged
 

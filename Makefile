@@ -1,7 +1,5 @@
 # Each target sets up what it needs by itself (virtual environment, Java, jars) and skips what is there.
 .DEFAULT_GOAL := help
-# Tests that need Spark are one process, all others the other.
-PARALLEL := -n 2 --dist loadgroup
 .PHONY: help demo test fast check nightly bench clean
 
 help: ## Show this list
@@ -13,16 +11,16 @@ demo: ## Two syncs of a tenant, a second tenant beside it, and a look back in ti
 
 test: ## Run every test but the nightly ones
 	@tools/setup.sh python java jars
-	@tools/run.sh pytest -m "not nightly" $(PARALLEL) $(ARGS)
+	@tools/run.sh tools/test.sh $(ARGS)
 
 fast: ## Run the tests that need no Java
 	@tools/setup.sh python
-	@tools/run.sh pytest -m "not spark and not nightly" $(PARALLEL) $(ARGS)
+	@tools/run.sh pytest -m "not spark and not nightly" $(ARGS)
 
 check: ## All that a change must pass: style, format, types, dependency directions, tests
 	@tools/setup.sh python java jars
 	@tools/check.sh
-	@tools/run.sh pytest -m "not nightly" $(PARALLEL) $(ARGS)
+	@tools/run.sh tools/test.sh $(ARGS)
 
 nightly: ## Run the long tests
 	@tools/setup.sh python java jars

@@ -17,14 +17,6 @@ DELTA = {
 }
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    """All tests that need Spark run in one process, so that one server is enough."""
-    for item in items:
-        if item.get_closest_marker("spark") or "spark_settings" in item.fixturenames:
-            item.add_marker(pytest.mark.xdist_group("spark"))
-
-
 @pytest.fixture(scope="session")
 def spark_settings(tmp_path_factory):
     """Settings of a server of this run alone; child processes find the same one by the environment."""

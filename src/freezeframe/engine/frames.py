@@ -1,36 +1,38 @@
 """Rows at the edge: pandas comes in and goes out, Arrow is what the product works with.
 
 What goes in comes out: a frame that was kept is returned with the same values, each column in
-the pandas type that has room for a missing value. Only the two converters here know pandas;
-a Spark frame is recognised by its class's name, so that nothing here loads pyspark.
+the pandas type that has room for a missing value. A pandas or Spark frame is recognised by its
+class's name, so that nothing here loads pyspark, nor pandas before a frame of it is wanted.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 from freezeframe.engine.arrow_columns import stored_column
 from freezeframe.engine.pandas_columns import arrow_column
 from freezeframe.errors import BadInput
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 FrameKind = Literal["pandas", "arrow", "spark"]
 
 _SAMPLE_ROWS = 1_000
 _REPEATED_TIMES = 10
 
-_MASKED: dict[pa.DataType, Any] = {
-    pa.bool_(): pd.BooleanDtype(),
-    pa.int8(): pd.Int8Dtype(),
-    pa.int16(): pd.Int16Dtype(),
-    pa.int32(): pd.Int32Dtype(),
-    pa.int64(): pd.Int64Dtype(),
-    pa.string(): pd.StringDtype("python"),
+_MASKED = {
+    pa.bool_(): "boolean",
+    pa.int8(): "Int8",
+    pa.int16(): "Int16",
+    pa.int32(): "Int32",
+    pa.int64(): "Int64",
+    pa.string(): "string[python]",
 }
 
 
@@ -40,11 +42,11 @@ def kind_of(frame: Any) -> FrameKind:
     Raises:
         BadInput: it is none of them.
     """
-    if isinstance(frame, pd.DataFrame):
-        return "pandas"
     if isinstance(frame, (pa.Table, pa.RecordBatch)):
         return "arrow"
-    if any(_is_spark_frame(kind) for kind in type(frame).__mro__):
+    if any(_is_frame_of("pandas.core.", kind) for kind in type(frame).__mro__):
+        return "pandas"
+    if any(_is_frame_of("pyspark.sql.", kind) for kind in type(frame).__mro__):
         return "spark"
     raise BadInput(
         f"Rows cannot be read from {type(frame).__module__}.{type(frame).__qualname__}.",
@@ -54,8 +56,8 @@ def kind_of(frame: Any) -> FrameKind:
     )
 
 
-def _is_spark_frame(kind: type) -> bool:
-    return kind.__name__ == "DataFrame" and kind.__module__.startswith("pyspark.sql.")
+def _is_frame_of(package: str, kind: type) -> bool:
+    return kind.__name__ == "DataFrame" and kind.__module__.startswith(package)
 
 
 def to_arrow(frame: Any) -> pa.Table:
@@ -70,13 +72,14 @@ def to_arrow(frame: Any) -> pa.Table:
         BadInput: not a pandas or Arrow frame, or its column names are not text or not unique.
         SchemaDriftError: a column mixes kinds of values or holds what cannot be kept unchanged.
     """
-    if kind_of(frame) == "spark":
+    given = kind_of(frame)
+    if given == "spark":
         raise BadInput(
             "A Spark DataFrame is not turned into an Arrow table on the way in.",
             cause="Its rows stay in Spark, whatever their number.",
             remedy="Call toArrow() on it if its rows fit this process.",
         )
-    if isinstance(frame, pd.DataFrame):
+    if given == "pandas":
         names = _checked_names(list(frame.columns))
         columns = [arrow_column(name, frame.iloc[:, place]) for place, name in enumerate(names)]
     else:
@@ -115,6 +118,8 @@ def to_pandas(table: pa.Table) -> pd.DataFrame:
     (``datetime.date``), bytes, lists and dicts are Python objects with None for missing; a
     map is a list of pairs. The index is 0, 1, 2 ...
     """
+    import pandas as pd  # noqa: PLC0415 - half a second that only those pay who want such a frame
+
     columns = {
         name: _pandas_column(column) for name, column in zip(table.column_names, table.columns, strict=True)
     }
@@ -122,11 +127,14 @@ def to_pandas(table: pa.Table) -> pd.DataFrame:
 
 
 def _pandas_column(column: pa.ChunkedArray) -> pd.Series[Any]:
+    import pandas as pd  # noqa: PLC0415 - as above
+
     kind = column.type
     if pa.types.is_string(kind) and _repeats(column):
         return pd.Series(_repeated_text(column))
     if kind in _MASKED:
-        return pd.Series(_MASKED[kind].__from_arrow__(column))
+        masked: Any = pd.api.types.pandas_dtype(_MASKED[kind])
+        return pd.Series(masked.__from_arrow__(column))
     if pa.types.is_timestamp(kind):
         numbers = column.cast(pa.timestamp("us")).to_numpy()
         times = pd.Series(numbers.astype("datetime64[us]", copy=False))
@@ -146,6 +154,8 @@ def _repeats(column: pa.ChunkedArray) -> bool:
 
 def _repeated_text(column: pa.ChunkedArray) -> Any:
     """The same column by way of its different values: Python text is made once for each of them."""
+    import pandas as pd  # noqa: PLC0415 - as above
+
     chunks = column.dictionary_encode().unify_dictionaries().chunks
     texts = np.array([*chunks[0].dictionary.to_pylist(), pd.NA], dtype=object)
     places = np.concatenate([chunk.indices.fill_null(len(texts) - 1).to_numpy() for chunk in chunks])

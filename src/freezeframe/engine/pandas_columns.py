@@ -13,18 +13,21 @@ import datetime as dt
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.engine.arrow_columns import DECIMAL_DIGITS_MAX, ROWS_NAMED_MAX, stored_column
 from freezeframe.errors import SchemaDriftError
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 # PyArrow gives these types only to objects of that one kind, so no second look is needed.
 _UNMISTAKABLE = frozenset({pa.null(), pa.bool_(), pa.int64(), pa.string()})
+_MISSING = frozenset({"NAType", "NaTType"})
 _TOGETHER = (frozenset({"integer", "float"}), frozenset({"integer", "decimal"}))
 _CANNOT_BE_KEPT = (pa.ArrowException, TypeError, ValueError, OverflowError, UnicodeError)
 
@@ -40,7 +43,7 @@ def arrow_column(name: str, series: pd.Series[Any]) -> pa.ChunkedArray:
         SchemaDriftError: the column mixes kinds of values, or holds one that cannot be kept.
     """
     kind = series.dtype
-    if isinstance(kind, pd.CategoricalDtype):
+    if _is_named(kind, "CategoricalDtype"):
         column = _of_categories(name, series)
     elif isinstance(kind, np.dtype) and kind.hasobject:
         column = _of_objects(name, series)
@@ -52,19 +55,24 @@ def arrow_column(name: str, series: pd.Series[Any]) -> pa.ChunkedArray:
     return column
 
 
+def _is_named(kind: Any, name: str) -> bool:
+    # Pandas is recognised and not imported: those who have no frame of it need not wait for it.
+    return any(one.__name__ == name and one.__module__.startswith("pandas.") for one in type(kind).__mro__)
+
+
 def _of_typed(name: str, series: pd.Series[Any]) -> pa.ChunkedArray:
-    is_sparse = isinstance(series.dtype, pd.SparseDtype)
+    is_sparse = _is_named(series.dtype, "SparseDtype")
     try:
         return _chunked(pa.array(series.to_numpy() if is_sparse else series, from_pandas=True))
     except _CANNOT_BE_KEPT as error:
-        if isinstance(series.dtype, pd.StringDtype):
+        if _is_named(series.dtype, "StringDtype"):
             return _of_objects(name, series.astype(object))
         raise _not_kept(name, str(series.dtype), [], error) from error
 
 
 def _of_categories(name: str, series: pd.Series[Any]) -> pa.ChunkedArray:
     codes = series.cat.codes.to_numpy()
-    categories = arrow_column(name, pd.Series(series.cat.categories))
+    categories = arrow_column(name, series.cat.categories.to_series())
     return categories.take(pa.array(codes, mask=codes < 0))
 
 
@@ -110,7 +118,7 @@ def _without_nan(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def is_missing(value: Any) -> bool:
     """Whether pandas counts this single value as missing: None, NaN (Decimal too), NaT, ``pd.NA``."""
-    if value is None or value is pd.NA or value is pd.NaT:
+    if value is None or type(value).__name__ in _MISSING:
         return True
     if isinstance(value, (float, np.floating, Decimal)):
         return bool(value != value)  # noqa: PLR0124 - only a NaN differs from itself

@@ -13,7 +13,6 @@ import json
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -91,6 +90,8 @@ def _text_bytes(array: pa.Array) -> bytes:
 
 
 def _landed_digest(storage: Storage, folder: str, paths: tuple[str, ...]) -> bytes:
+    import pandas as pd  # noqa: PLC0415 - half a second that only a Spark frame with a job id pays
+
     totals = np.zeros(len(_ROW_KEYS), dtype=np.uint64)
     rows = 0
     for path in paths:

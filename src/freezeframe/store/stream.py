@@ -36,7 +36,7 @@ from freezeframe.store.transaction import TenantPlace
 from freezeframe.store.update import Names, Update, UpdateOptions, replaces_rows, update_from
 from freezeframe.store.writing import Previewed, StreamPlace, explain, preview, write
 
-_NO_CHANGES = pa.table({CHANGE_TYPE: pa.array([], pa.string())})
+_NO_CHANGES = pa.schema([(CHANGE_TYPE, pa.string())])
 
 
 class Stream:
@@ -216,7 +216,7 @@ class Stream:
     def _previewed(self, seen: Previewed) -> Receipt:
         before, after = seen.before, seen.after
         if after.version < 0:
-            changed = _NO_CHANGES
+            changed = _NO_CHANGES.empty_table()
         else:
             changed = snapshot_changes(before, after, stored_key(after.metadata) or ())
         return replace(
@@ -280,7 +280,7 @@ class Stream:
         """The rows that an update changed, as ``changes`` gives them: it made exactly one version."""
         before = receipt.version - 1 if receipt.committed else receipt.version
         if receipt.version < 0:  # nothing came and nothing was there
-            return as_kind(_NO_CHANGES, as_)
+            return as_kind(_NO_CHANGES.empty_table(), as_)
         return self.changes(since=before if before >= 0 else None, until=receipt.version, as_=as_)
 
     def _as_spark(

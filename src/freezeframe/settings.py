@@ -56,8 +56,9 @@ class Settings(BaseSettings):
     )
     export_adopted_files: bool = Field(
         default=True,
-        description="A `{stream}.snapshot.csv` or `.parquet` that a stream has adopted is written again after "
-        "each update by a script, for other scripts that open it; that costs a write of the whole content.",
+        description="A `{stream}.snapshot.csv` or `.parquet` that a stream has adopted is written again "
+        "after each update by a script, for other scripts that open it; that costs a write of the "
+        "whole content.",
     )
     checkpoint_interval: int = Field(
         default=10, ge=1, description="A checkpoint is written every so many versions."

@@ -133,7 +133,8 @@ def explain(
             f"{counts.deleted:,} deleted; {explanation.bytes_written:,} bytes to be written."
         )
     if route.choices:
-        output.table("Its files", explanation.files())
+        files = explanation.files()
+        output.table("Its files", [{**line, "file": line["file"].rpartition("/")[2]} for line in files])
 
 
 def _rows(file: Path, stream: Stream) -> Any:

@@ -13,7 +13,7 @@ from update_plot import NAMES
 from update_verdict import OURS, OURS_WITH_FRAME
 
 PAGE = Path(__file__).parent.parent / "docs" / "explanation" / "performance.md"
-LOAD_PER_CORE_MAX = 1.5
+LOAD_PER_CORE_MAX = 2
 FLOORS = {
     "empty_spark_job": "an empty Spark job on the same server",
     "question_without_a_job": "a question to Spark that needs no job",

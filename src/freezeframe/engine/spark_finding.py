@@ -6,6 +6,7 @@ that both have. Which rows are deleted, and what becomes of the others, is the c
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
@@ -27,10 +28,14 @@ def find(session: SparkSession, task: FindTask) -> pa.Table:
     names = [ROW, _PLACE] if len(task.stored) == 1 else [ROW, _PLACE, FILE]
     # toArrow would ask the server for the schema first, and so analyse the plan twice.
     found = _found(session, task).select(*names).toPandas()
-    files = found[FILE] if FILE in found else [_file_name(task.stored[0])] * len(found)
+    numbers = (
+        _numbered(pa.array(found[FILE], pa.string()), task)
+        if FILE in found
+        else pa.array(np.zeros(len(found), np.int32))
+    )
     return pa.table(
         {
-            "file": _numbered(pa.array(files, pa.string()), task),
+            "file": numbers,
             "row": pa.array(found[ROW], pa.int64()),
             "place": pa.array(found[_PLACE], pa.int64()),
         }

@@ -101,12 +101,8 @@ def file_batches(
     Raises:
         CorruptData: file or deletion vector is missing or damaged; it is named.
     """
-    name = file_name(storage, read.table, read.path)
-    _verify(storage, name, read, verify)
-    file = open_parquet(storage, name, read.size)
+    name, file = _opened(storage, read, verify)
     rows = file.metadata.num_rows
-    if read.rows is not None and read.rows != rows:
-        raise damaged_file(name, f"It holds {rows} rows and should hold {read.rows}.")
     alive = _alive(storage, read, rows, str(name))
     if without is not None and len(without):
         alive = np.ones(rows, dtype=np.bool_) if alive is None else alive
@@ -134,15 +130,13 @@ def rows_at(
     Raises:
         CorruptData: the file is missing or damaged, or has no such position; it is named.
     """
-    name = file_name(storage, read.table, read.path)
-    _verify(storage, name, read, verify)
-    file = open_parquet(storage, name, read.size)
+    name, file = _opened(storage, read, verify)
     groups = range(file.metadata.num_row_groups)
     lengths = np.array([file.metadata.row_group(group).num_rows for group in groups], np.int64)
     ends = np.cumsum(lengths)
     rows = int(lengths.sum())
-    if (len(positions) and int(positions[-1]) >= rows) or (read.rows is not None and read.rows != rows):
-        raise damaged_file(name, f"It holds {rows} rows and should hold {read.rows or positions[-1] + 1}.")
+    if len(positions) and int(positions[-1]) >= rows:
+        raise damaged_file(name, f"It holds {rows} rows and should hold {positions[-1] + 1}.")
     schema = pa.schema([arrow_field(field) for field in read.fields])
     group_of = np.searchsorted(ends, positions, side="right")
     is_read = np.isin(np.array(groups), group_of)
@@ -184,6 +178,21 @@ def deleted_rows(storage: Storage, table: str, vector: DeletionVector) -> npt.ND
     require_file_version(read_range(storage, name, 0, 1), str(name))
     block = read_range(storage, name, vector.offset or 0, vector.size_in_bytes + 8)
     return stored_rows(vector, block, str(name))
+
+
+def _opened(
+    storage: Storage,
+    read: FileRead,
+    verify: bool | None,  # noqa: FBT001 - passed on
+) -> tuple[str | Path, pq.ParquetFile]:
+    """The file's name and the file, of the bytes and the number of rows that the log says."""
+    name = file_name(storage, read.table, read.path)
+    _verify(storage, name, read, verify)
+    file = open_parquet(storage, name, read.size)
+    rows = file.metadata.num_rows
+    if read.rows is not None and read.rows != rows:
+        raise damaged_file(name, f"It holds {rows} rows and should hold {read.rows}.")
+    return name, file
 
 
 def _verify(storage: Storage, name: str | Path, read: FileRead, verify: bool | None) -> None:  # noqa: FBT001

@@ -8,7 +8,7 @@ fails one of its checks: each is a ``CorruptData`` that names the file.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -85,13 +85,7 @@ def read(
         StorageUnavailable: the storage failed; the same call may succeed later.
     """
     plan = _planned(snapshot, columns, where)
-    workers = min(_THREADS_MAX, os.cpu_count() or 1, len(plan.reads))
-    if workers <= 1:
-        found = [list(file_batches(plan.storage, one, plan.where, verify=verify)) for one in plan.reads]
-    else:
-        with ThreadPoolExecutor(workers) as pool:
-            found = list(pool.map(lambda one: _file(plan, one, verify), plan.reads))
-    return pa.Table.from_batches([batch for batches in found for batch in batches], plan.schema)
+    return _gathered(plan, lambda one: file_batches(plan.storage, one, plan.where, verify=verify), plan.reads)
 
 
 def read_batches(
@@ -128,17 +122,8 @@ def read_at(
     """
     plan = _planned(snapshot, columns, None)
     reads = {one.path: one for one in plan.reads}
-
-    def found(path: str) -> list[pa.RecordBatch]:
-        return list(rows_at(plan.storage, reads[path], positions[path], verify=verify))
-
-    workers = min(_THREADS_MAX, os.cpu_count() or 1, len(positions))
-    if workers <= 1:
-        batches = [found(path) for path in positions]
-    else:
-        with ThreadPoolExecutor(workers) as pool:
-            batches = list(pool.map(found, positions))
-    return pa.Table.from_batches([batch for many in batches for batch in many], plan.schema)
+    wanted = [reads[path] for path in positions]
+    return _gathered(plan, lambda one: rows_at(plan.storage, one, positions[one.path], verify=verify), wanted)
 
 
 def read_without(
@@ -179,8 +164,17 @@ def files_matching(snapshot: ReadableSnapshot, where: Predicate) -> pa.Table:
     return snapshot.files.filter(pa.array(_kept(snapshot.schema, fields, mode, files, as_expression(where))))
 
 
-def _file(plan: _Plan, one: FileRead, verify: bool | None) -> list[pa.RecordBatch]:  # noqa: FBT001 - passed on
-    return list(file_batches(plan.storage, one, plan.where, verify=verify))
+def _gathered(
+    plan: _Plan, batches_of: Callable[[FileRead], Iterator[pa.RecordBatch]], reads: Sequence[FileRead]
+) -> pa.Table:
+    """The batches of all files as one table in their order, several files being read at once."""
+    workers = min(_THREADS_MAX, os.cpu_count() or 1, len(reads))
+    if workers <= 1:
+        found = [list(batches_of(one)) for one in reads]
+    else:
+        with ThreadPoolExecutor(workers) as pool:
+            found = list(pool.map(lambda one: list(batches_of(one)), reads))
+    return pa.Table.from_batches([batch for batches in found for batch in batches], plan.schema)
 
 
 def _planned(snapshot: ReadableSnapshot, columns: Sequence[str] | None, where: Predicate | None) -> _Plan:

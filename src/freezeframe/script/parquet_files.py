@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from freezeframe.engine.frames import to_arrow
 from freezeframe.errors import BadInput, SchemaDriftError, UnreadableInput
 from freezeframe.store.evolution import evolve, is_undecided
+from freezeframe.store.row_shape import in_schema
 
 # What pandas calls an index without a name when it writes it: a position, not data.
 _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
@@ -45,7 +46,7 @@ def read_parquet_files(files: Sequence[Path]) -> pa.Table:
     if schema is None:
         return pa.table({})
     target = pa.schema([pa.field(f.name, pa.null() if is_undecided(f) else f.type) for f in schema])
-    return pa.concat_tables([_in_schema(table, target) for table in tables])
+    return pa.concat_tables([in_schema(table, target) for table in tables])
 
 
 def _joined(schema: pa.Schema | None, table: pa.Table) -> pa.Schema:
@@ -54,16 +55,6 @@ def _joined(schema: pa.Schema | None, table: pa.Table) -> pa.Schema:
         return evolve(schema, table, values_known=False).target
     except SchemaDriftError:
         return evolve(schema, table).target
-
-
-def _in_schema(table: pa.Table, target: pa.Schema) -> pa.Table:
-    columns = [
-        table.column(field.name).cast(field.type)
-        if field.name in table.column_names
-        else pa.chunked_array([pa.nulls(len(table), field.type)])
-        for field in target
-    ]
-    return pa.table(columns, schema=target)
 
 
 def _read(file: Path) -> pa.Table:

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from freezeframe.engine.base import FindTask, MergeResult, MergeTask, Validity
+from freezeframe.engine.base import MergeResult, MergeTask, Validity
 from freezeframe.errors import BadInput, SchemaDriftError
 from freezeframe.log.columns import fields_by_path, physical_name
 from freezeframe.log.schema import arrow_to_delta
@@ -25,9 +24,9 @@ from freezeframe.store.evolution import evolve
 from freezeframe.store.file_choice import Choice, choose
 from freezeframe.store.guard import stored_key
 from freezeframe.store.incoming import Incoming
+from freezeframe.store.key_search import find_task
 from freezeframe.store.live_files import deleted_positions, live_files
 from freezeframe.store.own_columns import DELETED, VALID_FROM, VALID_TO
-from freezeframe.store.patching import key_columns, unmapped
 from freezeframe.store.plan import NO_COLUMNS, Plan
 from freezeframe.store.reading import live_row_count
 from freezeframe.store.rewriting import rewritten
@@ -38,13 +37,13 @@ def load(work: Staging) -> Staged:
     """Stage rows that are the whole new content: a first write, or an override."""
     plan, incoming, attempt = work.plan, work.incoming, work.attempt
     route = Route("load", "the batch is the whole content")
-    if work.live:
+    is_data_file = _is_data_file(plan, incoming)
+    if work.live or not is_data_file:
         work.engine.require_shared(work.storage.uri(""))
-    if _is_data_file(plan, incoming):
+    if is_data_file:
         batch = incoming.paths or (_landed_content(work),)
         counts = _overwrite_counts(work, batch) if work.live else Counts(inserted=incoming.rows)
         return rewritten(work, counts, batch if incoming.rows else (), route)
-    work.engine.require_shared(work.storage.uri(""))
     task = _merge_task(work, work.live)
     if plan.is_plain:
         # The stored rows need not be unique under a key that they never had: rows are compared whole.
@@ -87,17 +86,7 @@ def can_look_for_keys(work: Staging) -> bool:
 
 
 def _choices(work: Staging) -> tuple[Choice, ...]:
-    plan = work.plan
-    counted = work.engine.count_found(
-        FindTask(
-            stored=_uris(work, work.live),
-            stored_schema=key_columns(plan.stored_schema or NO_COLUMNS, plan.key),
-            target_schema=unmapped(key_columns(plan.schema, plan.key)),
-            keys=tuple(work.attempt.uri(path) for path in work.incoming.paths),
-            null_keys="match" if plan.update.null_keys == "match" else "error",
-            rows=work.incoming.rows,
-        )
-    )
+    counted = work.engine.count_found(find_task(work, work.live, work.incoming.paths, work.incoming.rows))
     # Spark writes files anew and marks nothing in them.
     touched = {path: rows for path, rows in zip(work.live, counted, strict=True) if rows}
     return choose(live_files(work.snapshot), touched, replace(work.rule, is_plain=True))
@@ -132,7 +121,7 @@ def _has_other_key(work: Staging) -> bool:
 def _merge_task(work: Staging, stored: Sequence[str]) -> MergeTask:
     plan, update = work.plan, work.plan.update
     return MergeTask(
-        stored=_uris(work, stored),
+        stored=work.uris(stored),
         stored_schema=written_columns(plan.stored_schema or NO_COLUMNS),
         batch=tuple(work.attempt.uri(path) for path in _batch(work)),
         batch_schema=_batch_schema(work),
@@ -140,7 +129,7 @@ def _merge_task(work: Staging, stored: Sequence[str]) -> MergeTask:
         key=plan.told_key,
         mode=update.mode,
         nulls=update.nulls,
-        null_keys="match" if update.null_keys == "match" else "error",
+        null_keys=update.kept_null_keys,
         where=update.where,
         output=work.attempt.merged_uri,
         deleted=_deleted(work, stored),
@@ -160,14 +149,14 @@ def _overwrite_counts(work: Staging, batch: tuple[str, ...]) -> Counts:
     if not _comparable(plan) or (plan.stored_own.has_history and other_key):
         return Counts(inserted=work.incoming.rows, deleted=live_row_count(work.snapshot))
     task = MergeTask(
-        stored=_uris(work, work.live),
+        stored=work.uris(work.live),
         stored_schema=written_columns(plan.stored_schema or NO_COLUMNS),
         batch=tuple(work.attempt.uri(path) for path in batch),
         batch_schema=_batch_schema(work),
         target_schema=_compared_columns(plan),
         key=() if other_key else plan.told_key,
         mode="overwrite",
-        null_keys="match" if plan.update.null_keys == "match" else "error",
+        null_keys=plan.update.kept_null_keys,
         deleted=_deleted(work, work.live),
         validity=_validity(work) if plan.stored_own.has_history else None,
         write=False,
@@ -209,10 +198,6 @@ def _is_data_file(plan: Plan, incoming: Incoming) -> bool:
     return same_names and not plan.own.names and incoming.table.schema.equals(plan.evolution.batch.schema)
 
 
-def _uris(work: Staging, paths: Sequence[str]) -> tuple[str, ...]:
-    return tuple(work.storage.uri(f"{work.folder}/{unquote(path)}") for path in paths)
-
-
 def _deleted(work: Staging, paths: Sequence[str]) -> dict[str, Any]:
     """For the engine: by file the positions of rows that are deleted."""
     if not paths:
@@ -221,4 +206,4 @@ def _deleted(work: Staging, paths: Sequence[str]) -> dict[str, Any]:
     gone = deleted_positions(
         work.snapshot, files.filter(pc.is_in(files["path"], pa.array(paths, pa.string())))
     )
-    return dict(zip(_uris(work, list(gone)), gone.values(), strict=True))
+    return dict(zip(work.uris(list(gone)), gone.values(), strict=True))

@@ -7,28 +7,25 @@ that it takes. Rows that do not change are not written, but where a file is writ
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-from urllib.parse import unquote
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from freezeframe.engine.base import FindTask
 from freezeframe.errors import CorruptData
 from freezeframe.log import Snapshot, rows
-from freezeframe.log.columns import every_field
 from freezeframe.store.columns import arrow_columns, physical_names, written_columns
 from freezeframe.store.entries import Counts
 from freezeframe.store.file_choice import Choice, LiveFile, choose
 from freezeframe.store.filling import Filled, Flags, fill
 from freezeframe.store.incoming import Incoming
 from freezeframe.store.key_ranges import may_hold
+from freezeframe.store.key_search import find_task
 from freezeframe.store.live_files import deleted_positions, live_files
-from freezeframe.store.plan import Plan
+from freezeframe.store.plan import NO_COLUMNS, Plan
+from freezeframe.store.row_shape import in_schema
 from freezeframe.store.staged import Staging
 from freezeframe.store.staging import Attempt
 
@@ -66,9 +63,9 @@ class _Met:
     row: _Numbers
     place: _Numbers
 
-    def positions(self, which: Flags | None = None) -> dict[str, _Numbers]:
-        """By path the positions of all rows, or of the flagged ones."""
-        file, row = (self.file, self.row) if which is None else (self.file[which], self.row[which])
+    def positions(self, which: Flags) -> dict[str, _Numbers]:
+        """By path the positions of the flagged rows."""
+        file, row = self.file[which], self.row[which]
         # They are sorted by file, so a file's rows lie together.
         begins = np.searchsorted(file, np.arange(len(self.files) + 1))
         parts = (row[begins[index] : begins[index + 1]] for index in range(len(self.files)))
@@ -102,15 +99,9 @@ def batch_rows(plan: Plan, incoming: Incoming, attempt: Attempt) -> pa.Table | N
     if landed is None:
         return None
     try:
-        columns = [
-            landed[field.name].cast(field.type)
-            if field.name in landed.column_names
-            else pa.nulls(len(landed), field.type)
-            for field in batch.schema
-        ]
+        return in_schema(landed, batch.schema)
     except pa.ArrowException:
         return None  # Spark fits values to types that Arrow does not, such as structs with fewer fields
-    return pa.table(columns, schema=batch.schema)
 
 
 def patch(work: Staging, batch: pa.Table) -> Patch:
@@ -131,7 +122,12 @@ def patch(work: Staging, batch: pa.Table) -> Patch:
     live = live_files(work.snapshot)
     choices = choose(live, {path: len(part) for path, part in changing.items()}, work.rule)
     rewritten = [choice.file for choice in choices if choice.fate == "rewritten"]
-    content = _content(work, rewritten, changing, [filled.rows, _new_rows(filled.rows.schema, batch, is_new)])
+    content = _content(
+        work,
+        rewritten,
+        changing,
+        [filled.rows, in_schema(batch.filter(pa.array(is_new)), filled.rows.schema)],
+    )
     written = work.attempt.write(content, written_columns(work.plan.schema), work.plan.key)
     marked = {choice.file.path: changing[choice.file.path] for choice in choices if choice.fate == "marked"}
     removed = tuple(file.path for file in rewritten)
@@ -148,16 +144,7 @@ def _met(work: Staging, batch: pa.Table) -> _Met:
         return _Met((), nothing, nothing, nothing)
     paths = tuple(candidates["path"].to_pylist())
     work.engine.require_shared(work.storage.uri(""))
-    found = work.engine.find(
-        FindTask(
-            stored=tuple(work.storage.uri(f"{work.folder}/{unquote(path)}") for path in paths),
-            stored_schema=key_columns(plan.stored_schema or {}, plan.told_key),
-            target_schema=unmapped(key_columns(plan.schema, plan.told_key)),
-            keys=(work.attempt.uri(work.attempt.land_keys(keys)),),
-            null_keys="match" if plan.update.null_keys == "match" else "error",
-            rows=len(keys),
-        )
-    )
+    found = work.engine.find(find_task(work, paths, [work.attempt.land_keys(keys)], len(keys)))
     return _sorted(paths, found, deleted_positions(work.snapshot, candidates), plan.key)
 
 
@@ -191,9 +178,8 @@ def _sorted(
 
 def _filled(work: Staging, batch: pa.Table, met: _Met) -> Filled:
     plan = work.plan
-    target = arrow_columns(written_columns(plan.schema)).remove_metadata()
-    target = pa.schema([field.remove_metadata() for field in target])
-    stored = [field["name"] for field in written_columns(plan.stored_schema or {"fields": []})["fields"]]
+    target = pa.schema([field.remove_metadata() for field in arrow_columns(written_columns(plan.schema))])
+    stored = [field["name"] for field in written_columns(plan.stored_schema or NO_COLUMNS)["fields"]]
 
     def old_values(names: Sequence[str], which: Flags) -> pa.Table:
         return rows.read_at(work.snapshot, met.positions(which), names)
@@ -208,15 +194,6 @@ def _filled(work: Staging, batch: pa.Table, met: _Met) -> Filled:
     )
 
 
-def _new_rows(schema: pa.Schema, batch: pa.Table, is_new: Flags) -> pa.Table:
-    new = batch.filter(pa.array(is_new))
-    columns = [
-        new[field.name] if field.name in new.column_names else pa.nulls(len(new), field.type)
-        for field in schema
-    ]
-    return pa.table(columns, schema=schema)
-
-
 def _content(
     work: Staging, rewritten: Sequence[LiveFile], changing: Mapping[str, _Numbers], last: Sequence[pa.Table]
 ) -> Iterator[pa.Table]:
@@ -225,25 +202,5 @@ def _content(
     for kept in rows.read_without(
         work.snapshot, {file.path: changing.get(file.path, np.empty(0, np.int64)) for file in rewritten}
     ):
-        columns = [
-            kept.column(field.name).cast(field.type)
-            if field.name in kept.schema.names
-            else pa.nulls(kept.num_rows, field.type)
-            for field in schema
-        ]
-        yield pa.table(columns, schema=schema)
+        yield in_schema(kept, schema)
     yield from (table for table in last if len(table))
-
-
-def key_columns(schema: Mapping[str, Any], key: Sequence[str]) -> dict[str, Any]:
-    """Of a Delta schema the key's columns, in the order of the key."""
-    fields = {field["name"]: field for field in schema["fields"]}
-    return {"type": "struct", "fields": [fields[name] for name in key]}
-
-
-def unmapped(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns under their own names, at any depth: files of keys and of landed rows have no others."""
-    own: dict[str, Any] = copy.deepcopy(dict(schema))
-    for field in every_field(own):
-        field["metadata"] = {}
-    return own

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from freezeframe.log import Snapshot
-from freezeframe.log.row_deletion import VECTORS_KEY, marked_rows
+from freezeframe.log.row_deletion import VECTORS_KEY, RowDeletion, marked_rows
 from freezeframe.store.columns import written_columns
 from freezeframe.store.entries import Counts
 from freezeframe.store.guard import stored_key, stored_notes
@@ -22,11 +22,16 @@ def rewritten(
     paths: tuple[str, ...],
     route: Route,
     removed: tuple[str, ...] | None = None,
+    deletion: RowDeletion | None = None,
 ) -> Staged:
-    """The update as a commit whose new files are ``paths`` and replace ``removed`` (None: all files)."""
+    """The update as a commit whose new files are ``paths`` and replace ``removed`` (None: all files).
+
+    ``deletion`` marks rows in files that stay; its vector file is stored already.
+    """
     plan, snapshot = work.plan, work.snapshot
     rewrites = bool(counts.changed) or plan.evolution.changes_stored_files or _rows_written_anew(plan)
-    changes_metadata = _changes_metadata(plan, snapshot)
+    switches_on = deletion is not None and not has_vectors(snapshot)
+    changes_metadata = switches_on or _changes_metadata(plan, snapshot)
     if not (rewrites or changes_metadata):
         return Staged(counts, plan, None, route)
     rewrite = Rewrite(
@@ -37,8 +42,10 @@ def rewritten(
         replaces_files=rewrites and removed is None,
         counts=counts,
         notes=plan.update.notes,
-        properties={**plan.own.properties},
+        properties={**plan.own.properties, **({VECTORS_KEY: "true"} if switches_on else {})},
         removed=(removed or ()) if rewrites else (),
+        marks=deletion.actions if deletion else (),
+        vector_file=deletion.file if deletion else None,
         plan=str(route),
     )
     return Staged(counts, plan, rewrite, route)
@@ -46,30 +53,12 @@ def rewritten(
 
 def patched(work: Staging, patch: Patch, route: Route) -> Staged:
     """The update as a commit that adds the patch's files, and removes or marks old ones."""
-    plan, snapshot = work.plan, work.snapshot
-    changes_metadata = _changes_metadata(plan, snapshot)
-    if not (patch.counts.changed or changes_metadata):
-        return Staged(patch.counts, plan, None, route)
-    deletion = marked_rows(snapshot, patch.marked, prefix=work.attempt.name) if patch.marked else None
-    vectors = deletion.file if deletion else None
-    if vectors is not None:
-        work.attempt.store(vectors.name, vectors.content)
-    switches_on = deletion is not None and not has_vectors(snapshot)
-    rewrite = Rewrite(
-        _OPERATIONS[plan.update.mode],
-        plan.key,
-        plan.schema if changes_metadata or switches_on else None,
-        work.attempt.seal(patch.written, written_columns(plan.schema)),
-        replaces_files=False,
-        counts=patch.counts,
-        notes=plan.update.notes,
-        properties={**plan.own.properties, **({VECTORS_KEY: "true"} if switches_on else {})},
-        removed=patch.removed,
-        marks=deletion.actions if deletion else (),
-        vector_file=vectors,
-        plan=str(route),
-    )
-    return Staged(patch.counts, plan, rewrite, route)
+    deletion = None
+    if patch.marked:
+        deletion = marked_rows(work.snapshot, patch.marked, prefix=work.attempt.name)
+        if deletion.file is not None:
+            work.attempt.store(deletion.file.name, deletion.file.content)
+    return rewritten(work, patch.counts, patch.written, route, patch.removed, deletion)
 
 
 def _changes_metadata(plan: Plan, snapshot: Snapshot) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
+from urllib.parse import unquote
 
 from freezeframe.engine.base import TableEngine
 from freezeframe.log import Snapshot
@@ -60,6 +62,10 @@ class Staging:
     rule: FileRule
     moment_us: int
     """The moment of the update, after the stream's last commit whatever the clock says."""
+
+    def uris(self, paths: Iterable[str]) -> tuple[str, ...]:
+        """The stream's files, by the paths that the log has, as the engine opens them."""
+        return tuple(self.storage.uri(f"{self.folder}/{unquote(path)}") for path in paths)
 
     @property
     def live(self) -> tuple[str, ...]:

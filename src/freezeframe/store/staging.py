@@ -20,11 +20,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from freezeframe.errors import StorageUnavailable
-from freezeframe.log.columns import PHYSICAL_NAME_KEY
 from freezeframe.log.new_files import physical_rows
 from freezeframe.log.statistics import file_statistics, statistics_text
 from freezeframe.storage import Storage
 from freezeframe.storage.local import failure, make_folder, sync_file, sync_folder
+from freezeframe.store.columns import is_mapped
 from freezeframe.store.row_order import ordered
 
 _ROW_GROUP_ROWS = 250_000
@@ -104,8 +104,7 @@ class Attempt:
             StorageFull, StorageUnavailable: it could not be written.
         """
         path = f"{self._name}/batch-{self._name}.parquet"
-        table = _physical(ordered(rows, order), schema)
-        self._put(f"{self._base}/{path}", functools.partial(_write_rows, table))
+        self._write_file(path, [rows], schema, order)
         return path
 
     def write(
@@ -122,9 +121,7 @@ class Attempt:
         paths = []
         for number, part in enumerate(_parts(tables)):
             path = f"{self._name}/rows-{self._name}-{number}.parquet"
-            rows = _physical(ordered(pa.concat_tables(part), order), schema)
-            part.clear()  # else the rows would be held twice while they are written
-            self._put(f"{self._base}/{path}", functools.partial(_write_rows, rows))
+            self._write_file(path, part, schema, order)
             paths.append(path)
         return tuple(paths)
 
@@ -190,6 +187,13 @@ class Attempt:
         except (StorageUnavailable, OSError):
             return  # left for gc, which deletes what nothing references
 
+    def _write_file(
+        self, path: str, part: list[pa.Table], schema: Mapping[str, Any], order: Sequence[str]
+    ) -> None:
+        rows = _physical(ordered(pa.concat_tables(part), order), schema)
+        part.clear()  # else the rows would be held twice while they are written
+        self._put(f"{self._base}/{path}", functools.partial(_write_rows, rows))
+
     def _put(self, name: str, write: Callable[[Path | io.BytesIO], None]) -> None:
         path = self._storage.local_path(name)
         if path is not None:
@@ -249,9 +253,7 @@ def _durable(path: Path, sync: Any) -> None:
 
 
 def _physical(rows: pa.Table, schema: Mapping[str, Any]) -> pa.Table:
-    fields = list(schema["fields"])
-    is_mapped = any(PHYSICAL_NAME_KEY in (field.get("metadata") or {}) for field in fields)
-    return physical_rows(rows, fields, "name" if is_mapped else "none")
+    return physical_rows(rows, list(schema["fields"]), "name" if is_mapped(schema) else "none")
 
 
 def _parts(pieces: Iterable[pa.Table]) -> Iterator[list[pa.Table]]:

@@ -96,6 +96,11 @@ class Update:
     """None: as the stream is."""
     order_by: tuple[str, ...] = ()
 
+    @property
+    def kept_null_keys(self) -> Literal["error", "match"]:
+        """What a null in a key means to the engine: rows that were to be dropped for it are gone by then."""
+        return "match" if self.null_keys == "match" else "error"
+
     def __post_init__(self) -> None:
         for option, choices in _CHOICES.items():
             _require_choice(option, getattr(self, option), choices)

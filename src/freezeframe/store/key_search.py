@@ -1,0 +1,39 @@
+"""What the engine is asked when it is to find a batch's keys in a stream's files."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from freezeframe.engine.base import FindTask
+from freezeframe.log.columns import every_field
+from freezeframe.store.plan import NO_COLUMNS
+from freezeframe.store.staged import Staging
+
+
+def find_task(work: Staging, paths: Sequence[str], keys: Sequence[str], rows: int) -> FindTask:
+    """The search in the stream's files ``paths``, as the log names them, for ``rows`` staged keys."""
+    plan = work.plan
+    return FindTask(
+        stored=work.uris(paths),
+        stored_schema=_key_columns(plan.stored_schema or NO_COLUMNS, plan.told_key),
+        target_schema=_unmapped(_key_columns(plan.schema, plan.told_key)),
+        keys=tuple(map(work.attempt.uri, keys)),
+        null_keys=plan.update.kept_null_keys,
+        rows=rows,
+    )
+
+
+def _key_columns(schema: Mapping[str, Any], key: Sequence[str]) -> dict[str, Any]:
+    """Of a Delta schema the key's columns, in the order of the key."""
+    fields = {field["name"]: field for field in schema["fields"]}
+    return {"type": "struct", "fields": [fields[name] for name in key]}
+
+
+def _unmapped(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns under their own names, at any depth: files of keys and of landed rows have no others."""
+    own: dict[str, Any] = copy.deepcopy(dict(schema))
+    for field in every_field(own):
+        field["metadata"] = {}
+    return own

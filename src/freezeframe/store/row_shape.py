@@ -1,0 +1,23 @@
+"""Rows in given columns and types, whatever columns they came with (pure)."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+
+def in_schema(rows: pa.Table | pa.RecordBatch, schema: pa.Schema) -> pa.Table:
+    """The rows with the columns of ``schema``: cast where they differ, null where there are none.
+
+    Columns that ``schema`` lacks are left out.
+
+    Raises:
+        pa.ArrowException: a value cannot be cast.
+    """
+    names = set(rows.schema.names)
+    columns = [
+        rows.column(field.name).cast(field.type)
+        if field.name in names
+        else pa.nulls(rows.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.table(columns, schema=schema)

@@ -1,0 +1,1 @@
+"""The REST service's face: routes, requests and answers over ``freezeframe.service``."""

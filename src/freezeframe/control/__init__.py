@@ -1,0 +1,1 @@
+"""The control database: what is kept about jobs, keys and people beside the snapshots themselves."""

@@ -7,6 +7,8 @@
     │   │   └── StorageFull             no space left
     │   ├── JobRevoked                the job stood still for so long that it was declared dead
     │   ├── EngineUnavailable         Spark could not be reached or died
+    │   ├── RateLimited               the service was asked more often than it may be
+    │   ├── RequestInFlight           the same request is being answered at this moment
     │   └── OutcomeUnknown            a commit was sent and no answer could be read back
     ├── FixTheRequest               the call itself must change
     │   ├── InvalidName               a tenant, stream or file name that cannot be one
@@ -26,6 +28,12 @@
     │   │   └── TooManyDeletions        a full extract that would delete more than it may
     │   ├── InvalidOption             an argument outside what it may be
     │   ├── IdempotencyConflict       the same job id with other input
+    │   ├── NotAuthenticated          the service does not know who asks
+    │   ├── NotAllowed                who asks may not do that
+    │   ├── PreconditionFailed        what is there is not what the request was made for
+    │   ├── PreconditionRequired      the service wants to be told what the request was made for
+    │   ├── TooLarge                  more bytes than the service takes
+    │   ├── UnreadableRequest         a request that cannot be read as what it says it is
     │   └── SetupError                the machine lacks something
     │       ├── JavaNotFound
     │       ├── JavaUnsupported
@@ -141,6 +149,18 @@ class OutcomeUnknown(TryAgain):
     code = "OUTCOME_UNKNOWN"
 
 
+class RateLimited(TryAgain):
+    """The service was asked more often than it may be; ``retry_after_seconds`` says when to ask again."""
+
+    code = "RATE_LIMITED"
+
+
+class RequestInFlight(TryAgain):
+    """A request with the same idempotency key is being answered at this moment."""
+
+    code = "REQUEST_IN_FLIGHT"
+
+
 class FixTheRequest(FreezeframeError):
     """The call itself must change."""
 
@@ -247,6 +267,42 @@ class IdempotencyConflict(FixTheRequest):
     """A job id that is already committed came again with other input."""
 
     code = "IDEMPOTENCY_CONFLICT"
+
+
+class NotAuthenticated(FixTheRequest):
+    """The service does not know who asks: no key or session, or one that is not valid (any more)."""
+
+    code = "NOT_AUTHENTICATED"
+
+
+class NotAllowed(FixTheRequest):
+    """Who asks is known and may not do that."""
+
+    code = "NOT_ALLOWED"
+
+
+class PreconditionFailed(FixTheRequest):
+    """What is there is not what the request was made for; nothing was changed."""
+
+    code = "PRECONDITION_FAILED"
+
+
+class PreconditionRequired(FixTheRequest):
+    """The service takes a change of what is there only with ``If-Match``; nothing was changed."""
+
+    code = "PRECONDITION_REQUIRED"
+
+
+class TooLarge(FixTheRequest):
+    """More bytes than the service takes at once; nothing was changed."""
+
+    code = "TOO_LARGE"
+
+
+class UnreadableRequest(FixTheRequest):
+    """A request that cannot be read as what it says it is: its JSON, its encoding, its length or digest."""
+
+    code = "UNREADABLE_REQUEST"
 
 
 class SetupError(FixTheRequest):

@@ -1,23 +1,40 @@
 """Every setting of the library, with its meaning, its default and where it may be set.
 
-A value comes from the environment (``FREEZEFRAME_…``) or from its default. Nothing is read
-at import time: the composition root builds one ``Settings`` and hands it down.
+A value comes from a flag, the environment (``FREEZEFRAME_…``), the project's ``freezeframe.toml``, the
+user's own, or its default; the first that has one wins. Nothing is read at import time: the composition
+root loads the settings and hands them down.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from freezeframe.configuration.layers import Resolved, resolve
 
 
 class Settings(BaseSettings):
     """What can be set. Frozen: a running job never changes its mind."""
 
-    model_config = SettingsConfigDict(env_prefix="FREEZEFRAME_", frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(
+        env_prefix="FREEZEFRAME_",
+        frozen=True,
+        extra="ignore",
+        env_ignore_empty=True,  # a variable that is empty is as one that is not there
+    )
 
+    root: str = Field(
+        default="freezeframe-data",
+        description="The store where no `--root` is given: a directory, or `s3://bucket/prefix`. In a file "
+        "it is meant from the file's own folder.",
+        json_schema_extra={"place": True},
+    )
+    environment: str = Field(
+        default="default", description="Whose tenants of the store are meant where no `--env` is given."
+    )
     spark: str = Field(
         default="auto",
         description="Where Spark is: `auto` (a warm local server, started on demand), `local` (in this "
@@ -89,4 +106,21 @@ class Settings(BaseSettings):
     master_key_command: str = Field(
         default="",
         description="A command that prints the master key, in the place of a file (run without a shell).",
+        json_schema_extra={"secret": True},
     )
+
+
+def load_settings(**flags: Any) -> Settings:
+    """The settings as flags, environment and files say, in this order; a flag that is None was not given.
+
+    Raises:
+        InvalidOption: a name is no setting, or a value is none of its setting; file and line are named.
+        SetupError: a settings file cannot be read, or somebody else could have written it.
+        InputNotFound: ``FREEZEFRAME_CONFIG`` names a file that is not there.
+    """
+    return resolve_settings(**flags).settings
+
+
+def resolve_settings(**flags: Any) -> Resolved[Settings]:
+    """The settings as ``load_settings`` gives them, and where each comes from."""
+    return resolve(Settings, flags)

@@ -92,10 +92,10 @@ class Place:
         if self.root is not None and self.tenant_id is not None:
             open_store(self.root, self.environment).export_tenant(self.tenant_id, target)
             return
-        from freezeframe.settings import Settings
+        from freezeframe.settings import load_settings
         from freezeframe.store.archive import write_archive
 
-        write_archive(self._storage(), target, Settings())
+        write_archive(self._storage(), target, load_settings())
 
     def _storage(self) -> Storage:
         self._require_folder()

@@ -33,7 +33,7 @@ from freezeframe.script.row_hashes import table_hashes
 from freezeframe.script.spark_schema import spark_ddl
 from freezeframe.script.tenants import shared_engine
 from freezeframe.script.typed_columns import typed_columns
-from freezeframe.settings import Settings
+from freezeframe.settings import load_settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Stream, Tenant
 from freezeframe.store.reading import as_kind
@@ -207,7 +207,7 @@ def merged(
 
 def export_adopted(directory: str | os.PathLike[str], stream: Stream) -> None:
     """Write the file that the stream adopted again, unless ``export_adopted_files`` is off."""
-    if Settings().export_adopted_files:
+    if load_settings().export_adopted_files:
         export(directory, stream)
 
 
@@ -215,7 +215,7 @@ def _previewed(adoption: Adoption, frame: Any, update: Update, sort_columns: Seq
     """What adoption and update would make of the stream, in the kind of ``frame``; nothing is kept."""
     with tempfile.TemporaryDirectory(prefix="freezeframe-") as folder:
         # The merge needs stored rows to start from, and the tenant's own directory must stay as it is.
-        scratch = Tenant(LocalStorage(Path(folder)), shared_engine(), Settings())
+        scratch = Tenant(LocalStorage(Path(folder)), shared_engine(), load_settings())
         stream = scratch.stream(adoption.stream.name)
         known = column_types(frame) if adoption.version < 0 else None
         key = adoption.key if adoption.version >= 0 else _adoption_key(update)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from freezeframe.errors import InvalidOption
 from freezeframe.script.tenants import shared_engine
-from freezeframe.settings import Settings
+from freezeframe.settings import load_settings
 from freezeframe.storage import LocalStorage, ObjectStorage, Storage
 from freezeframe.store.snapshot_store import Store
 
@@ -25,10 +25,11 @@ def open(root: str | os.PathLike[str], environment: str = "default") -> Store:  
         InvalidName: no environment can have that name.
         FormatTooNew: a newer freezeframe wrote it.
     """
-    return Store(_storage(os.fspath(root)), shared_engine(), Settings(), environment)
+    return Store(storage_at(os.fspath(root)), shared_engine(), load_settings(), environment)
 
 
-def _storage(root: str) -> Storage:
+def storage_at(root: str) -> Storage:
+    """The storage at a store's root; errors as of ``open``."""
     scheme, separator, rest = root.partition("://")
     if separator:
         if scheme not in _SCHEMES or not rest.strip("/"):

@@ -15,7 +15,7 @@ from pathlib import Path
 from freezeframe.engine.base import TableEngine
 from freezeframe.engine.deferred import DeferredEngine
 from freezeframe.errors import InvalidOption
-from freezeframe.settings import Settings
+from freezeframe.settings import load_settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
 
@@ -42,7 +42,7 @@ def open_tenant(snapshot_dir: str | os.PathLike[str]) -> Tenant:
         )
     with _lock:
         if str(path) not in _tenants:
-            _tenants[str(path)] = Tenant(LocalStorage(path), shared_engine(), Settings())
+            _tenants[str(path)] = Tenant(LocalStorage(path), shared_engine(), load_settings())
         return _tenants[str(path)]
 
 
@@ -57,4 +57,4 @@ def shared_engine() -> TableEngine:
 def _spark_engine() -> TableEngine:
     from freezeframe.engine.spark import SparkEngine  # noqa: PLC0415 - reading must not load PySpark
 
-    return SparkEngine(Settings())
+    return SparkEngine(load_settings())

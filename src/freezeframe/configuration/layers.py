@@ -1,0 +1,147 @@
+"""Which source of a setting wins: flag, environment, the project's file, the user's file, default.
+
+The sources are read by pydantic-settings; here they are laid over each other, and what is wrong in one of
+them is told by its place.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, Literal, TypeVar, get_args
+
+from pydantic import ValidationError
+from pydantic_settings import BaseSettings, EnvSettingsSource
+
+from freezeframe.configuration.files import SettingsFile, project_file, read_settings_file, user_file
+from freezeframe.errors import InvalidOption
+
+Kind = Literal["flag", "environment", "project", "user", "default"]
+Model = TypeVar("Model", bound=BaseSettings)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a setting's value comes from; ``place`` is a flag, a variable, ``file:line``, or empty."""
+
+    kind: Kind
+    place: str = ""
+
+    def __str__(self) -> str:
+        return self.place or self.kind
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved(Generic[Model]):
+    """Settings, and where each of them comes from."""
+
+    settings: Model
+    origins: Mapping[str, Origin]
+
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    kind: Kind
+    values: Mapping[str, Any]
+    places: Mapping[str, str]
+
+
+def resolve(model: type[Model], flags: Mapping[str, Any]) -> Resolved[Model]:
+    """The settings as all sources say; a flag that is None was not given.
+
+    Raises:
+        InvalidOption: a name is no setting, or a value is none of its setting; file and line are named.
+        SetupError, InputNotFound: a file cannot be read, or is not to be trusted.
+    """
+    project = project_file()
+    layers = [
+        *([_file_layer(model, "user", user_file())] if user_file().is_file() else []),
+        *([] if project is None else [_file_layer(model, "project", project)]),
+        _environment_layer(model),
+        _flag_layer(model, flags),
+    ]
+    values: dict[str, Any] = {}
+    origins = {name: Origin("default") for name in model.model_fields}
+    for layer in layers:
+        values.update(layer.values)
+        origins.update({name: Origin(layer.kind, layer.places[name]) for name in layer.values})
+    try:
+        return Resolved(model(**values), origins)
+    except ValidationError as error:
+        raise _told(model, error, origins) from error
+
+
+def require_setting(model: type[BaseSettings], name: str, place: str = "") -> None:
+    """Raise ``InvalidOption`` with the nearest names unless the name is a setting."""
+    if name in model.model_fields:
+        return
+    near = nearest(name, list(model.model_fields))
+    raise InvalidOption(
+        f"{name!r} is no setting." if not place else f"{place}: {name!r} is no setting.",
+        remedy=f"Did you mean {' or '.join(near)}?"
+        if near
+        else "freezeframe config show lists all settings.",
+        setting=name,
+        place=place,
+    )
+
+
+def nearest(name: str, known: Sequence[str]) -> list[str]:
+    """Up to three known names that a mistyped one may mean, the likeliest first."""
+    found = difflib.get_close_matches(name.casefold(), [one.casefold() for one in known], n=3, cutoff=0.6)
+    by_folded = {one.casefold(): one for one in known}
+    return [by_folded[one] for one in found]
+
+
+def is_path(model: type[BaseSettings], name: str) -> bool:
+    """Whether a setting is a file or folder."""
+    annotation = model.model_fields[name].annotation
+    return annotation is Path or Path in get_args(annotation)
+
+
+def _file_layer(model: type[BaseSettings], kind: Kind, path: Path) -> _Layer:
+    file = read_settings_file(path)
+    for name in file.values:
+        require_setting(model, name, file.place_of(name))
+    values = {name: _anchored(model, name, value, file) for name, value in file.values.items()}
+    return _Layer(kind, values, {name: file.place_of(name) for name in values})
+
+
+def _anchored(model: type[BaseSettings], name: str, value: Any, file: SettingsFile) -> Any:
+    """A relative path in a file is meant from the file's own folder, wherever the command is run."""
+    if not isinstance(value, str) or not value or "://" in value:
+        return value
+    extra = model.model_fields[name].json_schema_extra
+    is_place = isinstance(extra, dict) and extra.get("place") is True
+    if not (is_place or is_path(model, name)):
+        return value
+    return str(file.path.parent / Path(value).expanduser())
+
+
+def _environment_layer(model: type[BaseSettings]) -> _Layer:
+    prefix = model.model_config.get("env_prefix", "")
+    values = EnvSettingsSource(model)()
+    return _Layer("environment", values, {name: f"{prefix}{name.upper()}" for name in values})
+
+
+def _flag_layer(model: type[BaseSettings], flags: Mapping[str, Any]) -> _Layer:
+    values = {name: value for name, value in flags.items() if value is not None}
+    for name in values:
+        require_setting(model, name)
+    return _Layer("flag", values, {name: f"--{name.replace('_', '-')}" for name in values})
+
+
+def _told(model: type[BaseSettings], error: ValidationError, origins: Mapping[str, Origin]) -> InvalidOption:
+    first = error.errors(include_url=False, include_context=False)[0]
+    name = str(first["loc"][0])
+    place = str(origins[name])
+    description = (model.model_fields[name].description or "").strip()
+    return InvalidOption(
+        f"{place}: the setting {name!r} cannot be {first['input']!r}.",
+        cause=f"{first['msg']}.",
+        remedy=f"Correct it there. {description}",
+        setting=name,
+        place=place,
+    )

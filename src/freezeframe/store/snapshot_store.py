@@ -99,6 +99,11 @@ class Store:
         end = bisect.bisect_left(names, prefix + chr(0x10FFFF)) if prefix else len(names)
         return tuple(names[start : min(end, start + limit)])
 
+    def environments(self) -> tuple[str, ...]:
+        """The environments of the whole store that have tenants, in order."""
+        tenants = self._registry.current_state().tenants
+        return tuple(sorted(name for name, known in tenants.items() if known))
+
     def delete_tenant(self, tenant_id: str | TenantId) -> DeletionCertificate:
         """Remove all that is kept for the tenant, and certify it; one that is half removed is finished.
 

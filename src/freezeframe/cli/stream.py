@@ -154,7 +154,7 @@ def _rows(file: Path, stream: Stream) -> Any:
 def _predicate(stream: Stream, where: list[str], moment: dict[str, Any]) -> Any:
     import pyarrow.compute as pc
 
-    from freezeframe.cli.conditions import predicate
+    from freezeframe.script.conditions import predicate
 
     # A predicate that no row meets reads the columns of that moment alone.
     return predicate(where, stream.read(**moment, where=pc.scalar(False), as_="arrow").schema)

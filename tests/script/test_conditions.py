@@ -6,7 +6,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from freezeframe.cli.conditions import predicate
+from freezeframe.script.conditions import predicate
 from freezeframe.errors import InvalidOption, MissingColumn
 
 ROWS = pa.table(

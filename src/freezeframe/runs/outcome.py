@@ -1,0 +1,77 @@
+"""What became of a run: one value for the command, the queue and the service."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from freezeframe.errors import InvalidOption
+
+Status = Literal["succeeded", "failed", "cancelled", "timed_out", "repeated"]
+_PATHS = ("job_root", "log", "notebook")
+
+
+@dataclass(frozen=True, slots=True)
+class RunOutcome:
+    """How a run ended and where what it left is to be found.
+
+    ``receipt`` is the tenant's answer (``JobReceipt.to_json``) of a run that succeeded, or had succeeded
+    before (``repeated``: nothing was run). Any other status: nothing of the run is visible, and
+    ``error`` is an error as ``FreezeframeError.to_json`` gives it. ``notebook`` is the executed one.
+    ``exit_code`` is the script's; None where it was not run, or ended by a signal.
+
+    Raises:
+        InvalidOption: the parts contradict each other.
+    """
+
+    status: Status
+    job_id: str
+    job_root: Path
+    seconds: float
+    tenant_version: int | None
+    receipt: Mapping[str, Any] | None
+    error: Mapping[str, Any] | None
+    log: Path
+    notebook: Path | None
+    exit_code: int | None
+
+    def __post_init__(self) -> None:
+        if self.status not in get_args(Status):
+            raise InvalidOption(f"{self.status!r} is no status of a run.", remedy="See RunOutcome.")
+        if self.is_success != (self.receipt is not None) or self.is_success == (self.error is not None):
+            raise InvalidOption(
+                f"A run that is {self.status} cannot have been answered so.",
+                cause="A success has a receipt and no error, anything else an error and no receipt.",
+                remedy="Pass the one that belongs to the status.",
+            )
+
+    @property
+    def is_success(self) -> bool:
+        """Whether what the script did is visible, by this run or by an earlier one of the same id."""
+        return self.status in {"succeeded", "repeated"}
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields by name, paths as text."""
+        named = {one.name: getattr(self, one.name) for one in fields(self)}
+        paths = {name: None if named[name] is None else str(named[name]) for name in _PATHS}
+        mappings = {name: None if named[name] is None else dict(named[name]) for name in ("receipt", "error")}
+        return {**named, **paths, **mappings}
+
+
+def parse_run_outcome(record: Mapping[str, Any]) -> RunOutcome:
+    """The outcome in what ``to_json`` gave.
+
+    Raises:
+        InvalidOption: it is none.
+    """
+    try:
+        paths = {name: None if record[name] is None else Path(record[name]) for name in _PATHS}
+        return RunOutcome(**{**record, **paths})
+    except (KeyError, TypeError) as error:
+        raise InvalidOption(
+            "This is no outcome of a run.",
+            cause=str(error),
+            remedy="Pass what RunOutcome.to_json() gives.",
+        ) from error

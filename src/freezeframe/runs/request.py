@@ -1,0 +1,175 @@
+"""What is to be run: one script for one tenant, with its input, its parameters and its limits.
+
+A request is a value: it is kept in the queue, sent by the service and read by a worker on another day,
+so it holds no open thing and can be written as JSON and read back.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from freezeframe.errors import InvalidOption
+from freezeframe.identifiers import EnvironmentName, TenantId
+
+Scalar = str | int | float | bool | None
+
+SCRIPT_SUFFIXES = (".py", ".ipynb")
+JOB_ID_LENGTH_MAX = 500
+# What a script is told by the run itself: a request cannot say otherwise.
+OWN_VARIABLES = frozenset(
+    {
+        *("ROOT_DIR", "ROOT", "JOB_ROOT", "snapshot_dir", "base_input_dir", "output_dir", "tmp_dir"),
+        *("TENANT", "USER_ID", "FLOW", "ENV_ID", "JOB_ID"),
+    }
+)
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PATHS = ("script", "input_dir", "config", "state", "catalog", "job_root")
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """One run of a script for a tenant of the store at ``root``.
+
+    ``job_id`` is the caller's and unique for each run: the same id again is answered and not run again.
+    ``parameters`` are given to the script, ``variables`` are environment variables of its own. ``config``,
+    ``state`` and ``catalog`` are files to be laid beside ``sync-output``; ``job_root`` is a new or empty
+    folder to run in, where the store's own place is not wanted. Limits of None are none.
+
+    Raises:
+        InvalidName: no tenant or environment can have that name.
+        InvalidOption: anything else that cannot be.
+    """
+
+    root: str
+    environment: str
+    tenant: str
+    script: Path
+    job_id: str
+    flow: str = ""
+    input_dir: Path | None = None
+    parameters: Mapping[str, Scalar] = field(default_factory=lambda: MappingProxyType({}))
+    variables: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    connector_id: str = ""
+    job_type: str = ""
+    sync_type: str = ""
+    timeout_seconds: float | None = None
+    memory_bytes: int | None = None
+    message: str = ""
+    who: str = ""
+    config: Path | None = None
+    state: Path | None = None
+    catalog: Path | None = None
+    job_root: Path | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "environment", str(EnvironmentName(self.environment)))
+        object.__setattr__(self, "tenant", str(TenantId(self.tenant)))
+        for name in _PATHS:
+            path = getattr(self, name)
+            object.__setattr__(self, name, None if path is None else Path(path))
+        object.__setattr__(self, "parameters", MappingProxyType(dict(self.parameters)))
+        object.__setattr__(self, "variables", MappingProxyType(dict(self.variables)))
+        _require_texts(self)
+        _require_script(self.script)
+        _require_parameters(self.parameters)
+        _require_variables(self.variables)
+        _require_limits(self)
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields by name, paths as text."""
+        named = {one.name: getattr(self, one.name) for one in fields(self)}
+        paths = {name: None if named[name] is None else str(named[name]) for name in _PATHS}
+        return {
+            **named,
+            **paths,
+            "parameters": dict(self.parameters),
+            "variables": dict(self.variables),
+        }
+
+
+def parse_run_request(record: Mapping[str, Any] | str) -> RunRequest:
+    """The request in what ``to_json`` gave, as an object or as its text.
+
+    Raises:
+        InvalidName, InvalidOption: it is none, or cannot be run.
+    """
+    try:
+        found = json.loads(record) if isinstance(record, str) else dict(record)
+        return RunRequest(**found)
+    except (TypeError, ValueError) as error:
+        raise InvalidOption(
+            "This is no request for a run.",
+            cause=str(error),
+            remedy="Pass what RunRequest.to_json() gives.",
+        ) from error
+
+
+def _require_texts(request: RunRequest) -> None:
+    for name in ("root", "job_id", "flow", "connector_id", "job_type", "sync_type", "message", "who"):
+        value = getattr(request, name)
+        if not isinstance(value, str) or "\0" in value:
+            raise InvalidOption(f"{name} cannot be {value!r}.", remedy="Pass a text.")
+    if not request.root:
+        raise InvalidOption("No store is named.", remedy="Pass a directory, or s3://bucket/prefix.")
+    if not request.job_id.strip() or len(request.job_id) > JOB_ID_LENGTH_MAX:
+        raise InvalidOption(
+            f"{request.job_id!r} cannot be a job's id.",
+            cause="It identifies one run and is kept in the tenant's log.",
+            remedy=f"Pass a text of 1 to {JOB_ID_LENGTH_MAX} characters.",
+        )
+
+
+def _require_script(script: Path) -> None:
+    if script.suffix not in SCRIPT_SUFFIXES:
+        raise InvalidOption(
+            f"{str(script)!r} is no script that can be run.",
+            cause="Its name does not end with .py or .ipynb.",
+            remedy="Name a Python file or a notebook.",
+        )
+
+
+def _require_parameters(parameters: Mapping[str, Scalar]) -> None:
+    for name, value in parameters.items():
+        if not isinstance(name, str) or not name.isidentifier():
+            raise InvalidOption(
+                f"{name!r} cannot be a parameter's name.",
+                cause="A notebook gets it as a variable.",
+                remedy="Use letters, digits and underscores, not beginning with a digit.",
+            )
+        if not isinstance(value, Scalar):
+            raise InvalidOption(
+                f"The parameter {name} cannot be {value!r}.",
+                remedy="Pass a text, a number, true, false or null.",
+            )
+
+
+def _require_variables(variables: Mapping[str, str]) -> None:
+    for name, value in variables.items():
+        if not isinstance(name, str) or not _VARIABLE.fullmatch(name):
+            raise InvalidOption(
+                f"{name!r} cannot be a variable's name.", remedy="Use letters, digits and underscores."
+            )
+        if not isinstance(value, str) or "\0" in value:
+            raise InvalidOption(f"The variable {name} has no text as its value.", remedy="Pass a text.")
+        if name in OWN_VARIABLES or name.startswith("FREEZEFRAME_"):
+            raise InvalidOption(
+                f"The variable {name} cannot be given.",
+                cause="The run itself says where the job is and whose it is.",
+                remedy="Use another name.",
+            )
+
+
+def _require_limits(request: RunRequest) -> None:
+    for name in ("timeout_seconds", "memory_bytes"):
+        value = getattr(request, name)
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if value is not None and not (is_number and value > 0):
+            raise InvalidOption(
+                f"{name} cannot be {value!r}.", remedy="Pass a positive number, or nothing for no limit."
+            )

@@ -6,8 +6,8 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from freezeframe.script.conditions import predicate
 from freezeframe.errors import InvalidOption, MissingColumn
+from freezeframe.script.conditions import predicate
 
 ROWS = pa.table(
     {

@@ -107,6 +107,19 @@ class Files:
         """Whether there is such a file now."""
         return str(FilePath(path)) in self._scope.state().files
 
+    def entry(
+        self,
+        path: str,
+        version: int | None = None,
+        *,
+        as_of: datetime | str | None = None,
+        tenant_version: int | None = None,
+    ) -> FileEntry:
+        """What is told of one file, without its bytes; errors as of ``read``, but for its content's."""
+        known = FilePath(path)
+        self._scope.note_file_read(str(known))
+        return file_entry(str(known), self._held(known, self._state(version, as_of, tenant_version)))
+
     def list(
         self,
         folder: str = "",

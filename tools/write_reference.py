@@ -140,11 +140,11 @@ _MATRIX_WORDS = [
 
 
 def _commands(name: str, command: Any) -> Iterator[tuple[str, Any]]:
-    children = getattr(command, "commands", {})
+    children = command.list_commands(None) if hasattr(command, "list_commands") else []
     if not children:
         yield name, command
     for child in sorted(children):
-        yield from _commands(f"{name} {child}", children[child])
+        yield from _commands(f"{name} {child}", command.get_command(None, child))
 
 
 def _parameter(parameter: Any) -> str:

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from importlib.metadata import version
 
 import pytest
 
@@ -43,11 +44,29 @@ def test_errors_are_json_when_asked_for(capsys, tmp_path):
     assert printed.out == ""
 
 
-@pytest.mark.parametrize("arguments", [["nonsense"], ["stream", "list", "--nope"], ["stream", "show"]])
-def test_wrong_usage_is_exit_code_2(capsys, arguments):
-    """An unknown command, option or a missing argument is the caller's to correct."""
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["nonsense"], ["'nonsense'", "See freezeframe --help."]),
+        (["stram"], ["Did you mean 'stream'?", "See freezeframe --help."]),
+        (["stream", "shwo"], ["Did you mean 'show'?", "See freezeframe stream --help."]),
+        (["stream", "list", "--nope"], ["--nope", "See freezeframe stream list --help."]),
+        (["stream", "show"], ["NAME", "See freezeframe stream show --help."]),
+    ],
+)
+def test_wrong_usage_is_exit_code_2(capsys, arguments, told):
+    """An unknown command, option or a missing argument is the caller's to correct, with a suggestion."""
     assert main(arguments) == 2
-    assert "See freezeframe --help." in capsys.readouterr().err
+    printed = capsys.readouterr().err
+    assert [] == [part for part in told if part not in printed], printed
+
+
+def test_the_version_is_printed(capsys):
+    """-V and --version print one line, and nothing else is looked at."""
+    assert main(["-V"]) == 0
+    assert main(["--version", "nonsense"]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert [f"freezeframe {version('freezeframe')}"] * 2 == printed
 
 
 def test_an_accident_is_told_without_a_traceback(capsys, tmp_path, monkeypatch):

@@ -9,29 +9,62 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from typing import Annotated
 
 import typer
+from typer._click.exceptions import NoArgsIsHelpError
 from typer.exceptions import TyperException
 
-from freezeframe.cli import doctor, file, log, stream, tenant
-from freezeframe.cli.demo import demo
 from freezeframe.cli.exit_codes import FAILED, INTERRUPTED, OK, exit_code
+from freezeframe.cli.lazy_group import LazyGroup, Part
 from freezeframe.cli.output import Output
 from freezeframe.errors import FixTheRequest, FreezeframeError
 
+_CLI = "freezeframe.cli"
+_BEGIN, _JOBS, _DATA, _MACHINE = "Begin", "Jobs", "Data", "This machine"
+
+
+class _Commands(LazyGroup):
+    """All commands. Each module is imported when its command is used; the lines here are the help."""
+
+    parts = {  # noqa: RUF012 - declared as ClassVar by the base
+        "demo": Part(f"{_CLI}.demo:demo", "Two syncs of a tenant, one beside it, and a look back.", _BEGIN),
+        "tenant": Part(f"{_CLI}.tenant:app", "A store's tenants: their past, their coming and going.", _DATA),
+        "stream": Part(f"{_CLI}.stream:app", "A tenant's streams: rows, history, import, custody.", _DATA),
+        "file": Part(f"{_CLI}.file:app", "A tenant's files: list, read, write, history.", _DATA),
+        "log": Part(f"{_CLI}.log:app", "A Delta table's log: show, history, verify.", _DATA),
+        "doctor": Part(
+            f"{_CLI}.doctor:doctor", "Check that jobs can run here, and say what to do.", _MACHINE
+        ),
+    }
+
+
 app = typer.Typer(
     name="freezeframe",
-    help="What an integration keeps for each of its tenants between two sync jobs.",
+    cls=_Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # boxes around the help would cost more time than all else of it
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("demo")(demo)
-app.command("doctor")(doctor.doctor)
-app.add_typer(log.app, name="log", help="A Delta table's log: show, history, verify.")
-app.add_typer(tenant.app, name="tenant", help="A store's tenants: their past, their coming and going.")
-app.add_typer(stream.app, name="stream", help="The streams of a tenant: rows, history, import, custody.")
-app.add_typer(file.app, name="file", help="The files of a tenant: list, read, write, history.")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        sys.stdout.write(f"freezeframe {version('freezeframe')}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _version: Annotated[
+        bool,
+        typer.Option("--version", "-V", callback=_print_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """What an integration keeps for each of its tenants between two sync jobs."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -39,15 +72,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     output = Output(as_json="--json" in given)
     try:
-        return app(args=given, standalone_mode=False) or OK
+        return app(args=given, prog_name="freezeframe", standalone_mode=False) or OK
     except FreezeframeError as error:
         output.error(error)
         return exit_code(error)
+    except NoArgsIsHelpError as error:
+        # The help is the answer to a group without a command; for programs it is a wrong call like any other.
+        if output.as_json:
+            output.error(FixTheRequest("Missing command.", remedy="See freezeframe --help.", code="USAGE"))
+        else:
+            sys.stderr.write(f"{error.format_message()}\n")
+        return error.exit_code
     except TyperException as error:
-        if error.format_message():  # without arguments the help itself was the answer
-            output.error(
-                FixTheRequest(error.format_message(), remedy="See freezeframe --help.", code="USAGE")
-            )
+        output.error(_usage(error))
         return error.exit_code
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
@@ -60,6 +97,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         output.error(_unexpected(error))
         return FAILED
+
+
+def _usage(error: TyperException) -> FixTheRequest:
+    context = getattr(error, "ctx", None)
+    command = "freezeframe" if context is None else context.command_path
+    return FixTheRequest(error.format_message(), remedy=f"See {command} --help.", code="USAGE")
 
 
 def _unexpected(error: Exception) -> FreezeframeError:

@@ -25,7 +25,7 @@ class Output:
     """Prints results as text, or as JSON when ``as_json``."""
 
     def __init__(self, *, as_json: bool = False) -> None:
-        self._as_json = as_json
+        self.as_json = as_json
 
     @cached_property
     def _console(self) -> Console:
@@ -38,7 +38,7 @@ class Output:
 
         ``columns`` are the fields of the text table and their order; without it those of the first row.
         """
-        if self._as_json:
+        if self.as_json:
             self._json([dict(row) for row in rows])
             return
         from rich.table import Table
@@ -54,7 +54,7 @@ class Output:
 
     def record(self, fields: Mapping[str, Any]) -> None:
         """One thing by its fields: a line each, or a JSON object."""
-        if self._as_json:
+        if self.as_json:
             self._json(dict(fields))
             return
         width = max((len(name) for name in fields), default=0)
@@ -63,12 +63,12 @@ class Output:
 
     def line(self, text: str) -> None:
         """A sentence for people; programs get the data alone."""
-        if not self._as_json:
+        if not self.as_json:
             self._console.print(_plain(text))
 
     def error(self, error: FreezeframeError) -> None:
         """Problem, cause and remedy on standard error, a line each, or ``{"error": {...}}``."""
-        if self._as_json:
+        if self.as_json:
             sys.stderr.write(json.dumps({"error": error.to_json()}, default=str) + "\n")
             return
         from rich.console import Console

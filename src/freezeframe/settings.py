@@ -47,6 +47,12 @@ class Settings(BaseSettings):
     spark_start_seconds: int = Field(
         default=120, ge=1, description="How long the start of the warm local server may take."
     )
+    runner_idle_seconds: int = Field(
+        default=1800,
+        ge=0,
+        description="The warm runner, a Python process from which those of jobs are forked, stops after this "
+        "long without a job; 0: each job starts a Python of its own.",
+    )
     state_dir: Path = Field(
         default_factory=lambda: Path.home() / ".cache" / "freezeframe",
         description="Where the warm server keeps its address, token and log (mode 0700).",
@@ -107,6 +113,15 @@ class Settings(BaseSettings):
         default="",
         description="A command that prints the master key, in the place of a file (run without a shell).",
         json_schema_extra={"secret": True},
+    )
+    database_url: str = Field(
+        default="",
+        description="The control database of jobs, schedules and keys: `sqlite:///path` or "
+        "`postgresql://user:password@host/name`; without it a file in the store's own directory.",
+        json_schema_extra={"secret": True},
+    )
+    jobs_per_tenant_max: int = Field(
+        default=1, ge=1, le=1000, description="How many queued jobs of one tenant may run at once."
     )
 
 

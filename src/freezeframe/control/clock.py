@@ -1,0 +1,31 @@
+"""The database's own clock, the one that all workers share: it alone decides about leases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from sqlalchemy import Connection, text
+
+Clock = Callable[[Connection], int]
+
+_NOW_MS = {
+    "sqlite": text("SELECT CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER)"),
+    # The time of the statement: the transaction's own would stand still while it waits for a lock.
+    "postgresql": text("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)"),
+}
+
+
+def database_now_ms(connection: Connection) -> int:
+    """Milliseconds since 1970, by the clock of the machine on which the database runs."""
+    return int(connection.execute(_NOW_MS[connection.dialect.name]).scalar_one())
+
+
+def moment(milliseconds: int) -> datetime:
+    """The same moment as a date and time in UTC."""
+    return datetime.fromtimestamp(milliseconds / 1000, UTC)
+
+
+def milliseconds(moment: datetime) -> int:
+    """The same moment in milliseconds since 1970; ``moment`` has a zone."""
+    return round(moment.timestamp() * 1000)

@@ -1,0 +1,32 @@
+"""Cursors: where the next page of a list begins, in a form that nobody is tempted to build by hand."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+
+from freezeframe.errors import InvalidOption
+
+_PREFIX = "j1:"
+
+
+def cursor_after(sequence: int) -> str:
+    """The cursor of the page that follows the row of that sequence."""
+    return base64.urlsafe_b64encode(f"{_PREFIX}{sequence}".encode()).decode().rstrip("=")
+
+
+def sequence_of(cursor: str) -> int:
+    """The sequence after which the page begins.
+
+    Raises:
+        InvalidOption: this is no cursor that a list gave.
+    """
+    try:
+        text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode()
+        if text.startswith(_PREFIX) and cursor == cursor_after(int(text.removeprefix(_PREFIX))):
+            return int(text.removeprefix(_PREFIX))
+    except (ValueError, binascii.Error):
+        pass
+    raise InvalidOption(
+        f"{cursor!r} is no cursor.", remedy="Pass next_cursor of the page before, or none for the first page."
+    )

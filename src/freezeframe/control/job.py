@@ -1,0 +1,147 @@
+"""A job in the queue as the rest of the product sees it: a value, checked once."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal, get_args
+
+from freezeframe.errors import InvalidOption
+
+JobStatus = Literal["queued", "running", "succeeded", "failed", "cancelled", "timed_out", "dead"]
+FinalStatus = Literal["succeeded", "failed", "cancelled", "timed_out", "dead"]
+
+STATUSES: tuple[JobStatus, ...] = get_args(JobStatus)
+FINAL_STATUSES: tuple[FinalStatus, ...] = get_args(FinalStatus)
+JOB_ID_LENGTH_MAX = 200
+REQUEST_BYTES_MAX = 1024 * 1024
+ATTEMPTS_MAX = 100
+PRIORITY_MAX = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedJob:
+    """One job at one moment.
+
+    ``environment``, ``tenant`` and ``job_id`` name it; ``sequence`` is its place in the order of submission.
+    ``request`` is what was submitted, as JSON text. ``attempts`` counts the runs that were begun,
+    ``lease_id`` names the present one (the fencing token), and ``worker`` has it or had it last.
+
+    Of a job just claimed: ``taken_over_from`` is the worker whose lease ran out ("" for none), so that
+    whatever that worker may still do has to be made void first; with ``only_close`` it must not be run
+    again (it was cancelled, or its attempts are used up), only brought to its end.
+    """
+
+    sequence: int
+    environment: str
+    tenant: str
+    job_id: str
+    request: str = field(repr=False)  # may hold what no log should show
+    status: JobStatus
+    priority: int
+    lane: str
+    schedule: str
+    run_at: datetime
+    created: datetime
+    started: datetime | None
+    finished: datetime | None
+    attempts: int
+    attempts_max: int
+    cancel_requested: bool
+    worker: str
+    lease_id: str | None
+    lease_until: datetime | None
+    taken_over_from: str
+    only_close: bool
+    outcome: Mapping[str, Any] | None
+
+    @property
+    def is_final(self) -> bool:
+        """Whether nothing will happen to it any more, unless somebody asks for it."""
+        return self.status in FINAL_STATUSES
+
+    def to_json(self) -> dict[str, Any]:
+        """What people and programs are shown: all but the lease and the request; moments in RFC 3339."""
+        return {
+            "job_id": self.job_id,
+            "environment": self.environment,
+            "tenant": self.tenant,
+            "status": self.status,
+            "schedule": self.schedule or None,
+            "priority": self.priority,
+            "attempts": self.attempts,
+            "attempts_max": self.attempts_max,
+            "cancel_requested": self.cancel_requested,
+            "worker": self.worker or None,
+            "created": rfc3339(self.created),
+            "run_at": rfc3339(self.run_at),
+            "started": rfc3339(self.started),
+            "finished": rfc3339(self.finished),
+            "outcome": None if self.outcome is None else dict(self.outcome),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class JobPage:
+    """Some jobs, newest first, and the cursor of those that follow (None: there are none)."""
+
+    jobs: tuple[QueuedJob, ...]
+    next_cursor: str | None
+
+
+def rfc3339(moment: datetime | None) -> str | None:
+    """The moment in UTC to the millisecond, ``2026-11-21T08:00:00.000Z``."""
+    return None if moment is None else moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def checked_job_id(job_id: str) -> str:
+    """The id if it can be one: 1 to 200 printable characters.
+
+    Raises:
+        InvalidOption: it cannot.
+    """
+    odd = any(unicodedata.category(letter)[0] == "C" for letter in job_id)
+    if not job_id.strip() or odd or len(job_id) > JOB_ID_LENGTH_MAX:
+        raise InvalidOption(
+            f"{job_id!r} cannot be a job's id.",
+            cause=f"An id has 1 to {JOB_ID_LENGTH_MAX} printable characters.",
+            remedy="Pass one that is the same for each try of the same run, and for nothing else.",
+        )
+    return job_id
+
+
+def canonical_request(request_json: str) -> str:
+    """The request in the one spelling that is stored and compared.
+
+    Raises:
+        InvalidOption: it is no JSON object, or longer than a request may be.
+    """
+    if len(request_json) > REQUEST_BYTES_MAX:
+        raise InvalidOption(
+            f"A job's request has at most {REQUEST_BYTES_MAX} bytes; this one has {len(request_json)}.",
+            remedy="Pass large input as files.",
+        )
+    try:
+        request = json.loads(request_json)
+    except ValueError as error:
+        raise InvalidOption(
+            "The job's request is no JSON.", cause=str(error), remedy="Pass a JSON object."
+        ) from error
+    if not isinstance(request, dict):
+        raise InvalidOption("The job's request is no JSON object.", remedy="Pass a JSON object.")
+    return json.dumps(request, sort_keys=True, separators=(",", ":"))
+
+
+def require_between(name: str, value: int, low: int, high: int) -> None:
+    """Refuse a number outside its bounds.
+
+    Raises:
+        InvalidOption: it is.
+    """
+    if not low <= value <= high:
+        raise InvalidOption(
+            f"{name} must be from {low} to {high}, not {value}.", remedy="Pass a number in that range."
+        )

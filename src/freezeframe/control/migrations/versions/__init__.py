@@ -1,0 +1,1 @@
+"""One file to a step, ``NNNN_<what>.py``; the numbers are the versions."""

@@ -1,0 +1,66 @@
+"""How SQLite is set up as the control database: durable, and for several processes at once."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, event
+
+BUSY_SECONDS = 30.0
+WRITES = "freezeframe_writes"  # the execution option that says which kind of transaction begins
+_PAUSE_SECONDS = 0.02
+
+
+def create_file(path: Path) -> None:
+    """Make the file, readable by its owner alone, before SQLite would make it for all.
+
+    Raises:
+        OSError: the folder cannot be made or written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+
+
+def set_up(engine: Engine) -> None:
+    """Every connection gets our settings, every transaction the kind that it says.
+
+    A transaction that will write says so at once (``BEGIN IMMEDIATE``): two that read first and write
+    then would both hold what the other waits for, and SQLite would refuse one of them without waiting.
+    """
+    event.listen(engine, "connect", _on_connect)
+    event.listen(engine, "begin", _on_begin)
+
+
+def _on_connect(connection: Any, _record: Any) -> None:
+    connection.isolation_level = None  # transactions begin where we say, not where the driver guesses
+    cursor = connection.cursor()
+    cursor.execute(f"PRAGMA busy_timeout = {int(BUSY_SECONDS * 1000)}")
+    cursor.execute("PRAGMA foreign_keys = ON")
+    cursor.execute("PRAGMA synchronous = FULL")
+    _write_ahead(cursor)
+    cursor.close()
+
+
+def _write_ahead(cursor: sqlite3.Cursor) -> None:
+    """Readers do not wait for the writer; the file remembers it, so it is switched once."""
+    end = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            if cursor.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+                cursor.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            # SQLite does not wait for others here, whatever the time-out says.
+            if "locked" not in str(error) or time.monotonic() > end:
+                raise
+            time.sleep(_PAUSE_SECONDS)
+        else:
+            return
+
+
+def _on_begin(connection: Connection) -> None:
+    writes = connection.get_execution_options().get(WRITES, False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

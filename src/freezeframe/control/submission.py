@@ -1,0 +1,118 @@
+"""What is asked for when a job is submitted, checked before the database hears of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, update
+
+from freezeframe.control.clock import milliseconds
+from freezeframe.control.database import insert_if_absent
+from freezeframe.control.job import (
+    ATTEMPTS_MAX,
+    PRIORITY_MAX,
+    QueuedJob,
+    canonical_request,
+    checked_job_id,
+    require_between,
+)
+from freezeframe.control.job_rows import job_named
+from freezeframe.control.schema import jobs, lanes
+from freezeframe.errors import IdempotencyConflict, InvalidOption
+from freezeframe.identifiers import EnvironmentName, TenantId
+
+LANE_LENGTH_MAX = 500
+RUNNING_MAX = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """A job to be run; the constructor refuses what cannot be one.
+
+    ``lane`` is what ``running_max`` counts in; "" is the tenant's own.
+
+    Raises:
+        InvalidName, InvalidOption: a name, number or the request is outside what it may be.
+    """
+
+    request: str
+    environment: str
+    tenant: str
+    job_id: str
+    attempts_max: int = 3
+    run_at: datetime | None = None
+    priority: int = 0
+    lane: str = ""
+    running_max: int = 1
+    schedule: str = ""
+
+    def __post_init__(self) -> None:
+        for name, value in (
+            ("request", canonical_request(self.request)),
+            ("environment", str(EnvironmentName(self.environment))),
+            ("tenant", str(TenantId(self.tenant))),
+            ("job_id", checked_job_id(self.job_id)),
+        ):
+            object.__setattr__(self, name, value)
+        # No name holds a slash, so no two tenants share a lane.
+        object.__setattr__(self, "lane", self.lane or f"{self.environment}/{self.tenant}")
+        require_between("attempts_max", self.attempts_max, 1, ATTEMPTS_MAX)
+        require_between("priority", self.priority, -PRIORITY_MAX, PRIORITY_MAX)
+        require_between("The number of jobs at once", self.running_max, 1, RUNNING_MAX)
+        if len(self.lane) > LANE_LENGTH_MAX or "\0" in self.lane:
+            raise InvalidOption(
+                f"A concurrency key has at most {LANE_LENGTH_MAX} characters.", remedy="Pass a shorter one."
+            )
+        if self.run_at is not None and self.run_at.tzinfo is None:
+            raise InvalidOption(
+                f"{self.run_at} has no time zone.", remedy="Pass a moment with a zone, UTC for example."
+            )
+
+
+def insert_job(connection: Connection, submission: Submission, now_ms: int) -> QueuedJob:
+    """The submitted job, or the one that was submitted by that name before.
+
+    Raises:
+        IdempotencyConflict: a job of that name has another request.
+    """
+    _make_lane(connection, submission)
+    run_at_ms = now_ms if submission.run_at is None else milliseconds(submission.run_at)
+    insert_if_absent(
+        connection,
+        jobs,
+        {
+            "environment": submission.environment,
+            "tenant": submission.tenant,
+            "job_id": submission.job_id,
+            "request": submission.request,
+            "status": "queued",
+            "priority": submission.priority,
+            "lane": submission.lane,
+            "schedule": submission.schedule,
+            "run_at_ms": run_at_ms,
+            "created_ms": now_ms,
+            "attempts": 0,
+            "attempts_max": submission.attempts_max,
+        },
+    )
+    found = job_named(connection, submission.environment, submission.tenant, submission.job_id)
+    if found.request != submission.request:
+        raise IdempotencyConflict(
+            f"Job {submission.job_id} of tenant {submission.tenant} was submitted with another request.",
+            cause="A job id names one run; the one that is there keeps its request.",
+            remedy="Submit other work by an id of its own.",
+        )
+    return found
+
+
+def _make_lane(connection: Connection, submission: Submission) -> None:
+    made = insert_if_absent(
+        connection, lanes, {"name": submission.lane, "running": 0, "running_max": submission.running_max}
+    )
+    if not made:
+        connection.execute(
+            update(lanes)
+            .where(lanes.c.name == submission.lane, lanes.c.running_max != submission.running_max)
+            .values(running_max=submission.running_max)
+        )

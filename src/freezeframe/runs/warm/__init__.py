@@ -1,0 +1,8 @@
+"""A Python process with everything imported, from which each job's process is forked."""
+
+from __future__ import annotations
+
+from freezeframe.runs.warm.process import Process
+from freezeframe.runs.warm.spawning import spawn
+
+__all__ = ["Process", "spawn"]

@@ -1,0 +1,87 @@
+"""What client and runner say to each other: JSON with its length in front, and open files beside it.
+
+Both ends run as the same user on the same machine, and each makes sure of that by asking the system
+who is at the other end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import struct
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+_LENGTH = struct.Struct(">I")
+_CREDENTIALS = struct.Struct("3i")
+_BYTES_MAX = 64 * 1024 * 1024
+_DESCRIPTORS_MAX = 8
+
+Message = Mapping[str, Any]
+
+
+class ConnectionLost(OSError):
+    """The other end is gone, or never was one of ours."""
+
+
+def send(connection: socket.socket, message: Message, descriptors: Sequence[int] = ()) -> None:
+    """Send a message, with open files for the other process to have as well.
+
+    Raises:
+        OSError: the other end is gone.
+    """
+    body = json.dumps(message).encode()
+    head = _LENGTH.pack(len(body))
+    if descriptors:
+        socket.send_fds(connection, [head], list(descriptors))
+    else:
+        connection.sendall(head)
+    connection.sendall(body)
+
+
+def receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
+    """The next message and the files that came with it, which are the caller's to close.
+
+    Raises:
+        ConnectionLost: the other end is gone, or what it said is no message.
+        TimeoutError: the connection has a timeout and nothing came.
+    """
+    head, descriptors, _, _ = socket.recv_fds(connection, _LENGTH.size, _DESCRIPTORS_MAX)
+    try:
+        head += _exactly(connection, _LENGTH.size - len(head))
+        (length,) = _LENGTH.unpack(head)
+        if length > _BYTES_MAX:
+            raise ConnectionLost(f"a message of {length} bytes")
+        message = json.loads(_exactly(connection, length))
+        if not isinstance(message, dict):
+            raise ConnectionLost("a message that is no object")
+    except (OSError, ValueError) as error:
+        for descriptor in descriptors:
+            os.close(descriptor)
+        if isinstance(error, ValueError):
+            raise ConnectionLost("a message that is not JSON") from error
+        raise
+    return message, descriptors
+
+
+def _exactly(connection: socket.socket, length: int) -> bytes:
+    content = b""
+    while len(content) < length:
+        more = connection.recv(length - len(content))
+        if not more:
+            raise ConnectionLost("the other end is gone")
+        content += more
+    return content
+
+
+def require_own_user(connection: socket.socket) -> None:
+    """Check that the process at the other end is this user's, as the system knows it.
+
+    Raises:
+        ConnectionLost: it is another user's.
+    """
+    told = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    _, user, _ = _CREDENTIALS.unpack(told)
+    if user != os.getuid():
+        raise ConnectionLost(f"the other end belongs to user {user}")

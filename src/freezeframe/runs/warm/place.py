@@ -1,0 +1,142 @@
+"""Where the runner for an environment is: a folder named for all that decides what its children are.
+
+A forked process has the imports of the runner, so it must be the same code, the same interpreter and
+the same of those variables that Python and its libraries read when they start. All else (the other
+variables, the working folder, the open files) it is given when it is forked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import socket
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from freezeframe.engine.server import private_folder
+from freezeframe.runs.warm.messages import receive, require_own_user, send
+from freezeframe.settings import Settings
+
+SOCKET_NAME = "socket"
+_PREFIX = "runner-"
+# The system keeps the path of a socket in a field of 108 bytes, one of them for its end.
+_SOCKET_PATH_MAX = 107
+_STARTUP_PREFIXES = (
+    "PYTHON",
+    "LD_",
+    "LC_",
+    "LANG",
+    "OMP_",
+    "OPENBLAS_",
+    "MKL_",
+    "NUMEXPR_",
+    "ARROW_",
+    "JE_",
+    "MALLOC_",
+    "MIMALLOC_",
+    "GLIBC_",
+    "GRPC_",
+)
+
+
+def is_supported() -> bool:
+    """Whether this system can say who is at the other end of a socket, and hold a process by a file."""
+    return hasattr(socket, "SO_PEERCRED") and hasattr(os, "pidfd_open")
+
+
+def startup_variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables that count when a Python process starts, and never again."""
+    return {name: value for name, value in environment.items() if name.startswith(_STARTUP_PREFIXES)}
+
+
+def runner_folder(settings: Settings, environment: Mapping[str, str]) -> Path:
+    """The folder of the runner for processes with this environment, created with mode 0700.
+
+    Raises:
+        SetupError: it is somebody else's.
+    """
+    identity = {
+        "code": _code(),
+        "environment": startup_variables(environment),
+        "idle": settings.runner_idle_seconds,
+    }
+    name = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
+    return private_folder(private_folder(settings.state_dir) / f"{_PREFIX}{name}")
+
+
+def other_runners(folder: Path) -> list[Path]:
+    """The folders of this user's other runners."""
+    return [other for other in folder.parent.glob(f"{_PREFIX}*") if other != folder and other.is_dir()]
+
+
+def _code() -> list[object]:
+    """What is installed: it changes when freezeframe is edited, and when a package comes or goes."""
+    package = Path(__file__).parents[2]
+    installed = [Path(entry) for entry in sys.path if entry.endswith(("site-packages", "dist-packages"))]
+    return [
+        sys.executable,
+        sys.version,
+        max(file.stat().st_mtime_ns for file in package.rglob("*.py")),
+        [folder.stat().st_mtime_ns for folder in installed if folder.exists()],
+    ]
+
+
+def connected(folder: Path, timeout_seconds: float) -> socket.socket:
+    """A connection to the runner of this folder.
+
+    Raises:
+        OSError: nobody listens there.
+        ConnectionLost: who listens is another user.
+    """
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        connection.settimeout(timeout_seconds)
+        with _short(folder) as path:
+            connection.connect(path)
+        require_own_user(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def listening(folder: Path) -> socket.socket:
+    """A socket that listens in this folder; one that a dead runner left is taken away.
+
+    Raises:
+        OSError: the folder is gone.
+    """
+    (folder / SOCKET_NAME).unlink(missing_ok=True)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    with _short(folder) as path:
+        listener.bind(path)
+    listener.listen(socket.SOMAXCONN)
+    return listener
+
+
+@contextmanager
+def _short(folder: Path) -> Iterator[str]:
+    """The socket's path, by way of an open folder where the whole one is too long for the system."""
+    whole = str(folder / SOCKET_NAME)
+    if len(os.fsencode(whole)) <= _SOCKET_PATH_MAX:
+        yield whole
+        return
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield f"/proc/self/fd/{descriptor}/{SOCKET_NAME}"
+    finally:
+        os.close(descriptor)
+
+
+def asked(folder: Path, message: Mapping[str, object], timeout_seconds: float) -> dict[str, Any] | None:
+    """The runner's answer to a question, None if there is no runner."""
+    try:
+        with closing(connected(folder, timeout_seconds)) as connection:
+            send(connection, message)
+            return receive(connection)[0]
+    except OSError:
+        return None

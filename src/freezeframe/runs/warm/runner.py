@@ -1,0 +1,235 @@
+"""The runner: a process that has imported what jobs import, and forks one process per job.
+
+It has one thread, and no connection to Spark, because neither survives a fork. It listens on a socket
+in a folder of its user's alone, holds `runner.lock` while it lives, and leaves when it was idle for a
+while, or when it is told to retire; processes that it forked are then waited for first.
+
+Started by `spawning`, as `python -m freezeframe.runs.warm.runner FOLDER IDLE_SECONDS`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import gc
+import importlib
+import os
+import select
+import signal
+import socket
+import sys
+import time
+import traceback
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from freezeframe.runs.warm.forked import Child, Work, parse_work
+from freezeframe.runs.warm.messages import receive, require_own_user, send
+from freezeframe.runs.warm.place import SOCKET_NAME, listening
+
+# What a job that updates streams loads before its first row moves.
+_FOR_JOBS = (
+    "pandas",
+    "pyarrow.dataset",
+    "pyarrow.parquet",
+    "freezeframe.script.snapshots",
+    "freezeframe.script.stores",
+    "freezeframe.engine.spark",
+    "freezeframe.runs.script_process",
+)
+# Loaded when nobody waits: only notebooks need them.
+_FOR_LATER = ("ipykernel.kernelapp", "IPython.core.interactiveshell", "papermill.execute")
+_REQUEST_SECONDS = 5.0
+_WAKE_SECONDS = 30.0
+_QUIET_SECONDS = 1.0
+_DESCRIPTORS = 4
+
+
+class Runner:
+    """The state of a runner between two events."""
+
+    def __init__(self, folder: Path, idle_seconds: float) -> None:
+        self._folder = folder
+        self._idle_seconds = idle_seconds
+        self._listener = listening(folder)
+        self._children: dict[int, socket.socket] = {}
+        self._started = time.time()
+        self._last_used = time.monotonic()
+        self._later = list(_FOR_LATER)
+        self._is_retiring = False
+
+    def serve(self) -> Child | None:
+        """Wait for work until idle or retired; in a forked process, return what it is to be.
+
+        In the runner itself, None.
+        """
+        bell, ring = socket.socketpair()
+        with bell, ring:
+            ring.settimeout(0)
+            signal.signal(signal.SIGCHLD, lambda *_: None)
+            previous = signal.set_wakeup_fd(ring.fileno(), warn_on_full_buffer=False)
+            try:
+                return self._serve(bell)
+            finally:
+                signal.set_wakeup_fd(previous)
+
+    def _serve(self, bell: socket.socket) -> Child | None:
+        while not self._is_done():
+            waited_for = [bell] if self._is_retiring else [bell, self._listener]
+            ready, _, _ = select.select(waited_for, [], [], self._patience_seconds())
+            if bell in ready:
+                bell.recv(4096)
+            self._reap()
+            if self._listener in ready and (child := self._accept()):
+                return child
+            if not ready and not self._children and self._later:
+                _import(self._later.pop(0))
+                gc.freeze()
+        self._close_door()
+        return None
+
+    def _is_done(self) -> bool:
+        if self._children:
+            return False
+        is_idle = time.monotonic() - self._last_used >= self._idle_seconds
+        return self._is_retiring or is_idle or not self._folder.exists()
+
+    def _patience_seconds(self) -> float:
+        if self._later and not self._children:
+            return _QUIET_SECONDS
+        left = self._last_used + self._idle_seconds - time.monotonic()
+        return _WAKE_SECONDS if self._children else max(0.05, min(_WAKE_SECONDS, left))
+
+    def _reap(self) -> None:
+        """Tell each client how its process ended."""
+        while self._children:
+            try:
+                process, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if not process:
+                return
+            self._last_used = time.monotonic()
+            connection = self._children.pop(process, None)
+            if connection is None:
+                continue
+            with connection, contextlib.suppress(OSError):
+                send(connection, {"status": os.waitstatus_to_exitcode(status)})
+
+    def _accept(self) -> Child | None:
+        connection, _ = self._listener.accept()
+        descriptors: list[int] = []
+        try:
+            connection.settimeout(_REQUEST_SECONDS)
+            require_own_user(connection)
+            message, descriptors = receive(connection)
+            return self._answer(connection, message, descriptors)
+        except OSError:
+            connection.close()
+            return None
+        finally:
+            for descriptor in descriptors:
+                # In the child they have become its streams and are closed already.
+                with contextlib.suppress(OSError):
+                    os.close(descriptor)
+
+    def _answer(
+        self, connection: socket.socket, message: dict[str, object], descriptors: list[int]
+    ) -> Child | None:
+        if "retire" in message:
+            self._is_retiring = True
+            self._close_door()
+            send(connection, {"retired": True})
+        elif "about" in message:
+            send(connection, self._about())
+        elif len(descriptors) == _DESCRIPTORS:
+            return self._fork(connection, parse_work(message), descriptors)
+        connection.close()
+        return None
+
+    def _about(self) -> dict[str, object]:
+        return {
+            "process": os.getpid(),
+            "started": self._started,
+            "jobs": sorted(self._children),
+            "idle_seconds": 0.0 if self._children else time.monotonic() - self._last_used,
+        }
+
+    def _fork(self, connection: socket.socket, work: Work, descriptors: list[int]) -> Child | None:
+        self._last_used = time.monotonic()
+        process = os.fork()
+        if not process:
+            self._leave_behind()
+            return Child(work, connection, [os.dup(descriptor) for descriptor in descriptors])
+        self._children[process] = connection
+        # Held by a file, the process cannot be mistaken for a later one of the same number.
+        holder = os.pidfd_open(process)
+        try:
+            # The client may be gone: then the child hears no word and ends.
+            with contextlib.suppress(OSError):
+                send(connection, {"process": process}, [holder])
+        finally:
+            os.close(holder)
+        return None
+
+    def _leave_behind(self) -> None:
+        """In the child: let go of what is the runner's and its other children's."""
+        self._listener.close()
+        for connection in self._children.values():
+            connection.close()
+        self._children.clear()
+
+    def _close_door(self) -> None:
+        if self._listener.fileno() >= 0:
+            (self._folder / SOCKET_NAME).unlink(missing_ok=True)
+            self._listener.close()
+
+
+def main(folder: Path, idle_seconds: float) -> None:
+    """Be the runner of this folder, unless another process is."""
+    # `python -m` puts the working folder, which is the runner's own, in front.
+    sys.path[:] = [entry for entry in sys.path if entry != str(folder)]
+    with (folder / "runner.lock").open("a") as life:
+        if not _is_ours(life):
+            return
+        runner = Runner(folder, idle_seconds)
+        for name in _FOR_JOBS:
+            _import(name)
+        # Collecting garbage would copy the pages that children share with the runner.
+        gc.collect()
+        gc.freeze()
+        with _threads_known():
+            child = runner.serve()
+        if child is None:
+            return
+    # The child has closed its copy of the lock: only the runner holds it.
+    child.run()
+
+
+def _is_ours(life: IO[str]) -> bool:
+    try:
+        fcntl.flock(life, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def _threads_known() -> Iterator[None]:
+    """Numpy's arithmetic has threads that know of forks; Python warns of any thread."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        yield
+
+
+def _import(name: str) -> None:
+    try:
+        importlib.import_module(name)
+    except Exception:  # noqa: BLE001 - whoever needs it meets the same error where it can be told
+        traceback.print_exc()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), float(sys.argv[2]))

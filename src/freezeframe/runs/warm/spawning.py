@@ -1,0 +1,199 @@
+"""A process for a job: forked from the warm runner where there can be one, else started as any other.
+
+The first job of a user starts the runner and is forked from it: it waits for the imports that it would
+have to do itself. Whatever is wrong with a runner, a job never fails for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from freezeframe.errors import SetupError
+from freezeframe.runs.warm.forked import Work, current_limits
+from freezeframe.runs.warm.messages import ConnectionLost, receive, send
+from freezeframe.runs.warm.place import (
+    asked,
+    connected,
+    is_supported,
+    other_runners,
+    runner_folder,
+    startup_variables,
+)
+from freezeframe.runs.warm.process import ForkedProcess, Process
+from freezeframe.settings import Settings
+
+_RUNNER = "freezeframe.runs.warm.runner"
+_ANSWER_SECONDS = 60.0
+_START_SECONDS = 10.0
+_RETIRE_SECONDS = 1.0
+_POLL_SECONDS = 0.01
+# What of the caller's variables a runner itself needs; its children have their own.
+_KEPT = ("HOME", "PATH", "TMPDIR", "USER", "LOGNAME", "VIRTUAL_ENV")
+# Threads of an allocator do not survive a fork.
+_QUIET_ALLOCATOR = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}
+
+
+def spawn(
+    command: Sequence[str],
+    *,
+    environment: Mapping[str, str],
+    cwd: Path,
+    stdout: int,
+    settings: Settings,
+    stdin: int = subprocess.DEVNULL,
+    stderr: int = subprocess.STDOUT,
+) -> Process:
+    """Start ``command`` in a session and process group of its own.
+
+    ``python -m MODULE ...`` with this process's interpreter is forked from the warm runner, which is
+    started if there is none; everything else, and everything where the runner cannot be had, is a
+    plain child process. To the command there is no difference but the time it takes.
+
+    Args:
+        command: what to run.
+        environment: all its variables.
+        cwd: its working folder.
+        stdout: an open file for its output.
+        settings: ``runner_idle_seconds`` 0 means plain processes only.
+        stdin: an open file for its input; nothing without it.
+        stderr: an open file for its errors; that of the output without it.
+
+    Raises:
+        OSError: the folder or the command is not there.
+    """
+    if is_supported() and settings.runner_idle_seconds and _is_module(command):
+        # A runner that is another user's, or that dies, must not keep a job from running.
+        with contextlib.suppress(SetupError, ConnectionLost, TimeoutError, ConnectionError):
+            return _forked(command, environment, cwd, (stdin, stdout, stderr), settings)
+    return subprocess.Popen(  # noqa: S603 - the caller's command is what is asked for
+        command,
+        env=dict(environment),
+        cwd=cwd,
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stderr,
+        start_new_session=True,
+    )
+
+
+def start_runner(settings: Settings, environment: Mapping[str, str]) -> bool:
+    """Whether there is a runner for processes with this environment, after starting one if there was none.
+
+    It may still be importing: whoever asks it for a process waits for that.
+
+    Raises:
+        SetupError: the state folder is somebody else's.
+    """
+    if not is_supported() or not settings.runner_idle_seconds:
+        return False
+    folder = runner_folder(settings, environment)
+    with contextlib.suppress(OSError), _reached(folder, settings, environment):
+        return True
+    return False
+
+
+def _is_module(command: Sequence[str]) -> bool:
+    return len(command) > 2 and command[0] == sys.executable and command[1] == "-m"  # noqa: PLR2004
+
+
+def _forked(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    cwd: Path,
+    streams: tuple[int, int, int],
+    settings: Settings,
+) -> ForkedProcess:
+    work = Work(command[2], tuple(command[3:]), environment, _umask(), current_limits())
+    folder = runner_folder(settings, environment)
+    with _opened(streams, cwd) as descriptors:
+        connection = _reached(folder, settings, environment)
+        try:
+            connection.settimeout(_ANSWER_SECONDS)
+            send(connection, work.to_json(), descriptors)
+            answer, (holder,) = _answer(connection)
+            # Until it hears this the process does nothing: an answer lost cannot mean a job run twice.
+            send(connection, {"go": True})
+        except BaseException:
+            connection.close()
+            raise
+    return ForkedProcess(command, answer, holder, connection)
+
+
+def _answer(connection: socket.socket) -> tuple[int, list[int]]:
+    message, descriptors = receive(connection)
+    if len(descriptors) != 1 or not isinstance(message.get("process"), int):
+        for descriptor in descriptors:
+            os.close(descriptor)
+        raise ConnectionLost("an answer that names no process")
+    return message["process"], descriptors
+
+
+@contextlib.contextmanager
+def _opened(streams: tuple[int, int, int], cwd: Path) -> Iterator[list[int]]:
+    """Standard input, output and error as open files, and the working folder."""
+    with contextlib.ExitStack() as stack:
+        nothing = os.open(os.devnull, os.O_RDWR)
+        stack.callback(os.close, nothing)
+        folder = os.open(cwd, os.O_RDONLY | os.O_DIRECTORY)
+        stack.callback(os.close, folder)
+        meant = [nothing if stream == subprocess.DEVNULL else stream for stream in streams]
+        meant[2] = meant[1] if streams[2] == subprocess.STDOUT else meant[2]
+        yield [*meant, folder]
+
+
+def _umask() -> int:
+    """This process's, from where reading does not change it."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("Umask:"):
+            return int(line.split()[1], 8)
+    return 0o022
+
+
+def _reached(folder: Path, settings: Settings, environment: Mapping[str, str]) -> socket.socket:
+    with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
+        return connected(folder, _ANSWER_SECONDS)
+    deadline = time.monotonic() + _START_SECONDS
+    with (folder / "start.lock").open("a") as start:
+        # The file is a lock for the time of a start, however long the wait of those who come second.
+        fcntl.flock(start, fcntl.LOCK_EX)
+        with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
+            return connected(folder, _ANSWER_SECONDS)
+        for other in other_runners(folder):
+            asked(other, {"retire": True}, _RETIRE_SECONDS)
+        process = _start(folder, settings, environment)
+        try:
+            return _listening(folder, process, deadline)
+        finally:
+            # It outlives us on purpose; nobody is to be warned that it still runs.
+            process.returncode = 0
+
+
+def _listening(folder: Path, process: subprocess.Popen[bytes], deadline: float) -> socket.socket:
+    while True:
+        with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
+            return connected(folder, _ANSWER_SECONDS)
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise ConnectionLost(f"the runner did not start; see {folder / 'runner.log'}")
+        time.sleep(_POLL_SECONDS)
+
+
+def _start(folder: Path, settings: Settings, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    variables = {name: environment[name] for name in _KEPT if name in environment}
+    with (folder / "runner.log").open("wb") as log:
+        return subprocess.Popen(  # noqa: S603 - our own module
+            [sys.executable, "-m", _RUNNER, str(folder), str(settings.runner_idle_seconds)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            cwd=folder,
+            env={**_QUIET_ALLOCATOR, **variables, **startup_variables(environment)},
+        )

@@ -1,0 +1,21 @@
+"""The table of answers that are given again when the same request comes again."""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Column, Index, Integer, LargeBinary, String, Table, Text
+
+from freezeframe.control.schema.metadata import metadata
+
+# Without a status the request is being answered, until ``expires_ms`` at most.
+idempotency = Table(
+    "idempotency",
+    metadata,
+    Column("principal", String(100), primary_key=True),
+    Column("key", String(200), primary_key=True),
+    Column("fingerprint", String(64), nullable=False),
+    Column("status", Integer),
+    Column("headers", Text, nullable=False, server_default="{}"),
+    Column("body", LargeBinary),
+    Column("expires_ms", BigInteger, nullable=False),
+)
+Index("ix_idempotency_expires", idempotency.c.expires_ms)

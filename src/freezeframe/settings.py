@@ -123,6 +123,53 @@ class Settings(BaseSettings):
     jobs_per_tenant_max: int = Field(
         default=1, ge=1, le=1000, description="How many queued jobs of one tenant may run at once."
     )
+    service_secret_file: Path | None = Field(
+        default=None,
+        description="A file of mode 0600 with at least 32 random bytes, the same for all workers of a "
+        "service: keys are hashed with it. Without it, one is made in the store's own directory.",
+    )
+    service_requests_per_minute: int = Field(
+        default=6000,
+        ge=0,
+        description="How many requests a minute the service takes from one key or person, all workers "
+        "together; 0 is no limit.",
+    )
+    service_tenant_requests_per_minute: int = Field(
+        default=6000,
+        ge=0,
+        description="How many requests a minute the service takes for one tenant, all workers together; "
+        "0 is no limit.",
+    )
+    service_body_bytes_max: int = Field(
+        default=64 * 1024 * 1024,
+        ge=1024,
+        description="The largest body that the service takes at once, in bytes; larger files come by "
+        "resumable uploads.",
+    )
+    service_upload_bytes_max: int = Field(
+        default=5 * 1024**3, ge=1024, description="The largest resumable upload, in bytes."
+    )
+    service_upload_hours: float = Field(
+        default=24.0, gt=0, description="How long an unfinished resumable upload is kept, in hours."
+    )
+    service_override_bytes_max: int = Field(
+        default=16 * 1024 * 1024,
+        ge=1024,
+        description="The largest `{stream}.snapshot.csv` or `.parquet` that replaces a stream's content "
+        "within the request, in bytes; more is imported as a job.",
+    )
+    service_requires_conditions: bool = Field(
+        default=False,
+        description="Whether a change of a file that is there needs `If-Match` (428 without it).",
+    )
+    service_scripts_dir: Path | None = Field(
+        default=None,
+        description="The folder of the scripts that jobs of the service may run; without it only "
+        "imports run.",
+    )
+    service_session_hours: float = Field(
+        default=12.0, gt=0, description="How long a person stays signed in, in hours."
+    )
 
 
 def load_settings(**flags: Any) -> Settings:

@@ -1,0 +1,133 @@
+"""The one way to a tenant: who asks, and which tenant of which environment.
+
+Routes get tenants from here and from nowhere else. A tenant that is not the principal's business is
+answered like one that is not there: the same error, the same words, after the same look into the
+registry.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from freezeframe.errors import NotAllowed, TenantNotFound
+from freezeframe.identifiers import EnvironmentName, TenantId
+from freezeframe.service.principal import Principal, Scope
+from freezeframe.service.stores import Stores
+from freezeframe.store import Tenant
+from freezeframe.store.certificate import DeletionCertificate
+from freezeframe.store.snapshot_store import Store
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class TenantPage:
+    """A page of tenants' ids, and the id after which the next one begins (None: there is none)."""
+
+    tenants: tuple[str, ...]
+    next_after: str | None
+
+
+class TenantAccess:
+    """Opens tenants for one principal."""
+
+    def __init__(self, stores: Stores, principal: Principal) -> None:
+        self._stores = stores
+        self.principal = principal
+
+    def tenant(self, environment: str, tenant: str, scope: Scope) -> Tenant:
+        """The tenant, for something that needs ``scope``.
+
+        Raises:
+            NotAllowed: the principal lacks the scope, for whatever tenant.
+            TenantNotFound: there is no such tenant, or it is not the principal's business.
+            InvalidName: no tenant or environment can have that name.
+        """
+        self.principal.require(scope)
+        return self._found(environment, tenant, lambda store, known: store.tenant(known))
+
+    def require(self, environment: str, tenant: str, scope: Scope) -> None:
+        """Check what ``tenant`` checks, for what is kept elsewhere under the tenant's name."""
+        self.tenant(environment, tenant, scope)
+
+    def create(self, environment: str, tenant: str) -> tuple[Tenant, bool]:
+        """The tenant, made if it was not there, and whether it was made by this call.
+
+        Raises:
+            NotAllowed: the principal may not write, or is bound to other tenants.
+        """
+        self.principal.require("snapshots:write")
+        self._require_seen(environment, tenant)
+        store = self._stores.environment(environment)
+        is_new = not self._is_there(store, TenantId(tenant))
+        return store.tenant(tenant, create=True), is_new
+
+    def delete(self, environment: str, tenant: str) -> DeletionCertificate:
+        """Remove all that is kept for the tenant; errors as of ``tenant``."""
+        self.principal.require("snapshots:delete")
+        return self._found(environment, tenant, lambda store, known: store.delete_tenant(known))
+
+    def clone(self, environment: str, source: str, target: str) -> Tenant:
+        """A new tenant with the newest content of another, both the principal's business.
+
+        Raises:
+            InvalidOption: there is a ``target`` already.
+        """
+        self.principal.require("snapshots:read")
+        self.principal.require("snapshots:write")
+        self.tenant(environment, source, "snapshots:read")
+        self._require_seen(environment, target)
+        goal = TenantId(target)
+        return self._found(environment, source, lambda store, known: store.clone_tenant(known, goal))
+
+    def page(self, environment: str, prefix: str, after: str | None, limit: int) -> TenantPage:
+        """The tenants of an environment that are the principal's business, by id."""
+        self.principal.require("tenants:read")
+        store = self._stores.environment(environment)
+        if not self.principal.sees_environment(environment):
+            return TenantPage((), None)
+        if self.principal.tenants is None:
+            found = store.tenants(prefix, after, limit + 1)
+        else:
+            wanted = sorted(one for one in self.principal.tenants if one.startswith(prefix))
+            there = (one for one in wanted if (after is None or one > after))
+            found = tuple(one for one in there if self._is_there(store, TenantId(one)))[: limit + 1]
+        return TenantPage(found[:limit], found[limit - 1] if len(found) > limit else None)
+
+    def environments(self) -> tuple[str, ...]:
+        """The environments that have tenants and are the principal's business."""
+        self.principal.require("tenants:read")
+        return tuple(one for one in self._stores.environments() if self.principal.sees_environment(one))
+
+    def _found(self, environment: str, tenant: str, use: Callable[[Store, TenantId], _T]) -> _T:
+        # A foreign tenant takes the way of one that is not there: a look for an id that nobody has.
+        known = TenantId(tenant)
+        is_seen = self.principal.sees(str(EnvironmentName(environment)), str(known))
+        try:
+            store = self._stores.environment(environment)
+            return use(store, known) if is_seen else use(store, TenantId(uuid.uuid4().hex))
+        except TenantNotFound:
+            raise _not_found(environment, str(known)) from None
+
+    def _is_there(self, store: Store, tenant: TenantId) -> bool:
+        return str(tenant) in store.tenants(str(tenant), limit=1)
+
+    def _require_seen(self, environment: str, tenant: str) -> None:
+        if not self.principal.sees(str(EnvironmentName(environment)), str(TenantId(tenant))):
+            raise NotAllowed(
+                "This key cannot make that tenant.",
+                cause="It is bound to some tenants or environments, and that one is not among them.",
+                remedy="Use a key that is bound to none, or to that tenant.",
+            )
+
+
+def _not_found(environment: str, tenant: str) -> TenantNotFound:
+    return TenantNotFound(
+        f"There is no tenant {tenant!r} in the environment {environment!r}.",
+        cause="The service has none of that id, or it is not the business of who asks.",
+        remedy="Check the id and the key.",
+        tenant=tenant,
+    )

@@ -1,0 +1,168 @@
+"""The audit: who did what to which tenant, in a chain that shows if an entry was changed or taken out.
+
+Each entry holds the hash of the one before it in its tenant's chain. What concerns no tenant (keys and
+people) has a chain of its own, that of the environment ``""`` and the tenant ``""``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row, func, insert, select
+
+from freezeframe.control.database import ControlDatabase
+from freezeframe.control.schema.audit import audit
+from freezeframe.service.moments import rfc3339
+
+FIRST = "0" * 64
+
+
+@dataclass(frozen=True, slots=True)
+class AuditPlace:
+    """Whose chain: a tenant of an environment, or the service's own where both are empty."""
+
+    environment: str = ""
+    tenant: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """One thing that was done. ``hash`` is of all the other fields, ``previous_hash`` of the entry before."""
+
+    environment: str
+    tenant: str
+    number: int
+    moment_ms: int
+    principal: str
+    action: str
+    subject: str
+    request_id: str
+    details: str
+    previous_hash: str
+    hash: str
+
+    @property
+    def own_hash(self) -> str:
+        """What ``hash`` must be."""
+        return _hash(self.to_record())
+
+    def to_record(self) -> dict[str, Any]:
+        """All fields but the hash, by name."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "hash"}
+
+    def to_json(self) -> dict[str, Any]:
+        """What is told of it; the moment is RFC 3339, the details are an object."""
+        return {
+            "number": self.number,
+            "moment": rfc3339(self.moment_ms),
+            "principal": self.principal,
+            "action": self.action,
+            "subject": self.subject,
+            "request_id": self.request_id,
+            "details": json.loads(self.details),
+            "previous_hash": self.previous_hash,
+            "hash": self.hash,
+        }
+
+
+class Audit:
+    """The chains of one service's control database."""
+
+    def __init__(self, database: ControlDatabase) -> None:
+        self._database = database
+
+    def write(
+        self,
+        place: AuditPlace,
+        *,
+        principal: str,
+        action: str,
+        subject: str = "",
+        request_id: str = "",
+        details: Mapping[str, Any] | None = None,
+    ) -> AuditEntry:
+        """Add an entry to the chain; it is durable when this returns.
+
+        Raises:
+            TryAgain: it could not be written. What was asked must not be answered then.
+        """
+        with self._database.begin() as connection:
+            _lock(connection)
+            last = self._last(connection, place)
+            record: dict[str, Any] = {
+                "environment": place.environment,
+                "tenant": place.tenant,
+                "number": last.number + 1 if last else 0,
+                "moment_ms": max(self._database.now_ms(connection), last.moment_ms if last else 0),
+                "principal": principal,
+                "action": action,
+                "subject": subject,
+                "request_id": request_id,
+                "details": json.dumps(dict(details or {}), ensure_ascii=False, sort_keys=True),
+                "previous_hash": last.hash if last else FIRST,
+            }
+            entry = AuditEntry(**record, hash=_hash(record))
+            connection.execute(insert(audit).values(**record, hash=entry.hash))
+        return entry
+
+    def entries(
+        self,
+        place: AuditPlace,
+        *,
+        before: int | None = None,
+        limit: int = 100,
+        action: str | None = None,
+        subject: str | None = None,
+    ) -> tuple[AuditEntry, ...]:
+        """The newest entries of a chain first: those below the number ``before``, at most ``limit``."""
+        query = select(audit).where(*_chain(place))
+        if before is not None:
+            query = query.where(audit.c.number < before)
+        if action is not None:
+            query = query.where(audit.c.action == action)
+        if subject is not None:
+            query = query.where(audit.c.subject == subject)
+        with self._database.read() as connection:
+            rows = connection.execute(query.order_by(audit.c.number.desc()).limit(limit))
+            return tuple(_entry(row) for row in rows)
+
+    def broken_at(self, place: AuditPlace) -> int | None:
+        """The number of the first entry that was changed, or lacks the one before it; None: all are whole."""
+        expected_number, previous = 0, FIRST
+        query = select(audit).where(*_chain(place)).order_by(audit.c.number)
+        with self._database.read() as connection:
+            for row in connection.execute(query):
+                entry = _entry(row)
+                is_linked = entry.number == expected_number and entry.previous_hash == previous
+                if not is_linked or entry.own_hash != entry.hash:
+                    return expected_number
+                expected_number, previous = expected_number + 1, entry.hash
+        return None
+
+    def _last(self, connection: Connection, place: AuditPlace) -> AuditEntry | None:
+        query = select(audit).where(*_chain(place)).order_by(audit.c.number.desc()).limit(1)
+        row = connection.execute(query).one_or_none()
+        return None if row is None else _entry(row)
+
+
+def _lock(connection: Connection) -> None:
+    # SQLite's write transaction is alone already; on PostgreSQL two would read the same last entry.
+    if connection.dialect.name == "postgresql":
+        connection.execute(select(func.pg_advisory_xact_lock(7_346_021_906)))
+
+
+def _chain(place: AuditPlace) -> tuple[Any, Any]:
+    return (audit.c.environment == place.environment, audit.c.tenant == place.tenant)
+
+
+def _entry(row: Row[Any]) -> AuditEntry:
+    return AuditEntry(**row._mapping)  # noqa: SLF001 - SQLAlchemy's public name for it
+
+
+def _hash(record: Mapping[str, Any]) -> str:
+    text = json.dumps(record, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,268 @@
+"""API keys: ``id.secret``, of which the control database keeps a keyed hash and never the secret."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import secrets
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import insert, select, update
+
+from freezeframe.control.database import ControlDatabase
+from freezeframe.control.schema.keys import keys
+from freezeframe.errors import InvalidOption, NotAuthenticated, NotFound
+from freezeframe.identifiers import EnvironmentName, TenantId
+from freezeframe.service.moments import rfc3339
+from freezeframe.service.principal import Principal, Scope, scopes_from
+
+_ID_BYTES = 9
+_SECRET_BYTES = 32
+_USE_NOTED_EVERY_MS = 60_000
+_REMEMBERED_SECONDS = 1.0
+_REMEMBERED_MAX = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What is told of a key; ``environments`` and ``tenants`` None means all."""
+
+    id: str
+    name: str
+    scopes: tuple[Scope, ...]
+    environments: tuple[str, ...] | None
+    tenants: tuple[str, ...] | None
+    created_ms: int
+    created_by: str
+    expires_ms: int | None
+    revoked_ms: int | None
+    last_used_ms: int | None
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields by name; moments are RFC 3339."""
+        return {
+            "id": self.id,
+            "name": self.name,
+            "scopes": list(self.scopes),
+            "environments": None if self.environments is None else list(self.environments),
+            "tenants": None if self.tenants is None else list(self.tenants),
+            "created": rfc3339(self.created_ms),
+            "created_by": self.created_by,
+            "expires": rfc3339(self.expires_ms),
+            "revoked": rfc3339(self.revoked_ms),
+            "last_used": rfc3339(self.last_used_ms),
+        }
+
+    def principal(self) -> Principal:
+        """Who asks with this key."""
+        return Principal(
+            "key",
+            self.id,
+            f"key {self.name or self.id}",
+            frozenset(self.scopes),
+            None if self.environments is None else frozenset(self.environments),
+            None if self.tenants is None else frozenset(self.tenants),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class NewKey:
+    """A key with its secret, which is told this once."""
+
+    key: Key
+    secret: str
+
+    @property
+    def text(self) -> str:
+        """What a client sends."""
+        return f"{self.key.id}.{self.secret}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The key's fields and ``key``, what a client sends."""
+        return {"key": self.text, **self.key.to_json()}
+
+
+class Keys:
+    """The keys of one service.
+
+    A key that was good is believed for one second without asking the database again, so a revocation
+    reaches every worker within that time.
+    """
+
+    def __init__(self, database: ControlDatabase, pepper: bytes) -> None:
+        self._database = database
+        self._pepper = hmac.digest(pepper, b"freezeframe keys", "sha256")
+        self._lock = threading.Lock()
+        self._remembered: dict[str, tuple[float, Principal]] = {}
+
+    def create(
+        self,
+        name: str = "",
+        *,
+        scopes: Iterable[str] = (),
+        environments: Iterable[str] | None = None,
+        tenants: Iterable[str] | None = None,
+        days: float | None = None,
+        created_by: str = "",
+    ) -> NewKey:
+        """A new key; without scopes it has all but ``admin``, without tenants it is for all of them.
+
+        Raises:
+            InvalidOption: an unknown scope, or a life that is over before it begins.
+            InvalidName: an environment or tenant that cannot be one.
+        """
+        if days is not None and not 0 < days < 36_500:  # noqa: PLR2004 - a hundred years
+            raise InvalidOption(f"A key cannot live for {days} days.", remedy="Pass a number above 0.")
+        secret = secrets.token_urlsafe(_SECRET_BYTES)
+        seen = None if environments is None else sorted({str(EnvironmentName(one)) for one in environments})
+        bound = None if tenants is None else sorted({str(TenantId(one)) for one in tenants})
+        known = sorted(scopes_from(tuple(scopes)))
+        with self._database.begin() as connection:
+            now = self._database.now_ms(connection)
+            values = {
+                "id": secrets.token_hex(_ID_BYTES),
+                "name": name,
+                "secret_hash": self._hash(secret),
+                "scopes": json.dumps(known),
+                "environments": None if seen is None else json.dumps(seen),
+                "tenants": None if bound is None else json.dumps(bound),
+                "created_ms": now,
+                "created_by": created_by,
+                "expires_ms": None if days is None else now + int(days * 86_400_000),
+            }
+            connection.execute(insert(keys).values(values))
+        return NewKey(self.get(values["id"]), secret)
+
+    def get(self, key_id: str) -> Key:
+        """The key of that id.
+
+        Raises:
+            NotFound: there is none.
+        """
+        with self._database.read() as connection:
+            row = connection.execute(select(keys).where(keys.c.id == key_id)).mappings().one_or_none()
+        if row is None:
+            raise NotFound(f"There is no key {key_id!r}.", remedy="Check the id: freezeframe key list.")
+        return _key(row)
+
+    def list(self, after: str = "", limit: int = 1000) -> tuple[Key, ...]:
+        """The keys by id, those that are revoked or expired too."""
+        query = select(keys).where(keys.c.id > after).order_by(keys.c.id).limit(limit)
+        with self._database.read() as connection:
+            return tuple(_key(row) for row in connection.execute(query).mappings())
+
+    def revoke(self, key_id: str) -> Key:
+        """From now on the key is not valid; revoking it again changes nothing.
+
+        Raises:
+            NotFound: there is none.
+        """
+        with self._database.begin() as connection:
+            now = self._database.now_ms(connection)
+            active = (keys.c.id == key_id) & keys.c.revoked_ms.is_(None)
+            connection.execute(update(keys).where(active).values(revoked_ms=now))
+        self._forget()
+        return self.get(key_id)
+
+    def rotate(self, key_id: str, overlap_hours: float = 24.0) -> NewKey:
+        """A new secret for the key; the one from before is good for some hours more.
+
+        Raises:
+            NotFound: there is none.
+            InvalidOption: it is revoked, or the overlap is negative.
+        """
+        known = self.get(key_id)
+        if overlap_hours < 0 or known.revoked_ms is not None:
+            raise InvalidOption(
+                f"The key {key_id!r} cannot be rotated.",
+                cause="It is revoked." if known.revoked_ms is not None else "The overlap is negative.",
+                remedy="Make a new key." if known.revoked_ms is not None else "Pass at least 0 hours.",
+            )
+        secret = secrets.token_urlsafe(_SECRET_BYTES)
+        with self._database.begin() as connection:
+            now = self._database.now_ms(connection)
+            values = {
+                "previous_hash": keys.c.secret_hash,
+                "previous_until_ms": now + int(overlap_hours * 3_600_000),
+                "secret_hash": self._hash(secret),
+            }
+            connection.execute(update(keys).where(keys.c.id == key_id).values(values))
+        self._forget()
+        return NewKey(self.get(key_id), secret)
+
+    def authenticate(self, text: str) -> Principal:
+        """Who asks with that key.
+
+        Raises:
+            NotAuthenticated: it is unknown, wrong, revoked or expired; which of them is not told.
+        """
+        fingerprint = self._hash(text)
+        with self._lock:
+            remembered = self._remembered.get(fingerprint)
+        if remembered is not None and remembered[0] > time.monotonic():
+            return remembered[1]
+        principal = self._looked_up(text)
+        with self._lock:
+            if len(self._remembered) >= _REMEMBERED_MAX:
+                self._remembered.clear()
+            self._remembered[fingerprint] = (time.monotonic() + _REMEMBERED_SECONDS, principal)
+        return principal
+
+    def _looked_up(self, text: str) -> Principal:
+        key_id, _, secret = text.partition(".")
+        with self._database.read() as connection:
+            now = self._database.now_ms(connection)
+            row = connection.execute(select(keys).where(keys.c.id == key_id)).mappings().one_or_none()
+        given = self._hash(secret)
+        # An unknown id is compared as well, with something that no secret has as its hash.
+        is_good = hmac.compare_digest(given, row["secret_hash"] if row else "0" * 64)
+        was_good = hmac.compare_digest(given, (row["previous_hash"] if row else "") or "0" * 64)
+        if row is not None and was_good and (row["previous_until_ms"] or 0) > now:
+            is_good = True
+        if row is None or not is_good or row["revoked_ms"] is not None:
+            raise unknown_caller()
+        if row["expires_ms"] is not None and row["expires_ms"] <= now:
+            raise unknown_caller()
+        self._note_use(key_id, row["last_used_ms"], now)
+        return _key(row).principal()
+
+    def _note_use(self, key_id: str, last_used_ms: int | None, now_ms: int) -> None:
+        if last_used_ms is not None and last_used_ms > now_ms - _USE_NOTED_EVERY_MS:
+            return
+        with self._database.begin() as connection:
+            connection.execute(update(keys).where(keys.c.id == key_id).values(last_used_ms=now_ms))
+
+    def _hash(self, secret: str) -> str:
+        return hmac.digest(self._pepper, secret.encode(errors="replace"), "sha256").hex()
+
+    def _forget(self) -> None:
+        with self._lock:
+            self._remembered.clear()
+
+
+def unknown_caller() -> NotAuthenticated:
+    """The one answer to whoever is not known, whatever the reason."""
+    return NotAuthenticated(
+        "The service does not know who asks.",
+        cause="There is no key or session with the request, or it is not valid (any more).",
+        remedy="Send a valid key as `Authorization: Bearer id.secret`, or as `x-api-key`.",
+    )
+
+
+def _key(row: Any) -> Key:
+    return Key(
+        id=row["id"],
+        name=row["name"],
+        scopes=tuple(json.loads(row["scopes"])),
+        environments=None if row["environments"] is None else tuple(json.loads(row["environments"])),
+        tenants=None if row["tenants"] is None else tuple(json.loads(row["tenants"])),
+        created_ms=row["created_ms"],
+        created_by=row["created_by"],
+        expires_ms=row["expires_ms"],
+        revoked_ms=row["revoked_ms"],
+        last_used_ms=row["last_used_ms"],
+    )

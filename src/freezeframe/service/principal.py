@@ -1,0 +1,98 @@
+"""Who asks: a key or a person, and what they may see and do.
+
+A principal is made by authentication and handed down; nothing below ever asks a request who it is from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from freezeframe.errors import InvalidOption, NotAllowed
+
+Scope = Literal[
+    "tenants:read",
+    "snapshots:read",
+    "snapshots:write",
+    "snapshots:delete",
+    "jobs:read",
+    "jobs:run",
+    "admin",
+]
+SCOPES: tuple[Scope, ...] = get_args(Scope)
+DEFAULT_SCOPES: tuple[Scope, ...] = tuple(one for one in SCOPES if one != "admin")
+
+Role = Literal["admin", "editor", "viewer"]
+ROLES: dict[Role, frozenset[Scope]] = {
+    "admin": frozenset(SCOPES),
+    "editor": frozenset(DEFAULT_SCOPES),
+    "viewer": frozenset({"tenants:read", "snapshots:read", "jobs:read"}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """A key or a person with scopes, in some environments, for some tenants.
+
+    ``tenants`` and ``environments`` None means all of them. ``id`` is stable and names the principal in
+    the audit, ``name`` is what the history shows.
+    """
+
+    kind: Literal["key", "person"]
+    id: str
+    name: str
+    scopes: frozenset[Scope]
+    environments: frozenset[str] | None = None
+    tenants: frozenset[str] | None = None
+
+    def may(self, scope: Scope) -> bool:
+        """Whether the scope, or ``admin``, is among the principal's."""
+        return scope in self.scopes or "admin" in self.scopes
+
+    def sees_environment(self, environment: str) -> bool:
+        """Whether anything in the environment is the principal's business."""
+        return self.environments is None or environment in self.environments
+
+    def sees(self, environment: str, tenant: str) -> bool:
+        """Whether the tenant is the principal's business; if not, it must look as if it were not there."""
+        return self.sees_environment(environment) and (self.tenants is None or tenant in self.tenants)
+
+    def require(self, scope: Scope) -> None:
+        """Refuse a principal without the scope.
+
+        Raises:
+            NotAllowed: it is not among the principal's.
+        """
+        if not self.may(scope):
+            raise NotAllowed(
+                f"This needs the scope {scope!r}.",
+                cause=f"The {self.kind} has {', '.join(sorted(self.scopes)) or 'none'}.",
+                remedy="Use another key, or have its scopes changed.",
+                scope=scope,
+            )
+
+    def require_everywhere(self) -> None:
+        """Refuse a principal of some tenants only, for what concerns all of them.
+
+        Raises:
+            NotAllowed: it is one.
+        """
+        self.require("admin")
+        if self.tenants is not None or self.environments is not None:
+            raise NotAllowed(
+                "This concerns the whole service.",
+                cause=f"The {self.kind} is bound to some tenants or environments.",
+                remedy="Use one that is bound to none.",
+            )
+
+
+def scopes_from(names: tuple[str, ...]) -> frozenset[Scope]:
+    """The scopes of those names; all but ``admin`` where none is named.
+
+    Raises:
+        InvalidOption: a name is no scope.
+    """
+    odd = [name for name in names if name not in SCOPES]
+    if odd:
+        raise InvalidOption(f"There is no scope {odd[0]!r}.", remedy=f"Use some of {', '.join(SCOPES)}.")
+    return frozenset(one for one in SCOPES if one in names) or frozenset(DEFAULT_SCOPES)

@@ -1,0 +1,47 @@
+"""The store that a service stands on: one root, opened once for each environment, without Spark."""
+
+from __future__ import annotations
+
+import threading
+
+from freezeframe.script.stores import storage_at
+from freezeframe.service.row_counter import RowCounter
+from freezeframe.settings import Settings
+from freezeframe.store.snapshot_store import Store
+
+_DEFAULT_ENVIRONMENT = "default"
+
+
+class Stores:
+    """The environments of one root; each is opened by the first call that asks for it."""
+
+    def __init__(self, root: str, settings: Settings) -> None:
+        self.root = root
+        self.settings = settings
+        self._storage = storage_at(root)
+        self._engine = RowCounter(self._storage)
+        self._lock = threading.Lock()
+        self._stores: dict[str, Store] = {}
+
+    def environment(self, name: str) -> Store:
+        """The store of one environment, whether or not it has tenants yet.
+
+        Raises:
+            InvalidName: no environment can have that name.
+        """
+        with self._lock:
+            if name not in self._stores:
+                self._stores[name] = Store(self._storage, self._engine, self.settings, name)
+            return self._stores[name]
+
+    def environments(self) -> tuple[str, ...]:
+        """The environments that have tenants, in order."""
+        return self.environment(_DEFAULT_ENVIRONMENT).environments()
+
+    def require_readable(self) -> None:
+        """Read the registry once, so that a storage that fails is found before a request is.
+
+        Raises:
+            StorageUnavailable, CorruptLog, FormatTooNew: as opening a store.
+        """
+        self.environments()

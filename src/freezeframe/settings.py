@@ -89,6 +89,17 @@ class Settings(BaseSettings):
     job_id_days: int = Field(
         default=30, ge=1, description="How long the ids of committed jobs are remembered, in days."
     )
+    job_root_days: float = Field(
+        default=14.0,
+        gt=0,
+        description="How long the folder that a run's script worked in is kept: its output, log and executed "
+        "notebook.",
+    )
+    script_variables: str = Field(
+        default="",
+        description="Names of environment variables that scripts get from whoever runs them, separated by "
+        "commas. Beside the variables of a job they get only what programs need to work at all.",
+    )
     lease_heartbeat_seconds: float = Field(
         default=20.0, gt=0, description="How often a job that is under way says that it is alive."
     )

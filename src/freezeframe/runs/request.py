@@ -134,7 +134,7 @@ def _require_script(script: Path) -> None:
         )
 
 
-def _require_parameters(parameters: Mapping[str, Scalar]) -> None:
+def _require_parameters(parameters: Mapping[Any, Any]) -> None:
     for name, value in parameters.items():
         if not isinstance(name, str) or not name.isidentifier():
             raise InvalidOption(
@@ -149,7 +149,7 @@ def _require_parameters(parameters: Mapping[str, Scalar]) -> None:
             )
 
 
-def _require_variables(variables: Mapping[str, str]) -> None:
+def _require_variables(variables: Mapping[Any, Any]) -> None:
     for name, value in variables.items():
         if not isinstance(name, str) or not _VARIABLE.fullmatch(name):
             raise InvalidOption(

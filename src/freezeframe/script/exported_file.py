@@ -69,9 +69,23 @@ def known_file(directory: Path, stream: Stream) -> KnownFile | None:
     taken = FileState(adopted["sha256"], adopted["version"])
     record = _record(directory, stream)
     if record.get("file") != adopted["file"] or record["held"]["version"] < taken.version:
-        return KnownFile(adopted["file"], taken)
+        return _recognised(directory, stream, KnownFile(adopted["file"], taken))
     pending = record.get("pending")
     return KnownFile(adopted["file"], FileState(**record["held"]), FileState(**pending) if pending else None)
+
+
+def _recognised(directory: Path, stream: Stream, taken: KnownFile) -> KnownFile:
+    """What is known without a record: a working copy begins without one, though the file is our own export.
+
+    A file with exactly the bytes that an export would write holds exactly the stream's rows.
+    """
+    path, version = directory / taken.name, stream.version()
+    if version == taken.held.version or not path.is_file():
+        return taken
+    found = file_sha256(path)
+    if taken.holds(found) or hashlib.sha256(_export_of(path, stream, version)).hexdigest() != found:
+        return taken
+    return KnownFile(taken.name, FileState(found, version))
 
 
 def export(directory: str | os.PathLike[str], stream: Stream) -> None:
@@ -106,8 +120,7 @@ def _write(directory: Path, stream: Stream) -> None:
     found = file_sha256(path)
     if not known.holds(found):
         return
-    rows = ordered(stream.read(version=version, as_="arrow"), stream.key())
-    content = _content(path, rows)
+    content = _export_of(path, stream, version)
     new = FileState(hashlib.sha256(content).hexdigest(), version)
     held = known.pending if known.pending and known.pending.sha256 == found else known.held
     storage = LocalStorage(directory)
@@ -115,6 +128,10 @@ def _write(directory: Path, stream: Stream) -> None:
     storage.replace(_record_name(stream), _text(known.name, held, new))
     storage.replace(known.name, content)
     storage.replace(_record_name(stream), _text(known.name, new, None))
+
+
+def _export_of(path: Path, stream: Stream, version: int) -> bytes:
+    return _content(path, ordered(stream.read(version=version, as_="arrow"), stream.key()))
 
 
 def _content(path: Path, rows: pa.Table) -> bytes:

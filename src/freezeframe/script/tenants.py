@@ -15,6 +15,7 @@ from pathlib import Path
 from freezeframe.engine.base import TableEngine
 from freezeframe.engine.deferred import DeferredEngine
 from freezeframe.errors import InvalidOption
+from freezeframe.script.current_job import job_at
 from freezeframe.settings import load_settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
@@ -26,8 +27,10 @@ _tenants: dict[str, Tenant] = {}
 def open_tenant(snapshot_dir: str | os.PathLike[str]) -> Tenant:
     """The tenant whose snapshot directory this is; the directory need not exist yet.
 
+    In the script of a run, the run's snapshot directory means its open job: see ``current_job``.
+
     Raises:
-        InvalidOption: it is a file, or no path at all.
+        InvalidOption: it is a file, no path at all, or the directory of another process's job.
         FormatTooNew: a newer freezeframe wrote it.
     """
     if not os.fspath(snapshot_dir):
@@ -40,6 +43,9 @@ def open_tenant(snapshot_dir: str | os.PathLike[str]) -> Tenant:
         raise InvalidOption(
             f"{path} is a file, not a directory.", remedy="Pass the path of the tenant's directory."
         )
+    job = job_at(path)
+    if job is not None:
+        return job
     with _lock:
         if str(path) not in _tenants:
             _tenants[str(path)] = Tenant(LocalStorage(path), shared_engine(), load_settings())

@@ -12,6 +12,7 @@ and in a store, which holds many tenants:
     tenants/<folder>/            a tenant's snapshot directory, under a name that says nothing
     _freezeframe/registry/       which tenant of which environment has which folder
     _freezeframe/certificates/   what was removed with a deleted tenant
+    job-roots/<folder>/          the folders that a tenant's scripts ran in (on a local disk; ``job_roots``)
 
 Names are relative to the tenant's storage (the store's, for the last three). See the design's "On disk".
 """
@@ -30,6 +31,7 @@ BLOBS_FOLDER = f"{OURS}/blobs"
 KEYS_FOLDER = f"{OURS}/keys"
 REGISTRY_FOLDER = f"{OURS}/registry"
 TENANTS_FOLDER = "tenants"
+JOB_ROOTS_FOLDER = "job-roots"
 _TENANT_ROOT = re.compile(rf"(?:^|/){TENANTS_FOLDER}/([0-9a-f]{{32}})$")
 _TABLE_SUFFIX = ".snapshot"
 

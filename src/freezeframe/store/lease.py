@@ -31,6 +31,7 @@ class LiveLease:
 
     write_id: str
     heartbeat_ms: int
+    job_id: str | None = None
 
 
 class Lease:
@@ -98,14 +99,16 @@ class Lease:
 def live_leases(storage: Storage) -> tuple[LiveLease, ...]:
     """Every lease there is; one that cannot be read counts by the time of its file."""
     return tuple(
-        LiveLease(status.name.removesuffix(_SUFFIX), _heartbeat_ms(storage, status.name, status.modified_ms))
+        _live_lease(storage, status.name, status.modified_ms)
         for status in storage.list_from(STAGING_FOLDER)
         if status.name.endswith(_SUFFIX)
     )
 
 
-def _heartbeat_ms(storage: Storage, name: str, modified_ms: int) -> int:
+def _live_lease(storage: Storage, name: str, modified_ms: int) -> LiveLease:
+    write_id = name.removesuffix(_SUFFIX)
     try:
-        return int(json.loads(storage.read(f"{STAGING_FOLDER}/{name}"))["heartbeat"])
+        record = json.loads(storage.read(f"{STAGING_FOLDER}/{name}"))
+        return LiveLease(write_id, int(record["heartbeat"]), record.get("jobId"))
     except (ValueError, KeyError, TypeError, FileNotFoundError):
-        return modified_ms
+        return LiveLease(write_id, modified_ms)

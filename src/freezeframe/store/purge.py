@@ -12,6 +12,7 @@ from freezeframe.log.checkpoint_writer import write_checkpoint
 from freezeframe.log.paths import parse_name
 from freezeframe.storage import Storage
 from freezeframe.store.garbage import sweep
+from freezeframe.store.job_roots import remove_job_roots
 from freezeframe.store.layout import TENANT_LOG_FOLDER, table_folder
 from freezeframe.store.state import JobRecord, TenantState
 from freezeframe.store.tables import present_tables
@@ -31,7 +32,7 @@ class Purged:
 
 
 def purge(place: TenantPlace) -> Purged:
-    """Delete everything from before the newest erasure at once; nothing if there was none.
+    """Delete everything from before the newest erasure at once, job roots included; nothing without one.
 
     Raises:
         StorageUnavailable: something could not be deleted; the next ``gc`` goes on with it.
@@ -40,6 +41,7 @@ def purge(place: TenantPlace) -> Purged:
     if not state.erased:
         return Purged()
     first = place.log.state_at(state.erased)
+    remove_job_roots(place.storage, place.settings, before_ms=first.timestamp_ms)
     done = Purged()
     if _below(place.storage, TENANT_LOG_FOLDER, state.erased):
         place.log.write_checkpoint(_with_receipts(place.log, first))

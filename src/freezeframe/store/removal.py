@@ -15,6 +15,7 @@ from freezeframe.errors import ConflictError, FreezeframeError
 from freezeframe.settings import Settings
 from freezeframe.storage import FileStatus, FolderStorage, Storage
 from freezeframe.store.certificate import DeletionCertificate, parse_certificate
+from freezeframe.store.job_roots import remove_job_roots
 from freezeframe.store.layout import KEYS_FOLDER, OURS, certificate_file, tenant_folder
 from freezeframe.store.state import NO_VERSION, TenantState
 from freezeframe.store.tenant_log import TenantLog
@@ -42,6 +43,7 @@ def remove_tenant(
     place = FolderStorage(storage, tenant_folder(folder))
     held = _held(place, settings)
     keys = len(list(place.list_from(KEYS_FOLDER)))
+    remove_job_roots(place, settings)
     listing = {status.name: status.size for status in place.list_below("")}
     _remove(place, [name for name in listing if name.startswith(f"{KEYS_FOLDER}/")])
     listing |= remove_tree(place)

@@ -42,6 +42,11 @@ class Tenant:
         return f"Tenant({self._place.storage.root!r})"
 
     @property
+    def place(self) -> TenantPlace:
+        """What it takes to read and change the tenant, for what is built on this package."""
+        return self._place
+
+    @property
     def version(self) -> int:
         """The newest tenant version, -1 before the first commit."""
         return self._scope.state().version

@@ -1,0 +1,140 @@
+"""Where the scripts of a tenant's jobs run, and when what they leave there goes.
+
+A job's root holds the tenant's data in the clear: input, output, a working copy, the log. So it is kept
+where it is found by the tenant: in a local store beside the tenants, and for a store in a bucket in the
+state folder of the machine that ran the job. Deleting the tenant removes all of them, an erasure those
+that began before it, and time those that are older than ``job_root_days``.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from freezeframe.errors import InvalidOption
+from freezeframe.settings import Settings
+from freezeframe.storage import Storage
+from freezeframe.storage.local import failure
+from freezeframe.store.layout import JOB_ROOTS_FOLDER, OURS, TENANTS_FOLDER, tenant_of
+
+LOCK_FILE = f"{OURS}/lock"
+_STAMP = "%Y%m%dT%H%M%S%f"
+_STAMP_LENGTH = 21
+_DAY_MS = 24 * 3600 * 1000
+
+
+def job_roots_folder(storage: Storage, settings: Settings) -> Path:
+    """The folder of all roots of one tenant, by the tenant's own storage; it need not exist.
+
+    Raises:
+        InvalidOption: the tenant is a bare directory and not one of a store's.
+    """
+    folder = tenant_of(storage.root)
+    if not folder:
+        raise InvalidOption(
+            f"{storage.root} is no tenant of a store.",
+            cause="Jobs are run for the tenants of a store.",
+            remedy="Name the store by its root, and the tenant by its id.",
+        )
+    store = storage.root.removesuffix(f"/{TENANTS_FOLDER}/{folder}")
+    if Path(store).is_absolute():
+        return Path(store) / JOB_ROOTS_FOLDER / folder
+    digest = hashlib.sha256(store.encode()).hexdigest()[:16]
+    return settings.state_dir / JOB_ROOTS_FOLDER / digest / folder
+
+
+def root_stamp(moment: datetime) -> str:
+    """What a root's name begins with, so that its age is known whatever happens to its files."""
+    return moment.astimezone(UTC).strftime(_STAMP)[:_STAMP_LENGTH]
+
+
+def remove_job_roots(storage: Storage, settings: Settings, before_ms: int | None = None) -> int:
+    """Remove the roots of a tenant that began before a moment (default: all); how many there were.
+
+    Links that a script made are removed and not followed.
+
+    Raises:
+        StorageUnavailable: a file could not be removed; the same call goes on from there.
+    """
+    if not tenant_of(storage.root):
+        return 0
+    folder = job_roots_folder(storage, settings)
+    roots = [root for root in _roots(folder) if before_ms is None or _began_ms(root) < before_ms]
+    for root in roots:
+        _remove(root)
+    return len(roots)
+
+
+def remove_expired_roots(folder: Path, settings: Settings, moment_ms: int) -> int:
+    """Remove the roots in one tenant's folder that are older than ``job_root_days`` and not in use.
+
+    Raises:
+        StorageUnavailable: a file could not be removed.
+    """
+    oldest_ms = moment_ms - int(settings.job_root_days * _DAY_MS)
+    roots = [root for root in _roots(folder) if _began_ms(root) < oldest_ms and not is_in_use(root)]
+    for root in roots:
+        _remove(root)
+    return len(roots)
+
+
+@contextmanager
+def in_use(root: Path) -> Iterator[None]:
+    """Hold a root: as long as the block, or this process, lives it is nobody else's to clean."""
+    (root / LOCK_FILE).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with (root / LOCK_FILE).open("ab") as lock:
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        yield
+
+
+def is_in_use(root: Path) -> bool:
+    """Whether a process that lives holds the root."""
+    try:
+        with (root / LOCK_FILE).open("rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
+
+
+def job_roots(folder: Path) -> list[Path]:
+    """The roots in one tenant's folder, the oldest first."""
+    return sorted(_roots(folder))
+
+
+def _roots(folder: Path) -> list[Path]:
+    try:
+        return [one for one in folder.iterdir() if one.is_dir() and not one.is_symlink()]
+    except FileNotFoundError:
+        return []
+
+
+def _began_ms(root: Path) -> int:
+    """When a root was made; one whose name does not say so is older than anything."""
+    try:
+        began = datetime.strptime(root.name[:_STAMP_LENGTH], _STAMP).replace(tzinfo=UTC)
+    except ValueError:
+        return 0
+    return int(began.timestamp() * 1000)
+
+
+def _remove(root: Path) -> None:
+    def writable(function: Any, path: str, _: Any) -> None:
+        # A folder that the script made read-only is ours all the same.
+        Path(path).parent.chmod(0o700)
+        function(path)
+
+    try:
+        shutil.rmtree(root, onerror=writable)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise failure("remove", str(root), error) from error

@@ -1,0 +1,153 @@
+"""A tenant as the script of a run sees it: whatever it changes becomes part of the run's one commit.
+
+The script calls what it always calls, streams, files, ``with tenant.job()``; here these are parts of the
+job that is open already. What would be a commit of its own is refused and says why.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+from freezeframe.errors import InvalidOption
+from freezeframe.identifiers import StreamName
+from freezeframe.log import Snapshot
+from freezeframe.store.job import Job
+from freezeframe.store.job_receipt import JobReceipt
+from freezeframe.store.scope import JobScope, committed
+from freezeframe.store.state import TenantState
+from freezeframe.store.tenant import Tenant
+from freezeframe.store.transaction import TenantPlace
+from freezeframe.store.work import Work
+
+
+class JobTenant(Tenant):
+    """The tenant of one open job; threads of the script take turns."""
+
+    def __init__(self, place: TenantPlace, work: Work) -> None:
+        # Without the checks of a tenant that is opened: the job has been through them.
+        self._place = place
+        self._work = work
+        self._scope = _SharedScope(place, work)
+
+    @property
+    def receipt(self) -> JobReceipt | None:
+        """What the run did, once it is committed."""
+        return self._work.receipt
+
+    @property
+    def token(self) -> str:
+        """The transaction's own id: what is revoked when the job is taken over."""
+        return self._work.write_id
+
+    @contextmanager
+    def job(
+        self,
+        job_id: str | None = None,  # noqa: ARG002 - the run has its own
+        *,
+        message: str | None = None,  # noqa: ARG002
+        who: str | None = None,  # noqa: ARG002
+    ) -> Iterator[Job]:
+        """A part of the run: its changes appear with the run's others, and its receipt is the run's.
+
+        An exception that leaves the block is the run's: what the block changed cannot be taken out
+        again, so the run can not be committed any more, even if the script goes on.
+        """
+        try:
+            yield Job(self._place, self._work)
+        except BaseException:
+            self._work.require(_refuse_broken)
+            raise
+
+    def restore(self, *_: Any, **__: Any) -> NoReturn:
+        """Refused: a commit of its own."""
+        _refuse("restore")
+
+    def drop_stream(self, *_: Any, **__: Any) -> NoReturn:
+        """Refused: a commit of its own."""
+        _refuse("drop_stream")
+
+    def tag(self, *_: Any, **__: Any) -> NoReturn:
+        """Refused: a commit of its own."""
+        _refuse("tag")
+
+    def untag(self, *_: Any, **__: Any) -> NoReturn:
+        """Refused: a commit of its own."""
+        _refuse("untag")
+
+    def adopt(self, *_: Any, **__: Any) -> NoReturn:
+        """Refused: a commit of its own."""
+        _refuse("adopt")
+
+    def set_retention(self, *_: Any, **__: Any) -> NoReturn:
+        """Refused: a commit of its own."""
+        _refuse("set_retention")
+
+    def gc(self, **__: Any) -> NoReturn:
+        """Refused: a commit of its own."""
+        _refuse("gc")
+
+    def erase(self, *_: Any, **__: Any) -> NoReturn:
+        """Refused: a commit of its own."""
+        _refuse("erase")
+
+
+class _SharedScope(JobScope):
+    """The job's scope for any number of threads, one at a time: a transaction is made for one."""
+
+    def __init__(self, place: TenantPlace, work: Work) -> None:
+        super().__init__(place, work)
+        self._turn = threading.RLock()
+
+    def present(self) -> TenantState:
+        """See ``JobScope.present``."""
+        with self._turn:
+            return super().present()
+
+    def snapshot(self, name: StreamName, state: TenantState, version: int | None = None) -> Snapshot:
+        """See ``JobScope.snapshot``."""
+        with self._turn:
+            return super().snapshot(name, state, version)
+
+    def base(self, name: StreamName) -> Snapshot:
+        """See ``JobScope.base``."""
+        with self._turn:
+            return super().base(name)
+
+    @contextmanager
+    def changing(self) -> Iterator[Work]:
+        """See ``JobScope.changing``."""
+        with self._turn, super().changing() as work:
+            yield work
+
+
+@contextmanager
+def open_job_tenant(
+    place: TenantPlace, job_id: str, *, message: str = "", who: str = ""
+) -> Iterator[JobTenant]:
+    """A job for a script, announced at once so that it can be revoked; committed when the block ends well.
+
+    Raises:
+        As ``Tenant.job``.
+    """
+    with committed(Work(place, job_id=job_id, author=who, message=message)) as work:
+        work.announce()
+        yield JobTenant(place, work)
+
+
+def _refuse(call: str) -> NoReturn:
+    raise InvalidOption(
+        f"A script cannot call {call} while it is run as a job.",
+        cause="A run is one commit of streams and files; this would be another one in the middle of it.",
+        remedy="Call it outside of the run: by the freezeframe command, or from a program of your own.",
+    )
+
+
+def _refuse_broken(_: TenantState) -> None:
+    raise InvalidOption(
+        "The run cannot be committed: a job inside its script was broken off by an exception.",
+        cause="The script went on, but what that job had changed cannot be told apart any more.",
+        remedy="Let the exception end the script, or put what may fail before the 'with' block.",
+    )

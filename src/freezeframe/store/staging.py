@@ -167,14 +167,6 @@ class Attempt:
                 _durable(local, sync_folder)
         return sealed
 
-    def all_paths(self) -> tuple[str, ...]:
-        """Every file of the attempt, relative to the table."""
-        return tuple(
-            f"{folder}/{status.name}".removeprefix(f"{self._base}/")
-            for folder in self._folders()
-            for status in self._storage.list_from(folder)
-        )
-
     def discard(self, keep: Iterable[str] = ()) -> None:
         """Delete what no commit references; never raises, for the call's own outcome matters more."""
         kept = {f"{self._base}/{path}" for path in keep}

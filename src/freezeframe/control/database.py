@@ -53,11 +53,11 @@ class ControlDatabase:
         parsed = _parsed(url)
         with typed_errors(parsed):
             database = cls(_engine(parsed), clock)
-        with database.read() as connection:
-            if is_current(connection):
-                return database
-        with database.begin() as connection:
-            upgrade(connection)
+        try:
+            database._upgrade()
+        except BaseException:
+            database.close()
+            raise
         return database
 
     @property
@@ -95,11 +95,20 @@ class ControlDatabase:
         """Close all connections that are not in use."""
         self._engine.dispose()
 
+    def _upgrade(self) -> None:
+        with self.read() as connection:
+            if is_current(connection):
+                return
+        with self.begin() as connection:
+            upgrade(connection)
+
 
 def insert_if_absent(connection: Connection, table: Table, values: dict[str, Any]) -> bool:
     """Insert a row unless one with the same key is there, also if somebody else does so right now."""
     insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-    done = connection.execute(insert(table).values(values).on_conflict_do_nothing())
+    done = connection.execute(
+        insert(table).values(values).on_conflict_do_nothing(), execution_options={"preserve_rowcount": True}
+    )
     return done.rowcount == 1
 
 

@@ -16,7 +16,7 @@ FinalStatus = Literal["succeeded", "failed", "cancelled", "timed_out", "dead"]
 
 STATUSES: tuple[JobStatus, ...] = get_args(JobStatus)
 FINAL_STATUSES: tuple[FinalStatus, ...] = get_args(FinalStatus)
-JOB_ID_LENGTH_MAX = 200
+JOB_ID_LENGTH_MAX = 500
 REQUEST_BYTES_MAX = 1024 * 1024
 ATTEMPTS_MAX = 100
 PRIORITY_MAX = 1000
@@ -98,7 +98,7 @@ def rfc3339(moment: datetime | None) -> str | None:
 
 
 def checked_job_id(job_id: str) -> str:
-    """The id if it can be one: 1 to 200 printable characters.
+    """The id if it can be one: 1 to 500 printable characters.
 
     Raises:
         InvalidOption: it cannot.

@@ -35,7 +35,7 @@ jobs = Table(
     Column("sequence", sequence_type, primary_key=True, autoincrement=True),
     Column("environment", String(200), nullable=False),
     Column("tenant", String(200), nullable=False),
-    Column("job_id", String(200), nullable=False),
+    Column("job_id", String(500), nullable=False),
     Column("request", Text, nullable=False),
     Column("status", String(20), nullable=False),
     Column("priority", Integer, nullable=False),

@@ -28,7 +28,7 @@ def upgrade() -> None:
         sa.Column("sequence", _SEQUENCE, autoincrement=True, nullable=False),
         sa.Column("environment", sa.String(200), nullable=False),
         sa.Column("tenant", sa.String(200), nullable=False),
-        sa.Column("job_id", sa.String(200), nullable=False),
+        sa.Column("job_id", sa.String(500), nullable=False),
         sa.Column("request", sa.Text, nullable=False),
         sa.Column("status", sa.String(20), nullable=False),
         sa.Column("priority", sa.Integer, nullable=False),

@@ -1,7 +1,11 @@
 """Printing: the same result as a table for people and as JSON for programs."""
 
+import io
 import json
+import re
 from decimal import Decimal
+
+import pytest
 
 from freezeframe.cli.output import Output
 from freezeframe.errors import VersionNotFound
@@ -52,3 +56,66 @@ def test_an_error_has_problem_cause_and_remedy(capsys):
         "Remedy: Read 2.",
         "No version 8.",
     ]
+
+
+def test_a_pipe_gets_plain_aligned_lines(capsys):
+    """Without a terminal there are no boxes and no cut; wide letters count as two, numbers stand right."""
+    Output().table("Rows", [{"name": "東京", "n": 7}, {"name": "x" * 300, "n": 1000}])
+    lines = capsys.readouterr().out.splitlines()
+
+    assert ["Rows", "name" + " " * 298 + "   n", "東京" + " " * 298 + "   7", "x" * 300 + "  1000"] == lines
+
+
+def test_data_cannot_speak_to_the_terminal(capsys):
+    """Escape sequences in names, values, titles and errors are shown, never sent."""
+    hostile = "\x1b[2J\u009b1m\r\x07"
+    Output().table(hostile, [{hostile: hostile}])
+    Output().record({hostile: hostile})
+    Output().line(hostile)
+    Output().error(VersionNotFound(hostile, cause=hostile))
+    Output(as_json=True).record({hostile: hostile})
+    printed = capsys.readouterr()
+
+    assert not set(printed.out + printed.err) & set("\x1b\u009b\r\x07")
+
+
+def test_a_narrow_alphabet_gets_escapes(monkeypatch):
+    """A stream that cannot say a letter gets its escape, as text and as JSON that still parses."""
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr("sys.stdout", stream)
+    Output().line("Zürich")
+    Output(as_json=True).record({"city": "Zürich"})
+    stream.seek(0)
+    text, as_json = stream.read().splitlines()
+
+    assert "Z\\xfcrich" == text
+    assert {"city": "Zürich"} == json.loads(as_json)
+
+
+class Terminal(io.StringIO):
+    """Standard output as a terminal would be."""
+
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize(
+    ("variables", "has_colour", "has_bold"),
+    [({}, True, True), ({"NO_COLOR": "1"}, False, True), ({"TERM": "dumb"}, False, False)],
+)
+def test_a_terminal_gets_what_it_wants(monkeypatch, variables, has_colour, has_bold):
+    """Colours on a terminal, none with NO_COLOR, plain lines with TERM=dumb; always within its width."""
+    for name, value in {"TERM": "xterm-256color", "COLUMNS": "40", "NO_COLOR": "", **variables}.items():
+        monkeypatch.setenv(name, value)
+    out, err = Terminal(), Terminal()
+    monkeypatch.setattr("sys.stdout", out)
+    monkeypatch.setattr("sys.stderr", err)
+    Output().table("Rows", [{"name": "x" * 60, "n": 7}])
+    Output().error(VersionNotFound("No version 7."))
+
+    assert has_bold == ("\x1b[1" in out.getvalue())
+    assert has_colour == ("31m" in err.getvalue())
+    if has_bold:
+        plain = re.sub(r"\x1b\[[\d;]*m", "", out.getvalue())
+        assert max(map(len, plain.splitlines())) <= 40
+        assert 60 == plain.count("x")

@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A command that is not loaded yet: ``module:name`` of its function or group, and its line of help."""
+    """A command that is not loaded yet; ``target`` is ``module:name`` of what this package has for it."""
 
     target: str
     help: str
@@ -22,7 +22,7 @@ class Part:
     def loaded(self, name: str) -> Any:
         """The command, ready to be invoked."""
         module, _, attribute = self.target.partition(":")
-        found = getattr(importlib.import_module(module), attribute)
+        found = getattr(importlib.import_module(f"{__package__}.{module}"), attribute)
         holder = typer.Typer(add_completion=False, rich_markup_mode=None)
         if isinstance(found, typer.Typer):
             holder.add_typer(found, name=name, help=self.help)

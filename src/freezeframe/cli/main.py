@@ -20,7 +20,6 @@ from freezeframe.cli.lazy_group import LazyGroup, Part
 from freezeframe.cli.output import Output
 from freezeframe.errors import FixTheRequest, FreezeframeError
 
-_CLI = "freezeframe.cli"
 _BEGIN, _JOBS, _DATA, _MACHINE = "Begin", "Jobs", "Data", "This machine"
 
 
@@ -28,14 +27,13 @@ class _Commands(LazyGroup):
     """All commands. Each module is imported when its command is used; the lines here are the help."""
 
     parts = {  # noqa: RUF012 - declared as ClassVar by the base
-        "demo": Part(f"{_CLI}.demo:demo", "Two syncs of a tenant, one beside it, and a look back.", _BEGIN),
-        "tenant": Part(f"{_CLI}.tenant:app", "A store's tenants: their past, their coming and going.", _DATA),
-        "stream": Part(f"{_CLI}.stream:app", "A tenant's streams: rows, history, import, custody.", _DATA),
-        "file": Part(f"{_CLI}.file:app", "A tenant's files: list, read, write, history.", _DATA),
-        "log": Part(f"{_CLI}.log:app", "A Delta table's log: show, history, verify.", _DATA),
-        "doctor": Part(
-            f"{_CLI}.doctor:doctor", "Check that jobs can run here, and say what to do.", _MACHINE
-        ),
+        "demo": Part("demo:demo", "Two syncs of a tenant, one beside it, and a look back.", _BEGIN),
+        "tenant": Part("tenant:app", "A store's tenants: their past, their coming and going.", _DATA),
+        "stream": Part("stream:app", "A tenant's streams: rows, history, import, custody.", _DATA),
+        "file": Part("file:app", "A tenant's files: list, read, write, history.", _DATA),
+        "log": Part("log:app", "A Delta table's log: show, history, verify.", _DATA),
+        "doctor": Part("doctor:doctor", "Check that jobs can run here, and say what to do.", _MACHINE),
+        "config": Part("config:app", "The settings: show, get, set; and where each comes from.", _MACHINE),
     }
 
 

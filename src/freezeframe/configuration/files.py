@@ -21,7 +21,7 @@ from freezeframe.errors import InputNotFound, InvalidOption, SetupError
 
 FILE_NAME = "freezeframe.toml"
 FILE_VARIABLE = "FREEZEFRAME_CONFIG"
-_HEADER = re.compile(r"^\s*\[", re.MULTILINE)
+_HEADER = re.compile(r"^[ \t]*\[", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,10 +95,12 @@ def nearest(name: str, known: Sequence[str]) -> list[str]:
     return [by_folded[one] for one in found]
 
 
-def is_path(model: type[BaseSettings], name: str) -> bool:
-    """Whether a setting is a file or folder."""
-    annotation = model.model_fields[name].annotation
-    return annotation is Path or Path in get_args(annotation)
+def is_place(model: type[BaseSettings], name: str) -> bool:
+    """Whether a setting is a file or folder, or may be one where it has no ``://``."""
+    field = model.model_fields[name]
+    extra = field.json_schema_extra
+    is_marked = isinstance(extra, dict) and extra.get("place") is True
+    return is_marked or field.annotation is Path or Path in get_args(field.annotation)
 
 
 def _file_layer(model: type[BaseSettings], kind: Kind, path: Path) -> _Layer:
@@ -111,11 +113,7 @@ def _file_layer(model: type[BaseSettings], kind: Kind, path: Path) -> _Layer:
 
 def _anchored(model: type[BaseSettings], name: str, value: Any, file: SettingsFile) -> Any:
     """A relative path in a file is meant from the file's own folder, wherever the command is run."""
-    if not isinstance(value, str) or not value or "://" in value:
-        return value
-    extra = model.model_fields[name].json_schema_extra
-    is_place = isinstance(extra, dict) and extra.get("place") is True
-    if not (is_place or is_path(model, name)):
+    if not isinstance(value, str) or not value or "://" in value or not is_place(model, name):
         return value
     return str(file.path.parent / Path(value).expanduser())
 

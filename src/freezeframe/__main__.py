@@ -1,0 +1,10 @@
+"""``python -m freezeframe``: the command, where its script is not in the path."""
+
+from __future__ import annotations
+
+import sys
+
+from freezeframe.cli.main import main
+
+if __name__ == "__main__":
+    sys.exit(main())

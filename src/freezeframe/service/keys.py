@@ -117,14 +117,14 @@ class Keys:
         """
         if days is not None and not 0 < days < 36_500:  # noqa: PLR2004 - a hundred years
             raise InvalidOption(f"A key cannot live for {days} days.", remedy="Pass a number above 0.")
-        secret = secrets.token_urlsafe(_SECRET_BYTES)
+        key_id, secret = secrets.token_hex(_ID_BYTES), secrets.token_urlsafe(_SECRET_BYTES)
         seen = None if environments is None else sorted({str(EnvironmentName(one)) for one in environments})
         bound = None if tenants is None else sorted({str(TenantId(one)) for one in tenants})
         known = sorted(scopes_from(tuple(scopes)))
         with self._database.begin() as connection:
             now = self._database.now_ms(connection)
             values = {
-                "id": secrets.token_hex(_ID_BYTES),
+                "id": key_id,
                 "name": name,
                 "secret_hash": self._hash(secret),
                 "scopes": json.dumps(known),
@@ -135,7 +135,7 @@ class Keys:
                 "expires_ms": None if days is None else now + int(days * 86_400_000),
             }
             connection.execute(insert(keys).values(values))
-        return NewKey(self.get(values["id"]), secret)
+        return NewKey(self.get(key_id), secret)
 
     def get(self, key_id: str) -> Key:
         """The key of that id.

@@ -1,0 +1,68 @@
+"""Who asks: from the request's key or session to a principal, once for each request."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from fastapi import Request
+
+from freezeframe.errors import NotAllowed
+from freezeframe.service.keys import unknown_caller
+from freezeframe.service.principal import Principal
+from freezeframe.service.service import Service
+
+SESSION_COOKIE = "freezeframe_session"
+_SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+def service_of(request: Request) -> Service:
+    """The service that the application was made with."""
+    service = request.app.state.service
+    assert isinstance(service, Service)  # noqa: S101 - set by create_application
+    return service
+
+
+def authenticated(request: Request) -> Principal:
+    """Who asks, by ``Authorization: Bearer``, ``x-api-key`` or the session's cookie; known once, kept.
+
+    Raises:
+        NotAuthenticated: none of them, or not a valid one.
+        NotAllowed: a change with a session, sent from another site.
+    """
+    known = getattr(request.state, "principal", None)
+    if isinstance(known, Principal):
+        return known
+    principal = _identified(request)
+    request.state.principal = principal
+    return principal
+
+
+def _identified(request: Request) -> Principal:
+    service = service_of(request)
+    scheme, _, credentials = request.headers.get("authorization", "").partition(" ")
+    key = credentials.strip() if scheme.lower() == "bearer" else request.headers.get("x-api-key", "")
+    if key:
+        return service.keys.authenticate(key)
+    token = request.cookies.get(SESSION_COOKIE, "")
+    if not token:
+        raise unknown_caller()
+    principal = service.people.authenticate(token)
+    require_same_origin(request)
+    return principal
+
+
+def require_same_origin(request: Request) -> None:
+    """Refuse a change that another site's page sent with the session of who looks at it.
+
+    Raises:
+        NotAllowed: ``Origin`` is missing or is not this service.
+    """
+    if request.method in _SAFE_METHODS:
+        return
+    origin = urlsplit(request.headers.get("origin", ""))
+    if not origin.netloc or origin.netloc != request.headers.get("host", ""):
+        raise NotAllowed(
+            "A change with a session must come from the service's own pages.",
+            cause="The request's Origin is missing, or another site.",
+            remedy="Use a key for programs.",
+        )

@@ -1,0 +1,191 @@
+"""Errors as the service answers them: problem documents (RFC 9457), from the one tree of ``errors``.
+
+``type`` is ``urn:freezeframe:error:<CODE>``, and each code is a heading of ``docs/reference/errors.md``.
+A problem never tells where the store lies on the machine.
+"""
+
+from __future__ import annotations
+
+import http
+import json
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response
+from starlette.exceptions import HTTPException
+
+from freezeframe import errors
+from freezeframe.errors import FreezeframeError
+
+MEDIA_TYPE = "application/problem+json"
+TYPE_PREFIX = "urn:freezeframe:error:"
+_logger = logging.getLogger(__name__)
+
+# The first class that fits counts, so the narrower ones stand first.
+_STATUSES: tuple[tuple[type[FreezeframeError], int], ...] = (
+    (errors.NotFound, 404),
+    (errors.NotAuthenticated, 401),
+    (errors.NotAllowed, 403),
+    (errors.PreconditionFailed, 412),
+    (errors.PreconditionRequired, 428),
+    (errors.TooLarge, 413),
+    (errors.UnreadableRequest, 400),
+    (errors.RateLimited, 429),
+    (errors.RequestInFlight, 409),
+    (errors.ConflictError, 409),
+    (errors.JobRevoked, 409),
+    (errors.SealingUnavailable, 409),
+    (errors.SetupError, 500),
+    (errors.FixTheRequest, 422),
+    (errors.StorageFull, 507),
+    (errors.TryAgain, 503),
+    (errors.ReportDamage, 500),
+    (FreezeframeError, 500),
+)
+_DETAILS_HIDDEN = frozenset({"file", "root"})
+
+
+def status_of(kind: type[FreezeframeError]) -> int:
+    """The HTTP status that an error of this class is answered with."""
+    return next(status for known, status in _STATUSES if issubclass(kind, known))
+
+
+def problem_response(
+    error: FreezeframeError, request_id: str, *, hidden: str = "", status: int | None = None
+) -> Response:
+    """The answer to a request that met ``error``; ``hidden`` is the store's root, which is not told."""
+    answered = status or status_of(type(error))
+    document = {
+        "type": f"{TYPE_PREFIX}{error.error_code}",
+        "title": _without(error.problem, hidden),
+        "status": answered,
+        "detail": _without(" ".join(part for part in (error.cause, error.remedy) if part), hidden),
+        "code": error.error_code,
+        "cause": _without(error.cause, hidden),
+        "remedy": _without(error.remedy, hidden),
+        "request_id": request_id,
+        **{name: value for name, value in _told(error.details, hidden).items() if name not in _RESERVED},
+    }
+    headers = {}
+    if answered == http.HTTPStatus.UNAUTHORIZED:
+        headers["WWW-Authenticate"] = 'Bearer realm="freezeframe"'
+    retry_after = error.details.get("retry_after_seconds")
+    if retry_after is not None or answered == http.HTTPStatus.SERVICE_UNAVAILABLE:
+        headers["Retry-After"] = str(retry_after or 1)
+    return JSONResponse(document, status_code=answered, headers=headers, media_type=MEDIA_TYPE)
+
+
+_RESERVED = frozenset(
+    {"type", "title", "status", "detail", "code", "cause", "remedy", "request_id", "instance"}
+)
+
+
+def add_problem_handlers(application: FastAPI, root: str) -> None:
+    """Have every error of the application answered as a problem, without a stack trace."""
+
+    def known(request: Request, error: Exception) -> Response:
+        assert isinstance(error, FreezeframeError)  # noqa: S101 - registered for these
+        if status_of(type(error)) >= http.HTTPStatus.INTERNAL_SERVER_ERROR:
+            _logger.error("%s: %s", error.error_code, error)
+        return problem_response(error, request_id_of(request), hidden=root)
+
+    def invalid(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for these
+        return problem_response(_invalid(error), request_id_of(request))
+
+    def routing(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)  # noqa: S101 - registered for these
+        answer = problem_response(
+            _routing_error(error), request_id_of(request), status=_routing_status(error)
+        )
+        answer.headers.update(error.headers or {})
+        return answer
+
+    def unexpected(request: Request, error: Exception) -> Response:
+        _logger.error("An answer failed.", exc_info=error)
+        return problem_response(_unexpected(), request_id_of(request))
+
+    application.add_exception_handler(FreezeframeError, known)
+    application.add_exception_handler(RequestValidationError, invalid)
+    application.add_exception_handler(HTTPException, routing)
+    application.add_exception_handler(Exception, unexpected)
+
+
+def request_id_of(request: Request) -> str:
+    """The id that the request was given when it came in."""
+    return str(request.scope.get("request_id", ""))
+
+
+def declared(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """These statuses as OpenAPI declares them, each with the problem document as its content."""
+    return {
+        status: {
+            "description": http.HTTPStatus(status).phrase,
+            "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+        }
+        for status in statuses
+    }
+
+
+def _invalid(error: RequestValidationError) -> FreezeframeError:
+    found = [
+        {"place": ".".join(map(str, one["loc"])), "problem": one["msg"]}
+        for one in error.errors()[:20]  # a body of thousands of wrong rows need not be told in full
+    ]
+    first = found[0] if found else {"place": "request", "problem": "invalid"}
+    return errors.InvalidOption(
+        f"{first['place']} cannot be taken: {first['problem']}.",
+        cause="A parameter or a member of the body is missing, or not what it must be.",
+        remedy="Correct what errors names; the API's description is at /openapi.json.",
+        code="INVALID_REQUEST",
+        errors=found,
+    )
+
+
+def _routing_error(error: HTTPException) -> FreezeframeError:
+    status = _routing_status(error)
+    if status == http.HTTPStatus.NOT_FOUND:
+        return errors.NotFound("There is nothing here.", remedy="See /openapi.json for what there is.")
+    if status == http.HTTPStatus.METHOD_NOT_ALLOWED:
+        return errors.FixTheRequest(
+            "This cannot be done here.",
+            cause="The path takes other methods.",
+            remedy="See the Allow header.",
+            code="METHOD_NOT_ALLOWED",
+        )
+    if status == http.HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+        return errors.TooLarge(
+            "The body is too large.",
+            cause="The service takes at most service_body_bytes_max at once.",
+            remedy="Send less, or use a resumable upload.",
+        )
+    return errors.UnreadableRequest(
+        "The request cannot be read.", cause=str(error.detail), remedy="Correct it and send it again."
+    )
+
+
+def _routing_status(error: HTTPException) -> int:
+    return error.status_code
+
+
+def _unexpected() -> FreezeframeError:
+    return FreezeframeError(
+        "The service met something that it did not expect.",
+        remedy="Send the request id to who runs the service: its log has the rest.",
+    )
+
+
+def _told(details: Mapping[str, Any], hidden: str) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(json.dumps(dict(details), default=str))
+    return {
+        name: _without(value, hidden) if isinstance(value, str) else value
+        for name, value in told.items()
+        if name not in _DETAILS_HIDDEN
+    }
+
+
+def _without(text: str, hidden: str) -> str:
+    return text.replace(hidden, "the store") if hidden else text

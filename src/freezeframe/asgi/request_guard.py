@@ -1,0 +1,90 @@
+"""What every request goes through first: an id, a look at its bytes, and a measurement.
+
+Plain ASGI, because a wrapper for each answer would cost more than many answers do.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+import uuid
+from collections.abc import MutableMapping
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from freezeframe.asgi.measurements import Measurements
+from freezeframe.asgi.problems import problem_response
+from freezeframe.errors import FreezeframeError, TooLarge, UnreadableRequest
+
+HEADER_BYTES_MAX = 32 * 1024
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,60}")
+_SECURITY_HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+)
+
+
+class RequestGuard:
+    """Gives each request its id, refuses what is no text, and measures how long answers take."""
+
+    def __init__(self, app: ASGIApp, measurements: Measurements) -> None:
+        self._app = app
+        self._measurements = measurements
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request_id = _request_id(scope)
+        scope["request_id"] = request_id
+        started, status = time.perf_counter(), 500
+
+        async def tell(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = [(b"x-request-id", request_id.encode()), *_SECURITY_HEADERS]
+                message = {**message, "headers": [*message.get("headers", ()), *headers]}
+            await send(message)
+
+        try:
+            refusal = _refusal(scope)
+            if refusal is not None:
+                answer = problem_response(
+                    refusal, request_id, status=431 if isinstance(refusal, TooLarge) else None
+                )
+                await answer(scope, receive, tell)
+            else:
+                await self._app(scope, receive, tell)
+        finally:
+            route = getattr(scope.get("route"), "path", "none")
+            self._measurements.answered(scope["method"], route, status, time.perf_counter() - started)
+
+
+def _request_id(scope: MutableMapping[str, Any]) -> str:
+    given = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"")
+    text = given.decode("latin-1")
+    return text if _REQUEST_ID.fullmatch(text) else uuid.uuid4().hex
+
+
+def _refusal(scope: MutableMapping[str, Any]) -> FreezeframeError | None:
+    size = sum(len(name) + len(value) for name, value in scope["headers"])
+    if size > HEADER_BYTES_MAX:
+        return TooLarge(
+            f"The headers have {size:,} bytes; {HEADER_BYTES_MAX:,} is the most.",
+            remedy="Send fewer or shorter headers.",
+        )
+    raw_path = scope.get("raw_path") or scope["path"].encode()
+    for what, raw in (("path", raw_path), ("query", scope.get("query_string", b""))):
+        try:
+            text = unquote_to_bytes(raw).decode()
+        except UnicodeDecodeError:
+            return UnreadableRequest(
+                f"The {what} is no UTF-8.", remedy="Encode names in UTF-8, then in percent signs."
+            )
+        if "\0" in text:
+            return UnreadableRequest(f"The {what} holds a NUL.", remedy="Leave it out.")
+    return None

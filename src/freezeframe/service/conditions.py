@@ -1,0 +1,69 @@
+"""Conditions of a request (RFC 9110, section 13): entity tags that must or must not be what is there."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from freezeframe.errors import PreconditionFailed, PreconditionRequired, UnreadableRequest
+
+_TAG = re.compile(r'\s*(W/)?"([^"\x00-\x1f\x7f]*)"\s*(?:,|$)')
+_ANY = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What ``If-Match`` and ``If-None-Match`` say; None: the header is not there."""
+
+    if_match: str | None = None
+    if_none_match: str | None = None
+
+    def require(self, etag: str | None, *, strict: bool = False) -> None:
+        """Refuse a change unless what is there (None: nothing) is what the request was made for.
+
+        With ``strict`` a change of something that is there needs a condition.
+
+        Raises:
+            PreconditionFailed: it is something else.
+            PreconditionRequired: there is no condition and there must be one.
+            UnreadableRequest: a header is no list of entity tags.
+        """
+        if strict and etag is not None and self.if_match is None and self.if_none_match is None:
+            raise PreconditionRequired(
+                "A change of what is there needs If-Match.",
+                cause="The service is set up to refuse changes that do not say what they rest on.",
+                remedy="Read it first and send its ETag as If-Match.",
+            )
+        if self.if_match is not None and not _names(self.if_match, etag, strong=True):
+            raise PreconditionFailed(
+                "It is not what If-Match says.",
+                cause="There is nothing." if etag is None else "Somebody changed it meanwhile.",
+                remedy="Read it again and decide anew.",
+                etag=etag,
+            )
+        if self.if_none_match is not None and _names(self.if_none_match, etag, strong=False):
+            raise PreconditionFailed(
+                "There is one already.",
+                cause="If-None-Match asks for a change only where there is none (or another one).",
+                remedy="Read it, and send its ETag as If-Match to replace it.",
+                etag=etag,
+            )
+
+    def is_fresh(self, etag: str) -> bool:
+        """Whether who asks has this very version already, so that 304 is the answer."""
+        return self.if_none_match is not None and _names(self.if_none_match, etag, strong=False)
+
+
+def _names(header: str, etag: str | None, *, strong: bool) -> bool:
+    if header.strip() == _ANY:
+        return etag is not None
+    position, found = 0, False
+    while position < len(header):
+        match = _TAG.match(header, position)
+        if match is None:
+            raise UnreadableRequest(
+                f"{header!r} is no list of entity tags.", remedy='Send * or tags in quotes, such as "12".'
+            )
+        found = found or (etag == f'"{match[2]}"' and not (strong and match[1]))
+        position = match.end()
+    return found

@@ -1,0 +1,171 @@
+"""A tenant's files as the service changes them: under conditions, with a name in the history."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from freezeframe.errors import ConflictError, FileNotFound, InvalidOption
+from freezeframe.identifiers import FilePath, folders_of
+from freezeframe.service.conditions import Conditions
+from freezeframe.store import Tenant
+from freezeframe.store.file_entries import FileEntry
+from freezeframe.store.files import Content, Files
+from freezeframe.store.job import Job
+
+# A folder exists by its files; one that was made empty holds this file, which no list shows.
+FOLDER_MARK = "_folder"
+_TRIES_MAX = 10
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """Who changes something and why, for the history."""
+
+    who: str
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FolderContent:
+    """What is directly in a folder, or below it: folders by path, and files."""
+
+    folders: tuple[str, ...]
+    files: tuple[FileEntry, ...]
+
+
+def etag_of(entry: FileEntry) -> str:
+    """The entity tag of a file: the same bytes at the same version, nothing else."""
+    return f'"{entry.version}-{entry.sha256[:32]}"'
+
+
+def folder_content(files: Files, folder: str, *, recursive: bool = False, **moment: Any) -> FolderContent:
+    """What a folder holds (``""``: the tenant's own); ``moment`` as of ``Files.list``.
+
+    Raises:
+        InvalidName: no folder can have that name.
+        VersionNotFound: there is no such version or moment.
+    """
+    within = f"{FilePath(folder)}/" if folder else ""
+    folders: set[str] = set()
+    shown = []
+    for entry in files.list(folder, recursive=True, **moment):
+        above = [one for one in folders_of(entry.path) if one.startswith(within)]
+        folders.update(above if recursive else above[:1])
+        is_mark = entry.path.rpartition("/")[2] == FOLDER_MARK
+        if not is_mark and (recursive or not above):
+            shown.append(entry)
+    return FolderContent(tuple(sorted(folders)), tuple(shown))
+
+
+def write_file(
+    tenant: Tenant,
+    path: str,
+    content: Content,
+    author: Author,
+    conditions: Conditions = Conditions(),  # noqa: B008 - a value that cannot change
+    *,
+    sealed: bool | None = None,
+    strict: bool = False,
+) -> tuple[FileEntry, bool]:
+    """Keep the content as the file's new version; the entry, and whether the file is new.
+
+    Raises:
+        PreconditionFailed, PreconditionRequired: see ``Conditions.require``.
+        InvalidName, SealingUnavailable: as ``Files.write``.
+        ConflictError: others kept changing it at the same time.
+    """
+    known = str(FilePath(path))
+
+    def change(job: Job) -> bool:
+        before = _etag(job.files, known)
+        conditions.require(before, strict=strict)
+        if hasattr(content, "seek"):
+            content.seek(0)  # it may be the second try
+        job.files.write(known, content, sealed=sealed)
+        return before is None
+
+    is_new = _changed(tenant, author, change)
+    return tenant.files.entry(known), is_new
+
+
+def delete_file(
+    tenant: Tenant,
+    path: str,
+    author: Author,
+    conditions: Conditions = Conditions(),  # noqa: B008 - a value that cannot change
+    *,
+    strict: bool = False,
+) -> None:
+    """Remove the file; its older versions can still be read. Errors as of ``write_file``.
+
+    Raises:
+        FileNotFound: there is no such file.
+    """
+    known = str(FilePath(path))
+
+    def change(job: Job) -> None:
+        before = _etag(job.files, known)
+        if before is not None:
+            conditions.require(before, strict=strict)
+        job.files.delete(known)
+
+    _changed(tenant, author, change)
+
+
+def move_file(tenant: Tenant, path: str, target: str, author: Author) -> FileEntry:
+    """Give the file another path, in one change; errors as of ``Files.move``."""
+    _changed(tenant, author, lambda job: job.files.move(path, target))
+    return tenant.files.entry(target)
+
+
+def create_folder(tenant: Tenant, path: str, author: Author) -> str:
+    """Make a folder that holds nothing yet; its path.
+
+    Raises:
+        InvalidName: no folder can have that name.
+        InvalidOption: it is there already.
+    """
+    known = str(FilePath(path))
+
+    def change(job: Job) -> None:
+        if job.files.list(known, recursive=True):
+            raise InvalidOption(f"There is a folder {known!r} already.", remedy="Use another name.")
+        job.files.write(f"{known}/{FOLDER_MARK}", b"")
+
+    _changed(tenant, author, change)
+    return known
+
+
+def sliced(chunks: Iterator[bytes], first: int, last: int) -> Iterator[bytes]:
+    """The bytes from ``first`` to ``last``, both included, of what comes in chunks."""
+    position = 0
+    for chunk in chunks:
+        start, end = max(first - position, 0), min(last + 1 - position, len(chunk))
+        if start < end:
+            yield chunk[start:end]
+        position += len(chunk)
+        if position > last:
+            return
+
+
+def _etag(files: Files, path: str) -> str | None:
+    try:
+        return etag_of(files.entry(path))
+    except FileNotFound:
+        return None
+
+
+def _changed(tenant: Tenant, author: Author, change: Callable[[Job], _T]) -> _T:
+    """Carry out a change as a job of its own, again where somebody else changed the file meanwhile."""
+    for tries_left in reversed(range(_TRIES_MAX)):
+        try:
+            with tenant.job(who=author.who, message=author.message) as job:
+                return change(job)
+        except ConflictError:
+            # What the condition was true of is gone by now; the next try says so.
+            if not tries_left:
+                raise
+    raise AssertionError("unreachable")

@@ -1,0 +1,33 @@
+"""The script that a job of the service runs to import a file into a stream.
+
+What to import is in the variable ``IMPORT_OPTIONS``, as JSON: ``stream``, ``file`` (a name in the input
+folder), ``key`` and ``mode``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from freezeframe.script.tenants import open_tenant
+from freezeframe.script.transfer import import_stream
+
+
+def main(variables: dict[str, str]) -> dict[str, Any]:
+    """Import as the variables say; the receipt's fields.
+
+    Raises:
+        BadInput, InvalidOption: as ``import_stream``.
+    """
+    root = Path(variables["ROOT_DIR"])
+    options = json.loads(variables["IMPORT_OPTIONS"])
+    stream = open_tenant(root / "snapshots").stream(options["stream"])
+    file = root / "sync-output" / options["file"]
+    receipt = import_stream(stream, file, options["key"] or None, mode=options["mode"])
+    return receipt.to_json()
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(dict(os.environ))))  # noqa: T201 - the job's log tells what was done

@@ -1,0 +1,204 @@
+"""A tenant's jobs as the service sees them: submitted to the queue, listed, cancelled, and their logs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import IO
+
+from freezeframe.control.job import JobPage, JobStatus, QueuedJob
+from freezeframe.control.queue import JobQueue
+from freezeframe.errors import InvalidOption, NotFound
+from freezeframe.identifiers import FilePath, StreamName
+from freezeframe.runs.request import RunRequest, Scalar
+from freezeframe.service.uploads import Uploads
+from freezeframe.settings import Settings
+
+IMPORT_KINDS: Mapping[str, str] = MappingProxyType(
+    {
+        "text/csv": "csv",
+        "application/vnd.apache.parquet": "parquet",
+        "application/x-ndjson": "jsonl",
+        "application/jsonl": "jsonl",
+    }
+)
+_IMPORT_SCRIPT = Path(__file__).with_name("import_script.py")
+_LOG_CHUNK_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class TenantJob:
+    """Which job: its tenant's environment and id, and its own id."""
+
+    environment: str
+    tenant: str
+    job_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobOrder:
+    """What is to be run: a script of the service's own folder, with parameters and a limit of time."""
+
+    script: str
+    flow: str = ""
+    parameters: Mapping[str, Scalar] = field(default_factory=lambda: MappingProxyType({}))
+    timeout_seconds: float | None = None
+    message: str = ""
+    attempts_max: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOrder:
+    """Rows that are to be brought into a stream: their kind, the key, and what they are to the stream's."""
+
+    stream: str
+    kind: str
+    key: tuple[str, ...] = ()
+    mode: str = "upsert"
+    message: str = ""
+
+    def __post_init__(self) -> None:
+        StreamName(self.stream)
+        for name, value, known in (
+            ("kind", self.kind, sorted(set(IMPORT_KINDS.values()))),
+            ("mode", self.mode, ["upsert", "full"]),
+        ):
+            if value not in known:
+                raise InvalidOption(f"{name} cannot be {value!r}.", remedy=f"Use one of {', '.join(known)}.")
+
+
+class TenantJobs:
+    """The jobs of one service's queue; who may do what with them is the caller's business."""
+
+    def __init__(self, queue: JobQueue, settings: Settings, root: str, uploads: Uploads) -> None:
+        self._queue = queue
+        self._settings = settings
+        self._root = root
+        self._uploads = uploads
+
+    def submit(self, job: TenantJob, order: JobOrder, who: str) -> QueuedJob:
+        """Put a run of a script into the queue.
+
+        Raises:
+            NotFound: there is no such script.
+            InvalidOption: the order cannot be carried out.
+            IdempotencyConflict: there is a job of that id with another order.
+        """
+        request = RunRequest(
+            root=self._root,
+            environment=job.environment,
+            tenant=job.tenant,
+            script=self._script(order.script),
+            job_id=job.job_id,
+            flow=order.flow,
+            parameters=order.parameters,
+            timeout_seconds=order.timeout_seconds,
+            message=order.message,
+            who=who,
+        )
+        return self._submitted(request, order.attempts_max)
+
+    def submit_import(self, job: TenantJob, order: ImportOrder, content: IO[bytes], who: str) -> QueuedJob:
+        """Keep the file until the job has run, and put its import into the queue; errors as of ``submit``."""
+        name = f"rows.{order.kind}"
+        folder = self._uploads.kept_folder(uuid.uuid4().hex)
+        try:
+            with (folder / name).open("xb") as file:
+                shutil.copyfileobj(content, file)
+            options = {"stream": order.stream, "file": name, "key": list(order.key), "mode": order.mode}
+            request = RunRequest(
+                root=self._root,
+                environment=job.environment,
+                tenant=job.tenant,
+                script=_IMPORT_SCRIPT,
+                job_id=job.job_id,
+                input_dir=folder,
+                variables={"IMPORT_OPTIONS": json.dumps(options)},
+                message=order.message or f"import {order.stream}",
+                who=who,
+            )
+            return self._submitted(request, attempts_max=3)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+
+    def get(self, job: TenantJob) -> QueuedJob:
+        """The job.
+
+        Raises:
+            NotFound: the tenant has none of that id.
+        """
+        return self._queue.get(job.environment, job.tenant, job.job_id)
+
+    def page(
+        self,
+        environment: str,
+        tenant: str,
+        *,
+        status: JobStatus | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> JobPage:
+        """The tenant's jobs, newest first."""
+        return self._queue.list(
+            environment=environment, tenant=tenant, status=status, limit=limit, cursor=cursor
+        )
+
+    def cancel(self, job: TenantJob) -> QueuedJob:
+        """Ask for the job's end; one that has ended stays as it is.
+
+        Raises:
+            NotFound: the tenant has none of that id.
+        """
+        return self._queue.cancel(job.environment, job.tenant, job.job_id)
+
+    def counts(self) -> Mapping[JobStatus, int]:
+        """How many jobs of each status the whole queue has."""
+        return self._queue.counts()
+
+    def log_from(self, job: QueuedJob, offset: int) -> Iterator[bytes]:
+        """What the job's log holds from a byte on; nothing where there is no log (yet)."""
+        path = _log_of(job)
+        if path is None:
+            return
+        try:
+            with path.open("rb") as log:
+                log.seek(offset)
+                while chunk := log.read(_LOG_CHUNK_BYTES):
+                    yield chunk
+        except FileNotFoundError:
+            return
+
+    def _submitted(self, request: RunRequest, attempts_max: int) -> QueuedJob:
+        return self._queue.submit(
+            json.dumps(request.to_json()),
+            environment=request.environment,
+            tenant=request.tenant,
+            job_id=request.job_id,
+            attempts_max=attempts_max,
+        )
+
+    def _script(self, name: str) -> Path:
+        folder = self._settings.service_scripts_dir
+        # The same rules as for a tenant's files: nothing leads out of the folder.
+        relative = str(FilePath(name))
+        path = None if folder is None else (folder / relative).resolve()
+        if folder is None or path is None or not path.is_file() or not path.is_relative_to(folder.resolve()):
+            raise NotFound(
+                f"There is no script {name!r}.",
+                cause="Jobs of the service run the scripts in service_scripts_dir."
+                if folder is not None
+                else "The service has no folder of scripts (service_scripts_dir).",
+                remedy="Check the name.",
+            )
+        return path
+
+
+def _log_of(job: QueuedJob) -> Path | None:
+    found = (job.outcome or {}).get("log")
+    return Path(found) if isinstance(found, str) else None

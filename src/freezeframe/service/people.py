@@ -1,0 +1,222 @@
+"""People who sign in: passwords as argon2 hashes, sessions as random tokens of which a hash is kept."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from argon2 import PasswordHasher
+from argon2.exceptions import InvalidHashError, VerificationError
+from sqlalchemy import delete, insert, select, update
+
+from freezeframe.control.database import ControlDatabase, insert_if_absent
+from freezeframe.control.schema.people import people, sessions
+from freezeframe.errors import InvalidOption, NotAuthenticated, NotFound
+from freezeframe.identifiers import EnvironmentName, TenantId
+from freezeframe.service.keys import unknown_caller
+from freezeframe.service.moments import rfc3339
+from freezeframe.service.principal import ROLES, Principal, Role
+
+PASSWORD_LENGTH_MIN = 12
+_PASSWORD_LENGTH_MAX = 1000
+_TOKEN_BYTES = 32
+_ID_BYTES = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """What is told of a person; ``environments`` and ``tenants`` None means all."""
+
+    id: str
+    name: str
+    role: Role
+    environments: tuple[str, ...] | None
+    tenants: tuple[str, ...] | None
+    created_ms: int
+    disabled_ms: int | None
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields by name; moments are RFC 3339."""
+        return {
+            "id": self.id,
+            "name": self.name,
+            "role": self.role,
+            "environments": None if self.environments is None else list(self.environments),
+            "tenants": None if self.tenants is None else list(self.tenants),
+            "created": rfc3339(self.created_ms),
+            "disabled": rfc3339(self.disabled_ms),
+        }
+
+    def principal(self) -> Principal:
+        """Who asks when this person does."""
+        return Principal(
+            "person",
+            self.id,
+            self.name,
+            ROLES[self.role],
+            None if self.environments is None else frozenset(self.environments),
+            None if self.tenants is None else frozenset(self.tenants),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class NewSession:
+    """A session with its token, which is told this once."""
+
+    person: Person
+    token: str
+    expires_ms: int
+
+
+class People:
+    """The people of one service."""
+
+    def __init__(self, database: ControlDatabase, session_hours: float) -> None:
+        self._database = database
+        self._session_ms = int(session_hours * 3_600_000)
+        self._hasher = PasswordHasher()
+        # Who is not there costs as much as who is: this one's password is verified instead.
+        self._nobody = self._hasher.hash(secrets.token_urlsafe(_TOKEN_BYTES))
+
+    def create(
+        self,
+        name: str,
+        password: str,
+        role: Role = "viewer",
+        *,
+        environments: Iterable[str] | None = None,
+        tenants: Iterable[str] | None = None,
+    ) -> Person:
+        """A new person.
+
+        Raises:
+            InvalidOption: there is one of that name, an unknown role, or a password that is too short.
+        """
+        _require_person(name, password, role)
+        seen = None if environments is None else sorted({str(EnvironmentName(one)) for one in environments})
+        bound = None if tenants is None else sorted({str(TenantId(one)) for one in tenants})
+        with self._database.begin() as connection:
+            values = {
+                "id": secrets.token_hex(_ID_BYTES),
+                "name": name,
+                "password_hash": self._hasher.hash(password),
+                "role": role,
+                "environments": None if seen is None else json.dumps(seen),
+                "tenants": None if bound is None else json.dumps(bound),
+                "created_ms": self._database.now_ms(connection),
+            }
+            if not insert_if_absent(connection, people, values):
+                raise InvalidOption(f"There is a person {name!r} already.", remedy="Use another name.")
+            return _person(
+                connection.execute(select(people).where(people.c.id == values["id"])).mappings().one()
+            )
+
+    def list(self) -> tuple[Person, ...]:
+        """All people by name, those that may not sign in any more too."""
+        with self._database.read() as connection:
+            rows = connection.execute(select(people).order_by(people.c.name)).mappings()
+            return tuple(_person(row) for row in rows)
+
+    def disable(self, name: str) -> Person:
+        """From now on the person cannot sign in, and is signed out.
+
+        Raises:
+            NotFound: there is none of that name.
+        """
+        with self._database.begin() as connection:
+            now = self._database.now_ms(connection)
+            found = connection.execute(select(people).where(people.c.name == name)).mappings().one_or_none()
+            if found is None:
+                raise NotFound(f"There is no person {name!r}.", remedy="Check the name.")
+            connection.execute(update(people).where(people.c.id == found["id"]).values(disabled_ms=now))
+            connection.execute(delete(sessions).where(sessions.c.person == found["id"]))
+            return _person({**found, "disabled_ms": now})
+
+    def sign_in(self, name: str, password: str) -> NewSession:
+        """A new session.
+
+        Raises:
+            NotAuthenticated: name and password do not fit, or the person may not sign in any more.
+        """
+        with self._database.read() as connection:
+            row = connection.execute(select(people).where(people.c.name == name)).mappings().one_or_none()
+        is_good = self._verified(row["password_hash"] if row else self._nobody, password)
+        if row is None or not is_good or row["disabled_ms"] is not None:
+            raise NotAuthenticated(
+                "Name and password do not fit.",
+                cause="There is no such person, the password is another one, or the person was disabled.",
+                remedy="Try again, or ask an admin.",
+            )
+        token = secrets.token_urlsafe(_TOKEN_BYTES)
+        with self._database.begin() as connection:
+            now = self._database.now_ms(connection)
+            connection.execute(delete(sessions).where(sessions.c.expires_ms <= now))
+            session = {
+                "token_hash": _token_hash(token),
+                "person": row["id"],
+                "created_ms": now,
+                "expires_ms": now + self._session_ms,
+            }
+            connection.execute(insert(sessions).values(session))
+        return NewSession(_person(row), token, session["expires_ms"])
+
+    def sign_out(self, token: str) -> None:
+        """End the session; one that is over stays so."""
+        with self._database.begin() as connection:
+            connection.execute(delete(sessions).where(sessions.c.token_hash == _token_hash(token)))
+
+    def authenticate(self, token: str) -> Principal:
+        """Who asks with that session.
+
+        Raises:
+            NotAuthenticated: it is unknown or over.
+        """
+        query = (
+            select(people, sessions.c.expires_ms)
+            .join(sessions, sessions.c.person == people.c.id)
+            .where(sessions.c.token_hash == _token_hash(token))
+        )
+        with self._database.read() as connection:
+            now = self._database.now_ms(connection)
+            row = connection.execute(query).mappings().one_or_none()
+        if row is None or row["expires_ms"] <= now or row["disabled_ms"] is not None:
+            raise unknown_caller()
+        return _person(row).principal()
+
+    def _verified(self, password_hash: str, password: str) -> bool:
+        try:
+            return self._hasher.verify(password_hash, password[:_PASSWORD_LENGTH_MAX])
+        except (VerificationError, InvalidHashError):
+            return False
+
+
+def _require_person(name: str, password: str, role: str) -> None:
+    if not name.strip() or len(name) > 200 or any(ord(letter) < 32 for letter in name):  # noqa: PLR2004 - the column, controls
+        raise InvalidOption(f"{name!r} cannot be a person's name.", remedy="Pass 1 to 200 letters.")
+    if role not in ROLES:
+        raise InvalidOption(f"There is no role {role!r}.", remedy=f"Use one of {', '.join(ROLES)}.")
+    if not PASSWORD_LENGTH_MIN <= len(password) <= _PASSWORD_LENGTH_MAX:
+        raise InvalidOption(
+            f"A password has {PASSWORD_LENGTH_MIN} to {_PASSWORD_LENGTH_MAX} characters.",
+            remedy="Choose a longer one: some words of your own will do.",
+        )
+
+
+def _token_hash(token: str) -> str:
+    return hashlib.sha256(token.encode(errors="replace")).hexdigest()
+
+
+def _person(row: Any) -> Person:
+    return Person(
+        id=row["id"],
+        name=row["name"],
+        role=row["role"],
+        environments=None if row["environments"] is None else tuple(json.loads(row["environments"])),
+        tenants=None if row["tenants"] is None else tuple(json.loads(row["tenants"])),
+        created_ms=row["created_ms"],
+        disabled_ms=row["disabled_ms"],
+    )

@@ -1,0 +1,89 @@
+"""All that a service consists of, put together once and handed to whoever answers requests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from freezeframe.control.database import ControlDatabase
+from freezeframe.control.queue import JobQueue
+from freezeframe.service.access import TenantAccess
+from freezeframe.service.audit import Audit
+from freezeframe.service.cursors import Cursors
+from freezeframe.service.idempotency import KeptAnswers
+from freezeframe.service.jobs import TenantJobs
+from freezeframe.service.keys import Keys
+from freezeframe.service.people import People
+from freezeframe.service.pepper import load_pepper
+from freezeframe.service.principal import Principal
+from freezeframe.service.rate_limits import RateLimits, SharedCounters
+from freezeframe.service.stores import Stores
+from freezeframe.service.uploads import Uploads
+from freezeframe.settings import Settings
+
+_COUNTERS = "service.limits"
+_OURS = "_freezeframe"
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """One store, its control database, and who may do what with them."""
+
+    settings: Settings
+    database: ControlDatabase
+    stores: Stores
+    keys: Keys
+    people: People
+    audit: Audit
+    answers: KeptAnswers
+    cursors: Cursors
+    limits: RateLimits
+    jobs: TenantJobs
+    uploads: Uploads
+
+    def access(self, principal: Principal) -> TenantAccess:
+        """The tenants as the principal may see them."""
+        return TenantAccess(self.stores, principal)
+
+    def require_ready(self) -> None:
+        """Read the store and the control database once.
+
+        Raises:
+            TryAgain, SetupError, ReportDamage: one of them cannot be used now.
+        """
+        self.stores.require_readable()
+        self.jobs.counts()
+
+
+def open_service(root: str, settings: Settings, database: ControlDatabase) -> Service:
+    """The service of the store at ``root``, which need not have tenants yet.
+
+    Raises:
+        InvalidOption: ``root`` is no place for a store.
+        SetupError: the service's secret cannot be made or read.
+    """
+    pepper = load_pepper(settings, root)
+    folder = own_folder(settings, root)
+    counters = SharedCounters(folder / _COUNTERS)
+    per_principal = settings.service_requests_per_minute
+    per_tenant = settings.service_tenant_requests_per_minute
+    stores = Stores(root, settings)
+    uploads = Uploads(folder / "uploads", settings)
+    return Service(
+        settings=settings,
+        database=database,
+        stores=stores,
+        keys=Keys(database, pepper),
+        people=People(database, settings.service_session_hours),
+        audit=Audit(database),
+        answers=KeptAnswers(database),
+        cursors=Cursors(pepper),
+        limits=RateLimits(counters, per_principal, per_tenant),
+        jobs=TenantJobs(JobQueue(database), settings, root, uploads),
+        uploads=uploads,
+    )
+
+
+def own_folder(settings: Settings, root: str) -> Path:
+    """Where the service keeps what is its own: in the store's root, or with a bucket on this machine."""
+    return settings.state_dir / "service" if "://" in root else Path(root).resolve() / _OURS

@@ -1,0 +1,215 @@
+"""A tenant's streams as the service shows them: what they are, some of their rows, and files of all of them.
+
+Rows are read by PyArrow in this process. An override is carried out here too, up to a limit of bytes;
+whatever else changes rows is a job.
+"""
+
+from __future__ import annotations
+
+import io
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from freezeframe.errors import InvalidOption, NotFound, StreamNotFound
+from freezeframe.script.conditions import predicate
+from freezeframe.script.csv_text import csv_text
+from freezeframe.script.json_lines import json_lines
+from freezeframe.script.transfer import import_stream
+from freezeframe.service.files import Author
+from freezeframe.store import Receipt, Stream, Tenant
+from freezeframe.store.columns import delta_columns
+from freezeframe.store.evolution import is_undecided
+
+ExportKind = Literal["csv", "parquet", "jsonl"]
+EXPORT_TYPES: dict[ExportKind, str] = {
+    "csv": "text/csv; charset=utf-8",
+    "parquet": "application/vnd.apache.parquet",
+    "jsonl": "application/x-ndjson",
+}
+ARROW_TYPE = "application/vnd.apache.arrow.stream"
+SNAPSHOT_SUFFIXES: tuple[str, ...] = (".snapshot.csv", ".snapshot.parquet")
+_BATCH_ROWS = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """When rows are read: now, or one of a stream's version, a tenant's version and a moment."""
+
+    version: int | None = None
+    tenant_version: int | None = None
+    as_of: str | None = None
+
+    def arguments(self) -> dict[str, Any]:
+        """As ``Stream.read`` takes it."""
+        return {"version": self.version, "tenant_version": self.tenant_version, "as_of": self.as_of}
+
+
+@dataclass(frozen=True, slots=True)
+class StreamDetail:
+    """A stream now: its version, key, rows and columns (Delta's types by name)."""
+
+    name: str
+    version: int
+    key: tuple[str, ...]
+    rows: int
+    columns: tuple[tuple[str, str, bool], ...]
+    """Name, type, and whether no value has decided the type yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """Some rows of a stream, and how many there would be without the limit."""
+
+    rows: pa.Table
+    total: int
+
+    def json_rows(self) -> Iterator[bytes]:
+        """Each row as a JSON object: what JSON has no value for is text, as in exported JSON Lines."""
+        for batch in json_lines(self.rows, _BATCH_ROWS):
+            yield from batch.splitlines()
+
+    def arrow(self) -> bytes:
+        """The rows as an Arrow IPC stream."""
+        sink = io.BytesIO()
+        with pa.ipc.new_stream(sink, self.rows.schema) as writer:
+            writer.write_table(self.rows)
+        return sink.getvalue()
+
+
+def stream_detail(stream: Stream) -> StreamDetail:
+    """What is told of a stream.
+
+    Raises:
+        StreamNotFound: there is none of that name.
+    """
+    schema = stream.columns()
+    types = {field["name"]: field["type"] for field in delta_columns(schema, None)["fields"]}
+    columns = tuple((field.name, _type_name(types[field.name]), is_undecided(field)) for field in schema)
+    return StreamDetail(stream.name, stream.version(), stream.key(), stream.row_count(), columns)
+
+
+def preview(
+    stream: Stream,
+    moment: Moment,
+    *,
+    columns: Sequence[str] = (),
+    where: Sequence[str] = (),
+    limit: int = 100,
+) -> Preview:
+    """The first rows by key that meet all conditions (``City = Bern``), at most ``limit``.
+
+    Raises:
+        StreamNotFound, VersionNotFound: there is no such stream or version.
+        MissingColumn, InvalidOption: a column or condition cannot be one.
+    """
+    expression = predicate(tuple(where), stream.columns()) if where else None
+    table: pa.Table = stream.read(
+        **moment.arguments(), columns=list(columns) or None, where=expression, as_="arrow"
+    )
+    return Preview(table.slice(0, limit), len(table))
+
+
+def changes(stream: Stream, since: int | None, until: int | None, limit: int) -> Preview:
+    """What became of the rows between two versions of the stream; see ``Stream.changes``."""
+    table: pa.Table = stream.changes(since, until, as_="arrow")
+    return Preview(table.slice(0, limit), len(table))
+
+
+def exported(stream: Stream, kind: ExportKind, moment: Moment) -> Iterator[bytes]:
+    """All rows as a file; errors of reading come at once, before the first chunk.
+
+    Raises:
+        StreamNotFound, VersionNotFound: there is no such stream or version.
+    """
+    rows: pa.Table = stream.read(**moment.arguments(), as_="arrow")
+    if kind == "csv":
+        return _csv(rows)
+    if kind == "jsonl":
+        return json_lines(rows, _BATCH_ROWS)
+    sink = io.BytesIO()
+    pq.write_table(rows, sink)
+    return iter([sink.getvalue()])
+
+
+def snapshot_name(stream: str, kind: str) -> str:
+    """The name under which a stream appears among files: ``Account.snapshot.csv``."""
+    return f"{stream}.snapshot.{kind}"
+
+
+def stream_of(name: str) -> tuple[str, ExportKind] | None:
+    """The stream and the kind that a file's name means; None for any other file."""
+    for suffix in SNAPSHOT_SUFFIXES:
+        if name.endswith(suffix) and len(name) > len(suffix) and "/" not in name:
+            return name.removesuffix(suffix), "csv" if suffix.endswith("csv") else "parquet"
+    return None
+
+
+def override(
+    tenant: Tenant, name: str, kind: ExportKind, content: IO[bytes], author: Author, key: Sequence[str] = ()
+) -> Receipt:
+    """Make the rows of a file the stream's whole content, in this process.
+
+    Types of the stream's columns hold where the values fit. The caller has looked at the content's size.
+
+    Raises:
+        BadInput: the rows cannot be taken; nothing was written.
+        InvalidOption: the stream keeps its rows' past, which only a job can go on with.
+    """
+    stream = tenant.stream(name)
+    if stream.has_history():
+        raise InvalidOption(
+            f"The stream {name!r} keeps its rows' past.",
+            cause="To replace its content rows have to be closed, which is a job's work.",
+            remedy="Import the rows as a full extract: mode=full.",
+        )
+    with tempfile.TemporaryDirectory(prefix="freezeframe-") as folder:
+        file = Path(folder) / f"rows.{kind}"
+        with file.open("wb") as target:
+            while chunk := content.read(_BATCH_ROWS):
+                target.write(chunk)
+        with tenant.job(who=author.who, message=author.message or f"replace {name}") as job:
+            target_stream = job.stream(name)
+            known = tuple(key) or (stream.key() if stream.version() >= 0 else ())
+            import_stream(target_stream, file, known or None, override=True)
+    return job.receipt.streams[stream.name]
+
+
+def require_stream(tenant: Tenant, name: str) -> Stream:
+    """The stream, which must be there now.
+
+    Raises:
+        StreamNotFound: there is none of that name.
+    """
+    stream = tenant.stream(name)
+    if stream.version() < 0:
+        raise StreamNotFound(f"There is no stream {name!r}.", remedy="Check the name.", stream=name)
+    return stream
+
+
+def require_export_kind(kind: str) -> ExportKind:
+    """The kind of file if there is one of that name.
+
+    Raises:
+        NotFound: there is none.
+    """
+    found: ExportKind | None = next((one for one in EXPORT_TYPES if one == kind), None)
+    if found is None:
+        raise NotFound(f"There is no kind {kind!r}.", remedy=f"Use one of {', '.join(EXPORT_TYPES)}.")
+    return found
+
+
+def _csv(rows: pa.Table) -> Iterator[bytes]:
+    header = csv_text(rows.slice(0, 0))
+    yield header.encode()
+    for start in range(0, len(rows), _BATCH_ROWS):
+        yield csv_text(rows.slice(start, _BATCH_ROWS)).removeprefix(header).encode()
+
+
+def _type_name(kind: Any) -> str:
+    return kind if isinstance(kind, str) else str(kind["type"])

@@ -135,6 +135,8 @@ def can_share(settings: Settings) -> bool:
 def _where(settings: Settings) -> str:
     """The setting, or Spark's own variable where the setting leaves it open."""
     remote = os.environ.get("SPARK_REMOTE", "")
+    if remote and remote == os.environ.get("FREEZEFRAME_OWN_REMOTE"):
+        remote = ""  # a run's script was told where the warm server is; ours is the shared session there
     return remote if remote and settings.spark == "auto" else settings.spark
 
 

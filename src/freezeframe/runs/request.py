@@ -28,6 +28,8 @@ OWN_VARIABLES = frozenset(
         *("TENANT", "USER_ID", "FLOW", "ENV_ID", "JOB_ID"),
     }
 )
+# Variables that decide which code a process is made of, and our own settings.
+FOREIGN_PREFIXES = ("FREEZEFRAME_", "PYTHON", "LD_", "DYLD_")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PATHS = ("script", "input_dir", "config", "state", "catalog", "job_root")
 
@@ -157,10 +159,10 @@ def _require_variables(variables: Mapping[Any, Any]) -> None:
             )
         if not isinstance(value, str) or "\0" in value:
             raise InvalidOption(f"The variable {name} has no text as its value.", remedy="Pass a text.")
-        if name in OWN_VARIABLES or name.startswith("FREEZEFRAME_"):
+        if name in OWN_VARIABLES or name.startswith(FOREIGN_PREFIXES):
             raise InvalidOption(
                 f"The variable {name} cannot be given.",
-                cause="The run itself says where the job is and whose it is.",
+                cause="The run itself says where the job is, whose it is and which program runs it.",
                 remedy="Use another name.",
             )
 

@@ -1,0 +1,99 @@
+"""The packages that a script asks for: ``requirements.txt`` beside it, installed once for all its runs.
+
+They go into a virtual environment of their own on top of ours, kept in the state folder under the hash of
+what was asked for. Where two versions of a package are there, the script gets its own.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import importlib.util
+import os
+import shutil
+import site
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+from freezeframe.engine.server import private_folder
+from freezeframe.errors import SetupError
+from freezeframe.settings import Settings
+
+_FILE = "requirements.txt"
+_DONE = "complete"
+_OUTPUT_MAX = 4_000
+_INSTALL_SECONDS = 1800
+
+
+def interpreter(script: Path, settings: Settings) -> str:
+    """The Python that the script is to run with: this one, or that of its requirements' environment.
+
+    Raises:
+        SetupError: they could not be installed; nothing was run.
+    """
+    file = script.parent / _FILE
+    if not file.is_file():
+        return sys.executable
+    wanted = file.read_bytes()
+    if not any(line.partition(b"#")[0].strip() for line in wanted.splitlines()):
+        return sys.executable
+    folder = private_folder(settings.state_dir) / f"requirements-{_digest(wanted)}"
+    private_folder(folder)
+    with (folder / "lock").open("ab") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / _DONE).exists():
+            _install(folder / "venv", file)
+            (folder / _DONE).touch()
+    return str(folder / "venv" / "bin" / "python")
+
+
+def _digest(wanted: bytes) -> str:
+    identity = f"{sys.executable}\n{sys.version}\n".encode() + wanted
+    return hashlib.sha256(identity).hexdigest()[:24]
+
+
+def _install(place: Path, file: Path) -> None:
+    shutil.rmtree(place, ignore_errors=True)  # what an installation that was cut off left
+    venv.EnvBuilder(system_site_packages=True, symlinks=True).create(place)
+    library = next(place.glob("lib/python*/site-packages"))
+    # A virtual environment's "system" is the Python below ours; ours is added by hand, last of all.
+    ours = "; ".join(f"site.addsitedir({path!r})" for path in site.getsitepackages())
+    (library / "freezeframe-packages.pth").write_text(f"import site; {ours}\n", encoding="utf-8")
+    python = place / "bin" / "python"
+    command = [*_installer(python), "-r", str(file)]
+    done = subprocess.run(  # noqa: S603 - the installer that was found
+        command,
+        cwd=file.parent,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        check=False,
+        timeout=_INSTALL_SECONDS,
+        env={**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1"},
+    )
+    if done.returncode:
+        raise SetupError(
+            f"The packages in {file} could not be installed.",
+            cause=done.stdout.strip()[-_OUTPUT_MAX:],
+            remedy="Correct the file, or make the package index reachable, and run it again.",
+            code="REQUIREMENTS",
+            file=str(file),
+        )
+
+
+def _installer(python: Path) -> list[str]:
+    if importlib.util.find_spec("pip") is not None:
+        return [sys.executable, "-m", "pip", "--python", str(python), "install"]
+    uv = shutil.which("uv")
+    if uv is not None:
+        return [uv, "pip", "install", "--python", str(python)]
+    raise SetupError(
+        "There is nothing to install a script's packages with.",
+        cause="Neither pip nor uv is there.",
+        remedy="Install one of them: python -m ensurepip, for example.",
+        code="REQUIREMENTS",
+    )

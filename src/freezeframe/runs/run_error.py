@@ -1,0 +1,101 @@
+"""The error of a run that did not succeed, for programs and, in ``errors.txt``, for people."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from freezeframe.errors import FreezeframeError
+from freezeframe.runs.job_root import JobRoot
+from freezeframe.runs.plan import ScriptResult
+from freezeframe.runs.request import RunRequest
+from freezeframe.runs.watching import Ending
+
+_TEXT_MAX = 8_000
+_LOOK = "Its log and what it wrote are in the job's root."
+
+
+def run_error(
+    request: RunRequest, root: JobRoot, ending: Ending, result: ScriptResult | None
+) -> Mapping[str, Any]:
+    """The error as ``FreezeframeError.to_json`` gives it, and as text in the root's ``errors.txt``.
+
+    What the script wrote there itself is its error, and stays.
+    """
+    written = _written(root)
+    error = _limit_error(request, ending)
+    if error is None:
+        told = result.error if result is not None else None
+        if not written and told is not None:
+            error_json = told
+        else:
+            error_json = (_own_error(written) if written else _silent(ending)).to_json()
+    else:
+        error_json = error.to_json()
+    if not written:
+        text = " ".join(filter(None, (error_json["problem"], error_json["cause"])))
+        with suppress(OSError):
+            root.errors.write_text(f"{text}\n", encoding="utf-8")
+    return error_json
+
+
+def _written(root: JobRoot) -> str:
+    try:
+        with root.errors.open("rb") as file:
+            return file.read(_TEXT_MAX).decode("utf-8", "replace").strip()
+    except OSError:
+        return ""
+
+
+def _limit_error(request: RunRequest, ending: Ending) -> FreezeframeError | None:
+    if ending.reason == "timed_out":
+        return FreezeframeError(
+            f"The script was ended after {request.timeout_seconds:g} seconds; nothing of the run was kept.",
+            cause="That is the time it was given.",
+            remedy=f"Give it more time, or less to do. {_LOOK}",
+            code="TIMED_OUT",
+        )
+    if ending.reason == "cancelled":
+        return FreezeframeError(
+            "The run was cancelled; nothing of it was kept.",
+            remedy=f"Run it again if it is wanted after all. {_LOOK}",
+            code="CANCELLED",
+        )
+    if ending.reason == "memory":
+        limit = request.memory_bytes or 0
+        return FreezeframeError(
+            f"The script took more memory than its {limit:,} bytes; nothing of the run was kept.",
+            cause=f"It and the processes that it started had {ending.memory_bytes:,} bytes.",
+            remedy=f"Give it more memory, or have it work in smaller pieces. {_LOOK}",
+            code="MEMORY_LIMIT",
+        )
+    return None
+
+
+def _own_error(written: str) -> FreezeframeError:
+    return FreezeframeError(
+        "The script failed and wrote errors.txt; nothing of the run was kept.",
+        cause=written,
+        remedy=f"Correct the script or its input and run it again. {_LOOK}",
+        code="SCRIPT_FAILED",
+    )
+
+
+def _silent(ending: Ending) -> FreezeframeError:
+    code = ending.exit_code
+    how = f"exit code {code}" if code >= 0 else _signal_name(-code)
+    return FreezeframeError(
+        f"The script's process ended with {how} before the script was through; nothing of the run was kept.",
+        cause="It ended itself at once (os._exit), was killed, or died in native code.",
+        remedy=f"Look at the end of its log, and whether the machine was out of memory. {_LOOK}",
+        code="SCRIPT_DIED",
+    )
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,197 @@
+"""Running one script for one tenant as one job: the whole way from a request to its outcome.
+
+A root is made and filled, a process opens the tenant's job and runs the script in it, and its end is
+watched. Whether the job is committed is what the tenant's log says, whatever the process said last.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from freezeframe.errors import InputNotFound
+from freezeframe.runs.job_root import JobRoot, latest_root, make_job_root
+from freezeframe.runs.outcome import RunOutcome, Status
+from freezeframe.runs.plan import ScriptPlan, read_result
+from freezeframe.runs.request import RunRequest
+from freezeframe.runs.requirements import interpreter
+from freezeframe.runs.run_error import run_error
+from freezeframe.runs.script_spark import script_spark
+from freezeframe.runs.tenants import request_store
+from freezeframe.runs.variables import script_environment
+from freezeframe.runs.warm import spawn
+from freezeframe.runs.watching import Ending, Limits, Reason, watched
+from freezeframe.settings import Settings
+from freezeframe.store.job_fate import committed_job
+from freezeframe.store.job_receipt import JobReceipt
+from freezeframe.store.job_roots import in_use, is_in_use, job_roots, job_roots_folder, remove_expired_roots
+from freezeframe.store.tenant import Tenant
+
+_MODULE = "freezeframe.runs.script_process"
+_STATUS: Mapping[Reason, Status] = {
+    "ended": "failed",
+    "memory": "failed",
+    "timed_out": "timed_out",
+    "cancelled": "cancelled",
+}
+
+
+def run(
+    request: RunRequest,
+    *,
+    settings: Settings,
+    on_line: Callable[[str], None] = lambda _: None,
+    is_cancelled: Callable[[], bool] = lambda: False,
+) -> RunOutcome:
+    """Run the request's script for its tenant, which is made if need be, and say what became of it.
+
+    A success is one commit of all that the script changed. Of anything else nothing is visible: an
+    exception, an exit code, a signal, a limit, ``is_cancelled`` (asked twice a second). A job id that
+    is committed already is answered (``repeated``) and not run again. ``on_line`` gets each line that
+    the script prints.
+
+    Raises:
+        InputNotFound: script, input or another file of the request is not there; nothing was written.
+        InvalidOption, InvalidName: the store or the job's root cannot be that.
+        SetupError: the script's requirements could not be installed.
+        TryAgain: the storage failed before the script began.
+    """
+    started = time.monotonic()
+    request = _resolved(request)
+    store = request_store(request, settings)
+    tenant = store.tenant(request.tenant, create=True)
+    folder = job_roots_folder(tenant.place.storage, settings)
+    known = committed_job(tenant.place, request.job_id)
+    if known is not None:
+        return _repeated(request, folder, known, time.monotonic() - started)
+    _tidy(folder, settings)
+    root = make_job_root(folder, request)
+    try:
+        with in_use(root.path):
+            ending = _carried_out(request, root, settings, on_line, is_cancelled)
+    finally:
+        root.remove_secrets()
+    receipt = _committed(tenant, request.job_id)
+    outcome = _outcome(request, root, ending, receipt, time.monotonic() - started)
+    if outcome.is_success and request.job_root is None:
+        root.remove_copies()
+    return outcome
+
+
+def _resolved(request: RunRequest) -> RunRequest:
+    """The request with absolute paths, after looking whether its files are there."""
+    places: dict[str, Any] = {"script": _file(request.script, "script")}
+    for name in ("config", "state", "catalog"):
+        given = getattr(request, name)
+        places[name] = None if given is None else _file(given, name)
+    if request.input_dir is not None:
+        places["input_dir"] = request.input_dir.absolute()
+        if not request.input_dir.is_dir():
+            raise InputNotFound(
+                f"There is no folder {request.input_dir} with the sync's output.",
+                remedy="Name the folder that the sync wrote its files into.",
+                path=str(request.input_dir),
+            )
+    if request.job_root is not None:
+        places["job_root"] = request.job_root.absolute()
+    root = request.root if "://" in request.root else str(Path(request.root).resolve())
+    return replace(request, root=root, **places)
+
+
+def _file(path: Path, what: str) -> Path:
+    if not path.is_file():
+        raise InputNotFound(
+            f"There is no file {path}.",
+            cause=f"It is named as the {what}.",
+            remedy="Check the path.",
+            path=str(path),
+        )
+    return path.absolute()
+
+
+def _carried_out(
+    request: RunRequest,
+    root: JobRoot,
+    settings: Settings,
+    on_line: Callable[[str], None],
+    is_cancelled: Callable[[], bool],
+) -> Ending:
+    python = interpreter(request.script, settings)
+    environment = script_environment(request, root, settings, os.environ)
+    with script_spark(request.script, settings, environment, on_line) as spark:
+        ScriptPlan(request, settings, os.getpid()).write(root)
+        reading, writing = os.pipe()
+        try:
+            process = spawn(
+                [python, "-m", _MODULE, str(root.path)],
+                environment={**environment, **spark},
+                cwd=root.path,
+                stdout=writing,
+                settings=settings,
+            )
+        except BaseException:
+            os.close(reading)
+            raise
+        finally:
+            os.close(writing)
+        limits = Limits(request.timeout_seconds, request.memory_bytes)
+        return watched(process, reading, root.log, limits, on_line, is_cancelled)
+
+
+def _committed(tenant: Tenant, job_id: str) -> JobReceipt | None:
+    found = committed_job(tenant.place, job_id)
+    return None if found is None else replace(found, repeated=False)
+
+
+def _outcome(
+    request: RunRequest, root: JobRoot, ending: Ending, receipt: JobReceipt | None, seconds: float
+) -> RunOutcome:
+    executed = root.executed(request.script)
+    status: Status = "succeeded"
+    error = None
+    # It may have been killed after its commit: what is committed has succeeded.
+    if receipt is None:
+        status = _STATUS[ending.reason]
+        error = run_error(request, root, ending, read_result(root))
+    return RunOutcome(
+        status=status,
+        job_id=request.job_id,
+        job_root=root.path,
+        seconds=seconds,
+        tenant_version=None if receipt is None else receipt.tenant_version,
+        receipt=None if receipt is None else receipt.to_json(),
+        error=error,
+        log=root.log,
+        notebook=executed if executed is not None and executed.is_file() else None,
+        exit_code=ending.exit_code if ending.exit_code >= 0 else None,
+    )
+
+
+def _repeated(request: RunRequest, folder: Path, receipt: JobReceipt, seconds: float) -> RunOutcome:
+    """The answer to an id that is committed already; its root is that of the first run, if still there."""
+    root = latest_root(folder, request.job_id) or JobRoot(folder)
+    executed = root.executed(request.script)
+    return RunOutcome(
+        status="repeated",
+        job_id=request.job_id,
+        job_root=root.path,
+        seconds=seconds,
+        tenant_version=receipt.tenant_version,
+        receipt=receipt.to_json(),
+        error=None,
+        log=root.log,
+        notebook=executed if executed is not None and executed.is_file() else None,
+        exit_code=None,
+    )
+
+
+def _tidy(folder: Path, settings: Settings) -> None:
+    """Remove old roots of the tenant, and what a run that was killed left in the clear."""
+    remove_expired_roots(folder, settings, time.time_ns() // 1_000_000)
+    for path in job_roots(folder):
+        if not is_in_use(path):
+            JobRoot(path).remove_secrets()

@@ -1,0 +1,65 @@
+"""How a script ends badly: the exception it left with, as an error that people and programs can read."""
+
+from __future__ import annotations
+
+import traceback
+from types import TracebackType
+from typing import Any
+
+from freezeframe.errors import FreezeframeError
+
+_TEXT_MAX = 8_000
+
+
+class Stopped(BaseException):
+    """The run asked the script to stop. No ``Exception``, so that a script's own handlers let it pass."""
+
+
+class ScriptFailure(Exception):
+    """The script ended with an exception or an exit code; ``error`` is what the run reports."""
+
+    def __init__(self, error: FreezeframeError, exit_code: int) -> None:
+        super().__init__(error.problem)
+        self.error = error
+        self.exit_code = exit_code
+
+
+def failure_of(error: BaseException) -> ScriptFailure:
+    """The failure that an exception out of a script means; one of ours stays what it is."""
+    if isinstance(error, FreezeframeError):
+        return ScriptFailure(error, 1)
+    if isinstance(error, SystemExit):
+        return _exited(error)
+    text = "".join(traceback.format_exception_only(error)).strip()
+    return ScriptFailure(_failed(text, exception=type(error).__name__), 1)
+
+
+def exit_code_of(end: SystemExit) -> int:
+    """What the process would end with."""
+    if end.code is None:
+        return 0
+    return end.code & 0xFF if isinstance(end.code, int) else 1
+
+
+def script_trace(error: BaseException, file: str) -> str:
+    """The traceback as the script alone would have printed it, without what runs it."""
+    trace: TracebackType | None = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename != file:
+        trace = trace.tb_next
+    return "".join(traceback.format_exception(type(error), error, trace))
+
+
+def _exited(end: SystemExit) -> ScriptFailure:
+    code = exit_code_of(end)
+    said = f": {end.code}" if isinstance(end.code, str) else ""
+    return ScriptFailure(_failed(f"SystemExit with code {code}{said}"), code)
+
+
+def _failed(text: str, **details: Any) -> FreezeframeError:
+    return FreezeframeError(
+        "The script failed; nothing of the run was kept.",
+        cause=text[:_TEXT_MAX],
+        remedy="Correct the script or its input and run it again; its log and output are in the job's root.",
+        code="SCRIPT_FAILED",
+        **details,
+    )

@@ -1,0 +1,172 @@
+"""The process of one script: it opens the tenant's job, runs the script in it, and commits.
+
+``python -m freezeframe.runs.script_process FOLDER``, where the folder is a job's root that ``running`` has
+made. All that it is to do is read from there when ``main`` is called, so the process may as well have been
+forked from one that was started long ago. What becomes of the job is written there as well; who waits for
+the process believes that and the tenant's log, and nothing that the script prints.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures.thread
+import os
+import signal
+import sys
+import threading
+import time
+from contextlib import suppress
+from multiprocessing import active_children
+from pathlib import Path
+from types import FrameType
+
+from freezeframe.errors import FreezeframeError
+from freezeframe.runs.job_root import JobRoot
+from freezeframe.runs.plan import ScriptPlan, ScriptResult, take_plan
+from freezeframe.runs.python_script import run_python
+from freezeframe.runs.request import RunRequest
+from freezeframe.runs.script_failure import ScriptFailure, Stopped, failure_of
+from freezeframe.runs.tenants import request_store
+from freezeframe.script.current_job import current_job
+from freezeframe.store.job_receipt import JobReceipt
+from freezeframe.store.job_tenant import JobTenant, open_job_tenant
+from freezeframe.store.working_copy import apply_changes, capture, check_out
+
+_SUPERVISION_SECONDS = 1.0
+
+
+def main(job_folder: str) -> int:
+    """Carry out the plan in a job's root and leave the result there; the process's exit code.
+
+    Raises:
+        SetupError: there is no plan in the folder.
+    """
+    root = JobRoot(Path(job_folder))
+    plan = take_plan(root)
+    signal.signal(signal.SIGTERM, _stop)
+    _end_with(plan.supervisor)
+    _use_utf8()
+    process = os.getpid()
+    try:
+        result = _result(root, plan)
+    except BaseException as error:  # noqa: BLE001 - the last one to see it
+        if os.getpid() != process:
+            os._exit(1)
+        result = ScriptResult(None, _told(error), 1)
+    result.write(root)
+    return result.exit_code
+
+
+def _result(root: JobRoot, plan: ScriptPlan) -> ScriptResult:
+    process = os.getpid()
+    try:
+        receipt = _committed(root, plan, process)
+    except ScriptFailure as failure:
+        return ScriptResult(None, failure.error.to_json(), failure.exit_code)
+    return ScriptResult(receipt.to_json(), None, 0)
+
+
+def _committed(root: JobRoot, plan: ScriptPlan, process: int) -> JobReceipt:
+    request = plan.request
+    place = request_store(request, plan.settings).tenant(request.tenant).place
+    with open_job_tenant(place, request.job_id, message=request.message, who=request.who) as tenant:
+        root.note_sealed(entry.path for entry in tenant.files.list(recursive=True) if entry.sealed)
+        before = check_out(tenant.files, root.snapshots)
+        names = {"root": request.root, "environment": request.environment}
+        names |= {"tenant": request.tenant, "job": request.job_id}
+        with current_job(root.snapshots, tenant, names):
+            _run_script(request, root, process)
+            changes = capture(root.snapshots, before)
+            apply_changes(tenant.files, root.snapshots, changes)
+    return _receipt(tenant)
+
+
+def _receipt(tenant: JobTenant) -> JobReceipt:
+    receipt = tenant.receipt
+    assert receipt is not None  # noqa: S101 - leaving the block commits
+    return receipt
+
+
+def _run_script(request: RunRequest, root: JobRoot, process: int) -> None:
+    """Run the script and wait for what it has under way; a fork of it never comes back from here."""
+    script = request.script
+    # As `python etl.py` has it; its lib/ last, for scripts that import from there by bare name.
+    sys.path[:1] = [str(script.parent)]
+    sys.path.append(str(script.parent / "lib"))
+    try:
+        executed = root.executed(script)
+        if executed is None:
+            run_python(script)
+        else:
+            # Only a notebook needs papermill and IPython, which take long to load.
+            from freezeframe.runs.notebook import run_notebook  # noqa: PLC0415
+
+            run_notebook(script, executed, request.parameters, root.temporary)
+        _wait_for_others()
+    except BaseException as error:
+        if os.getpid() != process:
+            _end_fork(error)
+        raise
+    if os.getpid() != process:
+        _end_fork(None)
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+
+
+def _end_fork(error: BaseException | None) -> None:
+    """End a process that the script forked and that came to the script's end: the job is its parent's."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(error.exit_code if isinstance(error, ScriptFailure) else int(error is not None))
+
+
+def _wait_for_others() -> None:
+    """Wait for the threads and processes that Python itself would wait for before it ends."""
+    # Idle workers of a pool wait for ever; what a pool was given is waited for where it is shut down.
+    pools = getattr(concurrent.futures.thread, "_threads_queues", {})
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon and thread not in pools:
+            thread.join()
+    for child in active_children():
+        if not child.daemon:
+            child.join()
+
+
+def _stop(_: int, __: FrameType | None) -> None:
+    raise Stopped
+
+
+def _told(error: BaseException) -> dict[str, object]:
+    if isinstance(error, Stopped):
+        return FreezeframeError("The script was stopped.", code="STOPPED").to_json()
+    if isinstance(error, FreezeframeError):
+        return error.to_json()
+    return failure_of(error).error.to_json()
+
+
+def _end_with(supervisor: int) -> None:
+    """End this process and all that it started as soon as nobody watches over it any more."""
+
+    def watch() -> None:
+        while True:
+            time.sleep(_SUPERVISION_SECONDS)
+            try:
+                os.kill(supervisor, 0)
+            except ProcessLookupError:
+                os.killpg(0, signal.SIGKILL)
+            except PermissionError:
+                continue
+
+    threading.Thread(target=watch, name="freezeframe-supervision", daemon=True).start()
+
+
+def _use_utf8() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,23 @@
+"""Taking a job over from a process that may live still: it must not be able to commit any more."""
+
+from __future__ import annotations
+
+from freezeframe.runs.request import RunRequest
+from freezeframe.runs.tenants import request_tenant
+from freezeframe.settings import Settings, load_settings
+from freezeframe.store.job_fate import revoke_job
+
+
+def revoke(request: RunRequest, reason: str, *, settings: Settings | None = None) -> None:
+    """Land a ``revoke`` in the tenant's log for every run of the request's job that is under way.
+
+    Such a run's commit is refused with ``JobRevoked`` from then on. A run that had committed before stays
+    committed: running the request again is then answered with its receipt. Nothing is written where no
+    run of the job has announced itself, or the tenant is not there.
+
+    Raises:
+        TryAgain: the entry could not be written; the job must not be run again before it is.
+    """
+    tenant = request_tenant(request, load_settings() if settings is None else settings)
+    if tenant is not None:
+        revoke_job(tenant.place, request.job_id, reason)

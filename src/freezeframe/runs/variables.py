@@ -1,0 +1,105 @@
+"""The environment of a script's process: built for the job, not inherited from whoever runs it.
+
+A script gets hotglue's variables, what its request adds, our settings without the secret ones, and of the
+caller's environment only what programs need to work at all. So neither the master key nor the service's
+credentials are in the hands of everything that a script starts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from freezeframe.runs.job_root import JobRoot
+from freezeframe.runs.request import FOREIGN_PREFIXES, RunRequest, Scalar
+from freezeframe.settings import Settings
+
+_NEEDED = frozenset(
+    {
+        *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "TZ", "LANG", "LANGUAGE", "TERM", "NO_COLOR"),
+        *("JAVA_HOME", "SPARK_HOME", "SPARK_CONF_DIR", "SPARK_LOCAL_IP", "SPARK_REMOTE", "LD_LIBRARY_PATH"),
+        *("VIRTUAL_ENV", "PYTHONPATH", "PYTHONWARNINGS", "PYTHONHASHSEED", "PYTHONDONTWRITEBYTECODE"),
+        *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
+        *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY"),
+        *("http_proxy", "https_proxy", "no_proxy", "all_proxy"),
+    }
+)
+_LOCALE_PREFIX = "LC_"
+_BUCKET_PREFIX = "AWS_"
+
+
+def script_environment(
+    request: RunRequest, root: JobRoot, settings: Settings, inherited: Mapping[str, str]
+) -> dict[str, str]:
+    """All variables of the script's process; ``inherited`` is the environment of the caller."""
+    variables = {
+        **_kept(inherited, request, settings),
+        **_settings_variables(settings),
+        **dict(request.variables),
+        **_job_variables(request, root),
+    }
+    given = {name: _as_text(value) for name, value in request.parameters.items() if value is not None}
+    free = {name: text for name, text in given.items() if not name.startswith(FOREIGN_PREFIXES)}
+    return {**free, **variables}
+
+
+def _kept(inherited: Mapping[str, str], request: RunRequest, settings: Settings) -> dict[str, str]:
+    named = {name.strip() for name in settings.script_variables.split(",")}
+    # The script's process commits to the store itself, so it needs what opens the bucket.
+    is_bucket = "://" in request.root
+    return {
+        name: value
+        for name, value in inherited.items()
+        if name in _NEEDED
+        or name in named
+        or name.startswith(_LOCALE_PREFIX)
+        or (is_bucket and name.startswith(_BUCKET_PREFIX))
+    }
+
+
+def _settings_variables(settings: Settings) -> dict[str, str]:
+    """The settings as variables, so that the library in the script has the same ones."""
+    values = settings.model_dump(mode="json")
+    return {
+        f"FREEZEFRAME_{name.upper()}": value if isinstance(value, str) else json.dumps(value)
+        for name, value in values.items()
+        if value not in (None, "") and not is_secret(name)
+    }
+
+
+def is_secret(name: str) -> bool:
+    """Whether a setting is a secret, or the way to one."""
+    extra: Any = Settings.model_fields[name].json_schema_extra
+    return name.startswith("master_key") or bool(isinstance(extra, dict) and extra.get("secret"))
+
+
+def _job_variables(request: RunRequest, root: JobRoot) -> dict[str, str]:
+    place = str(root.path)
+    has_state = root.state.is_file()
+    found = {
+        "ROOT_DIR": place,
+        "ROOT": place,
+        "JOB_ROOT": place,
+        "TENANT": request.tenant,
+        "USER_ID": request.tenant,
+        "FLOW": request.flow,
+        "ENV_ID": request.environment,
+        "JOB_ID": request.job_id,
+        "SYNC_TYPE": request.sync_type or ("incremental_sync" if has_state else "full_sync"),
+        "JOB_TYPE": request.job_type,
+        "CONNECTOR_ID": request.connector_id,
+        "base_input_dir": str(root.input),
+        "snapshot_dir": str(root.snapshots),
+        "output_dir": str(root.output),
+        "tmp_dir": str(root.temporary),
+        "today": datetime.now(UTC).strftime("%Y%m%d"),
+        "PYTHONUNBUFFERED": "1",
+    }
+    # What the request does not say is absent, as a script that asks for it with a default expects.
+    return {name: value for name, value in found.items() if value}
+
+
+def _as_text(value: Scalar) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

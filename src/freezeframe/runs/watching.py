@@ -1,0 +1,195 @@
+"""Watching over a script's process: its output, its time, its memory, and whether it is still wanted.
+
+One thread does all of it, so that a script that prints faster than it is read waits, and neither side
+keeps what it printed in memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Self
+
+from freezeframe.runs.warm import Process
+
+Reason = Literal["ended", "timed_out", "cancelled", "memory"]
+
+LOG_BYTES_MAX = 64 * 1024 * 1024
+_LINE_BYTES_MAX = 16 * 1024
+_READ_BYTES = 64 * 1024
+_POLL_SECONDS = 0.05
+_LOOK_SECONDS = 0.5
+_STOP_SECONDS = 5.0
+_DRAIN_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a process may take; None is no limit."""
+
+    timeout_seconds: float | None = None
+    memory_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """Why a process is over. ``exit_code``: its own, minus the signal that ended it."""
+
+    reason: Reason
+    exit_code: int
+    memory_bytes: int = 0
+    """What it was found to have where that was too much."""
+
+
+def watched(
+    process: Process,
+    output: int,
+    log: Path,
+    limits: Limits,
+    on_line: Callable[[str], None],
+    is_cancelled: Callable[[], bool],
+) -> Ending:
+    """Watch over a process (the leader of its group) to its end, and end all that it started with it.
+
+    ``output`` is the reading end of a pipe with what it prints: ``log`` gets its bytes, up to 64 MiB, and
+    ``on_line`` each line. What the two callbacks raise ends the process and is raised here.
+    """
+    with log.open("ab") as file, _Output(output, file.write, on_line) as printed:
+        watch = _Watch(process, limits, is_cancelled)
+        try:
+            while process.poll() is None:
+                printed.take(_POLL_SECONDS)
+                watch.look()
+        finally:
+            _kill_group(process)
+            code = process.wait()
+            printed.drain()
+    return Ending(watch.reason, code, watch.memory_bytes)
+
+
+@dataclass(slots=True)
+class _Watch:
+    """Looks at the clock, the memory and the wish to cancel, and stops the process."""
+
+    process: Process
+    limits: Limits
+    is_cancelled: Callable[[], bool]
+    reason: Reason = "ended"
+    memory_bytes: int = 0
+    _started: float = field(default_factory=time.monotonic)
+    _looked: float = 0.0
+    _killed_at: float | None = None
+
+    def look(self) -> None:
+        now = time.monotonic()
+        if self._killed_at is not None:
+            if now > self._killed_at:
+                _kill_group(self.process)
+            return
+        if self.limits.timeout_seconds is not None and now - self._started > self.limits.timeout_seconds:
+            self._stop("timed_out", now + _STOP_SECONDS)
+        elif now - self._looked > _LOOK_SECONDS:
+            self._looked = now
+            if self.is_cancelled():
+                self._stop("cancelled", now + _STOP_SECONDS)
+            elif self._takes_too_much():
+                # It would go on taking while it tidies up.
+                self._stop("memory", now)
+
+    def _takes_too_much(self) -> bool:
+        if self.limits.memory_bytes is None:
+            return False
+        found = group_memory_bytes(self.process.pid)
+        if found <= self.limits.memory_bytes:
+            return False
+        self.memory_bytes = found
+        return True
+
+    def _stop(self, reason: Reason, killed_at: float) -> None:
+        self.reason = reason
+        self._killed_at = killed_at
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGTERM)
+
+
+def group_memory_bytes(pid: int) -> int:
+    """The memory of a process and all below it; pages that several share are counted once."""
+    import psutil  # type: ignore[import-untyped]  # noqa: PLC0415 - only a limit needs it
+
+    total = 0
+    with contextlib.suppress(psutil.Error):
+        leader = psutil.Process(pid)
+        for one in (leader, *leader.children(recursive=True)):
+            with contextlib.suppress(psutil.Error):
+                found = one.memory_full_info()
+                total += getattr(found, "pss", found.rss)
+    return total
+
+
+class _Output:
+    """What comes out of a pipe: bytes for the log, lines for whoever looks on."""
+
+    def __init__(self, pipe: int, write: Callable[[bytes], object], on_line: Callable[[str], None]) -> None:
+        self._pipe = pipe
+        self._write = write
+        self._on_line = on_line
+        self._left = LOG_BYTES_MAX
+        self._begun = b""
+        self._is_open = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._pipe)
+
+    def take(self, seconds: float) -> None:
+        """Read what there is, waiting for it up to ``seconds``."""
+        if not self._is_open:
+            time.sleep(seconds)
+            return
+        ready, _, _ = select.select([self._pipe], [], [], seconds)
+        if not ready:
+            return
+        chunk = os.read(self._pipe, _READ_BYTES)
+        self._is_open = bool(chunk)
+        self._log(chunk)
+        self._say(chunk)
+
+    def drain(self) -> None:
+        """Read the rest; a process that left the group may hold the pipe open for ever."""
+        until = time.monotonic() + _DRAIN_SECONDS
+        while self._is_open and time.monotonic() < until:
+            self.take(_POLL_SECONDS)
+        if self._begun:
+            self._line(self._begun)
+
+    def _log(self, chunk: bytes) -> None:
+        if self._left <= 0:
+            return
+        self._write(chunk[: self._left])
+        self._left -= len(chunk)
+        if self._left <= 0:
+            self._write(b"\n[the log ends here: the script printed more than 64 MiB]\n")
+
+    def _say(self, chunk: bytes) -> None:
+        *lines, self._begun = (self._begun + chunk).split(b"\n")
+        for line in lines:
+            self._line(line)
+        if len(self._begun) > _LINE_BYTES_MAX:
+            self._line(self._begun)
+            self._begun = b""
+
+    def _line(self, line: bytes) -> None:
+        self._on_line(line[:_LINE_BYTES_MAX].decode("utf-8", "replace").rstrip("\r"))
+
+
+def _kill_group(process: Process) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)

@@ -52,6 +52,7 @@ class Watched:
             "remains": str(self.work),
             "token": "the token",
             "start": "the start",
+            "about": {"master": "local[1]"},
             "work": str(self.work),
             "archive": str(self.archive),
             "archive_draft": str(folder / "classes.draft"),
@@ -96,8 +97,10 @@ def used(folder):
 def test_the_address_is_written_once_the_server_tells_its_port(tmp_path, watched):
     """Port, token, start and process id, for the owner's eyes; the order to start is gone."""
     with used(tmp_path):
-        address = watched(RUNS).address()
+        each = watched(RUNS)
+        address = each.address()
     process = address.pop("process")
+    assert each.process.pid == address.pop("watcher")
     assert {"port": 4711, "token": "the token", "start": "the start"} == address
     assert is_alive(process)
     assert 0o600 == (tmp_path / "address.json").stat().st_mode & 0o777
@@ -153,6 +156,22 @@ def test_a_retired_server_stops_when_its_last_client_leaves(tmp_path, watched):
         (tmp_path / "retire").touch()
         time.sleep(0.5)
         assert is_alive(process)
+    assert "" == each.ended()
+    assert not is_alive(process)
+
+
+def test_the_time_it_may_be_idle_can_be_changed_while_it_runs(tmp_path, watched):
+    """A file in the folder says otherwise than the order to start; when the last client left is noted."""
+    with used(tmp_path):
+        each = watched(RUNS, idle_seconds=0.2)
+        process = each.address()["process"]
+        (tmp_path / watcher.IDLE_SECONDS).write_text("600")
+        started = (tmp_path / watcher.LAST_USED).stat().st_mtime_ns
+        time.sleep(0.3)
+    until(lambda: (tmp_path / watcher.LAST_USED).stat().st_mtime_ns > started)
+    time.sleep(0.5)
+    assert is_alive(process)
+    (tmp_path / watcher.IDLE_SECONDS).write_text("0.1")
     assert "" == each.ended()
     assert not is_alive(process)
 

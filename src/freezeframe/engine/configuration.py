@@ -106,6 +106,16 @@ JAVA_OPTIONS = (
     "-Xshare:auto",
 )
 
+FAIR_SCHEDULER = """\
+<?xml version="1.0"?>
+<allocations>
+  <pool name="default">
+    <schedulingMode>FAIR</schedulingMode>
+  </pool>
+</allocations>
+"""
+"""All jobs are in one pool, because merges share a session; in it they take turns by task."""
+
 SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 STARTED_PATTERN = r"Spark Connect server started at: \S*?:(\d+)\s"
@@ -141,6 +151,8 @@ def server_configuration(settings: Settings, master: str) -> dict[str, str]:
         "spark.driver.memory": settings.spark_memory,
         # The executors of a cluster have to find the driver; those of this process need not.
         **(_LOOPBACK if master.startswith("local") else {}),
+        # Else a small job waits until a large one, asked for before, has no more tasks to start.
+        "spark.scheduler.mode": "FAIR",
         "spark.connect.grpc.binding.address": "127.0.0.1",
         # The system picks a free port; the log says which.
         "spark.connect.grpc.binding.port": "0",

@@ -23,31 +23,22 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import IO
 
 from freezeframe.engine import watcher
-from freezeframe.engine.configuration import (
-    JAVA_OPTIONS,
-    LOG_CONFIGURATION,
-    SERVER_CLASS,
-    STARTED_PATTERN,
-    server_configuration,
-)
+from freezeframe.engine.configuration import server_configuration
 from freezeframe.engine.java import Java, find_java
+from freezeframe.engine.launch import class_archive, write_launch
 from freezeframe.errors import EngineUnavailable, SetupError
 from freezeframe.settings import Settings
 
 Progress = Callable[[str], None]
 
 _PRIVATE = "private-"
-_LASTING_SECONDS = 60
 _LISTEN_SECONDS = 5
 _POLL_SECONDS = 0.05
 _LOG_LINES_MAX = 20
-# Variables that would make Spark or Java something else than what the settings say.
-_FOREIGN_VARIABLES = ("SPARK_REMOTE", "SPARK_HOME", "SPARK_SUBMIT_OPTS", "PYSPARK_SUBMIT_ARGS", "CLASSPATH")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +51,8 @@ class Address:
     """Names this start of the server: another start, another name."""
     process: int
     """Process id of its Java."""
+    watcher: int
+    """Process id of what stands behind it: told to end, it ends Java first."""
 
 
 @dataclass(slots=True)
@@ -93,7 +86,7 @@ def attach(settings: Settings, master: str, progress: Progress, *, is_private: b
     clients = (folder / "clients.lock").open("a")
     try:
         fcntl.flock(clients, fcntl.LOCK_SH)
-        address = _living(folder) or _started_once(folder, settings, master, progress)
+        address = living_address(folder) or _started_once(folder, settings, master, progress)
     except BaseException:
         clients.close()
         raise
@@ -104,7 +97,6 @@ def server_folder(settings: Settings, master: str) -> Path:
     """The folder of the server that these settings mean, created with mode 0700."""
     identity = {
         "configuration": server_configuration(settings, master),
-        "idle": settings.spark_idle_seconds,
         "pyspark": version("pyspark"),
         "environment": {name: os.environ.get(name, "") for name in ("JAVA_HOME", "SPARK_CONF_DIR")},
     }
@@ -131,8 +123,11 @@ def private_folder(path: Path) -> Path:
     return path
 
 
-def _living(folder: Path) -> Address | None:
-    """The address of the server if its watcher lives and it listens; what dead ones left is not believed."""
+def living_address(folder: Path) -> Address | None:
+    """The address of the server of a folder if its watcher lives and it listens.
+
+    What dead ones left is not believed.
+    """
     with (folder / "server.lock").open("a") as life:
         try:
             fcntl.flock(life, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -162,7 +157,7 @@ def _started_once(folder: Path, settings: Settings, master: str, progress: Progr
     deadline = time.monotonic() + settings.spark_start_seconds
     with (folder / "start.lock").open("a") as start, _locked(start, deadline, folder):
         # Whoever held the lock before may have started it.
-        if address := _living(folder):
+        if address := living_address(folder):
             return address
         java = find_java()
         progress("Starting Spark (once; later jobs find it running)")
@@ -188,11 +183,26 @@ def _start(folder: Path, settings: Settings, master: str, java: Java, deadline: 
     is_private = folder.name.startswith(_PRIVATE)
     if not is_private:
         _retire_others(folder)
+    archive = class_archive(folder.parent, java)
+    is_shared = archive.exists()
+    try:
+        return _launched(folder, settings, master, java, deadline, is_private=is_private)
+    except EngineUnavailable:
+        # Java checks an archive before it uses it, but not all of it: it must never cost a start.
+        if not is_shared or time.monotonic() > deadline:
+            raise
+        archive.unlink(missing_ok=True)
+        return _launched(folder, settings, master, java, deadline, is_private=is_private)
+
+
+def _launched(
+    folder: Path, settings: Settings, master: str, java: Java, deadline: float, *, is_private: bool
+) -> Address:
     for remains in folder.glob("work-*"):
         shutil.rmtree(remains, ignore_errors=True)
-    for name in ("address.json", "retire"):
+    for name in ("address.json", "retire", watcher.IDLE_SECONDS):
         (folder / name).unlink(missing_ok=True)
-    _write_launch(folder, settings, master, java, is_private=is_private)
+    write_launch(folder, settings, master, java, is_private=is_private)
     # Isolated and without site-packages: the watcher needs the standard library only.
     with (folder / "watcher.log").open("wb") as log:
         process = subprocess.Popen(  # noqa: S603 - our own script
@@ -227,84 +237,6 @@ def _retire_others(folder: Path) -> None:
     for other in folder.parent.glob("spark-*/server.lock"):
         if other.parent != folder:
             (other.parent / "retire").touch()
-
-
-def _write_launch(folder: Path, settings: Settings, master: str, java: Java, *, is_private: bool) -> None:
-    token = secrets.token_urlsafe(32)
-    start = secrets.token_hex(8)
-    work = folder / f"work-{start}"
-    work.mkdir(mode=0o700)
-    archive = _archive(folder.parent, java)
-    launch = {
-        "command": _command(settings, master, java, work, archive),
-        "environment": _environment(token, master),
-        "started_pattern": STARTED_PATTERN,
-        "idle_seconds": 0 if is_private else settings.spark_idle_seconds,
-        "remains": str(folder if is_private else work),
-        "token": token,
-        "start": start,
-        "work": str(work),
-        "archive": str(archive),
-        "archive_draft": str(work.with_suffix(".draft")),
-    }
-    path = folder / "launch.json"
-    path.unlink(missing_ok=True)
-    path.touch(mode=0o600)
-    path.write_text(json.dumps(launch))
-
-
-def _command(settings: Settings, master: str, java: Java, work: Path, archive: Path) -> list[str]:
-    properties = work / "spark.properties"
-    configuration = {**server_configuration(settings, master), "spark.local.dir": str(work)}
-    properties.write_text("".join(f"{name} {value}\n" for name, value in configuration.items()))
-    log_configuration = work / "log4j2.properties"
-    log_configuration.write_text(LOG_CONFIGURATION)
-    draft = work.with_suffix(".draft")
-    return [
-        str(java.command),
-        f"-Xmx{settings.spark_memory}",
-        *JAVA_OPTIONS,
-        *_class_sharing(settings, archive, draft),
-        f"-Dlog4j2.configurationFile={log_configuration.as_uri()}",
-        f"-Djava.io.tmpdir={work}",
-        "-cp",
-        f"{_jars()}/*",
-        "org.apache.spark.deploy.SparkSubmit",
-        "--load-spark-defaults",
-        "--properties-file",
-        str(properties),
-        "--class",
-        SERVER_CLASS,
-        "spark-internal",
-    ]
-
-
-def _class_sharing(settings: Settings, archive: Path, draft: Path) -> list[str]:
-    """Loaded and verified classes of an earlier run: less than half the time to start and to warm up."""
-    if archive.exists():
-        return [f"-XX:SharedArchiveFile={archive}"]
-    # To write one takes some seconds of a stop; a server that is to stop at once shall stop at once.
-    return [f"-XX:ArchiveClassesAtExit={draft}"] if settings.spark_idle_seconds >= _LASTING_SECONDS else []
-
-
-def _archive(state: Path, java: Java) -> Path:
-    """The class archive that this Java and these jars can share, whatever the other settings."""
-    identity = f"{java.command.resolve()} {java.version} {_jars()} {version('pyspark')}"
-    return state / f"classes-{hashlib.sha256(identity.encode()).hexdigest()[:16]}.jsa"
-
-
-def _jars() -> Path:
-    found = find_spec("pyspark")
-    if found is None or found.origin is None:
-        raise SetupError("PySpark is not installed.", remedy="Install it: pip install 'pyspark[connect]'.")
-    return Path(found.origin).parent / "jars"
-
-
-def _environment(token: str, master: str) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name not in _FOREIGN_VARIABLES}
-    # Spark asks for this machine's own name at start, which not every machine can resolve.
-    local = {"SPARK_LOCAL_IP": "127.0.0.1"} if master.startswith("local") else {}
-    return {**local, **kept, "SPARK_CONNECT_AUTHENTICATE_TOKEN": token}
 
 
 def _require_time(deadline: float, folder: Path) -> None:

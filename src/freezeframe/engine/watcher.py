@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import re
 import shutil
 import signal
@@ -21,6 +22,11 @@ import sys
 import time
 from pathlib import Path
 from typing import IO, Any
+
+LAST_USED = "last-used"
+"""A file whose time of change is when the last client left."""
+IDLE_SECONDS = "idle-seconds"
+"""A file that says otherwise than the launch how long the server may be idle."""
 
 _POLL_SECONDS = 0.1
 _STOP_SECONDS = 60
@@ -81,7 +87,10 @@ def _announce(folder: Path, launch: dict[str, Any], server: subprocess.Popen[byt
         "token": launch["token"],
         "start": launch["start"],
         "process": server.pid,
+        "watcher": os.getpid(),
     }
+    (folder / "about.json").write_text(json.dumps(launch["about"]))
+    (folder / LAST_USED).touch()
     draft = folder / "address.json.new"
     draft.touch(mode=0o600)
     draft.write_text(json.dumps(address))
@@ -94,14 +103,28 @@ def _wait_until_idle(
 ) -> None:
     """Return when the server died, or when it is to stop: then the clients' lock is held."""
     last_used = time.monotonic()
+    was_used = False
     while server.poll() is None:
-        if not _lock_alone(clients):
+        is_used = not _lock_alone(clients)
+        if is_used:
             last_used = time.monotonic()
-        elif time.monotonic() - last_used >= idle_seconds or (folder / "retire").exists():
+        elif (folder / "retire").exists() or _is_over(folder, idle_seconds, last_used):
             return
         else:
             fcntl.flock(clients, fcntl.LOCK_UN)
+        if was_used and not is_used:
+            (folder / LAST_USED).touch()
+        was_used = is_used
         time.sleep(_POLL_SECONDS)
+
+
+def _is_over(folder: Path, idle_seconds: float, last_used: float) -> bool:
+    """Whether it was idle for as long as it may be: as it was started, or as somebody has told since."""
+    idle = time.monotonic() - last_used
+    try:
+        return idle >= float((folder / IDLE_SECONDS).read_text())
+    except (FileNotFoundError, ValueError):
+        return idle >= idle_seconds
 
 
 def _lock_alone(clients: IO[str]) -> bool:

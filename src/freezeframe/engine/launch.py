@@ -1,0 +1,135 @@
+"""What a warm Spark server is started with: Java's command line, its environment, and where its classes are.
+
+The order to start is a file in the server's folder that only its owner can read: it holds the token.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import time
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+
+from freezeframe.engine.configuration import (
+    FAIR_SCHEDULER,
+    JAVA_OPTIONS,
+    LOG_CONFIGURATION,
+    SERVER_CLASS,
+    STARTED_PATTERN,
+    server_configuration,
+)
+from freezeframe.engine.java import Java
+from freezeframe.errors import SetupError
+from freezeframe.settings import Settings
+
+_LASTING_SECONDS = 60
+# Variables that would make Spark or Java something else than what the settings say.
+_FOREIGN_VARIABLES = (
+    *("SPARK_REMOTE", "SPARK_HOME", "SPARK_SUBMIT_OPTS", "PYSPARK_SUBMIT_ARGS", "CLASSPATH"),
+    # The server outlives the job that starts it, and serves other tenants' jobs.
+    *("API_KEY", "TENANT", "JOB_ID", "JOB_ROOT", "ROOT", "ROOT_DIR"),
+)
+
+
+def write_launch(folder: Path, settings: Settings, master: str, java: Java, *, is_private: bool) -> None:
+    """Write ``launch.json``, the order that `engine.watcher` carries out, and what it names.
+
+    Raises:
+        SetupError: PySpark is not installed.
+    """
+    token = secrets.token_urlsafe(32)
+    start = secrets.token_hex(8)
+    work = folder / f"work-{start}"
+    work.mkdir(mode=0o700)
+    archive = class_archive(folder.parent, java)
+    launch = {
+        "command": _command(settings, master, java, work, archive),
+        "environment": _environment(token, master),
+        "started_pattern": STARTED_PATTERN,
+        "idle_seconds": 0 if is_private else settings.spark_idle_seconds,
+        "about": {
+            "master": master,
+            "spark_memory": settings.spark_memory,
+            "java": f"{java.version} ({java.command})",
+            "started_at": time.time(),
+        },
+        "remains": str(folder if is_private else work),
+        "token": token,
+        "start": start,
+        "work": str(work),
+        "archive": str(archive),
+        "archive_draft": str(work.with_suffix(".draft")),
+    }
+    path = folder / "launch.json"
+    path.unlink(missing_ok=True)
+    path.touch(mode=0o600)
+    path.write_text(json.dumps(launch))
+
+
+def _command(settings: Settings, master: str, java: Java, work: Path, archive: Path) -> list[str]:
+    properties = work / "spark.properties"
+    pools = work / "pools.xml"
+    pools.write_text(FAIR_SCHEDULER)
+    configuration = {
+        **server_configuration(settings, master),
+        "spark.local.dir": str(work),
+        "spark.scheduler.allocation.file": pools.as_uri(),
+    }
+    properties.write_text("".join(f"{name} {value}\n" for name, value in configuration.items()))
+    log_configuration = work / "log4j2.properties"
+    log_configuration.write_text(LOG_CONFIGURATION)
+    draft = work.with_suffix(".draft")
+    return [
+        str(java.command),
+        f"-Xmx{settings.spark_memory}",
+        *JAVA_OPTIONS,
+        *_class_sharing(settings, archive, draft),
+        f"-Dlog4j2.configurationFile={log_configuration.as_uri()}",
+        f"-Djava.io.tmpdir={work}",
+        "-cp",
+        f"{_jars()}/*",
+        "org.apache.spark.deploy.SparkSubmit",
+        "--load-spark-defaults",
+        "--properties-file",
+        str(properties),
+        "--class",
+        SERVER_CLASS,
+        "spark-internal",
+    ]
+
+
+def _class_sharing(settings: Settings, archive: Path, draft: Path) -> list[str]:
+    """Loaded and verified classes of an earlier run: less than half the time to start and to warm up."""
+    if archive.exists():
+        return [f"-XX:SharedArchiveFile={archive}"]
+    # To write one takes some seconds of a stop; a server that is to stop at once shall stop at once.
+    return [f"-XX:ArchiveClassesAtExit={draft}"] if settings.spark_idle_seconds >= _LASTING_SECONDS else []
+
+
+def class_archive(state: Path, java: Java) -> Path:
+    """Where the classes are that this Java, these jars and these options can share, whatever else is set.
+
+    Raises:
+        SetupError: PySpark is not installed.
+    """
+    options = " ".join(JAVA_OPTIONS)
+    identity = f"{java.command.resolve()} {java.version} {_jars()} {version('pyspark')} {options}"
+    return state / f"classes-{hashlib.sha256(identity.encode()).hexdigest()[:16]}.jsa"
+
+
+def _jars() -> Path:
+    found = find_spec("pyspark")
+    if found is None or found.origin is None:
+        raise SetupError("PySpark is not installed.", remedy="Install it: pip install 'pyspark[connect]'.")
+    return Path(found.origin).parent / "jars"
+
+
+def _environment(token: str, master: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name not in _FOREIGN_VARIABLES}
+    # Spark asks for this machine's own name at start, which not every machine can resolve.
+    local = {"SPARK_LOCAL_IP": "127.0.0.1"} if master.startswith("local") else {}
+    return {**local, **kept, "SPARK_CONNECT_AUTHENTICATE_TOKEN": token}

@@ -1,0 +1,155 @@
+"""How the warm servers of this user stand: what runs, who uses it, since when it is idle; and their end.
+
+Nothing is started here and no Spark is loaded: all that is told stands in the servers' folders.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from freezeframe.engine.server import living_address
+from freezeframe.engine.watcher import IDLE_SECONDS, LAST_USED
+from freezeframe.errors import InvalidOption
+from freezeframe.settings import Settings
+
+_POLL_SECONDS = 0.05
+_LOCKS = Path("/proc/locks")
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A server that runs. Times are seconds since 1970, sizes bytes.
+
+    ``clients`` is how many processes hold it, None where the system does not tell; ``idle_seconds`` is 0
+    while somebody does. ``memory_bytes`` is its share of the machine's memory, None where that is not told.
+    """
+
+    folder: Path
+    master: str
+    spark_memory: str
+    java: str
+    port: int
+    process: int
+    watcher: int
+    memory_bytes: int | None
+    started_at: float
+    clients: int | None
+    idle_seconds: float
+    is_retiring: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields by name."""
+        return {**asdict(self), "folder": str(self.folder), "log": str(self.log)}
+
+    @property
+    def log(self) -> Path:
+        """Its log."""
+        return self.folder / "server.log"
+
+
+def standings(settings: Settings) -> list[Standing]:
+    """The servers of this user that run, the newest first."""
+    found = (_standing(folder) for folder in settings.state_dir.glob("spark-*") if folder.is_dir())
+    return sorted((one for one in found if one), key=lambda one: one.started_at, reverse=True)
+
+
+def keep_idle(folder: Path, seconds: int) -> None:
+    """Let the server in ``folder`` stay for so long without a job, whatever it was started with.
+
+    Raises:
+        InvalidOption: no number of seconds.
+    """
+    if seconds < 1:
+        raise InvalidOption(
+            f"A server cannot be idle for {seconds} seconds.", remedy="Pass a number of seconds from 1 on."
+        )
+    (folder / IDLE_SECONDS).write_text(str(seconds))
+
+
+def stop(server: Standing, wait_seconds: float, *, at_once: bool = False) -> bool:
+    """Have a server stop when nobody uses it, or at once, whoever does; whether it has within the wait."""
+    if at_once:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(server.watcher, signal.SIGTERM)
+    else:
+        (server.folder / "retire").touch()
+    deadline = time.monotonic() + wait_seconds
+    while _is_alive(server.process):
+        is_waited_for = not at_once and _clients(server.folder)
+        if is_waited_for or time.monotonic() > deadline:
+            return False
+        time.sleep(_POLL_SECONDS)
+    return True
+
+
+def followed(log: Path, *, follow: bool) -> Iterator[str]:
+    """The lines of a log; with ``follow`` those to come as well, also of the next server's."""
+    with contextlib.ExitStack() as stack:
+        file = stack.enter_context(log.open(errors="replace"))
+        while True:
+            yield from file
+            if not follow:
+                return
+            time.sleep(_POLL_SECONDS)
+            with contextlib.suppress(FileNotFoundError):
+                if log.stat().st_ino != os.fstat(file.fileno()).st_ino:
+                    file = stack.enter_context(log.open(errors="replace"))
+
+
+def _standing(folder: Path) -> Standing | None:
+    try:
+        address = living_address(folder)
+        if address is None:
+            return None
+        about = json.loads((folder / "about.json").read_text())
+        clients = _clients(folder)
+        return Standing(
+            folder=folder,
+            master=about["master"],
+            spark_memory=about["spark_memory"],
+            java=about["java"],
+            port=address.port,
+            process=address.process,
+            watcher=address.watcher,
+            memory_bytes=_memory_bytes(address.process),
+            started_at=about["started_at"],
+            clients=clients,
+            idle_seconds=0.0 if clients else time.time() - (folder / LAST_USED).stat().st_mtime,
+            is_retiring=(folder / "retire").exists(),
+        )
+    except FileNotFoundError:
+        return None  # it stopped while it was looked at
+
+
+def _memory_bytes(process: int) -> int | None:
+    """What the process takes of the machine's memory, pages it shares with others divided among them."""
+    try:
+        lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _clients(folder: Path) -> int | None:
+    """How many hold the clients' lock: the system lists each lock with the file's number."""
+    if not _LOCKS.exists():
+        return None
+    number = f":{(folder / 'clients.lock').stat().st_ino}"
+    lines = (line.split() for line in _LOCKS.read_text().splitlines())
+    return sum("READ" in line and any(word.endswith(number) for word in line) for line in lines)

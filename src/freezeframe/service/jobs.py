@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -161,18 +161,28 @@ class TenantJobs:
         """How many jobs of each status the whole queue has."""
         return self._queue.counts()
 
-    def log_from(self, job: QueuedJob, offset: int) -> Iterator[bytes]:
-        """What the job's log holds from a byte on; nothing where there is no log (yet)."""
+    def log_lines(self, job: QueuedJob, position: int) -> tuple[list[tuple[str, int]], int]:
+        """The log's next lines from a byte on, each with the byte behind it, and the byte behind all.
+
+        Of a job that has ended a last line without a line feed counts too; nothing where there is no log.
+        """
         path = _log_of(job)
         if path is None:
-            return
+            return [], position
         try:
             with path.open("rb") as log:
-                log.seek(offset)
-                while chunk := log.read(_LOG_CHUNK_BYTES):
-                    yield chunk
+                log.seek(position)
+                content = log.read(_LOG_CHUNK_BYTES)
         except FileNotFoundError:
-            return
+            return [], position
+        lines = []
+        for line in content.splitlines(keepends=True):
+            is_whole = line.endswith(b"\n") or job.is_final or len(content) == _LOG_CHUNK_BYTES == len(line)
+            if not is_whole:
+                break
+            position += len(line)
+            lines.append((line.rstrip(b"\r\n").decode(errors="replace"), position))
+        return lines, position
 
     def _submitted(self, request: RunRequest, attempts_max: int) -> QueuedJob:
         return self._queue.submit(

@@ -24,6 +24,8 @@ _HIT = """
     RETURNING value
 """
 _BUSY_SECONDS = 5.0
+_WHOSE = {"principal": "key or person", "tenant": "tenant", "sign-in": "name or place that signs in"}
+SIGN_INS_PER_MINUTE = 10
 _SWEPT_EVERY_SECONDS = 60.0
 
 
@@ -106,10 +108,11 @@ class RateLimits:
         self._items = {
             "principal": RateLimitItemPerMinute(per_principal) if per_principal else None,
             "tenant": RateLimitItemPerMinute(per_tenant) if per_tenant else None,
+            "sign-in": RateLimitItemPerMinute(SIGN_INS_PER_MINUTE),
         }
 
     def count(self, kind: str, *names: str) -> None:
-        """Count a request of a ``principal`` or for a ``tenant``.
+        """Count a request of a ``principal``, for a ``tenant``, or a ``sign-in`` from somewhere.
 
         Raises:
             RateLimited: its quota of this minute is used up.
@@ -121,7 +124,7 @@ class RateLimits:
         seconds = max(1, round(ends - time.time() + 0.5))
         raise RateLimited(
             f"There were more than {item.amount} requests within a minute.",
-            cause=f"That is the quota of one {'tenant' if kind == 'tenant' else 'key or person'}.",
+            cause=f"That is the quota of one {_WHOSE[kind]}.",
             remedy=f"Ask again in {seconds} seconds.",
             retry_after_seconds=seconds,
         )

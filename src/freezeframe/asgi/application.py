@@ -1,0 +1,80 @@
+"""The application: a store, its control database and settings become something that a server can run."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from fastapi import FastAPI
+
+from freezeframe.asgi.measurements import Measurements
+from freezeframe.asgi.models.problem import Problem
+from freezeframe.asgi.problems import add_problem_handlers
+from freezeframe.asgi.request_guard import RequestGuard
+from freezeframe.asgi.routes import audit, files, health, history, jobs, keys, session, streams, tenants
+from freezeframe.control.database import ControlDatabase
+from freezeframe.service.service import open_service
+from freezeframe.settings import Settings
+
+VERSION = "1"
+_ROUTERS = (tenants, streams, files, history, jobs, audit, keys, session, health)
+# A base64 body of the hotglue-compatible paths is a third longer than its file.
+_BASE64_SHARE = 4 / 3
+_BODY_MARGIN_BYTES = 64 * 1024
+_MULTIPROCESS = "PROMETHEUS_MULTIPROC_DIR"
+
+
+def create_application(settings: Settings, root: str, database: ControlDatabase) -> FastAPI:
+    """The REST service of the store at ``root``; Spark is never loaded by it.
+
+    Raises:
+        InvalidOption: ``root`` is no place for a store.
+        SetupError: the service's secret cannot be made or read.
+    """
+    bytes_max = int(settings.service_body_bytes_max * _BASE64_SHARE) + _BODY_MARGIN_BYTES
+    application = FastAPI(
+        title="freezeframe",
+        version=VERSION,
+        description="What an integration keeps for each of its tenants: versioned streams and files.",
+        docs_url=None,
+        redoc_url=None,
+        max_body_size=bytes_max,
+        redirect_slashes=False,
+    )
+    measurements = Measurements(os.environ.get(_MULTIPROCESS))
+    application.state.service = open_service(root, settings, database)
+    application.state.measurements = measurements
+    for module in _ROUTERS:
+        application.include_router(module.router)
+    add_problem_handlers(application, root)
+    application.add_middleware(RequestGuard, measurements=measurements)
+    _describe(application)
+    return application
+
+
+def _describe(application: FastAPI) -> None:
+    """Complete the OpenAPI document: the problem's schema, and how one says who asks."""
+    plain = application.openapi
+
+    def described() -> dict[str, Any]:
+        if application.openapi_schema is None:
+            document = plain()
+            components = document.setdefault("components", {})
+            components.setdefault("schemas", {})["Problem"] = Problem.model_json_schema(
+                ref_template="#/components/schemas/{model}"
+            )
+            components["securitySchemes"] = {
+                "bearer": {"type": "http", "scheme": "bearer", "description": "`id.secret`"},
+                "key": {"type": "apiKey", "in": "header", "name": "x-api-key"},
+                "session": {"type": "apiKey", "in": "cookie", "name": "freezeframe_session"},
+            }
+            for path, operations in document["paths"].items():
+                for operation in operations.values():
+                    if path.startswith(("/health", "/metrics")) or operation["operationId"].startswith(
+                        "sign_in"
+                    ):
+                        continue
+                    operation["security"] = [{"bearer": []}, {"key": []}, {"session": []}]
+        return application.openapi_schema or {}
+
+    application.openapi = described  # type: ignore[method-assign]  # FastAPI's documented way

@@ -1,0 +1,38 @@
+"""The audit."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import Field
+
+from freezeframe.asgi.models.base import Answer
+
+
+class AuditEntry(Answer):
+    """One thing that was done; `hash` is of all the rest, with the hash of the entry before."""
+
+    number: int
+    moment: datetime
+    principal: str
+    action: str
+    subject: str
+    request_id: str
+    details: dict[str, Any]
+    previous_hash: str
+    hash: str
+
+
+class AuditPage(Answer):
+    """Entries, the newest first."""
+
+    entries: list[AuditEntry]
+    next_cursor: str | None
+
+
+class AuditProof(Answer):
+    """Whether the chain is whole."""
+
+    is_whole: bool
+    broken_at: int | None = Field(description="The first entry that is not as it was written.")

@@ -1,0 +1,108 @@
+"""Files and folders."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pydantic import ConfigDict, Field
+
+from freezeframe.asgi.models.base import Answer, Order, example
+
+_PATH = "A path such as `mappings/a.csv`."
+
+
+class File(Answer):
+    """A file; size and SHA-256 are of what is stored, which for a sealed file is its ciphertext."""
+
+    model_config = ConfigDict(
+        json_schema_extra=example(
+            path="mappings/a.csv",
+            size=42,
+            modified="2026-11-20T14:05:00Z",
+            sha256="9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+            sealed=False,
+            version=12,
+        )
+    )
+
+    path: str
+    size: int
+    modified: datetime
+    sha256: str
+    sealed: bool
+    version: int = Field(description="The tenant's version that brought these bytes.")
+
+
+class FilePage(Answer):
+    """What a folder holds, at one version of the tenant; the folders come with the first page."""
+
+    version: int
+    folder: str
+    folders: list[str]
+    files: list[File]
+    next_cursor: str | None
+
+
+class FileRevision(Answer):
+    """One version of a file."""
+
+    version: int
+    modified: datetime
+    deleted: bool
+    size: int
+    sha256: str
+    sealed: bool
+    job_id: str | None
+    author: str
+    message: str
+
+
+class FileHistory(Answer):
+    """A file's versions, the newest first."""
+
+    path: str
+    revisions: list[FileRevision]
+
+
+class NewFolder(Order):
+    """A folder that is to be made."""
+
+    model_config = ConfigDict(json_schema_extra=example(path="mappings"))
+
+    path: str = Field(min_length=1, max_length=800, description=_PATH)
+
+
+class Folder(Answer):
+    """A folder."""
+
+    path: str
+
+
+class FileMove(Order):
+    """A file that is to get another path."""
+
+    model_config = ConfigDict(json_schema_extra=example(path="a.csv", target="mappings/a.csv"))
+
+    path: str = Field(min_length=1, max_length=800, description=_PATH)
+    target: str = Field(min_length=1, max_length=800, description=_PATH)
+    message: str = Field(default="", max_length=1000)
+
+
+class FileReturn(Order):
+    """A file that is to be brought back as it was at a version of the tenant."""
+
+    model_config = ConfigDict(json_schema_extra=example(path="mappings/a.csv", version=9))
+
+    path: str = Field(min_length=1, max_length=800, description=_PATH)
+    version: int = Field(ge=0)
+    message: str = Field(default="", max_length=1000)
+
+
+class UploadState(Answer):
+    """A resumable upload: what it becomes, and how far it has come."""
+
+    id: str
+    path: str
+    length: int
+    offset: int
+    expires: datetime

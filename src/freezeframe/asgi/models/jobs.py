@@ -1,0 +1,57 @@
+"""Jobs."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import ConfigDict, Field
+
+from freezeframe.asgi.models.base import Answer, Order, example
+
+JobStatus = Literal["queued", "running", "succeeded", "failed", "cancelled", "timed_out", "dead"]
+
+
+class NewJob(Order):
+    """A script that is to be run for the tenant; the same `job_id` again is answered and not run again."""
+
+    model_config = ConfigDict(
+        json_schema_extra=example(script="etl.py", flow="FZev7QqK-", parameters={"full": False})
+    )
+
+    script: str = Field(
+        min_length=1, max_length=800, description="A file in the service's folder of scripts."
+    )
+    job_id: str | None = Field(default=None, min_length=1, max_length=200)
+    flow: str = Field(default="", max_length=200)
+    parameters: dict[str, str | int | float | bool | None] = Field(default_factory=dict, max_length=100)
+    timeout_seconds: float | None = Field(default=None, gt=0, le=604_800)
+    attempts_max: int = Field(default=3, ge=1, le=10)
+    message: str = Field(default="", max_length=1000)
+
+
+class Job(Answer):
+    """A job at this moment."""
+
+    job_id: str
+    environment: str
+    tenant: str
+    status: JobStatus
+    schedule: str | None
+    priority: int
+    attempts: int
+    attempts_max: int
+    cancel_requested: bool
+    worker: str | None
+    created: datetime
+    run_at: datetime | None
+    started: datetime | None
+    finished: datetime | None
+    outcome: dict[str, Any] | None
+
+
+class JobPage(Answer):
+    """Jobs, the newest first."""
+
+    jobs: list[Job]
+    next_cursor: str | None

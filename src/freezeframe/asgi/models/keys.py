@@ -1,0 +1,89 @@
+"""Keys, people and sessions."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from pydantic import ConfigDict, Field
+
+from freezeframe.asgi.models.base import Answer, Order, example
+
+Scope = Literal[
+    "tenants:read",
+    "snapshots:read",
+    "snapshots:write",
+    "snapshots:delete",
+    "jobs:read",
+    "jobs:run",
+    "admin",
+]
+Role = Literal["admin", "editor", "viewer"]
+
+
+class NewKey(Order):
+    """A key that is to be made; without scopes it has all but `admin`, without tenants it is for all."""
+
+    model_config = ConfigDict(
+        json_schema_extra=example(name="sync", scopes=["snapshots:read"], environments=["dev"], days=90)
+    )
+
+    name: str = Field(default="", max_length=200)
+    scopes: list[Scope] = Field(default_factory=list)
+    environments: list[str] | None = Field(default=None, max_length=1000)
+    tenants: list[str] | None = Field(default=None, max_length=1000)
+    days: float | None = Field(default=None, gt=0, le=36_499)
+
+
+class Key(Answer):
+    """A key without its secret."""
+
+    id: str
+    name: str
+    scopes: list[Scope]
+    environments: list[str] | None
+    tenants: list[str] | None
+    created: datetime
+    created_by: str
+    expires: datetime | None
+    revoked: datetime | None
+    last_used: datetime | None
+
+
+class KeyWithSecret(Key):
+    """A key with what a client sends, `id.secret`; it is told this once."""
+
+    key: str
+
+
+class KeyPage(Answer):
+    """Keys by id."""
+
+    keys: list[Key]
+    next_cursor: str | None
+
+
+class Rotation(Order):
+    """How long the secret from before stays good."""
+
+    overlap_hours: float = Field(default=24.0, ge=0, le=8_760)
+
+
+class SignIn(Order):
+    """A person's name and password."""
+
+    model_config = ConfigDict(json_schema_extra=example(name="ada", password="correct horse battery"))  # noqa: S106 - an example
+
+    name: str = Field(min_length=1, max_length=200)
+    password: str = Field(min_length=1, max_length=1000)
+
+
+class Who(Answer):
+    """Who asks, and what they may do."""
+
+    kind: Literal["key", "person"]
+    id: str
+    name: str
+    scopes: list[Scope]
+    environments: list[str] | None
+    tenants: list[str] | None

@@ -1,0 +1,104 @@
+"""Streams: what they are, their rows, and what is told of changes."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import ConfigDict, Field
+
+from freezeframe.asgi.models.base import Answer, Order, example
+
+
+class Column(Answer):
+    """A column of a stream."""
+
+    name: str
+    type: str = Field(description="Delta's name of the type.", examples=["string", "decimal(10,2)"])
+    is_undecided: bool = Field(description="Whether no value has decided the type yet.")
+
+
+class StreamDetail(Answer):
+    """A stream now."""
+
+    model_config = ConfigDict(
+        json_schema_extra=example(
+            stream="Account",
+            version=4,
+            key=["Id"],
+            rows=120,
+            columns=[{"name": "Id", "type": "string", "is_undecided": False}],
+        )
+    )
+
+    stream: str
+    version: int
+    key: list[str]
+    rows: int
+    columns: list[Column]
+
+
+class StreamList(Answer):
+    """A tenant's streams at one version of it."""
+
+    model_config = ConfigDict(json_schema_extra=example(version=12, streams=["Account", "Invoice"]))
+
+    version: int
+    streams: list[str]
+
+
+class Rows(Answer):
+    """Some rows of a stream; what JSON has no value for (dates, decimals) is text."""
+
+    model_config = ConfigDict(
+        json_schema_extra=example(total=2, columns=["Id", "City"], rows=[{"Id": "007", "City": "Bern"}])
+    )
+
+    total: int = Field(description="How many rows there are without the limit.")
+    columns: list[str]
+    rows: list[dict[str, Any]]
+
+
+class Counts(Answer):
+    """What became of rows."""
+
+    inserted: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    deleted: int = 0
+
+
+class Receipt(Answer):
+    """What an update did."""
+
+    stream: str
+    inserted: int
+    updated: int
+    unchanged: int
+    deleted: int
+    version: int
+    tenant_version: int
+    committed: bool
+    columns_added: list[str]
+    columns_dropped: list[str]
+    null_keys_dropped: int
+    bytes_written: int
+    seconds: float
+
+
+class Dropped(Answer):
+    """A stream or file that was removed; its past can be read and restored."""
+
+    tenant_version: int
+
+
+class StreamRestoration(Order):
+    """Bring a stream back to what it was at a version of the tenant."""
+
+    model_config = ConfigDict(json_schema_extra=example(version=9, dry_run=True))
+
+    version: int = Field(ge=0, description="The tenant's version.")
+    dry_run: bool = False
+    message: str = Field(default="", max_length=1000)
+
+
+ImportMode = Literal["upsert", "full"]

@@ -1,0 +1,146 @@
+"""A tenant's versions: history, differences, restorations, tags, policy."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import ConfigDict, Field
+
+from freezeframe.asgi.models.base import Answer, Order, example
+from freezeframe.asgi.models.streams import Counts
+
+
+class TenantVersion(Answer):
+    """One version of a tenant: when, by whom and which job, and what it changed."""
+
+    version: int
+    timestamp: datetime
+    kind: str
+    who: str
+    job_id: str | None
+    message: str
+    streams: dict[str, Counts]
+    streams_dropped: list[str]
+    files_written: list[str]
+    files_deleted: list[str]
+    tags: list[str]
+
+
+class HistoryPage(Answer):
+    """Versions, the newest first."""
+
+    versions: list[TenantVersion]
+    next_cursor: str | None
+
+
+class StreamDifference(Answer):
+    """How a stream differs."""
+
+    fate: Literal["added", "changed", "removed"]
+    inserted: int
+    updated: int
+    unchanged: int
+    deleted: int
+
+
+class FileDifference(Answer):
+    """How a file differs; `text` is a unified diff, null where there is none to show."""
+
+    fate: Literal["added", "changed", "removed"]
+    sealed: bool
+    text: str | None = None
+
+
+class Difference(Answer):
+    """What differs between two versions of a tenant."""
+
+    before: int
+    after: int
+    streams: dict[str, StreamDifference]
+    files: dict[str, FileDifference]
+
+
+class RestorationOrder(Order):
+    """Bring everything, or what is named, back to what it was at a version; a dry run only tells."""
+
+    model_config = ConfigDict(json_schema_extra=example(version=9, streams=["Account"], dry_run=True))
+
+    version: int = Field(ge=0)
+    streams: list[str] | None = Field(default=None, max_length=1000)
+    files: list[str] | None = Field(default=None, max_length=1000)
+    dry_run: bool = False
+    message: str = Field(default="", max_length=1000)
+
+
+class RestoredStream(Answer):
+    """What restoring does to a stream."""
+
+    fate: Literal["changed", "brought back", "removed"]
+    rows_before: int
+    rows_after: int
+    files_added: int
+    files_removed: int
+
+
+class Restoration(Answer):
+    """What a restoration did, or would do: `committed` says which."""
+
+    version: int
+    tenant_version: int
+    committed: bool
+    streams: dict[str, RestoredStream]
+    files_written: list[str]
+    files_deleted: list[str]
+
+
+class TagList(Answer):
+    """A tenant's tags, and the versions that they keep."""
+
+    model_config = ConfigDict(json_schema_extra=example(tags={"before-migration": 9}))
+
+    tags: dict[str, int]
+
+
+class NewTag(Order):
+    """The version that a tag names; without one the newest."""
+
+    model_config = ConfigDict(json_schema_extra=example(version=9))
+
+    version: int | None = Field(default=None, ge=0)
+
+
+class Tag(Answer):
+    """A tag."""
+
+    name: str
+    version: int
+
+
+class Policy(Answer):
+    """How long versions are kept; null is no limit."""
+
+    model_config = ConfigDict(json_schema_extra=example(keep_versions=100, keep_days=30))
+
+    keep_versions: int | None
+    keep_days: float | None
+
+
+class NewPolicy(Order):
+    """How long versions are to be kept; with both limits a version is kept if either says so."""
+
+    model_config = ConfigDict(json_schema_extra=example(keep_versions=100, keep_days=30))
+
+    keep_versions: int | None = Field(default=None, ge=1)
+    keep_days: float | None = Field(default=None, ge=0, le=365_000)
+
+
+def version_fields(record: dict[str, Any]) -> dict[str, Any]:
+    """A history entry's JSON under the names of ``TenantVersion``."""
+    names = {
+        "jobId": "job_id",
+        "streamsDropped": "streams_dropped",
+        "filesWritten": "files_written",
+        "filesDeleted": "files_deleted",
+    }
+    return {names.get(name, name): value for name, value in record.items()}

@@ -1,0 +1,222 @@
+"""Files and folders: listed, uploaded, downloaded, moved, deleted, brought back."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+from fastapi import Header, Query, Response
+from fastapi.responses import StreamingResponse
+
+from freezeframe.asgi.caller import Conditional, TenantCaller, TenantCalling
+from freezeframe.asgi.models.files import (
+    File,
+    FileHistory,
+    FileMove,
+    FilePage,
+    FileReturn,
+    FileRevision,
+    Folder,
+    NewFolder,
+)
+from freezeframe.asgi.models.streams import Dropped
+from freezeframe.asgi.models.versions import Restoration
+from freezeframe.asgi.problems import declared
+from freezeframe.asgi.received_body import Received
+from freezeframe.asgi.routes.parameters import AsOf, CursorText, FilePathText, Limit, Message, TenantVersion
+from freezeframe.asgi.routes.routing import tenant_router
+from freezeframe.asgi.routes.streams import attachment
+from freezeframe.errors import InvalidOption
+from freezeframe.service import files
+from freezeframe.service.files import Author, etag_of
+from freezeframe.store import Tenant
+from freezeframe.store.file_entries import FileEntry
+
+router = tenant_router("files")
+_BYTES: dict[str, Any] = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
+_RAW: dict[str, Any] = {"requestBody": {"required": True, "content": _BYTES}}
+_RANGE = re.compile(r"bytes=(\d*)-(\d*)")
+_WHOLE_BYTES_MAX = 1024 * 1024
+FolderText = Annotated[str, Query(max_length=800, description="A folder; the tenant's own without it.")]
+
+
+@router.get("/files")
+def list_files(
+    caller: TenantCalling,
+    folder: FolderText = "",
+    recursive: Annotated[bool, Query(description="Those below it as well.")] = False,  # noqa: FBT002 - a query
+    tenant_version: TenantVersion = None,
+    as_of: AsOf = None,
+    limit: Limit = 1000,
+    cursor: CursorText = None,
+) -> FilePage:
+    """List what a folder holds, now or earlier."""
+    tenant = caller.tenant("snapshots:read")
+    listing = caller.listing("files", folder, recursive)
+    version, moment, after = tenant_version, as_of, ""
+    if cursor is not None:
+        version, moment, after = caller.service.cursors.read(listing, cursor)
+    if version is None and moment is None:
+        version = max(tenant.version, 0)  # all pages are of one moment
+    seen = _content(tenant, folder, recursive=recursive, version=version, as_of=moment)
+    found = [one for one in seen.files if one.path > after]
+    more = None
+    if len(found) > limit:
+        more = caller.service.cursors.made(listing, [version, moment, found[limit - 1].path])
+    return FilePage(
+        version=version if version is not None else tenant.version,
+        folder=folder,
+        folders=list(seen.folders) if cursor is None else [],
+        files=[File(**one.to_json()) for one in found[:limit]],
+        next_cursor=more,
+    )
+
+
+@router.put(
+    "/files/{path:path}",
+    openapi_extra=_RAW,
+    responses={201: {"model": File}, **declared(412, 428)},
+)
+def write_file(
+    caller: TenantCalling,
+    path: FilePathText,
+    body: Received,
+    conditions: Conditional,
+    response: Response,
+    sealed: Annotated[bool | None, Query(description="Encrypted at rest; as it is without it.")] = None,
+    message: Message = "",
+) -> File:
+    """Upload a file, as its new version; `Content-Digest: sha-256=:…:` is checked before anything happens."""
+    tenant = caller.tenant("snapshots:write")
+    strict = caller.service.settings.service_requires_conditions
+    author = Author(caller.who, message)
+    entry, is_new = files.write_file(
+        tenant, path, body.content, author, conditions, sealed=sealed, strict=strict
+    )
+    caller.note("file.write", entry.path, version=entry.version, size=entry.size)
+    response.status_code = 201 if is_new else 200
+    response.headers["ETag"] = etag_of(entry)
+    return File(**entry.to_json())
+
+
+@router.get(
+    "/files/{path:path}",
+    responses={200: {"content": _BYTES}, 206: {"content": _BYTES}, **declared(304, 416)},
+    response_class=StreamingResponse,
+)
+def read_file(
+    caller: TenantCalling,
+    path: FilePathText,
+    conditions: Conditional,
+    tenant_version: TenantVersion = None,
+    as_of: AsOf = None,
+    range_: Annotated[str | None, Header(alias="range")] = None,
+    if_range: Annotated[str | None, Header()] = None,
+) -> Response:
+    """Download a file, or with `Range` a part of it; reading a sealed one leaves an entry in the audit."""
+    tenant = caller.tenant("snapshots:read")
+    entry = tenant.files.entry(path, tenant_version=tenant_version, as_of=as_of)
+    etag = etag_of(entry)
+    headers = {"ETag": etag, "Accept-Ranges": "bytes", "Cache-Control": "private, no-cache"}
+    if conditions.is_fresh(etag):
+        return Response(status_code=304, headers=headers)
+    _note_sealed(caller, entry)
+    headers |= {
+        "Last-Modified": entry.modified.strftime("%a, %d %b %Y %H:%M:%S GMT"),
+        "Content-Disposition": attachment(entry.path.rpartition("/")[2]),
+    }
+    kind = "application/octet-stream"
+    wanted = None if range_ is None or if_range not in {None, etag} else _RANGE.fullmatch(range_.strip())
+    if entry.size <= _WHOLE_BYTES_MAX or entry.sealed:
+        content = tenant.files.read(path, tenant_version=tenant_version, as_of=as_of)
+        size = len(content)
+        chunks = iter([content])
+    else:
+        size, chunks = entry.size, tenant.files.chunks(path, tenant_version=tenant_version, as_of=as_of)
+    if wanted is not None:
+        first, last = _bounds(wanted, size)
+        if first > last:
+            return Response(status_code=416, headers={"Content-Range": f"bytes */{size}"})
+        part = files.sliced(chunks, first, last)
+        told = {"Content-Range": f"bytes {first}-{last}/{size}", "Content-Length": str(last - first + 1)}
+        return StreamingResponse(part, 206, {**headers, **told}, kind)
+    if size <= _WHOLE_BYTES_MAX:
+        return Response(b"".join(chunks), headers=headers, media_type=kind)
+    return StreamingResponse(chunks, headers={**headers, "Content-Length": str(size)}, media_type=kind)
+
+
+@router.delete("/files/{path:path}", responses=declared(412, 428))
+def delete_file(
+    caller: TenantCalling, path: FilePathText, conditions: Conditional, message: Message = ""
+) -> Dropped:
+    """Remove a file; its older versions can still be read and brought back."""
+    tenant = caller.tenant("snapshots:delete")
+    strict = caller.service.settings.service_requires_conditions
+    files.delete_file(tenant, path, Author(caller.who, message), conditions, strict=strict)
+    caller.note("file.delete", path)
+    return Dropped(tenant_version=tenant.version)
+
+
+@router.get("/file-history")
+def file_history(
+    caller: TenantCalling,
+    path: Annotated[str, Query(min_length=1, max_length=800)],
+    limit: Limit = 100,
+) -> FileHistory:
+    """List a file's versions, the newest first, deletions included."""
+    found = caller.tenant("snapshots:read").files.history(path)
+    revisions = [FileRevision(**one.to_json()) for one, _ in zip(found, range(limit), strict=False)]
+    return FileHistory(path=path, revisions=revisions)
+
+
+@router.post("/folders", status_code=201)
+def create_folder(caller: TenantCalling, order: NewFolder) -> Folder:
+    """Make a folder that holds nothing yet."""
+    path = files.create_folder(caller.tenant("snapshots:write"), order.path, Author(caller.who))
+    caller.note("folder.create", path)
+    return Folder(path=path)
+
+
+@router.post("/file-moves")
+def move_file(caller: TenantCalling, order: FileMove) -> File:
+    """Give a file another path, in one change."""
+    tenant = caller.tenant("snapshots:write")
+    entry = files.move_file(tenant, order.path, order.target, Author(caller.who, order.message))
+    caller.note("file.move", order.path, target=entry.path)
+    return File(**entry.to_json())
+
+
+@router.post("/file-returns")
+def return_file(caller: TenantCalling, order: FileReturn) -> Restoration:
+    """Bring a file back as it was at a version of the tenant, deleted or changed since."""
+    tenant = caller.tenant("snapshots:write")
+    done = tenant.restore(order.version, files=[order.path], message=order.message, who=caller.who)
+    if done.committed:
+        caller.note("file.return", order.path, version=order.version)
+    return Restoration(**done.to_json())
+
+
+def _content(
+    tenant: Tenant, folder: str, *, recursive: bool, version: int | None, as_of: str | None
+) -> files.FolderContent:
+    if version is not None and as_of is not None:
+        raise InvalidOption("tenant_version and as_of cannot be used together.", remedy="Give one of them.")
+    if tenant.version < 0:
+        return files.FolderContent((), ())
+    return files.folder_content(
+        tenant.files, folder, recursive=recursive, tenant_version=version, as_of=as_of
+    )
+
+
+def _note_sealed(caller: TenantCaller, entry: FileEntry) -> None:
+    # First the entry, then the bytes: nobody reads a secret without a trace.
+    if entry.sealed:
+        caller.note("file.unseal", entry.path, version=entry.version)
+
+
+def _bounds(wanted: re.Match[str], size: int) -> tuple[int, int]:
+    """First and last byte of a range; the first is behind the last where there is nothing to give."""
+    first, last = wanted[1], wanted[2]
+    if not first:
+        return (max(0, size - int(last)), size - 1) if last and int(last) else (1, 0)
+    return int(first), min(int(last), size - 1) if last else size - 1

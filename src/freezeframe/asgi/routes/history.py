@@ -1,0 +1,138 @@
+"""A tenant's versions: history, differences, restorations, tags and the policy."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Path, Query, Response
+
+from freezeframe.asgi.caller import Conditional, TenantCaller, TenantCalling
+from freezeframe.asgi.models.versions import (
+    Difference,
+    FileDifference,
+    HistoryPage,
+    NewPolicy,
+    NewTag,
+    Policy,
+    Restoration,
+    RestorationOrder,
+    StreamDifference,
+    Tag,
+    TagList,
+    TenantVersion,
+    version_fields,
+)
+from freezeframe.asgi.problems import declared
+from freezeframe.asgi.routes.parameters import VERSION_MAX, CursorText, Limit
+from freezeframe.asgi.routes.routing import tenant_router
+from freezeframe.store import Tenant
+
+router = tenant_router("versions")
+TagName = Annotated[str, Path(min_length=1, max_length=200, description="The tag.", examples=["go-live"])]
+
+
+@router.get("/history")
+def list_history(
+    caller: TenantCalling,
+    limit: Limit = 100,
+    cursor: CursorText = None,
+    stream: Annotated[str | None, Query(max_length=200, description="Only versions that changed it.")] = None,
+    path: Annotated[
+        str | None, Query(max_length=800, description="Only versions that changed the file.")
+    ] = None,
+    job_id: Annotated[str | None, Query(max_length=500, description="Only the version of that job.")] = None,
+) -> HistoryPage:
+    """List a tenant's versions, the newest first; every one of them can be read and restored."""
+    tenant = caller.tenant("snapshots:read")
+    return history_page(caller, tenant, limit, cursor, stream=stream, path=path, job_id=job_id)
+
+
+@router.get("/diff")
+def show_difference(
+    caller: TenantCalling,
+    before: Annotated[int, Query(ge=0, le=VERSION_MAX)],
+    after: Annotated[int | None, Query(ge=0, le=VERSION_MAX)] = None,
+    texts: Annotated[bool, Query(description="With the differences of files as text.")] = False,  # noqa: FBT002 - a query
+) -> Difference:
+    """What differs between two versions of the tenant (without `after`: and now)."""
+    found = caller.tenant("snapshots:read").diff(before, after)
+    told = found.to_json()
+    return Difference(
+        before=found.before,
+        after=found.after,
+        streams={name: StreamDifference(**one) for name, one in told["streams"].items()},
+        files={
+            path: FileDifference(**told["files"][path], text=one.text() if texts else None)
+            for path, one in found.files.items()
+        },
+    )
+
+
+@router.post("/restorations", responses=declared(412))
+def restore_tenant(caller: TenantCalling, order: RestorationOrder, conditions: Conditional) -> Restoration:
+    """Bring everything, or the streams and files that are named, back, as one new version.
+
+    With `dry_run` the effect is told and nothing is done. `If-Match` is the tenant's version in quotes.
+    """
+    tenant = caller.tenant("snapshots:read" if order.dry_run else "snapshots:write")
+    conditions.require(f'"{tenant.version}"')
+    done = tenant.restore(
+        order.version,
+        streams=order.streams,
+        files=order.files,
+        dry_run=order.dry_run,
+        message=order.message,
+        who=caller.who,
+    )
+    if done.committed:
+        caller.note("tenant.restore", version=order.version, tenant_version=done.tenant_version)
+    return Restoration(**done.to_json())
+
+
+@router.get("/tags")
+def list_tags(caller: TenantCalling) -> TagList:
+    """List a tenant's tags, and the versions that they keep."""
+    return TagList(tags=caller.tenant("snapshots:read").tags())
+
+
+@router.put("/tags/{tag}")
+def set_tag(caller: TenantCalling, tag: TagName, order: NewTag) -> Tag:
+    """Name a version of the tenant, which is then kept whatever the policy says."""
+    version = caller.tenant("snapshots:write").tag(tag, order.version, who=caller.who)
+    caller.note("tag.set", tag, version=version)
+    return Tag(name=tag, version=version)
+
+
+@router.delete("/tags/{tag}", status_code=204, response_class=Response)
+def remove_tag(caller: TenantCalling, tag: TagName) -> None:
+    """Take a tag off; the version is then kept as long as the policy says."""
+    caller.tenant("snapshots:delete").untag(tag, who=caller.who)
+    caller.note("tag.remove", tag)
+
+
+@router.get("/policy")
+def show_policy(caller: TenantCalling) -> Policy:
+    """How long a tenant's versions are kept; without limits for ever."""
+    policy = caller.tenant("snapshots:read").retention()
+    return Policy(keep_versions=policy.keep_versions, keep_days=policy.keep_days)
+
+
+@router.put("/policy")
+def set_policy(caller: TenantCalling, order: NewPolicy) -> Policy:
+    """Say how long a tenant's versions are kept; `gc` carries it out."""
+    tenant = caller.tenant("admin")
+    tenant.set_retention(order.keep_versions, order.keep_days, who=caller.who)
+    caller.note("policy.set", keep_versions=order.keep_versions, keep_days=order.keep_days)
+    return Policy(keep_versions=order.keep_versions, keep_days=order.keep_days)
+
+
+def history_page(
+    caller: TenantCaller, tenant: Tenant, limit: int, cursor: str | None, **wanted: Any
+) -> HistoryPage:
+    """A page of versions; ``wanted`` as of ``Tenant.history``."""
+    listing = caller.listing("history", *sorted(wanted.items()))
+    until = None if cursor is None else int(caller.service.cursors.read(listing, cursor))
+    found = list(tenant.history(limit + 1, until=until, **wanted))
+    following = caller.service.cursors.made(listing, found[limit].version) if len(found) > limit else None
+    versions = [TenantVersion(**version_fields(one.to_json())) for one in found[:limit]]
+    return HistoryPage(versions=versions, next_cursor=following)

@@ -1,0 +1,61 @@
+"""Keys: made, listed, rotated, revoked, by who may do all of it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Path
+
+from freezeframe.asgi.caller import Calling
+from freezeframe.asgi.models.keys import Key, KeyPage, KeyWithSecret, NewKey, Rotation
+from freezeframe.asgi.problems import declared
+from freezeframe.asgi.routes.parameters import CursorText, Limit
+from freezeframe.asgi.routes.routing import api_router
+
+router = api_router("keys")
+KeyId = Annotated[str, Path(min_length=1, max_length=40, description="The key's id.")]
+_LISTING = "keys"
+
+
+@router.get("/keys")
+def list_keys(caller: Calling, limit: Limit = 100, cursor: CursorText = None) -> KeyPage:
+    """List the service's keys by id, without their secrets."""
+    caller.principal.require_everywhere()
+    after = "" if cursor is None else str(caller.service.cursors.read(_LISTING, cursor))
+    found = caller.service.keys.list(after, limit + 1)
+    following = caller.service.cursors.made(_LISTING, found[limit - 1].id) if len(found) > limit else None
+    return KeyPage(keys=[Key(**one.to_json()) for one in found[:limit]], next_cursor=following)
+
+
+@router.post("/keys", status_code=201)
+def create_key(caller: Calling, order: NewKey) -> KeyWithSecret:
+    """Make a key; its secret is told this once."""
+    caller.principal.require_everywhere()
+    made = caller.service.keys.create(
+        order.name,
+        scopes=order.scopes,
+        environments=order.environments,
+        tenants=order.tenants,
+        days=order.days,
+        created_by=caller.who,
+    )
+    caller.audit("key.create", made.key.id, details={"scopes": list(made.key.scopes)})
+    return KeyWithSecret(**made.to_json())
+
+
+@router.post("/keys/{key_id}/rotate", responses=declared(404))
+def rotate_key(caller: Calling, key_id: KeyId, order: Rotation) -> KeyWithSecret:
+    """Give a key a new secret; the one from before is good for some hours more."""
+    caller.principal.require_everywhere()
+    made = caller.service.keys.rotate(key_id, order.overlap_hours)
+    caller.audit("key.rotate", key_id, details={"overlap_hours": order.overlap_hours})
+    return KeyWithSecret(**made.to_json())
+
+
+@router.delete("/keys/{key_id}", responses=declared(404))
+def revoke_key(caller: Calling, key_id: KeyId) -> Key:
+    """Revoke a key: it is good for nothing from the next second on."""
+    caller.principal.require_everywhere()
+    key = caller.service.keys.revoke(key_id)
+    caller.audit("key.revoke", key_id)
+    return Key(**key.to_json())

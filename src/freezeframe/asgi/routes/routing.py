@@ -1,0 +1,33 @@
+"""How routers of the API are made: strict bodies, and the problems that any of its routes may answer with."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from freezeframe.asgi.checked_route import CheckedRoute
+from freezeframe.asgi.problems import declared
+
+TENANT = "/environments/{environment}/tenants/{tenant}"
+_ANY = (400, 401, 403, 409, 413, 422, 429, 431, 500, 503)
+
+
+def api_router(tag: str) -> APIRouter:
+    """A router of ``/api/v1``."""
+    return APIRouter(
+        prefix="/api/v1",
+        tags=[tag],
+        route_class=CheckedRoute,
+        responses=declared(*_ANY),
+        redirect_slashes=False,
+    )
+
+
+def tenant_router(tag: str) -> APIRouter:
+    """A router of what belongs to one tenant; all of it may be not there."""
+    return APIRouter(
+        prefix=f"/api/v1{TENANT}",
+        tags=[tag],
+        route_class=CheckedRoute,
+        responses=declared(*_ANY, 404),
+        redirect_slashes=False,
+    )

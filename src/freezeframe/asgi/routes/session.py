@@ -1,0 +1,71 @@
+"""Signing in and out, and who one is."""
+
+from __future__ import annotations
+
+from fastapi import Request, Response
+
+from freezeframe.asgi.authentication import SESSION_COOKIE, require_same_origin, service_of
+from freezeframe.asgi.caller import Calling
+from freezeframe.asgi.models.keys import SignIn, Who
+from freezeframe.asgi.problems import request_id_of
+from freezeframe.asgi.routes.routing import api_router
+from freezeframe.service.audit import AuditPlace
+from freezeframe.service.principal import Principal
+
+router = api_router("session")
+
+
+@router.get("/session")
+def show_session(caller: Calling) -> Who:
+    """Who asks, and what they may do."""
+    return _who(caller.principal)
+
+
+@router.post("/session")
+def sign_in(request: Request, response: Response, order: SignIn) -> Who:
+    """Sign in with name and password; the session is in a cookie that no script can read."""
+    require_same_origin(request)
+    service = service_of(request)
+    client = request.client.host if request.client else ""
+    service.limits.count("sign-in", client)
+    service.limits.count("sign-in", order.name)
+    session = service.people.sign_in(order.name, order.password)
+    service.audit.write(
+        AuditPlace(),
+        principal=f"person:{session.person.id} {session.person.name}",
+        action="session.begin",
+        request_id=request_id_of(request),
+    )
+    response.set_cookie(
+        SESSION_COOKIE,
+        session.token,
+        max_age=int(service.settings.service_session_hours * 3600),
+        path="/",
+        secure=request.url.scheme == "https",
+        httponly=True,
+        samesite="lax",
+    )
+    return _who(session.person.principal())
+
+
+@router.delete("/session", status_code=204, response_class=Response)
+def sign_out(request: Request, caller: Calling) -> Response:
+    """End the session of who asks."""
+    token = request.cookies.get(SESSION_COOKIE)
+    if token is not None:
+        caller.service.people.sign_out(token)
+        caller.audit("session.end")
+    response = Response(status_code=204)
+    response.delete_cookie(SESSION_COOKIE, path="/", httponly=True, samesite="lax")
+    return response
+
+
+def _who(principal: Principal) -> Who:
+    return Who(
+        kind=principal.kind,
+        id=principal.id,
+        name=principal.name,
+        scopes=sorted(principal.scopes),
+        environments=None if principal.environments is None else sorted(principal.environments),
+        tenants=None if principal.tenants is None else sorted(principal.tenants),
+    )

@@ -1,0 +1,232 @@
+"""Streams: what they are, their rows, changes and versions, and files of all their rows."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import Annotated, Any, Literal
+from urllib.parse import quote
+
+from fastapi import Query, Request, Response
+from fastapi.responses import StreamingResponse
+
+from freezeframe.asgi.caller import Conditional, TenantCaller, TenantCalling
+from freezeframe.asgi.models.jobs import Job
+from freezeframe.asgi.models.streams import (
+    Column,
+    Dropped,
+    ImportMode,
+    Rows,
+    StreamDetail,
+    StreamList,
+    StreamRestoration,
+)
+from freezeframe.asgi.models.versions import HistoryPage, Restoration
+from freezeframe.asgi.problems import declared
+from freezeframe.asgi.received_body import Received
+from freezeframe.asgi.routes.history import history_page
+from freezeframe.asgi.routes.parameters import (
+    VERSION_MAX,
+    CursorText,
+    Limit,
+    Message,
+    StreamPath,
+    TenantVersion,
+    When,
+)
+from freezeframe.asgi.routes.routing import tenant_router
+from freezeframe.errors import UnreadableRequest
+from freezeframe.service import streams
+from freezeframe.service.jobs import IMPORT_KINDS, ImportOrder, TenantJob
+from freezeframe.service.streams import ARROW_TYPE, EXPORT_TYPES, Preview
+
+router = tenant_router("streams")
+_RAW: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {kind: {"schema": {"type": "string", "format": "binary"}} for kind in IMPORT_KINDS},
+    }
+}
+_ROWS_TOO: dict[int | str, dict[str, Any]] = {
+    200: {"content": {ARROW_TYPE: {"schema": {"type": "string", "format": "binary"}}}, "model": Rows}
+}
+Version = Annotated[int | None, Query(ge=0, le=VERSION_MAX)]
+
+
+@router.get("/streams")
+def list_streams(caller: TenantCalling, tenant_version: TenantVersion = None) -> StreamList:
+    """List a tenant's streams, now or at a version of the tenant."""
+    tenant = caller.tenant("snapshots:read")
+    version = tenant.version if tenant_version is None else tenant_version
+    return StreamList(version=version, streams=list(tenant.streams(tenant_version)))
+
+
+@router.get("/streams/{stream}", responses=declared(304))
+def show_stream(
+    caller: TenantCalling, stream: StreamPath, conditions: Conditional, response: Response
+) -> Any:
+    """Show a stream: its version, key, columns and how many rows it has."""
+    detail = streams.stream_detail(streams.require_stream(caller.tenant("snapshots:read"), stream))
+    etag = f'"{detail.version}"'
+    if conditions.is_fresh(etag):
+        return Response(status_code=304, headers={"ETag": etag})
+    response.headers["ETag"] = etag
+    return _detail(detail)
+
+
+@router.delete("/streams/{stream}", responses=declared(412, 428))
+def drop_stream(
+    caller: TenantCalling, stream: StreamPath, conditions: Conditional, message: Message = ""
+) -> Dropped:
+    """Remove a stream in a new version; its past can be read and restored."""
+    tenant = caller.tenant("snapshots:delete")
+    found = streams.require_stream(tenant, stream)
+    conditions.require(f'"{found.version()}"')
+    version = tenant.drop_stream(stream, message=message, who=caller.who)
+    caller.note("stream.drop", stream, tenant_version=version)
+    return Dropped(tenant_version=version)
+
+
+@router.get("/streams/{stream}/rows", responses={**_ROWS_TOO, **declared(406)})
+def preview_rows(
+    caller: TenantCalling,
+    request: Request,
+    stream: StreamPath,
+    when: When,
+    columns: Annotated[list[str] | None, Query(description="Only these columns.", max_length=1000)] = None,
+    where: Annotated[
+        list[str] | None,
+        Query(description="Conditions such as `City = Bern`; all must hold.", max_length=20),
+    ] = None,
+    limit: Limit = 100,
+) -> Any:
+    """Read some rows, in the order of the key, as JSON or (by `Accept`) as an Arrow IPC stream."""
+    found = caller.tenant("snapshots:read").stream(stream)
+    seen = streams.preview(found, when, columns=columns or (), where=where or (), limit=limit)
+    return _rows(request, seen)
+
+
+@router.get("/streams/{stream}/changes", responses=_ROWS_TOO)
+def list_changes(
+    caller: TenantCalling,
+    request: Request,
+    stream: StreamPath,
+    since: Version = None,
+    until: Version = None,
+    limit: Limit = 100,
+) -> Any:
+    """What became of the rows between two versions of the stream.
+
+    `_change_type` is insert, update (with the old row in `_before`) or delete; without `since` from its
+    beginning, without `until` to now.
+    """
+    found = caller.tenant("snapshots:read").stream(stream)
+    return _rows(request, streams.changes(found, since, until, limit))
+
+
+@router.get("/streams/{stream}/history")
+def stream_history(
+    caller: TenantCalling, stream: StreamPath, limit: Limit = 100, cursor: CursorText = None
+) -> HistoryPage:
+    """List the tenant's versions that changed the stream, the newest first."""
+    tenant = caller.tenant("snapshots:read")
+    found = tenant.stream(stream).name
+    return history_page(caller, tenant, limit, cursor, stream=found)
+
+
+@router.post("/streams/{stream}/restore")
+def restore_stream(caller: TenantCalling, stream: StreamPath, order: StreamRestoration) -> Restoration:
+    """Bring a stream back to what it was at a version of the tenant, as a new version."""
+    tenant = caller.tenant("snapshots:read" if order.dry_run else "snapshots:write")
+    done = tenant.restore(
+        order.version, streams=[stream], dry_run=order.dry_run, message=order.message, who=caller.who
+    )
+    if done.committed:
+        caller.note("stream.restore", stream, version=order.version, tenant_version=done.tenant_version)
+    return Restoration(**done.to_json())
+
+
+@router.get(
+    "/streams/{stream}/export",
+    responses={
+        200: {
+            "content": {
+                kind.partition(";")[0]: {"schema": {"type": "string", "format": "binary"}}
+                for kind in EXPORT_TYPES.values()
+            }
+        }
+    },
+    response_class=StreamingResponse,
+)
+def export_stream(
+    caller: TenantCalling,
+    stream: StreamPath,
+    when: When,
+    format: Annotated[Literal["csv", "parquet", "jsonl"], Query()] = "csv",  # noqa: A002 - the parameter's name
+) -> StreamingResponse:
+    """Download all rows as a file."""
+    found = caller.tenant("snapshots:read").stream(stream)
+    content = streams.exported(found, format, when)
+    headers = {"Content-Disposition": attachment(streams.snapshot_name(found.name, format))}
+    return StreamingResponse(content, media_type=EXPORT_TYPES[format], headers=headers)
+
+
+@router.post("/streams/{stream}/import", status_code=202, openapi_extra=_RAW, responses=declared(415))
+def import_stream(
+    caller: TenantCalling,
+    request: Request,
+    response: Response,
+    stream: StreamPath,
+    body: Received,
+    key: Annotated[list[str] | None, Query(description="The key's columns.", max_length=50)] = None,
+    mode: Annotated[ImportMode, Query(description="`full`: what the file lacks is deleted.")] = "upsert",
+    job_id: Annotated[str | None, Query(min_length=1, max_length=200)] = None,
+    message: Message = "",
+) -> Job:
+    """Bring a file's rows into a stream, as a job: CSV, Parquet or JSON Lines by `Content-Type`."""
+    caller.access.require(caller.environment, caller.tenant_id, "jobs:run")
+    caller.tenant("snapshots:write")
+    order = ImportOrder(stream, _import_kind(request), tuple(key or ()), mode, message)
+    job = TenantJob(caller.environment, caller.tenant_id, job_id or f"import-{uuid.uuid4().hex}")
+    queued = caller.service.jobs.submit_import(job, order, body.content, caller.who)
+    caller.note("stream.import", stream, job_id=queued.job_id)
+    response.headers["Location"] = job_location(caller, queued.job_id)
+    return Job(**queued.to_json())
+
+
+def job_location(caller: TenantCaller, job_id: str) -> str:
+    """Where a job is shown."""
+    place = (quote(part, safe="") for part in (caller.environment, caller.tenant_id, job_id))
+    return "/api/v1/environments/{}/tenants/{}/jobs/{}".format(*place)
+
+
+def attachment(name: str) -> str:
+    """A ``Content-Disposition`` with a name of any letters (RFC 6266)."""
+    return f"attachment; filename*=UTF-8''{quote(name, safe='')}"
+
+
+def _import_kind(request: Request) -> str:
+    given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if given not in IMPORT_KINDS:
+        raise UnreadableRequest(
+            f"Rows cannot be imported from {given or 'a body without a Content-Type'}.",
+            remedy=f"Send one of {', '.join(IMPORT_KINDS)}.",
+        )
+    return IMPORT_KINDS[given]
+
+
+def _rows(request: Request, seen: Preview) -> Response:
+    if ARROW_TYPE in request.headers.get("accept", ""):
+        return Response(
+            seen.arrow(), media_type=ARROW_TYPE, headers={"X-Total-Rows": str(seen.total), "Vary": "Accept"}
+        )
+    head = json.dumps({"total": seen.total, "columns": seen.rows.column_names}, ensure_ascii=False)
+    body = head.encode()[:-1] + b', "rows": [' + b",".join(seen.json_rows()) + b"]}"
+    return Response(body, media_type="application/json", headers={"Vary": "Accept"})
+
+
+def _detail(detail: streams.StreamDetail) -> StreamDetail:
+    columns = [Column(name=name, type=kind, is_undecided=odd) for name, kind, odd in detail.columns]
+    return StreamDetail(
+        stream=detail.name, version=detail.version, key=list(detail.key), rows=detail.rows, columns=columns
+    )

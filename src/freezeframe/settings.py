@@ -134,6 +134,17 @@ class Settings(BaseSettings):
     jobs_per_tenant_max: int = Field(
         default=1, ge=1, le=1000, description="How many queued jobs of one tenant may run at once."
     )
+    job_lease_seconds: float = Field(
+        default=30.0,
+        gt=0,
+        description="A queued job whose worker has not been heard of for this long is taken over by another.",
+    )
+    job_beat_seconds: float = Field(
+        default=10.0,
+        gt=0,
+        description="How often a worker says that it is at work on a job; at most half of "
+        "`job_lease_seconds`.",
+    )
     service_secret_file: Path | None = Field(
         default=None,
         description="A file of mode 0600 with at least 32 random bytes, the same for all workers of a "

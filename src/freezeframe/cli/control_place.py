@@ -1,0 +1,79 @@
+"""Where a command finds the control database: that of the store at the root, or the settings' own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from freezeframe.errors import InvalidOption, NotFound
+
+if TYPE_CHECKING:
+    from freezeframe.control.database import ControlDatabase
+    from freezeframe.control.job import QueuedJob
+    from freezeframe.control.queue import JobQueue
+    from freezeframe.control.schedules import Schedules
+    from freezeframe.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """An open control database with what lies in it, and the settings it was found by."""
+
+    settings: Settings
+    database: ControlDatabase
+    environment: str
+
+    @property
+    def queue(self) -> JobQueue:
+        """The jobs."""
+        from freezeframe.control.queue import JobQueue
+
+        return JobQueue(self.database)
+
+    @property
+    def schedules(self) -> Schedules:
+        """The schedules."""
+        from freezeframe.control.schedules import Schedules
+
+        return Schedules(self.database)
+
+    def job(self, job_id: str, tenant: str | None) -> QueuedJob:
+        """The job of that id; the tenant need only be named where two have one of the same.
+
+        Raises:
+            NotFound: there is none.
+            InvalidOption: several tenants have one.
+        """
+        if tenant is None:
+            found = self.queue.list(environment=self.environment, job_id=job_id, limit=2).jobs
+            if len(found) > 1:
+                raise InvalidOption(
+                    f"Several tenants have a job {job_id}.", remedy="Name the tenant by --tenant."
+                )
+            if not found:
+                raise NotFound(
+                    f"There is no job {job_id}.", remedy="See freezeframe job list.", code="JOB_NOT_FOUND"
+                )
+            return found[0]
+        return self.queue.get(self.environment, tenant, job_id)
+
+
+@contextmanager
+def control(root: str, environment: str | None = None) -> Iterator[Control]:
+    """The control database of the store at ``root``, made if it is not there; closed at the end.
+
+    Raises:
+        InvalidOption, SetupError, TryAgain: as ``ControlDatabase.open``.
+    """
+    from freezeframe.control.database import ControlDatabase
+    from freezeframe.control.place import database_url
+    from freezeframe.settings import load_settings
+
+    settings = load_settings(root=root, environment=environment)
+    database = ControlDatabase.open(database_url(settings, root))
+    try:
+        yield Control(settings, database, settings.environment)
+    finally:
+        database.close()

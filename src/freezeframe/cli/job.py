@@ -1,0 +1,280 @@
+"""``freezeframe job``: the queue of a store's jobs; ``freezeframe worker`` runs them."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import uuid
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from freezeframe.cli.completion import tenant_ids
+from freezeframe.cli.control_place import Control, control
+from freezeframe.cli.exit_codes import FAILED
+from freezeframe.cli.options import Json, Message
+from freezeframe.cli.output import Output, write_json
+from freezeframe.cli.place import Environment, StoreRoot
+from freezeframe.cli.run_request import (
+    Asked,
+    Attempts,
+    Flow,
+    Input,
+    Memory,
+    Parameters,
+    Priority,
+    Script,
+    Tenant,
+    Timeout,
+)
+from freezeframe.cli.visible import visible_lines
+from freezeframe.errors import InvalidOption, NotFound, TryAgain
+
+if TYPE_CHECKING:
+    from freezeframe.control.job import QueuedJob
+
+app = typer.Typer(no_args_is_help=True)
+
+JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="The job's id.")]
+OfTenant = Annotated[
+    str | None,
+    typer.Option(
+        "--tenant", help="The tenant; only needed where two have such a job.", autocompletion=tenant_ids
+    ),
+]
+_COLUMNS = ("job_id", "tenant", "status", "attempts", "created", "started", "finished")
+_LOOK_SECONDS = 0.5
+
+
+@app.command()
+def submit(
+    script: Script,
+    tenant: Tenant,
+    root: StoreRoot,
+    environment: Environment = None,
+    job_id: Annotated[
+        str | None,
+        typer.Option("--job-id", help="The run's own id: given twice, it is one job. A new one without it."),
+    ] = None,
+    flow: Flow = "",
+    input_dir: Input = None,
+    parameters: Parameters = None,
+    timeout: Timeout = None,
+    memory: Memory = None,
+    attempts: Attempts = 3,
+    priority: Priority = 0,
+    at: Annotated[
+        str | None, typer.Option("--at", help="Not before this moment; UTC without a zone.")
+    ] = None,
+    message: Message = None,
+    as_json: Json = False,
+) -> None:
+    """Put a run of a script into the queue; a worker runs it.
+
+    The same id, tenant and options again give the same job.
+    """
+    asked = Asked(script, flow, input_dir, parameters or (), timeout, memory, message or "")
+    run_at = None if at is None else _moment(at)
+    with control(root, environment) as found:
+        name = job_id or f"job-{uuid.uuid4()}"
+        job = found.queue.submit(
+            json.dumps(asked.request(root, found.environment, tenant, name).to_json()),
+            environment=found.environment,
+            tenant=tenant,
+            job_id=name,
+            attempts_max=attempts,
+            priority=priority,
+            run_at=run_at,
+            concurrency_max=found.settings.jobs_per_tenant_max,
+        )
+    _show(job, Output(as_json=as_json))
+
+
+@app.command("list")
+def list_jobs(
+    root: StoreRoot,
+    environment: Environment = None,
+    tenant: Annotated[str | None, typer.Option("--tenant", help="Only this tenant's.")] = None,
+    status: Annotated[
+        str | None,
+        typer.Option(help="queued, running, succeeded, failed, cancelled, timed_out or dead: only those."),
+    ] = None,
+    schedule: Annotated[str | None, typer.Option(help="Only those that this schedule made.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many at most.")] = 50,
+    cursor: Annotated[
+        str | None, typer.Option(help="Where the next page begins, as the page before said.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """List jobs, the newest first, a page at a time."""
+    with control(root, environment) as found:
+        page = found.queue.list(
+            environment=found.environment,
+            tenant=tenant,
+            status=status,  # type: ignore[arg-type]  # checked there
+            schedule=schedule,
+            limit=limit,
+            cursor=cursor,
+        )
+    output = Output(as_json=as_json)
+    if page.jobs or as_json:
+        output.table(root, [job.to_json() for job in page.jobs], columns=_COLUMNS)
+    else:
+        output.line("There are no such jobs.")
+    if page.next_cursor is not None:
+        output.line(f"There are more: --cursor {page.next_cursor}")
+
+
+@app.command()
+def show(
+    job: JobArgument,
+    root: StoreRoot,
+    environment: Environment = None,
+    tenant: OfTenant = None,
+    as_json: Json = False,
+) -> None:
+    """Show one job: where it stands, and how its last attempt ended."""
+    with control(root, environment) as found:
+        _show(found.job(job, tenant), Output(as_json=as_json))
+
+
+@app.command()
+def logs(
+    job: JobArgument,
+    root: StoreRoot,
+    environment: Environment = None,
+    tenant: OfTenant = None,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until the job has ended.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Print what a job's script printed, in its last attempt.
+
+    The log is on the machine whose worker ran it, or with the store's local directory. With --json a line
+    of JSON for each line of the log.
+    """
+    from freezeframe.runs.job_log import followed, log_path
+
+    with control(root, environment) as found:
+        named = found.job(job, tenant)
+        if follow:
+            texts = followed(
+                lambda: found.queue.get(named.environment, named.tenant, named.job_id), found.settings
+            )
+        else:
+            path = log_path(named, found.settings)
+            if path is None:
+                raise NotFound(
+                    f"Job {job} has no log here.",
+                    cause="It has not begun, its folder was cleaned away, or another machine ran it.",
+                    remedy="See freezeframe job show for its worker.",
+                )
+            texts = iter([path.read_text(encoding="utf-8", errors="replace")])
+        if as_json:
+            for line in _lines(texts):
+                write_json({"line": line})
+        else:
+            for text in texts:
+                sys.stdout.write(visible_lines(text))
+                sys.stdout.flush()
+
+
+@app.command()
+def cancel(
+    job: JobArgument,
+    root: StoreRoot,
+    environment: Environment = None,
+    tenant: OfTenant = None,
+    as_json: Json = False,
+) -> None:
+    """End a job: a queued one at once, a running one when its worker hears of it.
+
+    Nothing that it changed becomes visible; one that has ended stays as it is.
+    """
+    with control(root, environment) as found:
+        named = found.job(job, tenant)
+        _show(found.queue.cancel(named.environment, named.tenant, named.job_id), Output(as_json=as_json))
+
+
+@app.command()
+def retry(
+    job: JobArgument,
+    root: StoreRoot,
+    environment: Environment = None,
+    tenant: OfTenant = None,
+    attempts: Attempts = 1,
+    as_json: Json = False,
+) -> None:
+    """Queue a job again that failed, ran too long, died or was cancelled, under its own id."""
+    with control(root, environment) as found:
+        named = found.job(job, tenant)
+        again = found.queue.retry(named.environment, named.tenant, named.job_id, attempts=attempts)
+        _show(again, Output(as_json=as_json))
+
+
+@app.command()
+def wait(
+    job: JobArgument,
+    root: StoreRoot,
+    environment: Environment = None,
+    tenant: OfTenant = None,
+    timeout: Annotated[float | None, typer.Option(help="Seconds to wait at most; no limit without.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Wait until a job has ended: exit code 0 if it succeeded, else 1."""
+    with control(root, environment) as found:
+        ended = _ended(found, found.job(job, tenant), timeout)
+    _show(ended, Output(as_json=as_json))
+    if ended.status != "succeeded":
+        raise typer.Exit(FAILED)
+
+
+def _ended(found: Control, job: QueuedJob, timeout: float | None) -> QueuedJob:
+    end = None if timeout is None else time.monotonic() + timeout
+    while not job.is_final:
+        if end is not None and time.monotonic() >= end:
+            raise TryAgain(
+                f"Job {job.job_id} has not ended within {timeout:g} s: it is {job.status}.",
+                remedy="Wait longer, and see that a worker runs.",
+                code="NOT_ENDED",
+            )
+        time.sleep(_LOOK_SECONDS)
+        job = found.queue.get(job.environment, job.tenant, job.job_id)
+    return job
+
+
+def _lines(texts: Iterable[str]) -> Iterator[str]:
+    """Whole lines of a text that comes in pieces."""
+    rest = ""
+    for text in texts:
+        *lines, rest = (rest + text).split("\n")
+        yield from lines
+    if rest:
+        yield rest
+
+
+def _show(job: QueuedJob, output: Output) -> None:
+    fields = job.to_json()
+    if not output.as_json:
+        outcome = fields.pop("outcome") or {}
+        error = outcome.get("error") or {}
+        fields |= {
+            "tenant version": outcome.get("tenant_version"),
+            "problem": error.get("problem"),
+            "cause": error.get("cause"),
+            "log": outcome.get("log"),
+        }
+        fields = {name: value for name, value in fields.items() if value is not None}
+    output.record(fields)
+
+
+def _moment(text: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise InvalidOption(
+            f"{text!r} is no moment.", cause=str(error), remedy="Write it as 2026-11-21T08:00:00Z."
+        ) from error
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)

@@ -1,0 +1,81 @@
+"""What is to be run, as options of a command: shared by the commands that put it into the queue."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from freezeframe.cli.completion import tenant_ids
+from freezeframe.errors import InputNotFound, InvalidOption
+
+if TYPE_CHECKING:
+    from freezeframe.runs.request import RunRequest, Scalar
+
+Script = Annotated[Path, typer.Argument(metavar="SCRIPT", help="The script: etl.py or etl.ipynb.")]
+Tenant = Annotated[str, typer.Option("--tenant", help="The tenant's id.", autocompletion=tenant_ids)]
+Flow = Annotated[str, typer.Option("--flow", help="The flow, for the script's FLOW.")]
+Input = Annotated[Path | None, typer.Option("--input", help="The folder with the sync's output.")]
+Parameters = Annotated[
+    list[str] | None, typer.Option("--param", help="A parameter as name=value; may be repeated.")
+]
+Timeout = Annotated[float | None, typer.Option("--timeout", help="Seconds that an attempt may take.")]
+Memory = Annotated[int | None, typer.Option("--memory", help="Bytes of memory that the script may use.")]
+Attempts = Annotated[int, typer.Option("--attempts", help="How often it may be tried.")]
+Priority = Annotated[int, typer.Option("--priority", help="Higher ones run first.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A run as the command line says it; paths are meant from where the command stands."""
+
+    script: Path
+    flow: str
+    input_dir: Path | None
+    parameters: Sequence[str]
+    timeout_seconds: float | None
+    memory_bytes: int | None
+    message: str
+
+    def request(self, root: str, environment: str, tenant: str, job_id: str) -> RunRequest:
+        """The request, fit to be run by a worker that stands somewhere else.
+
+        Raises:
+            InputNotFound: script or input are not there.
+            InvalidOption: a parameter is no name=value, or anything else that cannot be.
+        """
+        from freezeframe.runs.request import RunRequest
+
+        if not self.script.is_file():
+            raise InputNotFound(f"There is no file {self.script}.", remedy="Check the path.")
+        if self.input_dir is not None and not self.input_dir.is_dir():
+            raise InputNotFound(f"There is no folder {self.input_dir}.", remedy="Check the path.")
+        return RunRequest(
+            root=root if "://" in root else str(Path(root).resolve()),
+            environment=environment,
+            tenant=tenant,
+            script=self.script.absolute(),
+            job_id=job_id,
+            flow=self.flow,
+            input_dir=None if self.input_dir is None else self.input_dir.absolute(),
+            parameters=dict(map(_parameter, self.parameters)),
+            timeout_seconds=self.timeout_seconds,
+            memory_bytes=self.memory_bytes,
+            message=self.message,
+        )
+
+
+def _parameter(text: str) -> tuple[str, Scalar]:
+    """``limit=5`` is a number, ``full=true`` a truth value, ``name="5"`` and ``name=abc`` are text."""
+    name, sign, value = text.partition("=")
+    if not sign or not name:
+        raise InvalidOption(f"{text!r} is no parameter.", remedy="Write it as name=value.")
+    try:
+        found = json.loads(value)
+    except ValueError:
+        return name, value
+    return name, found if isinstance(found, str | int | float | bool | None) else value

@@ -1,0 +1,79 @@
+"""``freezeframe worker``: runs the jobs of the queue."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from freezeframe.cli.control_place import control
+from freezeframe.cli.options import Json
+from freezeframe.cli.output import Output, write_json
+from freezeframe.cli.place import StoreRoot
+from freezeframe.errors import InvalidOption
+
+if TYPE_CHECKING:
+    from freezeframe.control.job import QueuedJob
+    from freezeframe.runs.worker import Worker
+
+
+def worker(
+    root: StoreRoot,
+    concurrency: Annotated[int, typer.Option(min=1, help="How many jobs run here at once.")] = 1,
+    once: Annotated[
+        bool, typer.Option("--once", help="End after one job, or at once if there is none.")
+    ] = False,
+    drain: Annotated[bool, typer.Option("--drain", help="End when no job can be had any more.")] = False,
+    poll: Annotated[float, typer.Option(help="Seconds between looks at an empty queue.")] = 1.0,
+    grace: Annotated[float, typer.Option(help="Seconds that jobs may take to end after SIGTERM.")] = 20.0,
+    as_json: Json = False,
+) -> None:
+    """Run jobs of the queue, until it is told to stop.
+
+    Any number of workers may share a queue. SIGTERM or Ctrl-C: no new jobs; those that run may end within
+    the grace, then they are given back for another worker; a second time: they are given back at once.
+    """
+    from freezeframe.runs.job_attempt import Times
+    from freezeframe.runs.running import run
+    from freezeframe.runs.worker import Worker, WorkerOptions
+
+    if once and drain:
+        raise InvalidOption("--once and --drain cannot be used together.", remedy="Give one of them.")
+    with control(root) as found:
+        times = Times(found.settings.job_lease_seconds, found.settings.job_beat_seconds)
+        options = WorkerOptions(concurrency, poll, grace, times)
+        one = Worker(found.database, run, found.settings, options, lambda job: _tell(job, as_json=as_json))
+        _listen(one)
+        logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
+        if not as_json and not (once or drain):
+            Output().line(f"{one.name} works for {found.database.name}")
+            sys.stdout.flush()
+        one.work("one" if once else "empty" if drain else "stopped")
+
+
+def _listen(worker: Worker) -> None:
+    def on_signal(_number: int, _frame: FrameType | None) -> None:
+        if worker.is_stopping:
+            worker.give_up()
+        else:
+            worker.stop()
+
+    signal.signal(signal.SIGTERM, on_signal)
+    signal.signal(signal.SIGINT, on_signal)
+
+
+def _tell(job: QueuedJob, *, as_json: bool) -> None:
+    if as_json:
+        write_json(job.to_json())
+    else:
+        count = f"attempt {job.attempts} of {job.attempts_max}"
+        moment = job.finished or job.started or job.created
+        error = ((job.outcome or {}).get("error") or {}).get("problem", "")
+        Output().line(
+            f"{moment:%Y-%m-%dT%H:%M:%SZ} {job.tenant} {job.job_id} {job.status} ({count}) {error}".rstrip()
+        )
+    sys.stdout.flush()

@@ -68,7 +68,14 @@ class FindingEngine:
 @pytest.fixture
 def open_finding():
     """A function that opens a tenant on any storage, with an engine that finds keys without Spark."""
-    return lambda storage, **options: Tenant(storage, FindingEngine(storage), Settings(**options))
+    known: dict[str, Settings] = {}
+
+    def opened(storage: Any, **options: Any) -> Tenant:
+        # Settings look through the environment each time, which takes longer than to open a tenant.
+        settings = known.get(repr(options)) or known.setdefault(repr(options), Settings(**options))
+        return Tenant(storage, FindingEngine(storage), settings)
+
+    return opened
 
 
 @pytest.fixture

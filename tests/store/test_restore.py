@@ -253,3 +253,25 @@ def test_a_restoration_is_whole_or_not_at_all(open_finding, way):
         assert content(tenant) in (old, new), call
         tenant.restore(0)
         assert new == content(tenant), call
+
+
+def test_a_dropped_stream_begins_anew_as_its_first_update_says(open_finding, memory):
+    """After a drop a full extract that flags deletions makes a stream that does, as on a new name."""
+    tenant = open_finding(memory)
+    rows = pa.table({"Id": ["1", "2"], "v": [1, 2]})
+    tenant.stream("Lead").update(rows, key="Id")
+    tenant.drop_stream("Lead")
+    seen = []
+
+    for name in ("Lead", "New"):
+        tenant.stream(name).update(rows, key="Id", mode="full", deletes="flag")
+        read = tenant.stream(name).read(as_="arrow")
+        seen.append((read.column_names, read.to_pylist()))
+    tenant.drop_stream("Lead")
+    with tenant.job() as job:
+        job.stream("Lead").update(rows, key="Id", mode="full", deletes="flag")
+        inside = job.stream("Lead").read(as_="arrow").column_names
+
+    assert ["Id", "v", "_deleted"] == seen[1][0]
+    assert seen[1] == seen[0]
+    assert seen[1][0] == inside

@@ -1,11 +1,13 @@
 """All operations of a tenant in any order, with crashes between storage calls, against plain dicts."""
 
 import copy
+import logging
+import os
 
 import hypothesis.strategies as st
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
@@ -44,11 +46,17 @@ def frame(rows):
     return pa.table({"Id": ids, "v": pa.array(list(rows.values()), pa.int64())})
 
 
-def content(reader):
+def content(reader, known=None):
+    """All rows and bytes; those of a table's version that is in ``known`` are not read again."""
+    known = {} if known is None else known
     streams = {}
     for name in reader.streams():
-        rows = reader.stream(name).read(as_="arrow").to_pydict()
-        streams[name] = {int(key.removeprefix("key-")): v for key, v in zip(*rows.values(), strict=True)}
+        stream = reader.stream(name)
+        place = (name, stream.version())
+        if place not in known:
+            rows = stream.read(as_="arrow").to_pydict()
+            known[place] = {int(key.removeprefix("key-")): v for key, v in zip(*rows.values(), strict=True)}
+        streams[name] = known[place]
     return streams, {one.path: reader.files.read(one.path) for one in reader.files.list(recursive=True)}
 
 
@@ -67,6 +75,11 @@ def changed(state, changes):
     return streams, files
 
 
+def writes(changes):
+    """The changes that are a job's input whatever the tenant held before."""
+    return [one for one in changes if one[0] == "write"]
+
+
 def carry_out(job, changes):
     for kind, name, value in changes:
         if kind == "override":
@@ -83,26 +96,31 @@ class Machine(RuleBasedStateMachine):
     """A tenant and what it should hold: now, and at each version that was ever made."""
 
     open_tenant = None
+    new_storage = MemoryStorage
+    steps_done = 0
 
-    @initialize()
-    def begin(self):
-        self.storage = MemoryStorage()
+    @initialize(interval=st.sampled_from([2, 5, 20]))
+    def begin(self, interval):
+        self.storage = self.new_storage()
         self.now = ({}, {})
         self.past = {}
         self.jobs = {}
         self.released = set()
         self.tags = {}
-        self.dirty = False
+        self.version = -1
+        self.steps = 0
+        self.known = {}
+        self.interval = interval
 
     def tenant(self, fault=None):
         storage = self.storage if fault is None else FaultyStorage(self.storage, [fault])
         return type(self).open_tenant(
-            storage, gc_grace_seconds=0, lease_dead_seconds=0, checkpoint_interval=4
+            storage, gc_grace_seconds=0, lease_dead_seconds=0, checkpoint_interval=self.interval
         )
 
     def attempt(self, fault, call, new):
         """Whether ``call`` took effect; with a fault it may have or not, but never in part."""
-        before = self.tenant().version
+        before = self.version
         try:
             call(self.tenant(fault))
             failed = False
@@ -111,11 +129,10 @@ class Machine(RuleBasedStateMachine):
                 raise
             failed = True
         after = self.tenant()
-        found = content(after)
+        found = content(after, self.known)
         assert found in ((self.now, new) if failed else (new,)), (found, self.now, new)
         done = not failed or (found == new and after.version > before)
-        self.now = found
-        self.dirty |= failed
+        self.now, self.version = found, after.version
         for version in range(before + 1, after.version + 1):
             self.past[version] = found
         return done
@@ -146,14 +163,13 @@ class Machine(RuleBasedStateMachine):
                 carry_out(job, changes)
 
         if known is None:
-            version = self.tenant().version
-            if self.attempt(fault, call, changed(self.now, changes)) and self.tenant().version > version:
+            version = self.version
+            if self.attempt(fault, call, changed(self.now, changes)) and self.version > version:
                 self.jobs[number] = changes
         elif known == changes:
-            before = self.tenant().version
             call(self.tenant())
-            assert before == self.tenant().version
-        elif all(kind == "write" for kind, _, _ in changes):
+            assert self.version == self.tenant().version
+        elif writes(known) != writes(changes) == changes:
             with pytest.raises(IdempotencyConflict):
                 call(self.tenant())
 
@@ -169,10 +185,11 @@ class Machine(RuleBasedStateMachine):
                 with self.tenant().job() as quicker:
                     carry_out(quicker, other)
 
-        version = self.tenant().version
+        version = self.version
         middle = changed(self.now, other)
-        self.attempt(None, call, changed(middle, one))
-        if self.tenant().version == version + 2:
+        # What changes nothing is no commit: it is as if it had come first.
+        self.attempt(None, call, middle if changed(self.now, one) == self.now else changed(middle, one))
+        if self.version == version + 2:
             self.past[version + 1] = middle
 
     @precondition(lambda self: self.past)
@@ -200,7 +217,7 @@ class Machine(RuleBasedStateMachine):
         streams = {one: rows for one, rows in self.now[0].items() if one != name}
         self.attempt(None, lambda tenant: tenant.stream(name).release(), (streams, self.now[1]))
         self.released.add(name)
-        self.rows = {**getattr(self, "rows", {}), name: self.past[self.tenant().version - 1][0][name]}
+        self.rows = {**getattr(self, "rows", {}), name: self.past[self.version - 1][0][name]}
 
     @precondition(lambda self: self.released)
     @rule(data=st.data())
@@ -219,10 +236,11 @@ class Machine(RuleBasedStateMachine):
         key = data.draw(st.integers(0, 5))
         rows = {one: v for one, v in self.now[0][name].items() if one != key}
         new = ({**self.now[0], name: rows}, self.now[1])
-        before = self.tenant().version
+        before = self.version
         self.attempt(fault, lambda tenant: tenant.erase(name, [f"key-{key}"]), new)
-        if self.tenant().version > before:
+        if self.version > before:
             self.tags.clear()
+        self.require_past(self.listed())
 
     @precondition(lambda self: self.past)
     @rule(data=st.data(), name=st.sampled_from(["x", "y"]))
@@ -242,22 +260,53 @@ class Machine(RuleBasedStateMachine):
         """Old versions and left-overs go, nothing else."""
         self.attempt(None, lambda tenant: tenant.set_retention(keep_versions=keep), self.now)
         self.attempt(fault, lambda tenant: tenant.gc(), self.now)
+        self.require_past(self.listed())
 
     def listed(self):
         return [entry.version for entry in self.tenant().history()]
 
+    def require_past(self, versions):
+        tenant, known = self.tenant(), {}
+        for version in versions:
+            assert self.past[version] == content(tenant.at(version), known), version
+
     @invariant()
     def it_holds_what_it_should(self):
-        """Now, and at each version that is listed; tags are where they were put."""
-        tenant = self.tenant()
-        assert self.now == content(tenant)
-        assert self.tags == tenant.tags()
-        for version in self.listed():
-            assert self.past[version] == content(tenant.at(version)), version
+        """Tags are where they were put; at every second step a version, each time another, is what it was."""
+        type(self).steps_done += 1
+        self.steps += 1
+        assert self.tags == self.tenant().tags()
+        listed = self.listed() if self.steps % 2 else ()
+        self.require_past(listed[self.steps % len(listed) :][:1] if listed else ())
+
+    def teardown(self):
+        """At the end all is read anew: what it holds now, and each version that is listed."""
+        if hasattr(self, "past"):
+            assert self.now == content(self.tenant())
+            self.require_past(self.listed())
 
 
-def run(open_finding, examples, steps):
-    machine = type("TenantMachine", (Machine,), {"open_tenant": staticmethod(open_finding)})
+class OverwritingStorage(MemoryStorage):
+    """A storage that breaks its promise: a name that is taken is written over."""
+
+    def put_if_absent(self, name, content):
+        self.replace(name, content)
+
+
+class ForgetfulStorage(MemoryStorage):
+    """A storage that breaks its promise: of what is deleted the neighbour goes as well."""
+
+    def delete(self, name):
+        super().delete(name)
+        folder = name.rpartition("/")[0]
+        for neighbour in list(self.list_from(folder))[:1]:
+            super().delete(f"{folder}/{neighbour.name}")
+
+
+def run(open_finding, examples, steps, new_storage=MemoryStorage, phases=tuple(Phase)):
+    """A machine that was run: examples times at most so many steps; how many there were is its steps_done."""
+    tools = {"open_tenant": staticmethod(open_finding), "new_storage": new_storage}
+    machine = type("TenantMachine", (Machine,), tools)
     run_state_machine_as_test(
         machine,
         settings=settings(
@@ -265,19 +314,37 @@ def run(open_finding, examples, steps):
             stateful_step_count=steps,
             deadline=None,
             database=None,
+            phases=phases,
             suppress_health_check=list(HealthCheck),
         ),
     )
+    return machine.steps_done
 
 
-@pytest.mark.timeout(300)
+@pytest.fixture(autouse=True)
+def quiet(caplog):
+    """What is told of every planned fault is not written out."""
+    caplog.set_level(logging.CRITICAL, "freezeframe")
+
+
+@pytest.mark.timeout(600)
 def test_any_order_of_operations_with_crashes(open_finding):
-    """A few hundred steps: the tenant holds what plain dicts say, now and at each listed version."""
-    run(open_finding, examples=12, steps=12)
+    """Five thousand steps: the tenant holds what plain dicts say, now and at each listed version."""
+    assert run(open_finding, examples=210, steps=25) >= 5_000
+
+
+@pytest.mark.parametrize("broken", [OverwritingStorage, ForgetfulStorage])
+def test_a_broken_storage_is_caught(open_finding, broken):
+    """The machine finds what it is there to find: commits that are lost, files that are gone."""
+    with pytest.raises((AssertionError, FreezeframeError)):
+        run(open_finding, examples=100, steps=25, new_storage=broken, phases=[Phase.generate])
 
 
 @pytest.mark.nightly
-@pytest.mark.timeout(36_000)
+@pytest.mark.timeout(72_000)
 def test_any_order_of_operations_with_crashes_for_long(open_finding):
-    """The same for tens of thousands of steps."""
-    run(open_finding, examples=1_000, steps=50)
+    """The same for a million steps; FREEZEFRAME_MACHINE_STEPS is another number of them."""
+    wanted = int(os.environ.get("FREEZEFRAME_MACHINE_STEPS", "1000000"))
+    done = 0
+    while done < wanted:
+        done += run(open_finding, examples=min(2_000, (wanted - done) // 25 + 1), steps=25)

@@ -101,7 +101,7 @@ def agreed_own_columns(
                 remedy="Pass mode='full' for a full extract that keeps it; or history='scd2' beside override "
                 "to begin a new one, history='none' to go on without.",
             )
-        agreed = OwnColumns(has_history=update.history == "scd2")
+        agreed = OwnColumns(has_history=update.history == "scd2", flags_deleted=update.begins_flags)
     else:
         agreed = OwnColumns(
             has_history=stored.has_history or update.history == "scd2",

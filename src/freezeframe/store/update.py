@@ -95,6 +95,8 @@ class Update:
     history: History | None = None
     """None: as the stream is."""
     order_by: tuple[str, ...] = ()
+    begins_flags: bool = False
+    """An overwrite begins a stream that flags what later extracts lack."""
 
     @property
     def kept_null_keys(self) -> Literal["error", "match"]:

@@ -69,7 +69,13 @@ class TakenUpdate:
     def _on_nothing(self) -> Update:
         """The update of a stream that was dropped: its rows are the whole content, its key the key."""
         return replace(
-            self.update, mode="overwrite", where=None, deletes=None, sets_key=True, expected_version=None
+            self.update,
+            mode="overwrite",
+            where=None,
+            deletes=None,
+            begins_flags=self.update.deletes == "flag",
+            sets_key=True,
+            expected_version=None,
         )
 
     def _receipt(self, staged: Staged, version: int) -> Receipt:

@@ -20,18 +20,26 @@ from freezeframe.cli.lazy_group import LazyGroup, Part
 from freezeframe.cli.output import Output
 from freezeframe.errors import FixTheRequest, FreezeframeError
 
-_BEGIN, _JOBS, _DATA, _MACHINE = "Begin", "Jobs", "Data", "This machine"
+_COMPLETION = "_FREEZEFRAME_COMPLETE"  # set by the shell when it asks what a line could go on with
+_BEGIN, _JOBS, _DATA, _SERVICE, _MACHINE = "Begin", "Jobs", "Data", "Service", "This machine"
 
 
 class _Commands(LazyGroup):
     """All commands. Each module is imported when its command is used; the lines here are the help."""
 
     parts = {  # noqa: RUF012 - declared as ClassVar by the base
+        "init": Part("init:init", "Start a project: a script, settings, and two syncs to try.", _BEGIN),
         "demo": Part("demo:demo", "Two syncs of a tenant, one beside it, and a look back.", _BEGIN),
+        "worker": Part("worker:worker", "Run the jobs of the queue.", _JOBS),
+        "job": Part("job:app", "The queue: submit, list, show, logs, cancel, retry, wait.", _JOBS),
+        "schedule": Part("schedule:app", "Scripts that are run again and again, by cron.", _JOBS),
         "tenant": Part("tenant:app", "A store's tenants: their past, their coming and going.", _DATA),
         "stream": Part("stream:app", "A tenant's streams: rows, history, import, custody.", _DATA),
         "file": Part("file:app", "A tenant's files: list, read, write, history.", _DATA),
         "log": Part("log:app", "A Delta table's log: show, history, verify.", _DATA),
+        "serve": Part("serve:serve", "The REST service of a store.", _SERVICE),
+        "key": Part("key:app", "The keys of the service: create, list, rotate, revoke.", _SERVICE),
+        "person": Part("person:app", "Who may sign in to the service.", _SERVICE),
         "doctor": Part("doctor:doctor", "Check that jobs can run here, and say what to do.", _MACHINE),
         "config": Part("config:app", "The settings: show, get, set; and where each comes from.", _MACHINE),
     }
@@ -72,7 +80,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return app(args=given, prog_name="freezeframe", standalone_mode=False) or OK
     except FreezeframeError as error:
-        output.error(error)
+        if _COMPLETION not in os.environ:  # a shell that asks while somebody types wants no sentences
+            output.error(error)
         return exit_code(error)
     except NoArgsIsHelpError as error:
         # The help is the answer to a group without a command; for programs it is a wrong call like any other.

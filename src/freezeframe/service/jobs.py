@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import uuid
 from collections.abc import Mapping
@@ -13,8 +14,9 @@ from typing import IO
 
 from freezeframe.control.job import JobPage, JobStatus, QueuedJob
 from freezeframe.control.queue import JobQueue
-from freezeframe.errors import InvalidOption, NotFound
+from freezeframe.errors import InvalidOption, NotFound, UnreadableRequest
 from freezeframe.identifiers import FilePath, StreamName
+from freezeframe.runs.job_log import log_path
 from freezeframe.runs.request import RunRequest, Scalar
 from freezeframe.service.uploads import Uploads
 from freezeframe.settings import Settings
@@ -29,6 +31,7 @@ IMPORT_KINDS: Mapping[str, str] = MappingProxyType(
 )
 _IMPORT_SCRIPT = Path(__file__).with_name("import_script.py")
 _LOG_CHUNK_BYTES = 64 * 1024
+_LOG_PLACE = re.compile(r"([0-9]{1,6})-([0-9]{1,15})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,29 @@ class TenantJob:
     environment: str
     tenant: str
     job_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogPlace:
+    """How far a job's log has been told: the attempt, and a byte of its log."""
+
+    attempt: int = 0
+    position: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.attempt}-{self.position}"
+
+
+def parse_log_place(text: str) -> LogPlace:
+    """The place in what ``str`` gave.
+
+    Raises:
+        UnreadableRequest: it is none.
+    """
+    found = _LOG_PLACE.fullmatch(text)
+    if found is None:
+        raise UnreadableRequest(f"{text!r} is no place in a log.", remedy="Send the id of the last event.")
+    return LogPlace(int(found[1]), int(found[2]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,28 +187,24 @@ class TenantJobs:
         """How many jobs of each status the whole queue has."""
         return self._queue.counts()
 
-    def log_lines(self, job: QueuedJob, position: int) -> tuple[list[tuple[str, int]], int]:
-        """The log's next lines from a byte on, each with the byte behind it, and the byte behind all.
+    def log_lines(self, job: QueuedJob, place: LogPlace) -> tuple[list[tuple[str, LogPlace]], LogPlace]:
+        """The log's next lines after a place, each with the place behind it, and the place behind all.
 
-        Of a job that has ended a last line without a line feed counts too; nothing where there is no log.
+        Of a new attempt the log is told from its beginning. Of a job that has ended a last line without
+        a line feed counts too; nothing where there is no log.
         """
-        path = _log_of(job)
-        if path is None:
-            return [], position
-        try:
-            with path.open("rb") as log:
-                log.seek(position)
-                content = log.read(_LOG_CHUNK_BYTES)
-        except FileNotFoundError:
-            return [], position
+        if place.attempt != job.attempts:
+            place = LogPlace(job.attempts, 0)
+        path = log_path(job, self._settings)
+        content = b"" if path is None else _read(path, place.position)
         lines = []
         for line in content.splitlines(keepends=True):
-            is_whole = line.endswith(b"\n") or job.is_final or len(content) == _LOG_CHUNK_BYTES == len(line)
-            if not is_whole:
+            is_long = len(content) == _LOG_CHUNK_BYTES == len(line)
+            if not (line.endswith(b"\n") or job.is_final or is_long):
                 break
-            position += len(line)
-            lines.append((line.rstrip(b"\r\n").decode(errors="replace"), position))
-        return lines, position
+            place = LogPlace(place.attempt, place.position + len(line))
+            lines.append((line.rstrip(b"\r\n").decode(errors="replace"), place))
+        return lines, place
 
     def _submitted(self, request: RunRequest, attempts_max: int) -> QueuedJob:
         return self._queue.submit(
@@ -209,6 +231,10 @@ class TenantJobs:
         return path
 
 
-def _log_of(job: QueuedJob) -> Path | None:
-    found = (job.outcome or {}).get("log")
-    return Path(found) if isinstance(found, str) else None
+def _read(path: Path, position: int) -> bytes:
+    try:
+        with path.open("rb") as log:
+            log.seek(position)
+            return log.read(_LOG_CHUNK_BYTES)
+    except FileNotFoundError:
+        return b""  # cleaned away meanwhile

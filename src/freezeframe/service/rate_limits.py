@@ -6,6 +6,7 @@ of the machine counting begins anew, which is all that is lost.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 import time
@@ -40,6 +41,7 @@ class SharedCounters(Storage):
         self._local = threading.local()
         self._swept = time.monotonic()
         path.parent.mkdir(parents=True, exist_ok=True)
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))  # names of tenants are nobody else's business
         self._connection().execute(
             "CREATE TABLE IF NOT EXISTS counters"
             " (key TEXT PRIMARY KEY, value INTEGER NOT NULL, expires REAL NOT NULL) WITHOUT ROWID"

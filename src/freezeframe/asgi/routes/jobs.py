@@ -18,8 +18,7 @@ from freezeframe.asgi.problems import declared
 from freezeframe.asgi.routes.parameters import CursorText, Limit
 from freezeframe.asgi.routes.routing import tenant_router
 from freezeframe.asgi.routes.streams import job_location
-from freezeframe.errors import UnreadableRequest
-from freezeframe.service.jobs import JobOrder, TenantJob
+from freezeframe.service.jobs import JobOrder, LogPlace, TenantJob, parse_log_place
 
 router = tenant_router("jobs")
 JobId = Annotated[str, Path(min_length=1, max_length=500, description="The job's id.")]
@@ -91,23 +90,21 @@ def follow_logs(
 ) -> Any:
     """Follow a job's log as server-sent events, to its end.
 
-    Each `line` has the log's position behind it as its id; `status` tells what the job has become, and
+    Each `line` has the place behind it in the log as its id; `status` tells what the job has become, and
     the one that is final is the last event.
     """
     _found(caller, job_id)
-    text = last_event_id or "0"
-    if not text.isascii() or not text.isdecimal():
-        raise UnreadableRequest("Last-Event-ID is none of ours.", remedy="Send the id of the last event.")
+    place = parse_log_place(last_event_id) if last_event_id else LogPlace()
     job = TenantJob(caller.environment, caller.tenant_id, job_id)
-    return StreamingResponse(_events(caller, job, int(text)), media_type="text/event-stream")
+    return StreamingResponse(_events(caller, job, place), media_type="text/event-stream")
 
 
-async def _events(caller: TenantCaller, job: TenantJob, position: int) -> AsyncIterator[bytes]:
-    """The log from a position on, until the job has ended and all of it is told."""
+async def _events(caller: TenantCaller, job: TenantJob, place: LogPlace) -> AsyncIterator[bytes]:
+    """The log from a place on, until the job has ended and all of it is told."""
     told, looks = "", 0
     while True:
         found = await run_in_threadpool(caller.service.jobs.get, job)
-        lines, position = await run_in_threadpool(caller.service.jobs.log_lines, found, position)
+        lines, place = await run_in_threadpool(caller.service.jobs.log_lines, found, place)
         for line, behind in lines:
             yield format_sse_event(event="line", data_str=line, id=str(behind))
         if found.status != told:

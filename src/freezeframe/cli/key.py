@@ -1,0 +1,104 @@
+"""``freezeframe key``: the keys of a store's service."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from freezeframe.cli.control_place import control
+from freezeframe.cli.options import Json
+from freezeframe.cli.output import Output
+from freezeframe.cli.place import StoreRoot
+from freezeframe.errors import InvalidOption
+
+if TYPE_CHECKING:
+    from freezeframe.service.keys import Keys
+
+app = typer.Typer(no_args_is_help=True)
+KeyArgument = Annotated[str, typer.Argument(metavar="KEY", help="The key's id: what stands before the dot.")]
+_COLUMNS = ("id", "name", "scopes", "environments", "tenants", "expires", "revoked", "last_used")
+_OVERLAP_HOURS = 24.0
+
+
+@app.command()
+def create(
+    root: StoreRoot,
+    environments: Annotated[
+        list[str] | None, typer.Option("--env", help="An environment it is for; all without one.")
+    ] = None,
+    tenants: Annotated[
+        list[str] | None, typer.Option("--tenant", help="A tenant it is for; all without one.")
+    ] = None,
+    scopes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--scope", help="What it may: tenants:read, snapshots:write ...; all but admin without."
+        ),
+    ] = None,
+    name: Annotated[str, typer.Option(help="What it is for, for lists.")] = "",
+    days: Annotated[float | None, typer.Option(help="How long it is good; for ever without it.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Make a key.
+
+    It is printed once; of its secret only a keyed hash is kept.
+    """
+    if tenants and not environments:
+        raise InvalidOption(
+            "A key for a tenant needs its environment.", remedy="Name it by --env, for example --env dev."
+        )
+    with _keys(root) as keys:
+        made = keys.create(
+            name,
+            scopes=scopes or (),
+            environments=environments,
+            tenants=tenants,
+            days=days,
+            created_by="command",
+        )
+        Output(as_json=as_json).record(made.to_json())
+
+
+@app.command("list")
+def list_keys(root: StoreRoot, as_json: Json = False) -> None:
+    """List the keys, those that are revoked or expired too."""
+    with _keys(root) as keys:
+        found = keys.list()
+    output = Output(as_json=as_json)
+    if not found:
+        output.line(f"{root} has no keys: freezeframe key create makes one.")
+    if found or as_json:
+        output.table(root, [one.to_json() for one in found], columns=_COLUMNS)
+
+
+@app.command()
+def revoke(key: KeyArgument, root: StoreRoot, as_json: Json = False) -> None:
+    """Revoke a key: a second later it is good for nothing."""
+    with _keys(root) as keys:
+        Output(as_json=as_json).record(keys.revoke(key).to_json())
+
+
+@app.command()
+def rotate(
+    key: KeyArgument,
+    root: StoreRoot,
+    overlap_hours: Annotated[
+        float, typer.Option(min=0, help="How long the secret from before stays good.")
+    ] = _OVERLAP_HOURS,
+    as_json: Json = False,
+) -> None:
+    """Give a key a new secret, which is printed once."""
+    with _keys(root) as keys:
+        Output(as_json=as_json).record(keys.rotate(key, overlap_hours).to_json())
+
+
+@contextmanager
+def _keys(root: str) -> Iterator[Keys]:
+    from freezeframe.service.keys import Keys
+    from freezeframe.service.pepper import load_pepper
+
+    with control(root) as found:
+        yield Keys(found.database, load_pepper(found.settings, root))

@@ -1,0 +1,85 @@
+"""``freezeframe person``: who may sign in to a store's service."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from freezeframe.cli.control_place import control
+from freezeframe.cli.options import Json
+from freezeframe.cli.output import Output
+from freezeframe.cli.place import StoreRoot
+
+if TYPE_CHECKING:
+    from freezeframe.service.people import People
+
+app = typer.Typer(no_args_is_help=True)
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The person's name.")]
+
+
+class RoleName(StrEnum):
+    """What a person may do."""
+
+    ADMIN = "admin"
+    EDITOR = "editor"
+    VIEWER = "viewer"
+
+
+@app.command()
+def create(
+    name: NameArgument,
+    root: StoreRoot,
+    role: Annotated[RoleName, typer.Option(help="admin, editor or viewer.")] = RoleName.VIEWER,
+    environments: Annotated[
+        list[str] | None, typer.Option("--env", help="An environment they see; all without one.")
+    ] = None,
+    tenants: Annotated[
+        list[str] | None, typer.Option("--tenant", help="A tenant they see; all without one.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Let a person sign in.
+
+    The password is asked for, or read from standard input where there is no terminal.
+    """
+    password = _password()
+    with _people(root) as people:
+        made = people.create(name, password, role.value, environments=environments, tenants=tenants)
+    Output(as_json=as_json).record(made.to_json())
+
+
+@app.command("list")
+def list_people(root: StoreRoot, as_json: Json = False) -> None:
+    """List the people, those that may not sign in any more too."""
+    with _people(root) as people:
+        found = people.list()
+    Output(as_json=as_json).table(
+        root, [one.to_json() for one in found], columns=("name", "role", "disabled")
+    )
+
+
+@app.command()
+def disable(name: NameArgument, root: StoreRoot, as_json: Json = False) -> None:
+    """Sign a person out, for good."""
+    with _people(root) as people:
+        Output(as_json=as_json).record(people.disable(name).to_json())
+
+
+def _password() -> str:
+    if not sys.stdin.isatty():
+        return sys.stdin.readline().rstrip("\r\n")
+    password: str = typer.prompt("Password", hide_input=True, confirmation_prompt=True)
+    return password
+
+
+@contextmanager
+def _people(root: str) -> Iterator[People]:
+    from freezeframe.service.people import People
+
+    with control(root) as found:
+        yield People(found.database, found.settings.service_session_hours)

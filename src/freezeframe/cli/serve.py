@@ -1,0 +1,93 @@
+"""``freezeframe serve``: the REST service of a store."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from freezeframe.cli.options import Json
+from freezeframe.cli.output import Output
+from freezeframe.cli.place import StoreRoot
+
+if TYPE_CHECKING:
+    import uvicorn
+
+_SERVED_ROOT = "FREEZEFRAME_SERVED_ROOT"
+_METRICS = "PROMETHEUS_MULTIPROC_DIR"
+_STOP_SECONDS = 30
+_KEEP_ALIVE_SECONDS = 30
+_BACKLOG = 2048
+
+
+def serve(
+    root: StoreRoot,
+    host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes any that is free.")] = 8750,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="How many processes answer.")] = 1,
+    as_json: Json = False,
+) -> None:
+    """Serve a store's tenants over HTTP.
+
+    It stops at SIGTERM or SIGINT, when all that is under way is answered. Keys are made by
+    freezeframe key create; jobs are run by freezeframe worker.
+    """
+    with tempfile.TemporaryDirectory(prefix="freezeframe-metrics-") as metrics:
+        # Set before prometheus-client is loaded, which looks but then.
+        if workers > 1:
+            os.environ[_METRICS] = metrics
+        os.environ[_SERVED_ROOT] = root
+        # Made once here: what is wrong with the store is told now, and workers do not race to upgrade.
+        if workers == 1:
+            _run(_config(application(), host, port), workers, root, Output(as_json=as_json))
+        else:
+            application()
+            name = f"{__name__}:application"
+            _run(_config(name, host, port, workers), workers, root, Output(as_json=as_json))
+
+
+def application() -> object:
+    """The application that a worker runs, of the store that ``serve`` was started for."""
+    from freezeframe.asgi.application import create_application
+    from freezeframe.control.database import ControlDatabase
+    from freezeframe.control.place import database_url
+    from freezeframe.settings import load_settings
+
+    root = os.environ[_SERVED_ROOT]
+    settings = load_settings(root=root)
+    return create_application(settings, root, ControlDatabase.open(database_url(settings, root)))
+
+
+def _config(app: object, host: str, port: int, workers: int = 1) -> uvicorn.Config:
+    import uvicorn
+
+    return uvicorn.Config(
+        app,  # type: ignore[arg-type]  # an application, or where it is made
+        host=host,
+        port=port,
+        workers=workers,
+        factory=isinstance(app, str),
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        backlog=_BACKLOG,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=_STOP_SECONDS,
+    )
+
+
+def _run(config: uvicorn.Config, workers: int, root: str, output: Output) -> None:
+    import uvicorn
+    from uvicorn.supervisors import Multiprocess
+
+    socket = config.bind_socket()
+    socket.listen(_BACKLOG)  # who asks from now on waits for the first worker, and is not refused
+    host, port = socket.getsockname()[:2]
+    told = {"url": f"http://{host}:{port}", "root": root, "workers": workers, "pid": os.getpid()}
+    output.record(told)
+    if workers == 1:
+        uvicorn.Server(config).run(sockets=[socket])
+    else:
+        Multiprocess(config, sockets=[socket]).run()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import gc
+import io
 import os
 import random
 import resource
@@ -25,18 +26,23 @@ from typing import Any, NoReturn
 
 from freezeframe.runs.warm.messages import ConnectionLost, receive, send
 
+_STDERR = 2
 _LIMITS = tuple(name for name in dir(resource) if name.startswith("RLIMIT_"))
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a client wants run: a module with its arguments, and the process it is to find itself in."""
+    """What a client wants run: a module with its arguments, and the process it is to find itself in.
+
+    Bound to its client, the process is killed with all of its group when the client is no more.
+    """
 
     module: str
     arguments: tuple[str, ...]
     environment: Mapping[str, str]
     umask: int
     limits: Mapping[str, Sequence[int]]
+    is_bound: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """The work as a message."""
@@ -46,6 +52,7 @@ class Work:
             "environment": dict(self.environment),
             "umask": self.umask,
             "limits": {name: list(pair) for name, pair in self.limits.items()},
+            "is_bound": self.is_bound,
         }
 
 
@@ -62,6 +69,7 @@ def parse_work(message: Mapping[str, Any]) -> Work:
             environment={str(name): str(value) for name, value in message["environment"].items()},
             umask=int(message["umask"]),
             limits={str(name): (int(pair[0]), int(pair[1])) for name, pair in message["limits"].items()},
+            is_bound=bool(message["is_bound"]),
         )
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise ConnectionLost("a message that asks for nothing known") from error
@@ -96,6 +104,8 @@ class Child:
             receive(self.connection)
         except OSError:
             os._exit(0)
+        if self.work.is_bound:
+            threading.Thread(target=self._end_with_client, daemon=True).start()
         code = self._run_module()
         _end_threads()
         with contextlib.suppress(OSError):
@@ -118,11 +128,20 @@ class Child:
         for number in (signal.SIGTERM, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        for stream in (sys.stdout, sys.stderr):
-            stream.reconfigure(line_buffering=stream is sys.stderr or stream.isatty())  # type: ignore[union-attr]
+        is_unbuffered = bool(self.work.environment.get("PYTHONUNBUFFERED"))
+        for number, name in ((1, "stdout"), (_STDERR, "stderr")):
+            stream = _stream(number, getattr(sys, name), is_unbuffered=is_unbuffered)
+            setattr(sys, name, stream)
+            setattr(sys, f"__{name}__", stream)
         time.tzset()
         _reseed()
         gc.enable()
+
+    def _end_with_client(self) -> None:
+        # The client says nothing any more: what ends the waiting is its end.
+        with contextlib.suppress(OSError):
+            receive(self.connection)
+        os.killpg(0, signal.SIGKILL)
 
     def _run_module(self) -> int:
         sys.argv = [sys.argv[0], *self.work.arguments]
@@ -137,6 +156,13 @@ class Child:
             sys.excepthook(type(error), error, _of_module(error.__traceback__))
             return 1
         return 0
+
+
+def _stream(number: int, before: io.TextIOWrapper, *, is_unbuffered: bool) -> io.TextIOWrapper:
+    """A standard stream as the interpreter makes it; the one before knows where the runner's file is."""
+    raw = os.fdopen(number, "wb", closefd=False)
+    is_by_line = number == _STDERR or raw.isatty()
+    return io.TextIOWrapper(raw, before.encoding, before.errors, None, is_by_line, is_unbuffered)
 
 
 def _of_module(trace: TracebackType | None) -> TracebackType | None:

@@ -41,6 +41,15 @@ _STARTUP_PREFIXES = (
     "GLIBC_",
     "GRPC_",
 )
+# What a forked process does by itself.
+_MADE_UP_FOR = ("PYTHONUNBUFFERED",)
+# As `runs.variables` lets them through to scripts; a test compares.
+_INHERITED = frozenset(
+    {
+        *("LANG", "LANGUAGE", "LD_LIBRARY_PATH"),
+        *("PYTHONPATH", "PYTHONWARNINGS", "PYTHONHASHSEED", "PYTHONDONTWRITEBYTECODE"),
+    }
+)
 
 
 def is_supported() -> bool:
@@ -50,18 +59,29 @@ def is_supported() -> bool:
 
 def startup_variables(environment: Mapping[str, str]) -> dict[str, str]:
     """The variables that count when a Python process starts, and never again."""
-    return {name: value for name, value in environment.items() if name.startswith(_STARTUP_PREFIXES)}
+    return {
+        name: value
+        for name, value in environment.items()
+        if name.startswith(_STARTUP_PREFIXES) and name not in _MADE_UP_FOR
+    }
+
+
+def runner_variables(environment: Mapping[str, str], settings: Settings) -> dict[str, str]:
+    """Those of a user's startup variables that the scripts of the user's jobs inherit: a runner has them."""
+    named = {name.strip() for name in settings.script_variables.split(",")} | _INHERITED
+    found = startup_variables(environment)
+    return {name: value for name, value in found.items() if name in named or name.startswith("LC_")}
 
 
 def runner_folder(settings: Settings, environment: Mapping[str, str]) -> Path:
-    """The folder of the runner for processes with this environment, created with mode 0700.
+    """The folder of the runner of a user with this environment, created with mode 0700.
 
     Raises:
         SetupError: it is somebody else's.
     """
     identity = {
         "code": _code(),
-        "environment": startup_variables(environment),
+        "environment": runner_variables(environment, settings),
         "idle": settings.runner_idle_seconds,
     }
     name = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]

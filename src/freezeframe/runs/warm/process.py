@@ -68,8 +68,8 @@ class ForkedProcess:
         return self.returncode
 
     def send_signal(self, sig: int) -> None:
-        """Send a signal, to nobody if it has ended."""
-        if self.poll() is None:
+        """Send a signal, to nobody if it has ended. May be called by a signal's handler."""
+        if self._holder >= 0:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._holder, sig)
 

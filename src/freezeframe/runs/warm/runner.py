@@ -40,7 +40,7 @@ _FOR_JOBS = (
     "freezeframe.runs.script_process",
 )
 # Loaded when nobody waits: only notebooks need them.
-_FOR_LATER = ("ipykernel.kernelapp", "IPython.core.interactiveshell", "papermill.execute")
+_FOR_LATER = ("freezeframe.runs.notebook",)
 _REQUEST_SECONDS = 5.0
 _WAKE_SECONDS = 30.0
 _QUIET_SECONDS = 1.0

@@ -25,6 +25,7 @@ from freezeframe.runs.warm.place import (
     is_supported,
     other_runners,
     runner_folder,
+    runner_variables,
     startup_variables,
 )
 from freezeframe.runs.warm.process import ForkedProcess, Process
@@ -69,10 +70,10 @@ def spawn(
     Raises:
         OSError: the folder or the command is not there.
     """
-    if is_supported() and settings.runner_idle_seconds and _is_module(command):
-        # A runner that is another user's, or that dies, must not keep a job from running.
-        with contextlib.suppress(SetupError, ConnectionLost, TimeoutError, ConnectionError):
-            return _forked(command, environment, cwd, (stdin, stdout, stderr), settings)
+    if _can_fork(command, environment, settings):
+        work = Work(command[2], tuple(command[3:]), environment, current_umask(), current_limits())
+        if process := forked(work, cwd, (stdin, stdout, stderr), settings):
+            return process
     return subprocess.Popen(  # noqa: S603 - the caller's command is what is asked for
         command,
         env=dict(environment),
@@ -84,47 +85,40 @@ def spawn(
     )
 
 
-def start_runner(settings: Settings, environment: Mapping[str, str]) -> bool:
-    """Whether there is a runner for processes with this environment, after starting one if there was none.
-
-    It may still be importing: whoever asks it for a process waits for that.
+def forked(work: Work, cwd: Path, streams: tuple[int, int, int], settings: Settings) -> ForkedProcess | None:
+    """The work as a process that the warm runner forked, None where there can be no runner.
 
     Raises:
-        SetupError: the state folder is somebody else's.
+        OSError: the folder is not there.
     """
     if not is_supported() or not settings.runner_idle_seconds:
-        return False
-    folder = runner_folder(settings, environment)
-    with contextlib.suppress(OSError), _reached(folder, settings, environment):
-        return True
-    return False
-
-
-def _is_module(command: Sequence[str]) -> bool:
-    return len(command) > 2 and command[0] == sys.executable and command[1] == "-m"  # noqa: PLR2004
-
-
-def _forked(
-    command: Sequence[str],
-    environment: Mapping[str, str],
-    cwd: Path,
-    streams: tuple[int, int, int],
-    settings: Settings,
-) -> ForkedProcess:
-    work = Work(command[2], tuple(command[3:]), environment, _umask(), current_limits())
-    folder = runner_folder(settings, environment)
+        return None
     with _opened(streams, cwd) as descriptors:
-        connection = _reached(folder, settings, environment)
-        try:
-            connection.settimeout(_ANSWER_SECONDS)
-            send(connection, work.to_json(), descriptors)
-            answer, (holder,) = _answer(connection)
-            # Until it hears this the process does nothing: an answer lost cannot mean a job run twice.
-            send(connection, {"go": True})
-        except BaseException:
-            connection.close()
-            raise
-    return ForkedProcess(command, answer, holder, connection)
+        # A runner that is another user's, or that dies, must not keep a job from running.
+        with contextlib.suppress(SetupError, ConnectionLost, TimeoutError, ConnectionError):
+            return _asked_for(work, descriptors, settings)
+        return None
+
+
+def _can_fork(command: Sequence[str], environment: Mapping[str, str], settings: Settings) -> bool:
+    """Whether a fork of this user's runner would be what the command is."""
+    is_module = len(command) > 2 and command[0] == sys.executable and command[1] == "-m"  # noqa: PLR2004
+    return is_module and startup_variables(environment) == runner_variables(os.environ, settings)
+
+
+def _asked_for(work: Work, descriptors: list[int], settings: Settings) -> ForkedProcess:
+    folder = runner_folder(settings, os.environ)
+    connection = _reached(folder, settings)
+    try:
+        connection.settimeout(_ANSWER_SECONDS)
+        send(connection, work.to_json(), descriptors)
+        process, (holder,) = _answer(connection)
+        # Until it hears this the process does nothing: an answer lost cannot mean a job run twice.
+        send(connection, {"go": True})
+    except BaseException:
+        connection.close()
+        raise
+    return ForkedProcess([work.module, *work.arguments], process, holder, connection)
 
 
 def _answer(connection: socket.socket) -> tuple[int, list[int]]:
@@ -149,7 +143,7 @@ def _opened(streams: tuple[int, int, int], cwd: Path) -> Iterator[list[int]]:
         yield [*meant, folder]
 
 
-def _umask() -> int:
+def current_umask() -> int:
     """This process's, from where reading does not change it."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("Umask:"):
@@ -157,7 +151,7 @@ def _umask() -> int:
     return 0o022
 
 
-def _reached(folder: Path, settings: Settings, environment: Mapping[str, str]) -> socket.socket:
+def _reached(folder: Path, settings: Settings) -> socket.socket:
     with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
         return connected(folder, _ANSWER_SECONDS)
     deadline = time.monotonic() + _START_SECONDS
@@ -168,7 +162,7 @@ def _reached(folder: Path, settings: Settings, environment: Mapping[str, str]) -
             return connected(folder, _ANSWER_SECONDS)
         for other in other_runners(folder):
             asked(other, {"retire": True}, _RETIRE_SECONDS)
-        process = _start(folder, settings, environment)
+        process = _start(folder, settings)
         try:
             return _listening(folder, process, deadline)
         finally:
@@ -185,8 +179,8 @@ def _listening(folder: Path, process: subprocess.Popen[bytes], deadline: float) 
         time.sleep(_POLL_SECONDS)
 
 
-def _start(folder: Path, settings: Settings, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    variables = {name: environment[name] for name in _KEPT if name in environment}
+def _start(folder: Path, settings: Settings) -> subprocess.Popen[bytes]:
+    variables = {name: os.environ[name] for name in _KEPT if name in os.environ}
     with (folder / "runner.log").open("wb") as log:
         return subprocess.Popen(  # noqa: S603 - our own module
             [sys.executable, "-m", _RUNNER, str(folder), str(settings.runner_idle_seconds)],
@@ -195,5 +189,5 @@ def _start(folder: Path, settings: Settings, environment: Mapping[str, str]) -> 
             stderr=log,
             start_new_session=True,
             cwd=folder,
-            env={**_QUIET_ALLOCATOR, **variables, **startup_variables(environment)},
+            env={**_QUIET_ALLOCATOR, **variables, **runner_variables(os.environ, settings)},
         )

@@ -122,6 +122,7 @@ def run_python():
     def start(code, *arguments, **options):
         process = subprocess.Popen(
             [sys.executable, "-c", code, *map(str, arguments)],
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -23,8 +23,9 @@ def sequence_of(cursor: str) -> int:
     """
     try:
         text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode()
-        if text.startswith(_PREFIX) and cursor == cursor_after(int(text.removeprefix(_PREFIX))):
-            return int(text.removeprefix(_PREFIX))
+        sequence = int(text.removeprefix(_PREFIX))
+        if sequence > 0 and cursor == cursor_after(sequence):
+            return sequence
     except (ValueError, binascii.Error):
         pass
     raise InvalidOption(

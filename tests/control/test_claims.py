@@ -1,0 +1,59 @@
+"""Several processes at one queue: every job is one worker's."""
+
+import json
+from contextlib import closing
+from itertools import pairwise
+
+from freezeframe.control.database import ControlDatabase
+from freezeframe.control.queue import JobQueue
+
+# Forked, so that the libraries are loaded once; each process has a connection of its own.
+WORK = """
+import json, os, sys
+from freezeframe.control.database import ControlDatabase
+from freezeframe.control.queue import JobQueue
+url, processes = sys.argv[1], int(sys.argv[2])
+
+def work(name):
+    queue = JobQueue(ControlDatabase.open(url))
+    mine = []
+    while (job := queue.claim(name)) is not None:
+        mine.append(job.job_id)
+        queue.finish(job, "succeeded")
+    os.write(1, (json.dumps(mine) + "\\n").encode())
+    os._exit(0)
+
+for number in range(processes):
+    if os.fork() == 0:
+        work(f"w{number}")
+for _ in range(processes):
+    assert os.wait()[1] == 0
+"""
+PROCESSES, JOBS, TENANTS = 8, 400, 40
+
+
+def test_eight_processes_claim_400_jobs(database_url, run_python):
+    """None is lost, none is run twice, and none runs beside another of its tenant."""
+    with closing(ControlDatabase.open(database_url)) as database:
+        queue = JobQueue(database)
+        for number in range(JOBS):
+            queue.submit("{}", environment="dev", tenant=f"t{number % TENANTS}", job_id=f"j{number}")
+        out, error = run_python(WORK, database_url, PROCESSES).communicate(timeout=120)
+        claimed = [job_id for line in out.splitlines() for job_id in json.loads(line)]
+        # A worker ends when each tenant with work has a job running elsewhere, so a few may be left.
+        while (job := queue.claim("last")) is not None:
+            claimed.append(job.job_id)
+            queue.finish(job, "succeeded")
+
+        found = queue.list(limit=1000).jobs
+    assert ("", PROCESSES) == (error, len(out.splitlines()))
+    assert sorted(f"j{number}" for number in range(JOBS)) == sorted(claimed)
+    assert {("succeeded", 1)} == {(job.status, job.attempts) for job in found}
+    assert 1 < len({job.worker for job in found})
+    assert not overlapping(found)
+
+
+def overlapping(jobs):
+    """Pairs of one tenant's jobs of which one began before the other had ended."""
+    spans = sorted((job.tenant, job.started, job.finished) for job in jobs)
+    return [(one, other) for one, other in pairwise(spans) if one[0] == other[0] and other[1] < one[2]]

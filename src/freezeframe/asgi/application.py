@@ -7,17 +7,29 @@ from typing import Any
 
 from fastapi import FastAPI
 
+from freezeframe.asgi.console import add_console
 from freezeframe.asgi.measurements import Measurements
 from freezeframe.asgi.models.problem import Problem
 from freezeframe.asgi.problems import add_problem_handlers
 from freezeframe.asgi.request_guard import RequestGuard
-from freezeframe.asgi.routes import audit, files, health, history, jobs, keys, session, streams, tenants
+from freezeframe.asgi.routes import (
+    audit,
+    files,
+    health,
+    history,
+    hotglue,
+    jobs,
+    keys,
+    session,
+    streams,
+    tenants,
+)
 from freezeframe.control.database import ControlDatabase
 from freezeframe.service.service import open_service
 from freezeframe.settings import Settings
 
 VERSION = "1"
-_ROUTERS = (tenants, streams, files, history, jobs, audit, keys, session, health)
+_ROUTERS = (tenants, streams, files, history, jobs, audit, keys, session, hotglue, health)
 # A base64 body of the hotglue-compatible paths is a third longer than its file.
 _BASE64_SHARE = 4 / 3
 _BODY_MARGIN_BYTES = 64 * 1024
@@ -48,6 +60,7 @@ def create_application(settings: Settings, root: str, database: ControlDatabase)
         application.include_router(module.router)
     add_problem_handlers(application, root)
     application.add_middleware(RequestGuard, measurements=measurements)
+    add_console(application)
     _describe(application)
     return application
 

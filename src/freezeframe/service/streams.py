@@ -100,9 +100,10 @@ def preview(
     *,
     columns: Sequence[str] = (),
     where: Sequence[str] = (),
+    offset: int = 0,
     limit: int = 100,
 ) -> Preview:
-    """The first rows by key that meet all conditions (``City = Bern``), at most ``limit``.
+    """The rows by key that meet all conditions (``City = Bern``), at most ``limit`` from ``offset`` on.
 
     Raises:
         StreamNotFound, VersionNotFound: there is no such stream or version.
@@ -112,7 +113,7 @@ def preview(
     table: pa.Table = stream.read(
         **moment.arguments(), columns=list(columns) or None, where=expression, as_="arrow"
     )
-    return Preview(table.slice(0, limit), len(table))
+    return Preview(table.slice(offset, limit), len(table))
 
 
 def changes(stream: Stream, since: int | None, until: int | None, limit: int) -> Preview:

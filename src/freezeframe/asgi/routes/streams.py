@@ -98,11 +98,12 @@ def preview_rows(
         list[str] | None,
         Query(description="Conditions such as `City = Bern`; all must hold.", max_length=20),
     ] = None,
+    offset: Annotated[int, Query(ge=0, le=VERSION_MAX, description="How many to leave out first.")] = 0,
     limit: Limit = 100,
 ) -> Any:
     """Read some rows, in the order of the key, as JSON or (by `Accept`) as an Arrow IPC stream."""
     found = caller.tenant("snapshots:read").stream(stream)
-    seen = streams.preview(found, when, columns=columns or (), where=where or (), limit=limit)
+    seen = streams.preview(found, when, columns=columns or (), where=where or (), offset=offset, limit=limit)
     return _rows(request, seen)
 
 

@@ -1,0 +1,123 @@
+"""The console's pages: built files from the package, and nothing from anywhere else.
+
+``ui/`` is built into ``freezeframe/console`` (``hatch_build.py``). A page's address is answered with the
+one page that there is, for browsers only: programs that ask for JSON at the same address get the API's
+answer. The content security policy lets the pages load from this service alone.
+"""
+
+from __future__ import annotations
+
+import mimetypes
+import os
+import secrets
+from importlib import resources
+from pathlib import Path
+
+from fastapi import FastAPI
+from fastapi.responses import FileResponse, PlainTextResponse, Response
+from starlette.requests import Request
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+PAGES = frozenset({"", "tenants", "jobs", "keys", "audit", "sign-in"})
+_ASSETS = "/assets/"
+_NONCE = "__STYLE_NONCE__"
+_NONCE_BYTES = 18
+_NOT_BUILT = (
+    "The console's pages are not in this installation.\n"
+    "Build them in a checkout: cd ui && npm ci && npm run build. The API is at /api/v1.\n"
+)
+_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "X-Frame-Options": "DENY",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+
+
+def add_console(application: FastAPI, pages: Path | None = None) -> None:
+    """Have the application answer browsers with the console's pages, before any of its routes.
+
+    ``pages`` is where the built pages are (default: in the package, or the checkout's ``ui/dist``).
+    """
+    application.add_middleware(Console, pages=pages or built_pages())
+
+
+def built_pages() -> Path:
+    """Where the built pages are; ``index.html`` is missing there if nobody built them."""
+    installed = Path(str(resources.files("freezeframe"))) / "console"
+    checkout = Path(__file__).parents[3] / "ui" / "dist"
+    return installed if (installed / "index.html").is_file() else checkout
+
+
+class Console:
+    """ASGI middleware: a browser's pages and their assets; all else goes on to the application."""
+
+    def __init__(self, application: ASGIApp, pages: Path) -> None:
+        self._application = application
+        self._pages = pages
+        self._assets = _assets(pages)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, or hand on."""
+        if scope["type"] == "http" and scope["method"] in {"GET", "HEAD"}:
+            request = Request(scope)
+            answer = self._asset(scope["path"]) or (self._page() if is_page(request) else None)
+            if answer is not None:
+                await answer(scope, receive, send)
+                return
+        await self._application(scope, receive, send)
+
+    def _asset(self, path: str) -> Response | None:
+        file = self._assets.get(path)
+        if file is None:
+            return None
+        # A file's name holds the hash of its content, so it is never another one.
+        headers = {"Cache-Control": "public, max-age=31536000, immutable", **_HEADERS}
+        kind = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
+        return FileResponse(file, headers=headers, media_type=kind)
+
+    def _page(self) -> Response:
+        try:
+            page = (self._pages / "index.html").read_text(encoding="utf-8")
+        except OSError:
+            return PlainTextResponse(_NOT_BUILT, status_code=503, headers=_HEADERS)
+        nonce = secrets.token_urlsafe(_NONCE_BYTES)
+        headers = {
+            "Cache-Control": "no-store",
+            "Vary": "Accept",
+            "Content-Security-Policy": content_security_policy(nonce),
+            **_HEADERS,
+        }
+        return Response(page.replace(_NONCE, nonce), headers=headers, media_type="text/html")
+
+
+def is_page(request: Request) -> bool:
+    """Whether a browser asks for one of the console's pages, not a program for the API at that address."""
+    first = request.url.path.strip("/").partition("/")[0]
+    return first in PAGES and "text/html" in request.headers.get("accept", "")
+
+
+def content_security_policy(nonce: str) -> str:
+    """Everything from this service; style elements need the page's nonce, style attributes are free."""
+    return "; ".join(
+        (
+            "default-src 'self'",
+            f"style-src 'self' 'nonce-{nonce}'",
+            "style-src-attr 'unsafe-inline'",
+            "img-src 'self' data:",
+            "object-src 'none'",
+            "base-uri 'none'",
+            "form-action 'self'",
+            "frame-ancestors 'none'",
+        )
+    )
+
+
+def _assets(pages: Path) -> dict[str, Path]:
+    """The files that may be asked for, by address; whatever else is asked for is not on this list."""
+    folder = pages / "assets"
+    return {
+        _ASSETS + file.relative_to(folder).as_posix(): file
+        for place, _, names in os.walk(folder)
+        for file in (Path(place) / name for name in names)
+    }

@@ -1,0 +1,59 @@
+"""A tenant at a glance."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pydantic import ConfigDict, Field
+
+from freezeframe.asgi.models.base import Answer, example
+from freezeframe.asgi.models.streams import Counts
+from freezeframe.asgi.models.versions import TenantVersion
+
+
+class LastChange(Answer):
+    """A stream's last change, and the version of the tenant that it made."""
+
+    version: int
+    timestamp: datetime
+    job_id: str | None
+    counts: Counts
+
+
+class StreamOverview(Answer):
+    """A stream at one version of the tenant."""
+
+    stream: str
+    version: int = Field(description="The stream's own version.")
+    key: list[str]
+    rows: int
+    size_bytes: int
+    last: LastChange | None = Field(description="Null: further back than is looked.")
+
+
+class Overview(Answer):
+    """A tenant at one version of it, from logs alone."""
+
+    model_config = ConfigDict(
+        json_schema_extra=example(
+            environment="default",
+            tenant="acme",
+            version=12,
+            timestamp="2026-11-20T14:05:00Z",
+            streams=[],
+            files=3,
+            file_bytes=4711,
+            last=None,
+            days=[0, 0, 15],
+        )
+    )
+
+    environment: str
+    tenant: str
+    version: int = Field(description="-1 before the first change.")
+    timestamp: datetime | None
+    streams: list[StreamOverview]
+    files: int
+    file_bytes: int
+    last: TenantVersion | None
+    days: list[int] = Field(description="Rows changed on each of the last days (UTC), today's last.")

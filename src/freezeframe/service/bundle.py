@@ -1,0 +1,94 @@
+"""Several files, folders and streams of a tenant as one zip, made while it is sent."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import IO, cast
+
+from freezeframe.errors import FileNotFound, InvalidOption
+from freezeframe.identifiers import FilePath, StreamName
+from freezeframe.service.files import FOLDER_MARK
+from freezeframe.service.streams import Moment, exported, snapshot_name
+from freezeframe.store.file_entries import FileEntry
+from freezeframe.store.view import TenantView
+
+_PIECE_BYTES = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What goes in: files and folders by path, streams by name (as CSV)."""
+
+    files: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+    streams: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for path in (*self.files, *self.folders):
+            FilePath(path)
+        for name in self.streams:
+            StreamName(name)
+        if not (self.files or self.folders or self.streams):
+            raise InvalidOption("Nothing is selected.", remedy="Name at least one file, folder or stream.")
+
+
+def selected_files(view: TenantView, selection: Selection) -> tuple[FileEntry, ...]:
+    """The files of a selection by path, those in its folders included.
+
+    Raises:
+        FileNotFound: there is no such file or folder at that moment.
+    """
+    found = {path: view.files.entry(path) for path in selection.files}
+    for folder in selection.folders:
+        below = view.files.list(folder, recursive=True)
+        if not below:
+            raise FileNotFound(f"There is no folder {folder!r}.", remedy="Check the path.", path=folder)
+        found.update({one.path: one for one in below})
+    return tuple(entry for path, entry in sorted(found.items()) if not _is_mark(path))
+
+
+def bundled(view: TenantView, entries: Sequence[FileEntry], streams: Sequence[str]) -> Iterator[bytes]:
+    """The zip in pieces; at no time more than a piece of it, and of one member, is in memory."""
+    sink = _Sink()
+    with zipfile.ZipFile(cast("IO[bytes]", sink), "w", zipfile.ZIP_DEFLATED) as bundle:
+        members: list[tuple[str, Iterator[bytes]]] = [
+            (one.path, view.files.chunks(one.path)) for one in entries
+        ]
+        members += [
+            (snapshot_name(name, "csv"), exported(view.stream(name), "csv", Moment())) for name in streams
+        ]
+        for name, chunks in members:
+            with bundle.open(name, "w", force_zip64=True) as member:
+                for chunk in chunks:
+                    member.write(chunk)
+                    if sink.size >= _PIECE_BYTES:
+                        yield sink.taken()
+    yield sink.taken()
+
+
+class _Sink:
+    """What a zip is written to: bytes that were not sent yet. It cannot be sought in, as a socket cannot."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self.size = 0
+
+    def write(self, content: bytes) -> int:
+        self._pieces.append(bytes(content))
+        self.size += len(content)
+        return len(content)
+
+    def flush(self) -> None:
+        """Nothing waits anywhere else."""
+
+    def taken(self) -> bytes:
+        """All that was written since the last call."""
+        content = b"".join(self._pieces)
+        self._pieces, self.size = [], 0
+        return content
+
+
+def _is_mark(path: str) -> bool:
+    return path.rpartition("/")[2] == FOLDER_MARK

@@ -60,6 +60,28 @@ def test_every_command_takes_the_options_of_a_place(capsys, root):
     assert 0 == main(["stream", "list", "--root", root, "--tenant", "acme", "--json"])
     assert ["Account"] == [row["stream"] for row in json.loads(capsys.readouterr().out)]
     assert 2 == main(["stream", "list", "--root", root])
-    assert 2 == main(["stream", "list", "--tenant", "acme"])
+    assert 2 == main(["stream", "list", "--env", "test"])
     assert 4 == main(["stream", "list", "--root", root, "--tenant", "globex"])
     assert 2 == main(["stream", "list", "--root", root, "--tenant", "../acme"])
+
+
+def test_a_mistyped_tenant_gets_a_suggestion(capsys, root):
+    """The error of an unknown tenant names the ids that are like it, and none where none is."""
+    assert 4 == main(["stream", "list", "--root", root, "--tenant", "amce"])
+    assert "Did you mean acme?" in capsys.readouterr().err
+    assert 4 == main(["stream", "list", "--root", root, "--tenant", "globex"])
+    assert "Did you mean" not in capsys.readouterr().err
+
+
+def test_without_a_root_the_store_is_that_of_the_settings(capsys, root, monkeypatch):
+    """A tenant's id is enough where a file or variable names the store; so it is for commands of stores."""
+    monkeypatch.setenv("FREEZEFRAME_ROOT", root)
+    assert 0 == main(["stream", "list", "--tenant", "acme", "--json"])
+    assert ["Account"] == [row["stream"] for row in json.loads(capsys.readouterr().out)]
+    assert 0 == main(["tenant", "list", "--json"])
+    assert [{"tenant": "acme"}] == json.loads(capsys.readouterr().out)
+    monkeypatch.setenv("FREEZEFRAME_ENVIRONMENT", "test")
+    assert 0 == main(["stream", "list", "--tenant", "acme", "--json"])
+    assert [] == json.loads(capsys.readouterr().out)
+    monkeypatch.setenv("FREEZEFRAME_ROOT", f"{root}/nope")
+    assert 4 == main(["stream", "list", "--tenant", "acme"])

@@ -1,7 +1,8 @@
 """Where a command finds its tenant: one set of options for all of them.
 
-A tenant is a bare directory (``--dir``), or one of a store's (``--root`` and ``--tenant``). Commands take
-a ``Place`` and say nothing of options; ``at_place`` puts them on the command line.
+A tenant is a bare directory (``--dir``), or one of a store's (``--tenant``, and ``--root`` if it is not the
+store of the settings). Commands take a ``Place`` and say nothing of options; ``at_place`` puts them on the
+command line.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from freezeframe.errors import InputNotFound, InvalidOption
+from freezeframe.cli.completion import tenant_ids
+from freezeframe.errors import InputNotFound, InvalidOption, TenantNotFound
 
 if TYPE_CHECKING:
     from freezeframe.storage import Storage
@@ -23,17 +25,38 @@ if TYPE_CHECKING:
     from freezeframe.store.snapshot_store import Store
 
 _HERE = Path("snapshots")
-_DEFAULT_ENVIRONMENT = "default"
+_COMPARED_IDS_MAX = 1000
+
+
+def _store_of_the_settings() -> str:
+    from freezeframe.settings import load_settings
+
+    return load_settings().root
+
 
 Directory = Annotated[
     Path | None, typer.Option("--dir", help="The tenant's own directory; snapshots without it.")
 ]
-Root = Annotated[str | None, typer.Option("--root", help="A store: a directory, or s3://bucket/prefix.")]
-TenantOption = Annotated[str | None, typer.Option("--tenant", help="The tenant's id in the store.")]
-Environment = Annotated[
-    str | None, typer.Option("--env", help="The store's environment; default without it.")
+Root = Annotated[
+    str | None,
+    typer.Option("--root", help="A store: a directory, or s3://bucket/prefix; that of the settings without."),
 ]
-StoreRoot = Annotated[str, typer.Option("--root", help="The store: a directory, or s3://bucket/prefix.")]
+TenantOption = Annotated[
+    str | None,
+    typer.Option("--tenant", help="The tenant's id in the store.", autocompletion=tenant_ids),
+]
+Environment = Annotated[
+    str | None, typer.Option("--env", help="The store's environment; that of the settings without it.")
+]
+StoreRoot = Annotated[
+    str,
+    typer.Option(
+        "--root",
+        help="The store: a directory, or s3://bucket/prefix; that of the settings without it.",
+        default_factory=_store_of_the_settings,
+        show_default=False,
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +104,7 @@ class Place:
             TenantNotFound: the store has no such tenant.
         """
         if self.root is not None and self.tenant_id is not None:
-            return open_store(self.root, self.environment).tenant(self.tenant_id)
+            return _tenant_of(open_store(self.root, self.environment), self.tenant_id)
         self._require_folder()
         from freezeframe.script.tenants import open_tenant
 
@@ -134,7 +157,25 @@ def open_store(root: str, environment: str | None, *, create: bool = False) -> S
         )
     from freezeframe.script import stores
 
-    return stores.open(root, _DEFAULT_ENVIRONMENT if environment is None else environment)
+    if environment is None:
+        from freezeframe.settings import load_settings
+
+        environment = load_settings().environment
+    return stores.open(root, environment)
+
+
+def _tenant_of(store: Store, tenant_id: str) -> Tenant:
+    """The store's tenant; the error says which id may have been meant."""
+    try:
+        return store.tenant(tenant_id)
+    except TenantNotFound as error:
+        from freezeframe.configuration.layers import nearest
+
+        near = nearest(tenant_id, store.tenants("", None, _COMPARED_IDS_MAX))
+        if not near:
+            raise
+        remedy = f"Did you mean {' or '.join(near)}?"
+        raise TenantNotFound(error.problem, cause=error.cause, remedy=remedy, tenant=tenant_id) from None
 
 
 def at_place(command: Callable[..., None]) -> Callable[..., None]:
@@ -155,7 +196,10 @@ def at_place(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def placed(**arguments: Any) -> None:
-        place = Place(**{name: arguments.pop(name) for name in options})
+        given = {name: arguments.pop(name) for name in options}
+        if given["root"] is None and given["directory"] is None and given["tenant_id"] is not None:
+            given["root"] = _store_of_the_settings()
+        place = Place(**given)
         command(place=place, **arguments)
 
     # Typer reads a command's parameters from these two.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _HERE = Path()
 
 
-class _SeenEnough(Exception):
+class SeenEnough(Exception):
     """Ends a job that was only looked at, so that nothing of it happens."""
 
 
@@ -89,13 +89,13 @@ def import_rows(
     tenant = place.tenant()
     if mode is Mode.FULL and not (dry_run or yes):
         require_yes(f"Delete the rows of {name} that {file} lacks?")
-    given = _Import(name, file, tuple(key or ()), schema, mode)
+    given = FileImport(name, file, tuple(key or ()), schema, mode)
     told = given.previewed(tenant) if dry_run else given.done(tenant, message or f"import {file.name}", who)
     Output(as_json=as_json).record(told.to_json())
 
 
 @dataclass(frozen=True, slots=True)
-class _Import:
+class FileImport:
     """A file's way into a stream, to be looked at or to be done."""
 
     name: str
@@ -107,18 +107,19 @@ class _Import:
     def done(self, tenant: Tenant, message: str, who: str | None) -> Receipt:
         """Import, as one version of the tenant."""
         with tenant.job(message=message, who=who) as job:
-            self._carried_out(job)
+            self.carried_out(job)
         return job.receipt.streams[str(StreamName(self.name))]
 
     def previewed(self, tenant: Tenant) -> Receipt:
         """What it would do: a job that is given up before it is committed."""
         seen: list[Receipt] = []
-        with suppress(_SeenEnough), tenant.job() as job:
-            seen.append(self._carried_out(job))
-            raise _SeenEnough
+        with suppress(SeenEnough), tenant.job() as job:
+            seen.append(self.carried_out(job))
+            raise SeenEnough
         return replace(seen[0], committed=False)
 
-    def _carried_out(self, job: Job) -> Receipt:
+    def carried_out(self, job: Job) -> Receipt:
+        """Import, as a part of a job."""
         from freezeframe.script.transfer import import_stream
 
         stream = job.stream(self.name)

@@ -7,12 +7,15 @@ from typing import Annotated
 
 import typer
 
+from freezeframe.cli.completion import tenant_ids
 from freezeframe.cli.confirmation import require_yes
 from freezeframe.cli.options import DryRun, Json, Yes
 from freezeframe.cli.output import Output
 from freezeframe.cli.place import Environment, Place, StoreRoot, open_store
 
-TenantArgument = Annotated[str, typer.Argument(metavar="TENANT", help="The tenant's id.")]
+TenantArgument = Annotated[
+    str, typer.Argument(metavar="TENANT", help="The tenant's id.", autocompletion=tenant_ids)
+]
 _PAGE = 100
 
 

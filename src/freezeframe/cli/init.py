@@ -1,0 +1,104 @@
+"""``freezeframe init``: a project that can be run at once, with a script, settings and two syncs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from freezeframe.cli.options import Json
+from freezeframe.cli.output import Output
+from freezeframe.errors import InvalidOption
+
+_HERE = Path()
+_SYNCS = {"sync-1": 1, "sync-2": 2}
+_TENANT = "acme"
+
+
+def init(
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="The project's folder; the working folder without it.")
+    ] = _HERE,
+    notebook: Annotated[bool, typer.Option("--notebook", help="The script as etl.ipynb.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Start a project.
+
+    It gets freezeframe.toml, a script, .gitignore, and two invented syncs to run it with. Nothing that is
+    there is overwritten.
+    """
+    script = "etl.ipynb" if notebook else "etl.py"
+    texts = {
+        "freezeframe.toml": _text("freezeframe.toml"),
+        script: _notebook(_text("etl.py")) if notebook else _text("etl.py"),
+        ".gitignore": _text("gitignore"),
+    }
+    _require_free(directory, [*texts, *_SYNCS])
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        with (directory / name).open("x", encoding="utf-8") as file:
+            file.write(text)
+    for name, sync in _SYNCS.items():
+        _write_sync(directory / name, sync)
+    steps = [] if directory.resolve() == Path.cwd() else [f"cd {directory}"]
+    steps += [f"freezeframe run {script} --tenant {_TENANT} --input {name}" for name in _SYNCS]
+    steps.append(f"freezeframe stream history --tenant {_TENANT}")
+    _tell(Output(as_json=as_json), directory, [*texts, *_SYNCS], steps)
+
+
+def _require_free(directory: Path, names: list[str]) -> None:
+    if directory.exists() and not directory.is_dir():
+        raise InvalidOption(f"{directory} is a file.", remedy="Name a folder.")
+    taken = [name for name in names if (directory / name).exists() or (directory / name).is_symlink()]
+    if taken:
+        raise InvalidOption(
+            f"There is {', '.join(taken)} in {directory.resolve()} already.",
+            cause="Nothing is overwritten, so nothing was written.",
+            remedy="Name another folder: freezeframe init DIR.",
+        )
+
+
+def _write_sync(folder: Path, sync: int) -> None:
+    # A tap is a program of its own; this one invents what it brings.
+    command = [sys.executable, "-m", "freezeframe.testing.tap", str(folder), f"--sync={sync}"]
+    subprocess.run(command, check=True, stdin=subprocess.DEVNULL)  # noqa: S603 - our own tap
+
+
+def _tell(output: Output, directory: Path, made: list[str], steps: list[str]) -> None:
+    if output.as_json:
+        output.record({"directory": str(directory.resolve()), "files": made, "next": steps})
+        return
+    output.record({"project": str(directory.resolve()), "files": made})
+    output.line("\nNext:\n" + "\n".join(f"  {step}" for step in steps))
+
+
+def _text(name: str) -> str:
+    return files("freezeframe.cli.project").joinpath(name).read_text(encoding="utf-8")
+
+
+def _notebook(script: str) -> str:
+    """The script as a notebook: its docstring as text, and a cell for each of its parts."""
+    _, words, code = script.split('"""', 2)
+    parts = [part.strip() for part in code.replace("\n# ", "\0# ").split("\0")]
+    cells: list[dict[str, Any]] = [
+        {"cell_type": "markdown", "id": "0", "metadata": {}, "source": words.strip()}
+    ]
+    cells += [
+        {
+            "cell_type": "code",
+            "id": str(number),
+            "metadata": {},
+            "execution_count": None,
+            "outputs": [],
+            "source": part,
+        }
+        for number, part in enumerate(parts, start=1)
+    ]
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    book = {"nbformat": 4, "nbformat_minor": 5, "metadata": {"kernelspec": kernel}, "cells": cells}
+    return json.dumps(book, indent=1) + "\n"

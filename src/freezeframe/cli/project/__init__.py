@@ -1,0 +1,1 @@
+"""The files of a new project, as ``freezeframe init`` writes them."""

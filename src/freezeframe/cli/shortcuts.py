@@ -1,0 +1,110 @@
+"""``freezeframe import|export|gc``: what is done most with a tenant, by the shortest name.
+
+They share their code with ``stream import``, ``tenant export`` and ``tenant gc``.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from freezeframe.cli import tenant_cleaning, tenant_keeping
+from freezeframe.cli.completion import stream_names
+from freezeframe.cli.confirmation import require_yes
+from freezeframe.cli.options import DryRun, Json, Message, Who, Yes
+from freezeframe.cli.output import Output
+from freezeframe.cli.place import Place, at_place
+from freezeframe.cli.stream_transfer import FileImport, Mode, SeenEnough
+from freezeframe.errors import InputNotFound, InvalidOption
+
+if TYPE_CHECKING:
+    from freezeframe.store import Receipt, Tenant
+
+
+def import_files(
+    place: Place,
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="Files of rows: .csv, .parquet or .jsonl.")
+    ],
+    stream: Annotated[
+        str | None,
+        typer.Option(
+            "--stream",
+            help="The stream, for one file; without it as the file's name begins.",
+            autocompletion=stream_names,
+        ),
+    ] = None,
+    key: Annotated[
+        list[str] | None, typer.Option(help="A column of the key; needed by new streams without schema.")
+    ] = None,
+    mode: Annotated[Mode, typer.Option(help="upsert, or full: what a file lacks is deleted.")] = Mode.UPSERT,
+    message: Message = None,
+    who: Who = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Bring files of rows into streams.
+
+    All of them are one version of the tenant, or none is. Account-20261001T060000.csv and
+    Account.snapshot.csv belong to the stream Account; a schema file beside the latter is used.
+    """
+    if stream is not None and len(files) > 1:
+        raise InvalidOption(
+            "--stream names the stream of one file.", remedy="Leave it out, or give one file."
+        )
+    given = [_import(file, stream, tuple(key or ()), mode) for file in files]
+    tenant = place.tenant()
+    if mode is Mode.FULL and not (dry_run or yes):
+        require_yes(f"Delete the rows of {', '.join(one.name for one in given)} that the files lack?")
+    names = ", ".join(file.name for file in files)
+    told = _previewed(tenant, given) if dry_run else _done(tenant, given, message or f"import {names}", who)
+    Output(as_json=as_json).table(str(place), [receipt.to_json() for receipt in told], _COLUMNS)
+
+
+_COLUMNS = ("stream", "version", "inserted", "updated", "unchanged", "deleted", "committed")
+
+
+def _import(file: Path, stream: str | None, key: tuple[str, ...], mode: Mode) -> FileImport:
+    from freezeframe.script.transfer import schema_file
+
+    if not file.is_file():
+        raise InputNotFound(f"There is no file {file}.", remedy="Check the path.", path=str(file))
+    if file.name.endswith((".tar.gz", ".tgz")):
+        raise InvalidOption(
+            f"{file} is an archive of a tenant.", remedy="Use freezeframe tenant import ARCHIVE TENANT."
+        )
+    beside = schema_file(file)
+    has_schema = ".snapshot." in file.name and file.suffix != ".parquet" and beside.is_file()
+    return FileImport(stream or _stream_of(file), file, key, beside if has_schema else None, mode)
+
+
+def _stream_of(file: Path) -> str:
+    from freezeframe.script.input_folder import stream_files
+
+    name = next(iter(stream_files(file, file.suffix.casefold())))
+    return name.removesuffix(".snapshot")
+
+
+def _done(tenant: Tenant, given: list[FileImport], message: str, who: str | None) -> list[Receipt]:
+    with tenant.job(message=message, who=who) as job:
+        told = [one.carried_out(job) for one in given]
+    # A stream that came in several files has one receipt for all of them.
+    return [job.receipt.streams[name] for name in dict.fromkeys(receipt.stream for receipt in told)]
+
+
+def _previewed(tenant: Tenant, given: list[FileImport]) -> list[Receipt]:
+    told: list[Receipt] = []
+    with suppress(SeenEnough), tenant.job() as job:
+        told = [one.carried_out(job) for one in given]
+        raise SeenEnough
+    return [replace(receipt, committed=False) for receipt in told]
+
+
+import_command = at_place(import_files)
+export_command = at_place(tenant_keeping.export)
+gc_command = at_place(tenant_cleaning.gc)

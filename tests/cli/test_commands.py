@@ -1,0 +1,41 @@
+"""All commands together: what holds for each of them, whoever adds one."""
+
+import pytest
+import typer
+
+from freezeframe.cli.main import app
+
+
+def commands():
+    """Every command that does something, by its words."""
+
+    def walk(words, command):
+        if not hasattr(command, "list_commands"):
+            yield " ".join(words), command
+            return
+        for name in command.list_commands(None):
+            yield from walk([*words, name], command.get_command(None, name))
+
+    return dict(walk(["freezeframe"], typer.main.get_command(app)))
+
+
+COMMANDS = commands()
+
+
+def test_the_tree_is_the_one_that_is_promised():
+    """The groups and commands of the first level that people are told of."""
+    first = {words.split()[1] for words in COMMANDS}
+    promised = "init demo tenant stream file log import export gc doctor config"
+
+    assert set(promised.split()) <= first
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_every_command_answers_programs_and_people(words):
+    """Each has --json, a line of help that ends as a sentence, and help for every option and argument."""
+    command = COMMANDS[words]
+    options = [name for one in command.params for name in one.opts]
+
+    assert "--json" in options
+    assert (command.help or "").split("\n\n")[0].rstrip().endswith(".")
+    assert [] == [one.name for one in command.params if not (one.help or "").strip()]

@@ -1,0 +1,53 @@
+"""A new project: its files are there, are valid, and nothing that was there is touched."""
+
+import ast
+import json
+
+import nbformat
+
+import freezeframe.gluestick as gs
+from freezeframe.cli.main import main
+from freezeframe.settings import load_settings
+
+
+def test_a_project_can_be_used_at_once(tmp_path, capsys, monkeypatch):
+    """Settings, script and syncs are whole: the settings load, the script parses, the syncs are read."""
+    monkeypatch.delenv("FREEZEFRAME_ROOT", raising=False)
+    project = tmp_path / "new" / "project"
+    assert 0 == main(["init", str(project), "--json"])
+    told = json.loads(capsys.readouterr().out)
+
+    assert sorted(told["files"]) == sorted(path.name for path in project.iterdir())
+    assert f"cd {project}" == told["next"][0]
+    monkeypatch.chdir(project)
+    assert str(project / "freezeframe-data") == load_settings().root
+    ast.parse((project / "etl.py").read_text())
+    assert {"Lead", "Invoice", "GeneralLedgerCashReport"} == set(gs.read_csv_folder("sync-1"))
+    assert 60 == len(gs.read_csv_folder("sync-1")["Lead"])
+    assert len(gs.read_csv_folder("sync-2")["Lead"]) < 60
+
+
+def test_the_script_can_be_a_notebook(tmp_path, capsys):
+    """It is valid, and its cells together are the script."""
+    assert 0 == main(["init", str(tmp_path / "a"), "--notebook"])
+    assert 0 == main(["init", str(tmp_path / "b")])
+    assert "freezeframe run etl.ipynb --tenant acme --input sync-1" in capsys.readouterr().out
+    book = nbformat.read(tmp_path / "a" / "etl.ipynb", as_version=4)
+    nbformat.validate(book)
+    cells = "\n".join(cell.source for cell in book.cells if cell.cell_type == "code")
+
+    script = ast.parse((tmp_path / "b" / "etl.py").read_text())
+    assert ast.dump(ast.Module(script.body[1:], [])) == ast.dump(ast.parse(cells))
+    assert not (tmp_path / "a" / "etl.py").exists()
+
+
+def test_nothing_is_overwritten(tmp_path, capsys):
+    """One file that is there already is enough to write none; a file in the folder's place is told."""
+    (tmp_path / "etl.py").write_text("mine")
+    assert 2 == main(["init", str(tmp_path)])
+    assert "There is etl.py in" in capsys.readouterr().err
+    assert ["etl.py"] == [path.name for path in tmp_path.iterdir()]
+    assert 2 == main(["init", str(tmp_path / "etl.py")])
+    (tmp_path / "etl.py").rename(tmp_path / "other.py")
+    assert 0 == main(["init", str(tmp_path)])
+    assert 2 == main(["init", str(tmp_path)])

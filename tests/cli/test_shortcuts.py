@@ -1,0 +1,77 @@
+"""Importing several files at once, exporting and cleaning a tenant, by the shortest names."""
+
+import json
+
+import pytest
+
+import freezeframe
+from freezeframe.cli.main import main
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A store with the empty tenant acme, as options."""
+    freezeframe.open(tmp_path / "store").tenant("acme", create=True)
+    return ["--root", str(tmp_path / "store"), "--tenant", "acme"]
+
+
+@pytest.fixture
+def sync(tmp_path):
+    """Three files of two streams, as a sync names them."""
+    folder = tmp_path / "sync"
+    folder.mkdir()
+    (folder / "Account-20261001T060000.csv").write_text("Id,Name\n007,Ada\n")
+    (folder / "Lead-20261001T060000.csv").write_text("Id,Name\n1,Lin\n2,Mo\n")
+    (folder / "notes.txt").write_text("Id\n1\n")
+    return folder
+
+
+def test_several_files_are_one_version(place, sync, capsys, tmp_path):
+    """Each file goes to the stream of its name; all become visible together, with one receipt each."""
+    files = [str(file) for file in sorted(sync.glob("*.csv"))]
+    assert 0 == main(["import", *files, "--key", "Id", "--dry-run", "--json", *place])
+    looked = json.loads(capsys.readouterr().out)
+    assert [("Account", 1, False), ("Lead", 2, False)] == [
+        (one["stream"], one["inserted"], one["committed"]) for one in looked
+    ]
+    assert 0 == main(["import", *files, "--key", "Id", "--json", *place])
+    told = json.loads(capsys.readouterr().out)
+    assert [("Account", 1, True), ("Lead", 2, True)] == [
+        (one["stream"], one["inserted"], one["committed"]) for one in told
+    ]
+    tenant = freezeframe.open(tmp_path / "store").tenant("acme")
+    assert 1 == len(list(tenant.history()))
+    assert ["007"] == tenant.stream("Account").read()["Id"].tolist()
+
+
+def test_one_wrong_file_imports_none(place, sync, capsys, tmp_path):
+    """A file of another kind, one that is not there, and an archive are told; nothing is written."""
+    first = str(sync / "Account-20261001T060000.csv")
+    for other, code in ((sync / "notes.txt", 2), (sync / "no.csv", 4), (sync / "acme.tar.gz", 2)):
+        if other.name.endswith(".gz"):
+            other.write_bytes(b"")
+        assert code == main(["import", first, str(other), "--key", "Id", *place])
+    assert "tenant import" in capsys.readouterr().err
+    assert () == freezeframe.open(tmp_path / "store").tenant("acme").streams()
+    assert 2 == main(["import", first, first, "--stream", "A", *place])
+
+
+def test_what_was_exported_comes_back_with_its_types(place, sync, capsys, tmp_path):
+    """The schema file beside an exported file is used, so types and key need not be told again."""
+    given = ["import", str(sync / "Lead-20261001T060000.csv"), "--stream", "Person", "--key", "Id"]
+    assert 0 == main([*given, *place])
+    assert 0 == main(["stream", "export", "Person", "--to", str(tmp_path), *place])
+    assert 0 == main(["tenant", "create", "copy", "--root", place[1]])
+    assert 0 == main(["import", str(tmp_path / "Person.snapshot.csv"), *place[:3], "copy"])
+    copy = freezeframe.open(tmp_path / "store").tenant("copy").stream("Person")
+    assert ("Id",) == copy.key()
+    assert 2 == copy.row_count()
+
+
+def test_a_tenant_is_exported_and_cleaned(place, capsys, tmp_path):
+    """The short names do what the long ones do."""
+    archive = tmp_path / "acme.tar.gz"
+    assert 0 == main(["export", str(archive), *place, "--json"])
+    assert str(archive) == json.loads(capsys.readouterr().out)["archive"]
+    assert 0 == main(["gc", "--yes", "--json", *place])
+    assert 0 == json.loads(capsys.readouterr().out)["files"]

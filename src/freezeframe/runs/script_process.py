@@ -162,10 +162,15 @@ def _end_with(supervisor: int) -> None:
 
 
 def _use_utf8() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:
-            reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
+    """Print UTF-8, a line at a time, whatever this process was started or forked with."""
+    for name, number in (("stdout", 1), ("stderr", 2)):
+        getattr(sys, name).flush()
+        # Not `reconfigure`: in a forked process it would ask the pipe where in the runner's file it is.
+        stream = os.fdopen(
+            number, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False
+        )
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
 
 
 if __name__ == "__main__":

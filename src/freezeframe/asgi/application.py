@@ -14,22 +14,41 @@ from freezeframe.asgi.problems import add_problem_handlers
 from freezeframe.asgi.request_guard import RequestGuard
 from freezeframe.asgi.routes import (
     audit,
+    bundle,
     files,
     health,
     history,
     hotglue,
     jobs,
     keys,
+    overview,
+    row_differences,
     session,
     streams,
     tenants,
+    uploads,
 )
 from freezeframe.control.database import ControlDatabase
 from freezeframe.service.service import open_service
 from freezeframe.settings import Settings
 
 VERSION = "1"
-_ROUTERS = (tenants, streams, files, history, jobs, audit, keys, session, hotglue, health)
+_ROUTERS = (
+    bundle,
+    overview,
+    row_differences,
+    tenants,
+    streams,
+    files,
+    uploads,
+    history,
+    jobs,
+    audit,
+    keys,
+    session,
+    hotglue,
+    health,
+)
 # A base64 body of the hotglue-compatible paths is a third longer than its file.
 _BASE64_SHARE = 4 / 3
 _BODY_MARGIN_BYTES = 64 * 1024

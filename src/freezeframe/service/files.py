@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 from freezeframe.errors import ConflictError, FileNotFound, InvalidOption
 from freezeframe.identifiers import FilePath, folders_of
@@ -63,7 +63,7 @@ def folder_content(files: Files, folder: str, *, recursive: bool = False, **mome
 def write_file(
     tenant: Tenant,
     path: str,
-    content: Content,
+    content: Callable[[], Content],
     author: Author,
     conditions: Conditions = Conditions(),  # noqa: B008 - a value that cannot change
     *,
@@ -71,6 +71,8 @@ def write_file(
     strict: bool = False,
 ) -> tuple[FileEntry, bool]:
     """Keep the content as the file's new version; the entry, and whether the file is new.
+
+    ``content`` gives it from its beginning, as often as it is asked.
 
     Raises:
         PreconditionFailed, PreconditionRequired: see ``Conditions.require``.
@@ -82,9 +84,7 @@ def write_file(
     def change(job: Job) -> bool:
         before = _etag(job.files, known)
         conditions.require(before, strict=strict)
-        if hasattr(content, "seek"):
-            content.seek(0)  # it may be the second try
-        job.files.write(known, content, sealed=sealed)
+        job.files.write(known, content(), sealed=sealed)
         return before is None
 
     is_new = _changed(tenant, author, change)
@@ -137,6 +137,12 @@ def create_folder(tenant: Tenant, path: str, author: Author) -> str:
 
     _changed(tenant, author, change)
     return known
+
+
+def rewound(content: IO[bytes]) -> IO[bytes]:
+    """The open file, at its beginning again."""
+    content.seek(0)
+    return content
 
 
 def sliced(chunks: Iterator[bytes], first: int, last: int) -> Iterator[bytes]:

@@ -16,11 +16,11 @@ import secrets
 import shutil
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from freezeframe.errors import ConflictError, NotFound, StorageUnavailable, TooLarge, UnreadableRequest
 from freezeframe.service.moments import rfc3339
@@ -62,6 +62,29 @@ class Upload:
             "offset": self.offset,
             "expires": rfc3339(self.expires_ms),
         }
+
+
+class UploadWriter:
+    """Where the bytes of an upload go, one chunk after the other."""
+
+    def __init__(self, content: IO[bytes], offset: int, length: int) -> None:
+        self._content = content
+        self._length = length
+        self.offset = offset
+
+    def write(self, chunk: bytes) -> None:
+        """Add a chunk.
+
+        Raises:
+            TooLarge: there are more bytes than were announced.
+        """
+        if self.offset + len(chunk) > self._length:
+            raise TooLarge(
+                f"The upload was announced with {self._length:,} bytes, and there are more.",
+                remedy="Begin a new upload with the right length.",
+            )
+        self._content.write(chunk)
+        self.offset += len(chunk)
 
 
 class Uploads:
@@ -128,32 +151,28 @@ class Uploads:
             raise _not_found(upload_id)
         return upload
 
-    def append(self, upload: Upload, offset: int, chunks: Iterable[bytes]) -> Upload:
-        """Add bytes where the upload stands; those that came before an error stay.
+    @contextmanager
+    def appending(self, upload: Upload, offset: int) -> Iterator[UploadWriter]:
+        """Add bytes where the upload stands; those that came before an error stay and are durable.
 
         Raises:
             ConflictError: it stands elsewhere, or somebody else adds to it at this moment.
-            TooLarge: there are more bytes than were announced.
         """
         with self._alone(upload) as content:
-            if content.seek(0, os.SEEK_END) != offset:
+            stands = content.seek(0, os.SEEK_END)
+            if stands != offset:
                 raise ConflictError(
-                    f"The upload stands at byte {content.tell()}, not at {offset}.",
+                    f"The upload stands at byte {stands}, not at {offset}.",
                     cause="Another request added to it, or the answer of one was lost.",
                     remedy="Ask for its offset (HEAD) and go on from there.",
-                    offset=content.tell(),
+                    offset=stands,
                 )
-            for chunk in chunks:
-                if offset + len(chunk) > upload.length:
-                    raise TooLarge(
-                        f"The upload was announced with {upload.length:,} bytes, and there are more.",
-                        remedy="Begin a new upload with the right length.",
-                    )
-                content.write(chunk)
-                offset += len(chunk)
-            content.flush()
-            os.fsync(content.fileno())
-        return self.get(upload.environment, upload.tenant, upload.id)
+            writer = UploadWriter(content, offset, upload.length)
+            try:
+                yield writer
+            finally:
+                content.flush()
+                os.fsync(content.fileno())
 
     def content(self, upload: Upload) -> Iterator[bytes]:
         """The bytes of a complete upload, once they are proved to be the announced ones.

@@ -91,7 +91,7 @@ def write_file(
     strict = caller.service.settings.service_requires_conditions
     author = Author(caller.who, message)
     entry, is_new = files.write_file(
-        tenant, path, body.content, author, conditions, sealed=sealed, strict=strict
+        tenant, path, lambda: files.rewound(body.content), author, conditions, sealed=sealed, strict=strict
     )
     caller.note("file.write", entry.path, version=entry.version, size=entry.size)
     response.status_code = 201 if is_new else 200

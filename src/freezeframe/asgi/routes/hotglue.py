@@ -1,0 +1,231 @@
+"""The paths that hotglue's clients know: they work by changing the base URL, with the key as `x-api-key`."""
+
+from __future__ import annotations
+
+import base64
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Path, Query, Request
+
+from freezeframe.asgi.base64_body import JsonObject, Named
+from freezeframe.asgi.caller import Calling, TenantCaller, calling_for_tenant
+from freezeframe.asgi.models.base import Answer
+from freezeframe.asgi.problems import declared
+from freezeframe.errors import UnreadableRequest
+from freezeframe.service import hotglue
+from freezeframe.service.audit import AuditPlace
+from freezeframe.service.files import Author
+
+_PROBLEMS = declared(400, 401, 403, 404, 409, 413, 422, 429, 431, 500, 503)
+router = APIRouter(tags=["hotglue"], responses=_PROBLEMS, redirect_slashes=False)
+
+EnvironmentPath = Annotated[str, Path(min_length=1, max_length=200, description="The environment.")]
+TenantPath = Annotated[str, Path(min_length=1, max_length=200, description="The tenant's id.")]
+FileName = Annotated[str, Query(min_length=1, max_length=800, description="The file's name.")]
+_JSON: dict[str, Any] = {
+    "requestBody": {"required": True, "content": {"application/json": {"schema": {"type": "object"}}}}
+}
+_UPLOAD: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/octet-stream": {"schema": {"type": "string", "format": "binary"}},
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "required": ["file"],
+                    "properties": {"file": {"type": "string", "format": "binary"}},
+                }
+            },
+            "application/json": {
+                "schema": {
+                    "type": "object",
+                    "required": ["content"],
+                    "properties": {
+                        "file": {"type": "string"},
+                        "content": {"type": "string", "format": "byte", "description": "In base64."},
+                    },
+                }
+            },
+        },
+    }
+}
+_TENANT = "/tenant/{env_id}/{tenant}"
+
+
+class FileContent(Answer):
+    """A file as base64."""
+
+    file: str
+    content: str
+
+
+class FileDone(Answer):
+    """A file that was written or removed."""
+
+    file: str
+
+
+def hotglue_caller(request: Request, env_id: EnvironmentPath, tenant: TenantPath) -> TenantCaller:
+    """The caller of a request for one tenant, by hotglue's names."""
+    return calling_for_tenant(request, env_id, tenant)
+
+
+HotglueCalling = Annotated[TenantCaller, Depends(hotglue_caller)]
+
+
+@router.get("/tenants/{env_id}")
+def hotglue_tenants(caller: Calling, env_id: EnvironmentPath) -> list[str]:
+    """List the ids of all tenants of an environment."""
+    found: list[str] = []
+    after: str | None = None
+    while True:
+        page = caller.access.page(env_id, "", after, 10_000)
+        found += page.tenants
+        after = page.next_after
+        if after is None:
+            return found
+
+
+@router.get(
+    f"{_TENANT}/snapshots",
+    response_model=None,
+    responses={
+        200: {
+            "content": {
+                "application/json": {
+                    "schema": {
+                        "oneOf": [
+                            {"type": "array", "items": {"type": "string"}},
+                            {
+                                "type": "object",
+                                "required": ["file", "content"],
+                                "properties": {"file": {"type": "string"}, "content": {"type": "string"}},
+                            },
+                        ]
+                    }
+                }
+            }
+        }
+    },
+)
+def hotglue_snapshots(
+    caller: HotglueCalling,
+    file: Annotated[str | None, Query(min_length=1, max_length=800, description="Give this file.")] = None,
+    folder: Annotated[str, Query(max_length=800, description="Only names in this folder.")] = "",
+) -> list[str] | FileContent:
+    """List the names of a tenant's snapshot files, or give one of them as base64.
+
+    A stream appears as `{stream}.snapshot.csv`.
+    """
+    tenant = caller.tenant("snapshots:read")
+    if file is None:
+        return hotglue.names(tenant, folder)
+    if hotglue.is_sealed(tenant, file):
+        caller.note("file.unseal", file)
+    content = hotglue.read(tenant, file, caller.service.settings.service_body_bytes_max)
+    return FileContent(file=file, content=base64.b64encode(content).decode())
+
+
+@router.put(f"{_TENANT}/snapshots", openapi_extra=_UPLOAD)
+def hotglue_write(caller: HotglueCalling, body: Named) -> FileDone:
+    """Upload a snapshot file; one named `{stream}.snapshot.csv` or `.parquet` replaces the stream's rows.
+
+    The tenant is made if it is not there.
+    """
+    tenant, is_new = caller.access.create(caller.environment, caller.tenant_id)
+    if is_new:
+        caller.audit(
+            "tenant.create", caller.tenant_id, place=AuditPlace(caller.environment, caller.tenant_id)
+        )
+    bytes_max = caller.service.settings.service_override_bytes_max
+    hotglue.write(tenant, body.name, body.content, Author(caller.who, f"upload {body.name}"), bytes_max)
+    caller.note("file.write", body.name)
+    return FileDone(file=body.name)
+
+
+@router.delete(f"{_TENANT}/snapshots")
+def hotglue_delete(caller: HotglueCalling, file: FileName) -> FileDone:
+    """Remove a snapshot file, or the stream that its name means."""
+    tenant = caller.tenant("snapshots:delete")
+    hotglue.delete(tenant, file, Author(caller.who, f"delete {file}"))
+    caller.note("file.delete", file)
+    return FileDone(file=file)
+
+
+@router.get(f"{_TENANT}/config")
+def hotglue_config(caller: HotglueCalling) -> dict[str, Any]:
+    """The tenant's configuration: its file `tenant-config.json`."""
+    tenant = caller.tenant("snapshots:read")
+    _note_config(caller)
+    return hotglue.config(tenant)
+
+
+@router.put(f"{_TENANT}/config", openapi_extra=_JSON)
+def hotglue_set_config(caller: HotglueCalling, body: JsonObject) -> dict[str, Any]:
+    """Replace the tenant's configuration, all of it."""
+    done = hotglue.set_config(caller.tenant("snapshots:write"), body, Author(caller.who, "set config"))
+    caller.note("file.write", hotglue.CONFIG_FILE)
+    return done
+
+
+@router.patch(f"{_TENANT}/config", openapi_extra=_JSON)
+def hotglue_patch_config(caller: HotglueCalling, body: JsonObject) -> dict[str, Any]:
+    """Change the tenant's configuration by a merge patch (RFC 7396)."""
+    tenant = caller.tenant("snapshots:write")
+    _note_config(caller)
+    done = hotglue.patch_config(tenant, body, Author(caller.who, "patch config"))
+    caller.note("file.write", hotglue.CONFIG_FILE)
+    return done
+
+
+@router.get(f"{_TENANT}/mapping")
+def hotglue_mapping(caller: HotglueCalling) -> dict[str, Any]:
+    """The field mappings of all of the tenant's flows."""
+    tenant = caller.tenant("snapshots:read")
+    _note_config(caller)
+    return hotglue.mapping(tenant)
+
+
+@router.put(f"{_TENANT}/mapping", openapi_extra=_JSON)
+def hotglue_set_mapping(caller: HotglueCalling, body: JsonObject) -> dict[str, Any]:
+    """Replace the field mapping of one flow: `{"config": {"mapping": {…}}, "flow": FLOW, …}`."""
+    tenant = caller.tenant("snapshots:write")
+    given = body.get("config")
+    found = given.get("mapping") if isinstance(given, dict) else None
+    flow = body.get("flow")
+    if not isinstance(found, dict) or not isinstance(flow, str) or not flow:
+        raise UnreadableRequest(
+            "The body holds no mapping of a flow.",
+            remedy='Send {"config": {"mapping": {…}}, "flow": FLOW, "entityType": …, "entityId": …}.',
+        )
+    _note_config(caller)
+    done = hotglue.set_mapping(tenant, flow, found, Author(caller.who, f"set mapping of {flow}"))
+    caller.note("file.write", hotglue.CONFIG_FILE)
+    return done
+
+
+@router.get(f"{_TENANT}/metadata")
+def hotglue_metadata(caller: HotglueCalling) -> dict[str, Any]:
+    """The tenant's metadata."""
+    tenant = caller.tenant("snapshots:read")
+    _note_config(caller)
+    return hotglue.metadata(tenant)
+
+
+@router.put(f"{_TENANT}/metadata", openapi_extra=_JSON)
+def hotglue_set_metadata(caller: HotglueCalling, body: JsonObject) -> dict[str, Any]:
+    """Replace the tenant's metadata, all of it."""
+    tenant = caller.tenant("snapshots:write")
+    value = body["metadata"] if set(body) == {"metadata"} and isinstance(body["metadata"], dict) else body
+    _note_config(caller)
+    done = hotglue.set_metadata(tenant, value, Author(caller.who, "set metadata"))
+    caller.note("file.write", hotglue.CONFIG_FILE)
+    return done
+
+
+def _note_config(caller: TenantCaller) -> None:
+    """Before a sealed configuration is opened, the audit has it."""
+    tenant = caller.tenant("snapshots:read")
+    if tenant.files.exists(hotglue.CONFIG_FILE) and tenant.files.entry(hotglue.CONFIG_FILE).sealed:
+        caller.note("file.unseal", hotglue.CONFIG_FILE)

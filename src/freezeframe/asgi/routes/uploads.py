@@ -1,0 +1,202 @@
+"""Resumable uploads for large files, by tus 1.0: core, creation, termination, expiration.
+
+Bytes wait outside of the tenant. The last of them makes the file appear, as one new version; where that
+fails, a request without bytes at the end of the upload tries it again.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from datetime import UTC, datetime
+from email.utils import format_datetime
+from typing import Annotated, Any
+from urllib.parse import quote
+
+from fastapi import Depends, Header, Path, Request, Response
+from fastapi.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect
+
+from freezeframe.asgi.caller import TenantCaller, TenantCalling
+from freezeframe.asgi.models.files import UploadState
+from freezeframe.asgi.problems import declared
+from freezeframe.asgi.routes.routing import tenant_router
+from freezeframe.errors import PreconditionFailed, UnreadableRequest
+from freezeframe.identifiers import FilePath
+from freezeframe.service.files import Author, etag_of, write_file
+from freezeframe.service.uploads import Upload
+
+router = tenant_router("uploads")
+TUS_VERSION = "1.0.0"
+_TUS = {"Tus-Resumable": TUS_VERSION}
+_CONTENT_TYPE = "application/offset+octet-stream"
+_ANY_BODY_BYTES = 2**53  # an upload has its own limit, which its length was held to
+_SHA256_LENGTH = 64
+_RAW: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {_CONTENT_TYPE: {"schema": {"type": "string", "format": "binary"}}},
+    }
+}
+UploadId = Annotated[str, Path(min_length=1, max_length=64, description="The upload's id.")]
+Length = Annotated[int, Header(alias="upload-length", ge=0, le=2**53, description="All bytes together.")]
+Offset = Annotated[int, Header(alias="upload-offset", ge=0, le=2**53, description="Where it stands.")]
+
+
+def require_tus(
+    tus_resumable: Annotated[
+        str, Header(description="The version of tus that the client speaks.")
+    ] = TUS_VERSION,
+) -> None:
+    """Refuse another version of tus.
+
+    Raises:
+        PreconditionFailed: the client speaks another one.
+    """
+    if tus_resumable != TUS_VERSION:
+        raise PreconditionFailed(
+            f"This service speaks tus {TUS_VERSION}, not {tus_resumable}.", remedy="Use that version."
+        )
+
+
+_TUS_ONLY = [Depends(require_tus)]
+
+
+@router.options("/uploads", status_code=204, response_class=Response)
+def tus_options(caller: TenantCalling) -> Response:
+    """What of tus the service speaks, and the largest upload."""
+    caller.tenant("snapshots:write")
+    told = {
+        "Tus-Version": TUS_VERSION,
+        "Tus-Extension": "creation,termination,expiration",
+        "Tus-Max-Size": str(caller.service.settings.service_upload_bytes_max),
+    }
+    return Response(status_code=204, headers={**_TUS, **told})
+
+
+@router.post("/uploads", status_code=201, responses=declared(412), dependencies=_TUS_ONLY)
+def begin_upload(
+    caller: TenantCalling,
+    response: Response,
+    upload_length: Length,
+    upload_metadata: Annotated[
+        str, Header(max_length=4000, description="`path`, and if wanted `sha256` (hexadecimal) and `sealed`.")
+    ],
+) -> UploadState:
+    """Begin an upload; `Location` takes its bytes."""
+    caller.tenant("snapshots:write")
+    told = _metadata(upload_metadata)
+    if "path" not in told:
+        raise UnreadableRequest("Upload-Metadata has no path.", remedy="Send path and its value in base64.")
+    upload = caller.service.uploads.create(
+        caller.environment,
+        caller.tenant_id,
+        f"{caller.principal.kind}:{caller.principal.id}",
+        str(FilePath(told["path"])),
+        upload_length,
+        sha256=_sha256(told.get("sha256", "")),
+        sealed={"": None, "true": True, "false": False}.get(told.get("sealed", "")),
+    )
+    if upload.is_complete:
+        _publish(caller, upload)
+    response.headers.update({**_TUS, "Location": _location(caller, upload), **_expires(upload)})
+    return UploadState(**upload.to_json())
+
+
+@router.head("/uploads/{upload_id}", response_class=Response, responses=declared(412), dependencies=_TUS_ONLY)
+def upload_offset(caller: TenantCalling, upload_id: UploadId) -> Response:
+    """How far an upload has come."""
+    upload = _found(caller, upload_id)
+    told = {"Upload-Offset": str(upload.offset), "Upload-Length": str(upload.length)}
+    return Response(headers={**_TUS, **told, **_expires(upload), "Cache-Control": "no-store"})
+
+
+@router.patch(
+    "/uploads/{upload_id}",
+    status_code=204,
+    response_class=Response,
+    openapi_extra=_RAW,
+    responses=declared(412, 415),
+    dependencies=_TUS_ONLY,
+    max_body_size=_ANY_BODY_BYTES,
+)
+async def continue_upload(
+    caller: TenantCalling, request: Request, upload_id: UploadId, upload_offset: Offset
+) -> Response:
+    """Add bytes to an upload; with the last of them the file appears, and `ETag` is its own."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != _CONTENT_TYPE:
+        raise UnreadableRequest("This is no part of an upload.", remedy=f"Send it as {_CONTENT_TYPE}.")
+    upload = await run_in_threadpool(_found, caller, upload_id)
+    uploads = caller.service.uploads
+    with uploads.appending(upload, upload_offset) as writer:
+        try:
+            async for chunk in request.stream():
+                writer.write(chunk)
+        except ClientDisconnect:
+            raise UnreadableRequest(
+                "The connection broke.", remedy="Ask for the upload's offset (HEAD) and go on from there."
+            ) from None
+    headers = {**_TUS, "Upload-Offset": str(writer.offset)}
+    if writer.offset == upload.length:
+        headers["ETag"] = await run_in_threadpool(_publish, caller, upload)
+    return Response(status_code=204, headers=headers)
+
+
+@router.delete(
+    "/uploads/{upload_id}",
+    status_code=204,
+    response_class=Response,
+    responses=declared(412),
+    dependencies=_TUS_ONLY,
+)
+def give_up_upload(caller: TenantCalling, upload_id: UploadId) -> Response:
+    """Give an upload up; its bytes are removed."""
+    caller.service.uploads.remove(_found(caller, upload_id))
+    return Response(status_code=204, headers=_TUS)
+
+
+def _publish(caller: TenantCaller, upload: Upload) -> str:
+    tenant = caller.tenant("snapshots:write")
+    uploads = caller.service.uploads
+    entry, _ = write_file(
+        tenant, upload.path, lambda: uploads.content(upload), Author(caller.who), sealed=upload.sealed
+    )
+    caller.note("file.write", entry.path, version=entry.version, size=entry.size)
+    uploads.remove(upload)
+    return etag_of(entry)
+
+
+def _found(caller: TenantCaller, upload_id: str) -> Upload:
+    caller.tenant("snapshots:write")
+    return caller.service.uploads.get(caller.environment, caller.tenant_id, upload_id)
+
+
+def _metadata(header: str) -> dict[str, str]:
+    found = {}
+    for pair in header.split(","):
+        name, _, value = pair.strip().partition(" ")
+        try:
+            found[name] = base64.b64decode(value, validate=True).decode()
+        except (binascii.Error, ValueError):
+            raise UnreadableRequest(
+                "Upload-Metadata cannot be read.", remedy="Send names, each with its value in base64."
+            ) from None
+    return found
+
+
+def _sha256(text: str) -> str:
+    is_one = len(text) == _SHA256_LENGTH and all(letter in "0123456789abcdef" for letter in text.lower())
+    if text and not is_one:
+        raise UnreadableRequest(f"{text!r} is no SHA-256.", remedy="Send 64 hexadecimal digits.")
+    return text.lower()
+
+
+def _location(caller: TenantCaller, upload: Upload) -> str:
+    place = (quote(part, safe="") for part in (caller.environment, caller.tenant_id, upload.id))
+    return "/api/v1/environments/{}/tenants/{}/uploads/{}".format(*place)
+
+
+def _expires(upload: Upload) -> dict[str, str]:
+    moment = datetime.fromtimestamp(upload.expires_ms / 1000, UTC)
+    return {"Upload-Expires": format_datetime(moment, usegmt=True)}

@@ -1,0 +1,172 @@
+"""A tenant's snapshots under the names that hotglue's clients know: files, and streams as snapshot files.
+
+A stream appears as ``{stream}.snapshot.csv`` and can be read and written as ``.snapshot.parquet`` too;
+writing it replaces its content.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from typing import IO, Any
+
+from freezeframe.errors import FileNotFound, TooLarge
+from freezeframe.service import streams
+from freezeframe.service.files import FOLDER_MARK, Author, delete_file, rewound, write_file
+from freezeframe.service.streams import Moment
+from freezeframe.store import Tenant
+
+CONFIG_FILE = "tenant-config.json"
+_MAPPING, _METADATA = "hotglue_mapping", "hotglue_metadata"
+
+
+def names(tenant: Tenant, folder: str = "") -> list[str]:
+    """The names of all files, below a folder if one is given, and of the streams as files."""
+    within = folder.strip("/")
+    found = [one.path for one in tenant.files.list(within, recursive=True)]
+    shown = [path for path in found if path.rpartition("/")[2] != FOLDER_MARK]
+    if not within:
+        shown += [streams.snapshot_name(name, "csv") for name in tenant.streams()]
+    return sorted(shown)
+
+
+def is_sealed(tenant: Tenant, name: str) -> bool:
+    """Whether reading the name opens a sealed file."""
+    return _stream_of(tenant, name) is None and tenant.files.entry(name).sealed
+
+
+def read(tenant: Tenant, name: str, bytes_max: int) -> bytes:
+    """The bytes of a file, or of a stream as a file.
+
+    Raises:
+        FileNotFound: there is neither.
+        TooLarge: they are more than ``bytes_max``.
+    """
+    found = _stream_of(tenant, name)
+    if found is None:
+        _require_size(name, tenant.files.entry(name).size, bytes_max)
+        return tenant.files.read(name)
+    stream, kind = found
+    content = b"".join(streams.exported(tenant.stream(stream), kind, Moment()))
+    _require_size(name, len(content), bytes_max)
+    return content
+
+
+def write(tenant: Tenant, name: str, content: IO[bytes], author: Author, override_bytes_max: int) -> None:
+    """Keep the bytes as a file, or make the rows in them a stream's whole content.
+
+    Raises:
+        TooLarge: a stream's file has more bytes than are replaced within a request.
+        BadInput: the rows cannot be taken.
+    """
+    named = streams.stream_of(name)
+    if named is None:
+        write_file(tenant, name, lambda: rewound(content), author)
+        return
+    stream, kind = named
+    size = content.seek(0, io.SEEK_END)
+    content.seek(0)
+    if size > override_bytes_max:
+        raise TooLarge(
+            f"{name} has {size:,} bytes; {override_bytes_max:,} are the most that are replaced at once.",
+            cause="More rows than that are a job's work (service_override_bytes_max).",
+            remedy=f"Send it to POST /api/v1/environments/…/tenants/…/streams/{stream}/import?mode=full.",
+        )
+    streams.override(tenant, stream, kind, content, author)
+
+
+def delete(tenant: Tenant, name: str, author: Author) -> None:
+    """Remove a file, or the stream that a file's name means; the past of both stays.
+
+    Raises:
+        FileNotFound: there is neither.
+    """
+    found = _stream_of(tenant, name)
+    if found is None:
+        delete_file(tenant, name, author)
+    else:
+        tenant.drop_stream(found[0], message=author.message, who=author.who)
+
+
+def config(tenant: Tenant) -> dict[str, Any]:
+    """The tenant's configuration; without a file an empty one.
+
+    Raises:
+        UnreadableInput: the file is no JSON.
+    """
+    try:
+        value = tenant.files.read_json(CONFIG_FILE)
+    except FileNotFound:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def set_config(tenant: Tenant, value: Mapping[str, Any], author: Author) -> dict[str, Any]:
+    """Make a value the tenant's whole configuration."""
+    with tenant.job(who=author.who, message=author.message) as job:
+        job.files.write_json(CONFIG_FILE, dict(value))
+    return dict(value)
+
+
+def patch_config(tenant: Tenant, patch: Mapping[str, Any], author: Author) -> dict[str, Any]:
+    """Change the configuration by a merge patch (RFC 7396); the new one."""
+    with tenant.job(who=author.who, message=author.message) as job:
+        value: dict[str, Any] = job.files.patch_json(CONFIG_FILE, dict(patch))
+    return value
+
+
+def mapping(tenant: Tenant) -> dict[str, Any]:
+    """The mappings of all flows: ``{"mapping": {flow: ...}}``."""
+    found = config(tenant).get(_MAPPING)
+    return found if isinstance(found, dict) else {}
+
+
+def set_mapping(tenant: Tenant, flow: str, value: Mapping[str, Any], author: Author) -> dict[str, Any]:
+    """Replace the mapping of one flow; all mappings after that."""
+    _replace_within(tenant, (_MAPPING, "mapping", flow), value, author)
+    return mapping(tenant)
+
+
+def metadata(tenant: Tenant) -> dict[str, Any]:
+    """The tenant's metadata: ``{"metadata": {...}}``."""
+    found = config(tenant).get(_METADATA)
+    return found if isinstance(found, dict) else {}
+
+
+def set_metadata(tenant: Tenant, value: Mapping[str, Any], author: Author) -> dict[str, Any]:
+    """Replace the metadata, all of it."""
+    _replace_within(tenant, (_METADATA, "metadata"), value, author)
+    return metadata(tenant)
+
+
+def _replace_within(tenant: Tenant, place: tuple[str, ...], value: Mapping[str, Any], author: Author) -> None:
+    """Replace one member deep in the configuration, and leave all others."""
+    with tenant.job(who=author.who, message=author.message) as job:
+        try:
+            whole = job.files.read_json(CONFIG_FILE)
+        except FileNotFound:
+            whole = {}
+        whole = whole if isinstance(whole, dict) else {}
+        inner = whole
+        for name in place[:-1]:
+            if not isinstance(inner.get(name), dict):
+                inner[name] = {}
+            inner = inner[name]
+        inner[place[-1]] = dict(value)
+        job.files.write_json(CONFIG_FILE, whole)
+
+
+def _stream_of(tenant: Tenant, name: str) -> tuple[str, streams.ExportKind] | None:
+    """The stream that a name means, where there is one; a file of that very name comes first."""
+    found = streams.stream_of(name)
+    if found is None or tenant.files.exists(name) or found[0] not in tenant.streams():
+        return None
+    return found
+
+
+def _require_size(name: str, size: int, bytes_max: int) -> None:
+    if size > bytes_max:
+        raise TooLarge(
+            f"{name} has {size:,} bytes; {bytes_max:,} are the most in one answer as base64.",
+            remedy="Download it from /api/v1, where it is streamed.",
+        )

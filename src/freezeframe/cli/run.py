@@ -1,0 +1,200 @@
+"""``freezeframe run``: one script for one tenant, here and now, as one commit."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from freezeframe.cli.exit_codes import INTERRUPTED
+from freezeframe.cli.options import Json, Message, Who
+from freezeframe.cli.output import Output
+from freezeframe.cli.place import Environment, StoreRoot
+from freezeframe.cli.run_request import Asked, Flow, Input, Memory, Parameters, Script, Tenant, Timeout
+from freezeframe.cli.visible import visible_lines
+from freezeframe.errors import FreezeframeError, InvalidOption
+
+if TYPE_CHECKING:
+    from freezeframe.runs.outcome import RunOutcome
+
+JobId = Annotated[
+    str | None,
+    typer.Option("--job-id", help="The run's own id: given twice, it is run once. A new one without it."),
+]
+Config = Annotated[Path | None, typer.Option("--config", help="The connector's settings: config.json.")]
+State = Annotated[Path | None, typer.Option("--state", help="The sync's bookmarks: state.json.")]
+Catalog = Annotated[Path | None, typer.Option("--catalog", help="The streams' schemas: catalog.json.")]
+Variables = Annotated[
+    list[str] | None,
+    typer.Option("--var", help="An environment variable of the script as name=value; may be repeated."),
+]
+KeptRoot = Annotated[
+    Path | None, typer.Option("--job-root", help="A new folder to run in; all that is in it is kept.")
+]
+_COUNTS = ("inserted", "updated", "unchanged", "deleted")
+
+
+def run(
+    script: Script,
+    tenant: Tenant,
+    root: StoreRoot,
+    environment: Environment = None,
+    flow: Flow = "",
+    input_dir: Input = None,
+    parameters: Parameters = None,
+    variables: Variables = None,
+    job_id: JobId = None,
+    timeout: Timeout = None,
+    memory: Memory = None,
+    config: Config = None,
+    state: State = None,
+    catalog: Catalog = None,
+    connector: Annotated[str, typer.Option("--connector", help="For the script's CONNECTOR_ID.")] = "",
+    job_type: Annotated[str, typer.Option("--job-type", help="For the script's JOB_TYPE.")] = "",
+    sync_type: Annotated[
+        str, typer.Option("--sync-type", help="For the script's SYNC_TYPE; by state.json without it.")
+    ] = "",
+    job_root: KeptRoot = None,
+    message: Message = None,
+    who: Who = None,
+    as_json: Json = False,
+) -> None:
+    """Run a script for a tenant as one commit; the tenant is made if it is not there.
+
+    A failure of any kind changes nothing. What the script prints is shown as it comes.
+    """
+    from freezeframe.runs.running import run as run_request
+    from freezeframe.settings import load_settings
+
+    settings = load_settings()
+    asked = Asked(script, flow, input_dir, parameters or (), timeout, memory, message or "")
+    name = job_id or f"run-{uuid.uuid4()}"
+    request = replace(
+        asked.request(root, environment or settings.environment, tenant, name),
+        variables=dict(map(_variable, variables or ())),
+        config=config,
+        state=state,
+        catalog=catalog,
+        connector_id=connector,
+        job_type=job_type,
+        sync_type=sync_type,
+        job_root=job_root,
+        who=who or "",
+    )
+    with _cancelled_by_signal() as is_cancelled:
+        outcome = run_request(
+            request, settings=settings, on_line=_silent if as_json else _shown(), is_cancelled=is_cancelled
+        )
+    _show(outcome, tenant, Output(as_json=as_json), as_json=as_json)
+
+
+def _show(outcome: RunOutcome, tenant: str, output: Output, *, as_json: bool) -> None:
+    if as_json:
+        output.record(outcome.to_json())
+    elif outcome.receipt is not None:
+        _tell(outcome, tenant, outcome.receipt, output)
+    elif outcome.job_root.is_dir():
+        output.line(f"The job's root is {outcome.job_root}")
+    if outcome.status == "cancelled":
+        output.error(_error_of(outcome.error or {}))
+        raise typer.Exit(INTERRUPTED)
+    if outcome.error is not None:
+        raise _error_of(outcome.error)
+
+
+def _tell(outcome: RunOutcome, tenant: str, receipt: Mapping[str, Any], output: Output) -> None:
+    """What was done, in a few lines."""
+    streams, files = receipt["streams"], (receipt["files_written"], receipt["files_deleted"])
+    if outcome.status == "repeated":
+        output.line(f"{outcome.job_id} was run before, and is not run again. What it did then:")
+    if streams:
+        rows = [{"stream": name, **{one: told[one] for one in _COUNTS}} for name, told in streams.items()]
+        output.table("", rows)
+    for what, paths in zip(("written", "deleted"), files, strict=True):
+        if paths:
+            output.line(f"Files {what}: {', '.join(paths)}")
+    if not streams and not any(files):
+        output.line("Nothing was changed.")
+    output.line(f"{tenant} is at version {outcome.tenant_version} ({outcome.seconds:.1f} s).")
+    written = outcome.job_root / "etl-output"
+    if written.is_dir() and any(written.iterdir()):
+        output.line(f"Output: {written}")
+    if outcome.log.is_file():
+        output.line(f"Log: {outcome.log}")
+    if outcome.notebook is not None:
+        output.line(f"Notebook: {outcome.notebook}")
+
+
+def _variable(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not sign:
+        raise InvalidOption(f"{text!r} is no variable.", remedy="Write it as name=value.")
+    return name, value
+
+
+def _error_of(record: Mapping[str, Any]) -> FreezeframeError:
+    """The error again, of its own class where the code is one's: the exit code follows from it."""
+    kinds = {kind.code: kind for kind in _kinds(FreezeframeError)}
+    kind = kinds.get(record.get("code", ""), FreezeframeError)
+    return kind(
+        record.get("problem", ""),
+        cause=record.get("cause", ""),
+        remedy=record.get("remedy", ""),
+        code=record.get("code"),
+        **record.get("details", {}),
+    )
+
+
+def _kinds(kind: type[FreezeframeError]) -> Iterator[type[FreezeframeError]]:
+    yield kind
+    for below in kind.__subclasses__():
+        yield from _kinds(below)
+
+
+def _shown() -> Callable[[str], None]:
+    """Prints what the script prints; once nobody reads it any more, the script goes on all the same."""
+    is_read = True
+
+    def show(line: str) -> None:
+        nonlocal is_read
+        if is_read:
+            try:
+                sys.stdout.write(f"{visible_lines(line)}\n")
+                sys.stdout.flush()
+            except BrokenPipeError:
+                is_read = False
+
+    return show
+
+
+def _silent(_: str) -> None:
+    """JSON is for programs: what the script prints is in the log."""
+
+
+@contextmanager
+def _cancelled_by_signal() -> Iterator[Callable[[], bool]]:
+    """Whether this process was asked to end: the first time the script is, with time to tidy up."""
+    asked: list[int] = []
+    before: dict[int, Any] = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def ask(number: int, _: FrameType | None) -> None:
+        asked.append(number)
+        signal.signal(number, before[number] or signal.SIG_DFL)
+
+    with suppress(ValueError):  # not in the main thread: nobody sends it signals then
+        for number in before:
+            signal.signal(number, ask)
+    try:
+        yield lambda: bool(asked)
+    finally:
+        with suppress(ValueError):
+            for number, handler in before.items():
+                signal.signal(number, handler or signal.SIG_DFL)

@@ -30,6 +30,7 @@ class _Commands(LazyGroup):
     parts = {  # noqa: RUF012 - declared as ClassVar by the base
         "init": Part("init:init", "Start a project: a script, settings, and two syncs to try.", _BEGIN),
         "demo": Part("demo:demo", "Two syncs of a tenant, one beside it, and a look back.", _BEGIN),
+        "run": Part("run:run", "Run a script for a tenant as one commit.", _JOBS),
         "worker": Part("worker:worker", "Run the jobs of the queue.", _JOBS),
         "job": Part("job:app", "The queue: submit, list, show, logs, cancel, retry, wait.", _JOBS),
         "schedule": Part("schedule:app", "Scripts that are run again and again, by cron.", _JOBS),

@@ -1,0 +1,92 @@
+"""A real server in this process, on a store without Spark, and clients of it."""
+
+import threading
+import time
+import uuid
+from dataclasses import dataclass
+
+import httpx
+import pytest
+import uvicorn
+
+from freezeframe.asgi.application import create_application
+from freezeframe.control.database import ControlDatabase
+from freezeframe.control.place import database_url
+from freezeframe.settings import Settings
+
+ENVIRONMENT = "dev"
+ROWS = b"Id,City\n007,Bern\n1,Basel\n"
+
+
+@dataclass(frozen=True)
+class Served:
+    """A server that listens: where, its store's root, and the application with its service."""
+
+    url: str
+    root: str
+    app: object
+
+    @property
+    def service(self):
+        return self.app.state.service
+
+    def key(self, *scopes, **bounds):
+        """The text of a new key; without bounds for everything."""
+        return self.service.keys.create(scopes=scopes or ["admin"], **bounds).text
+
+    def client(self, key=None, **options):
+        """A client that sends the key (default: one that may do everything; "": none)."""
+        text = self.key() if key is None else key
+        headers = {"x-api-key": text} if text else {}
+        return httpx.Client(base_url=self.url, headers=headers, timeout=60, **options)
+
+    def tenant(self, name, environment=ENVIRONMENT):
+        """The path of a tenant, which is made."""
+        self.service.stores.environment(environment).tenant(name, create=True)
+        return f"/api/v1/environments/{environment}/tenants/{name}"
+
+
+@pytest.fixture(scope="module")
+def serve(tmp_path_factory):
+    """A function that starts a server with settings; all are stopped after the module."""
+    stops = []
+
+    def start(**options):
+        root = str(tmp_path_factory.mktemp("store"))
+        settings = Settings(state_dir=tmp_path_factory.mktemp("state"), **options)
+        database = ControlDatabase.open(database_url(settings, root))
+        app = create_application(settings, root, database)
+        config = uvicorn.Config(app, log_level="critical", port=0, access_log=False)
+        socket = config.bind_socket()
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]}, daemon=True)
+        thread.start()
+        stops.append((server, thread, database))
+        while not server.started:
+            time.sleep(0.01)
+        return Served(f"http://127.0.0.1:{socket.getsockname()[1]}", root, app)
+
+    yield start
+    for server, thread, database in stops:
+        server.should_exit = True
+        thread.join(10)
+        database.close()
+
+
+@pytest.fixture(scope="module")
+def served(serve):
+    """A server with generous quotas, for tests of other things."""
+    return serve(service_requests_per_minute=0, service_tenant_requests_per_minute=0)
+
+
+@pytest.fixture
+def api(served):
+    """A client that may do everything."""
+    with served.client() as client:
+        yield client
+
+
+@pytest.fixture
+def acme(served):
+    """The path of a tenant of this test alone."""
+    return served.tenant(f"acme-{uuid.uuid4().hex[:8]}")

@@ -1,0 +1,207 @@
+"""Files over HTTP: conditions, digests, ranges, folders, pages, and what is sealed."""
+
+import base64
+import hashlib
+import socket
+
+import pytest
+
+DIGEST = base64.b64encode(hashlib.sha256(b"hello").digest()).decode()
+
+
+def test_a_file_comes_back_as_it_was_sent(api, acme):
+    """PUT answers 201 and then 200, GET gives the very bytes, and the ETag is the version's."""
+    made = api.put(f"{acme}/files/mappings/ä b.bin", content=b"\x00hello\xff")
+    again = api.put(f"{acme}/files/mappings/ä b.bin", content=b"second")
+    read = api.get(f"{acme}/files/mappings/ä b.bin")
+
+    assert (201, 200) == (made.status_code, again.status_code)
+    assert b"second" == read.content
+    assert again.headers["etag"] == read.headers["etag"] != made.headers["etag"]
+    assert b"\x00hello\xff" == api.get(f"{acme}/files/mappings/ä b.bin?tenant_version=0").content
+
+
+@pytest.mark.parametrize(
+    ("conditions", "status"),
+    [
+        ({"if-none-match": "*"}, 412),
+        ({"if-match": '"0-0"'}, 412),
+        ({"if-match": "*"}, 200),
+        ({"if-match": "x"}, 400),
+    ],
+)
+def test_a_condition_that_does_not_hold_changes_nothing(api, acme, conditions, status):
+    """If-Match and If-None-Match decide on what is there."""
+    api.put(f"{acme}/files/a", content=b"first")
+    answer = api.put(f"{acme}/files/a", content=b"second", headers=conditions)
+
+    assert status == answer.status_code
+    assert (b"second" if status == 200 else b"first") == api.get(f"{acme}/files/a").content
+
+
+def test_the_tag_that_was_read_lets_change_and_delete(api, acme):
+    """A chain of read, change and delete by ETag works; the older tag is refused."""
+    first = api.put(f"{acme}/files/a", content=b"first").headers["etag"]
+    second = api.put(f"{acme}/files/a", content=b"second", headers={"if-match": first})
+
+    assert 200 == second.status_code
+    assert 412 == api.delete(f"{acme}/files/a", headers={"if-match": first}).status_code
+    assert 200 == api.delete(f"{acme}/files/a", headers={"if-match": second.headers["etag"]}).status_code
+    assert 404 == api.get(f"{acme}/files/a").status_code
+
+
+def test_who_has_the_version_already_gets_304(api, acme):
+    """If-None-Match with the present tag saves the bytes."""
+    etag = api.put(f"{acme}/files/a", content=b"x").headers["etag"]
+
+    assert 304 == api.get(f"{acme}/files/a", headers={"if-none-match": etag}).status_code
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"content-digest": f"sha-256=:{DIGEST}:"},
+        {"x-content-sha256": hashlib.sha256(b"hello").hexdigest()},
+    ],
+)
+def test_a_digest_is_checked_before_anything_is_published(api, acme, headers):
+    """The announced SHA-256 lets the right bytes in and refuses others."""
+    wrong = api.put(f"{acme}/files/a", content=b"hellO", headers=headers)
+
+    assert (400, "UNREADABLE_REQUEST") == (wrong.status_code, wrong.json()["code"])
+    assert 404 == api.get(f"{acme}/files/a").status_code
+    assert 201 == api.put(f"{acme}/files/a", content=b"hello", headers=headers).status_code
+
+
+def test_an_upload_that_breaks_off_changes_nothing(served, api, acme):
+    """A client that sends less than it announced leaves no file."""
+    host, port = served.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port))) as connection:
+        head = [f"PUT {acme}/files/a HTTP/1.1", "Host: x", f"x-api-key: {served.key()}", "Content-Length: 99"]
+        connection.sendall("\r\n".join([*head, "", "only this"]).encode())
+
+    assert 404 == api.get(f"{acme}/files/a").status_code
+    assert [] == api.get(f"{acme}/history").json()["versions"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "status", "content"),
+    [
+        ("bytes=0-3", 206, b"0123"),
+        ("bytes=8-", 206, b"89"),
+        ("bytes=-3", 206, b"789"),
+        ("bytes=5-100", 206, b"56789"),
+        ("bytes=20-", 416, None),
+        ("bytes=-0", 416, None),
+        ("lines=1-2", 200, b"0123456789"),
+    ],
+)
+def test_a_part_of_a_file(api, acme, wanted, status, content):
+    """Range gives the bytes asked for, or 416; a unit that is unknown is left out of account."""
+    api.put(f"{acme}/files/a", content=b"0123456789")
+    answer = api.get(f"{acme}/files/a", headers={"range": wanted})
+
+    assert status == answer.status_code
+    assert content is None or content == answer.content
+
+
+def test_a_part_of_a_large_file(api, acme):
+    """Beyond what is held in memory a part is the same bytes."""
+    whole = bytes(range(256)) * 9000
+    api.put(f"{acme}/files/large", content=whole)
+    part = api.get(f"{acme}/files/large", headers={"range": "bytes=1048570-1048585"})
+
+    assert whole[1048570:1048586] == part.content
+    assert whole == api.get(f"{acme}/files/large").content
+
+
+def test_folders_are_made_listed_and_moved_into(api, acme):
+    """A folder without files is there; listing tells folders and files apart."""
+    api.post(f"{acme}/folders", json={"path": "empty/inner"})
+    api.put(f"{acme}/files/a.csv", content=b"x")
+    moved = api.post(f"{acme}/file-moves", json={"path": "a.csv", "target": "empty/a.csv"})
+    top, inner = api.get(f"{acme}/files").json(), api.get(f"{acme}/files?folder=empty").json()
+
+    assert "empty/a.csv" == moved.json()["path"]
+    assert (["empty"], []) == (top["folders"], top["files"])
+    assert (["empty/inner"], ["empty/a.csv"]) == (inner["folders"], [one["path"] for one in inner["files"]])
+    assert 422 == api.post(f"{acme}/folders", json={"path": "empty"}).status_code
+
+
+def test_a_deleted_file_is_brought_back(api, acme):
+    """The version before the deletion names what comes back; its history tells all three."""
+    version = api.put(f"{acme}/files/a", content=b"kept").json()["version"]
+    api.delete(f"{acme}/files/a")
+    done = api.post(f"{acme}/file-returns", json={"path": "a", "version": version}).json()
+    told = api.get(f"{acme}/file-history?path=a").json()["revisions"]
+
+    assert (True, ["a"]) == (done["committed"], done["files_written"])
+    assert b"kept" == api.get(f"{acme}/files/a").content
+    assert [False, True, False] == [one["deleted"] for one in told]
+
+
+def test_pages_of_files_are_of_one_moment(api, acme):
+    """Files that come between two pages are in neither; each file is told once."""
+    for number in range(5):
+        api.put(f"{acme}/files/{number}", content=b"x")
+    seen, cursor = [], None
+    while True:
+        page = api.get(f"{acme}/files", params={"limit": 2, **({"cursor": cursor} if cursor else {})}).json()
+        seen += [one["path"] for one in page["files"]]
+        api.put(f"{acme}/files/new-{len(seen)}", content=b"x")
+        cursor = page["next_cursor"]
+        if cursor is None:
+            break
+
+    assert ["0", "1", "2", "3", "4"] == seen
+
+
+def test_a_cursor_of_another_list_is_refused(served, api, acme):
+    """A cursor is signed for the tenant and the list that it came from."""
+    for number in range(2):
+        api.put(f"{acme}/files/{number}", content=b"x")
+    cursor = api.get(f"{acme}/files?limit=1").json()["next_cursor"]
+    other = served.tenant("another")
+
+    assert 422 == api.get(f"{other}/files", params={"limit": 1, "cursor": cursor}).status_code
+    assert 422 == api.get(f"{acme}/history", params={"cursor": cursor}).status_code
+    assert 422 == api.get(f"{acme}/files", params={"limit": 1, "cursor": cursor[:-2] + "AA"}).status_code
+
+
+def test_in_strict_mode_a_change_needs_a_condition(serve):
+    """With service_requires_conditions a file that is there is changed by its ETag only."""
+    served = serve(service_requires_conditions=True)
+    acme = served.tenant("acme")
+    with served.client() as api:
+        made = api.put(f"{acme}/files/a", content=b"1")
+
+        assert 201 == made.status_code
+        assert 428 == api.put(f"{acme}/files/a", content=b"2").status_code
+        assert 428 == api.delete(f"{acme}/files/a").status_code
+        assert (
+            200
+            == api.put(
+                f"{acme}/files/a", content=b"2", headers={"if-match": made.headers["etag"]}
+            ).status_code
+        )
+
+
+def test_a_sealed_file_is_read_with_a_trace_only(serve, tmp_path):
+    """The audit has its entry before the bytes are given; without the audit they are not given."""
+    key_file = tmp_path / "master.key"
+    key_file.write_bytes(bytes(range(32)))
+    key_file.chmod(0o600)
+    served = serve(master_key_file=key_file)
+    acme = served.tenant("acme")
+    with served.client() as api:
+        api.put(f"{acme}/files/secret.json?sealed=true", content=b'{"password": "x"}')
+        read = api.get(f"{acme}/files/secret.json")
+        told = api.get(f"{acme}/audit?action=file.unseal").json()["entries"]
+        with served.service.database.begin() as connection:
+            connection.exec_driver_sql("ALTER TABLE audit RENAME TO audit_gone")
+        refused = api.get(f"{acme}/files/secret.json")
+
+    assert b'{"password": "x"}' == read.content
+    assert ["secret.json"] == [one["subject"] for one in told]
+    assert 500 <= refused.status_code
+    assert b"password" not in refused.content

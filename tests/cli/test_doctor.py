@@ -1,28 +1,164 @@
-"""The doctor: what is missing is found before the first job finds it."""
+"""The doctor: what is missing is found before the first job finds it, and each finding says what to do."""
 
 import json
+import socket
+import sqlite3
+import zipfile
+
+import pytest
 
 from freezeframe.cli.main import main
+from freezeframe.control.database import ControlDatabase
 
 
-def test_a_machine_with_java_is_fine(capsys, tmp_path, monkeypatch):
-    """Python, a Java that Spark runs on, and a storage with an atomic create: exit code 0."""
-    java = tmp_path / "home" / "bin" / "java"
+@pytest.fixture(autouse=True)
+def machine(tmp_path, monkeypatch):
+    """A machine with a Java, an empty home and a store that is not there yet."""
+    java = tmp_path / "java" / "bin" / "java"
     java.parent.mkdir(parents=True)
     java.write_text("#!/bin/sh\necho 'openjdk version \"21.0.4\" 2024-07-16' >&2\n")
     java.chmod(0o755)
+    home = tmp_path / "home"
+    home.mkdir()
+    settings = {"ROOT": str(tmp_path / "store"), "STATE_DIR": str(home / "state")}
     monkeypatch.setenv("JAVA_HOME", str(java.parent.parent))
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("SPARK_REMOTE", raising=False)
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.delenv("FREEZEFRAME_SPARK", raising=False)
+    for name, value in settings.items():
+        monkeypatch.setenv(f"FREEZEFRAME_{name}", value)
+    monkeypatch.chdir(home)
+    return tmp_path
 
-    assert main(["doctor", "--json", "--dir", str(tmp_path)]) == 0
-    findings = json.loads(capsys.readouterr().out)
-    assert [finding["part"] for finding in findings] == ["Python", "Java", "Storage"]
-    assert all(finding["ok"] for finding in findings)
-    assert "Java 21" in findings[1]["found"]
+
+@pytest.fixture
+def examine(capsys):
+    """The findings by part, after the exit code was compared."""
+
+    def run(code, *arguments):
+        assert code == main(["doctor", "--json", *arguments])
+        return {one["part"]: one for one in json.loads(capsys.readouterr().out)}
+
+    return run
 
 
-def test_a_folder_that_is_not_there_is_named(capsys, tmp_path):
-    """The storage's finding says what is missing; the exit code is 1."""
-    assert main(["doctor", "--json", "--dir", str(tmp_path / "no")]) == 1
-    storage = json.loads(capsys.readouterr().out)[2]
+def test_a_machine_that_has_all_is_fine(examine, machine):
+    """Programs, storage, disk, clock, limits, database and key: exit code 0, and nothing was made."""
+    found = examine(0)
+
+    parts = ["Python", "Packages", "Settings", "Java", "Spark", "Storage", "Disk", "Clock", "Memory"]
+    assert [*parts, "Limits", "State", "Database", "Master key"] == list(found)
+    assert all(one["ok"] for one in found.values())
+    assert "Java 21" in found["Java"]["found"]
+    assert "pyspark" in found["Packages"]["found"]
+    assert not (machine / "store").exists()
+    assert [] == list((machine / "home").iterdir())
+
+
+def test_a_folder_that_is_not_there_is_named(examine, machine):
+    """The storage's finding says what is missing and what to do; the exit code is 1."""
+    storage = examine(1, "--dir", str(machine / "no"))["Storage"]
+
     assert not storage["ok"]
-    assert str(tmp_path / "no") in storage["found"]
+    assert str(machine / "no") in storage["found"]
+    assert "--dir" in storage["remedy"]
+
+
+def test_wrong_settings_are_a_finding(examine, machine, monkeypatch):
+    """A broken file is told by its place and the rest is looked at all the same; a near miss is a warning."""
+    monkeypatch.setenv("FREEZEFRAME_SPARK_MEMROY", "2g")
+    found = examine(0)["Settings"]
+    assert ("warning", "did you mean FREEZEFRAME_SPARK_MEMORY?") == (found["level"], found["remedy"])
+    (machine / "home" / "freezeframe.toml").write_text("spark_idle_seconds = 0\n")
+    found = examine(1)
+    assert "freezeframe.toml:1" in found["Settings"]["found"]
+    assert "ok" == found["Java"]["level"]
+
+
+def test_what_is_set_and_cannot_be_used_is_an_error(examine, machine, monkeypatch):
+    """A Spark that nobody serves, a key that others may read, a database that is none."""
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+    key = machine / "key"
+    key.write_bytes(b"k" * 32)
+    key.chmod(0o644)
+    database = machine / "control.db"
+    database.write_bytes(b"no database at all, but long enough to look like one" * 100)
+    monkeypatch.setenv("FREEZEFRAME_SPARK", f"sc://127.0.0.1:{port}/;token=pa55")
+    monkeypatch.setenv("FREEZEFRAME_MASTER_KEY_FILE", str(key))
+    monkeypatch.setenv("FREEZEFRAME_DATABASE_URL", f"sqlite:///{database}")
+    found = examine(1)
+
+    assert {"Spark", "Master key", "Database"} == {part for part, one in found.items() if not one["ok"]}
+    assert all(one["remedy"] for one in found.values() if not one["ok"])
+    assert "pa55" not in json.dumps(found)
+    key.chmod(0o600)
+    assert "ok" == examine(1)["Master key"]["level"]
+
+
+def test_the_control_database_is_looked_at_and_not_changed(examine, machine, monkeypatch):
+    """One at this version is fine, an older one is a warning; neither is upgraded by looking."""
+    database = machine / "control.db"
+    monkeypatch.setenv("FREEZEFRAME_DATABASE_URL", f"sqlite:///{database}")
+    assert "none yet" in examine(0)["Database"]["found"]
+    assert not database.exists()
+    ControlDatabase.open(f"sqlite:///{database}").close()
+    assert "ok" == examine(0)["Database"]["level"]
+    with sqlite3.connect(database) as connection:
+        connection.execute("DELETE FROM control_version")
+    connection.close()
+    found = examine(0)["Database"]
+    assert ("warning", True) == (found["level"], found["ok"])
+
+
+def test_the_folder_of_the_token_must_be_ours_alone(examine, machine):
+    """Others who may look into it are a warning, with the command that ends that."""
+    state = machine / "home" / "state"
+    state.mkdir(mode=0o755)
+    state.chmod(0o755)
+    found = examine(0)["State"]
+
+    assert ("warning", f"chmod 700 {state}") == (found["level"], found["remedy"])
+
+
+def test_memory_that_does_not_fit_is_told(examine, monkeypatch):
+    """A warm server larger than the machine gets the command that makes it smaller."""
+    monkeypatch.setenv("FREEZEFRAME_SPARK_MEMORY", "64t")
+    found = examine(0)["Memory"]
+
+    assert "warning" == found["level"]
+    assert found["remedy"].startswith("freezeframe config set spark_memory ")
+
+
+def test_remedies_are_printed_below_the_table(capsys, monkeypatch):
+    """People see each part in a line, and what to do about those that are not well."""
+    monkeypatch.setenv("FREEZEFRAME_SPARK_MEMORY", "64t")
+    assert 0 == main(["doctor"])
+    lines = capsys.readouterr().out.splitlines()
+
+    assert ["Memory", "warning"] == next(line.split()[:2] for line in lines if line.startswith("Memory"))
+    assert lines[-1].startswith("Memory: freezeframe config set")
+
+
+def test_a_bundle_holds_what_helps_and_no_secret(capsys, machine, monkeypatch):
+    """Versions, settings, findings and the ends of logs, its owner's alone; it overwrites nothing."""
+    logs = machine / "home" / "state" / "spark-1"
+    logs.mkdir(parents=True, mode=0o700)
+    logs.parent.chmod(0o700)
+    (logs / "server.log").write_text("x" * 200_000 + "\nsc://localhost:1/;token=pa55 last words\n")
+    monkeypatch.setenv("FREEZEFRAME_MASTER_KEY_COMMAND", "echo pa55")
+    monkeypatch.setenv("FREEZEFRAME_DATABASE_URL", "sqlite:///nope.db?password=pa55")
+    bundle = machine / "help.zip"
+    assert main(["doctor", "--bundle", str(bundle)]) == 1
+    with zipfile.ZipFile(bundle) as file:
+        texts = {name: file.read(name).decode() for name in file.namelist()}
+
+    assert {"versions.json", "settings.json", "findings.json", "logs/spark-1/server.log"} == set(texts)
+    assert "pa55" not in "".join(texts.values()) + capsys.readouterr().out
+    assert texts["logs/spark-1/server.log"].endswith("last words\n")
+    assert len(texts["logs/spark-1/server.log"]) < 70_000
+    assert json.loads(texts["versions.json"])["packages"]["pyspark"]
+    assert 0o600 == bundle.stat().st_mode & 0o777
+    assert main(["doctor", "--bundle", str(bundle)]) == 2

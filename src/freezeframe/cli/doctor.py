@@ -2,56 +2,109 @@
 
 from __future__ import annotations
 
-import platform
-import tempfile
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from freezeframe.cli.exit_codes import FAILED
+from freezeframe.cli.options import Json
 from freezeframe.cli.output import Output
-from freezeframe.errors import FreezeframeError, InputNotFound
+from freezeframe.errors import FreezeframeError, InputNotFound, InvalidOption
+
+if TYPE_CHECKING:
+    from freezeframe.cli.checks.finding import Finding
+    from freezeframe.settings import Settings
+
+_MARKS = {"ok": "ok", "warning": "warning", "error": "ERROR"}
 
 
 def doctor(
     directory: Annotated[
-        Path | None, typer.Option("--dir", help="A folder on the disk that will hold snapshots.")
+        Path | None, typer.Option("--dir", help="A folder that will hold snapshots, in the store's place.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    root: Annotated[
+        str | None, typer.Option("--root", help="The store to look at; that of the settings without it.")
+    ] = None,
+    start_spark: Annotated[
+        bool, typer.Option("--start-spark", help="Start Spark if none runs, and ask it for a row.")
+    ] = False,
+    bundle: Annotated[
+        Path | None,
+        typer.Option(help="Write versions, settings without secrets, findings and logs to a new zip."),
+    ] = None,
+    as_json: Json = False,
 ) -> None:
-    """Check Python, Java and the storage; the exit code is 1 if jobs could not run or lose commits."""
-    findings = [
-        _finding("Python", platform.python_version),
-        _finding("Java", _java),
-        _finding("Storage", lambda: _storage(directory)),
-    ]
-    Output(as_json=as_json).table("This machine", findings)
-    if not all(finding["ok"] for finding in findings):
+    """Check that jobs can run here, and say what to do.
+
+    The exit code is 1 if jobs could not run, or could lose what they commit.
+    """
+    if directory is not None and root is not None:
+        raise InvalidOption("--dir and --root cannot be used together.", remedy="Give one of them.")
+    if bundle is not None and (bundle.exists() or bundle.is_symlink()):
+        raise InvalidOption(f"{bundle} is there already.", remedy="Name a new file.")
+    findings, settings = _examined(directory, root, start_spark=start_spark)
+    output = Output(as_json=as_json)
+    if as_json:
+        output.table("This machine", [one.to_json() for one in findings])
+    else:
+        rows = [{"part": one.part, "": _MARKS[one.level], "found": one.found} for one in findings]
+        output.table("This machine", rows)
+        for one in findings:
+            if one.level != "ok" and one.remedy:
+                output.line(f"{one.part}: {one.remedy}")
+    if bundle is not None:
+        from freezeframe.cli.checks.bundle import write_bundle
+
+        write_bundle(bundle, findings, settings)
+        output.line(f"Written to {bundle}; look into it before you send it to anybody.")
+    if any(one.level == "error" for one in findings):
         raise typer.Exit(FAILED)
 
 
-def _finding(part: str, look: Callable[[], str]) -> dict[str, object]:
+def _examined(
+    directory: Path | None, root: str | None, *, start_spark: bool
+) -> tuple[list[Finding], Settings]:
+    from freezeframe.cli.checks import machine, places, software
+    from freezeframe.cli.checks.finding import looked_at
+
+    told, settings = _settings(root)
+    place = str(directory) if directory is not None else settings.root
+    folder = places.nearest_folder(Path() if "://" in place else Path(place))
+
+    def storage() -> Finding:
+        if directory is not None and not directory.is_dir():
+            raise InputNotFound(
+                f"There is no directory {directory}.", remedy="Name one that exists by --dir."
+            )
+        return places.storage(place)
+
+    looks = {
+        "Python": software.python,
+        "Packages": software.packages,
+        "Settings": lambda: told or places.settings_files(),
+        "Java": lambda: software.java(settings),
+        "Spark": lambda: software.started_spark(settings) if start_spark else software.spark(settings),
+        "Storage": storage,
+        "Disk": lambda: machine.disk(folder),
+        "Clock": lambda: machine.clock(folder),
+        "Memory": lambda: machine.memory(settings),
+        "Limits": machine.limits,
+        "State": lambda: machine.state_folder(settings),
+        "Database": lambda: places.database(settings, settings.root),
+        "Master key": lambda: places.key(settings),
+    }
+    return [looked_at(part, look) for part, look in looks.items()], settings
+
+
+def _settings(root: str | None) -> tuple[Finding | None, Settings]:
+    """The settings, or where they are wrong a finding and the defaults, to look at all else with."""
+    from freezeframe.cli.checks.finding import Finding
+    from freezeframe.settings import Settings, load_settings
+
     try:
-        return {"part": part, "ok": True, "found": look()}
+        return None, load_settings(root=root)
     except FreezeframeError as error:
-        return {"part": part, "ok": False, "found": str(error)}
-
-
-def _java() -> str:
-    from freezeframe.engine.java import find_java
-
-    java = find_java()
-    return f"Java {java.version} ({java.command})"
-
-
-def _storage(directory: Path | None) -> str:
-    from freezeframe.storage import LocalStorage
-    from freezeframe.storage.probe import require_atomic_create
-
-    if directory is not None and not directory.is_dir():
-        raise InputNotFound(f"There is no directory {directory}.", remedy="Name one that exists by --dir.")
-    with tempfile.TemporaryDirectory(prefix="freezeframe-doctor-", dir=directory) as folder:
-        require_atomic_create(LocalStorage(folder), "probe")
-        return f"{Path(folder).parent} creates files atomically and keeps them"
+        told = Finding("Settings", "error", f"{error.problem} {error.cause}".strip(), error.remedy)
+        defaults = Settings.model_construct()
+        return told, defaults if root is None else defaults.model_copy(update={"root": root})

@@ -1,0 +1,90 @@
+"""Looks at what jobs work on: the settings, the store's storage, the control database, the master key."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from freezeframe.cli.checks.finding import Finding
+from freezeframe.settings import Settings
+
+# Variables that begin like settings and are none.
+_OTHERS = frozenset({"CONFIG", "DEBUG", "OWN_REMOTE", "CONFORMANCE", "SAMPLES", "TEST_DATABASE"})
+
+
+def settings_files() -> Finding:
+    """Which files were read, and whether a variable was meant to be a setting and is none."""
+    from freezeframe.configuration.files import project_file, user_file
+    from freezeframe.configuration.layers import nearest
+
+    prefix = "FREEZEFRAME_"
+    given = [name.removeprefix(prefix) for name in os.environ if name.startswith(prefix)]
+    known = [name.upper() for name in Settings.model_fields]
+    for name in sorted(set(given) - set(known) - _OTHERS):
+        if near := nearest(name, known):
+            told = f"{prefix}{name} is no setting"
+            return Finding("Settings", "warning", told, f"did you mean {prefix}{near[0]}?")
+    files = [str(file) for file in (project_file(), user_file()) if file is not None and file.is_file()]
+    return Finding("Settings", "ok", ", ".join(files) or "no file; freezeframe init makes one")
+
+
+def storage(root: str) -> Finding:
+    """Whether the store's storage creates a name once, whoever else tries, and keeps what it created."""
+    from freezeframe.storage import LocalStorage, ObjectStorage
+    from freezeframe.storage.probe import require_atomic_create
+
+    if "://" in root:
+        require_atomic_create(ObjectStorage.at(root.replace("s3a://", "s3://", 1)), "_freezeframe")
+        return Finding("Storage", "ok", f"{root} creates names atomically and keeps them")
+    place = nearest_folder(Path(root))
+    with tempfile.TemporaryDirectory(prefix=".freezeframe-doctor-", dir=place) as folder:
+        require_atomic_create(LocalStorage(folder), "probe")
+    return Finding("Storage", "ok", f"{place} creates files atomically and keeps them")
+
+
+def database(settings: Settings, root: str) -> Finding:
+    """Whether the control database can be reached and is at this version; it is not made or changed."""
+    from sqlalchemy import create_engine
+    from sqlalchemy.engine import make_url
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from freezeframe.configuration.masking import masked
+    from freezeframe.control.place import database_url
+    from freezeframe.control.upgrade import is_current
+
+    if "://" in root and not settings.database_url:
+        told = "none: the store is in a bucket. A worker and the service need one"
+        return Finding("Database", "ok", told, "freezeframe config set database_url postgresql://HOST/NAME")
+    url = database_url(settings, root)
+    parsed = make_url(url)
+    if parsed.drivername.startswith("sqlite") and not Path(parsed.database or "").is_file():
+        return Finding("Database", "ok", "none yet; the first job of the queue makes it")
+    if parsed.drivername == "postgresql":
+        parsed = parsed.set(drivername="postgresql+psycopg")
+    try:
+        engine = create_engine(parsed)
+        with engine.connect() as connection:
+            current = is_current(connection)
+        engine.dispose()
+    except (SQLAlchemyError, ImportError) as error:
+        told = f"{masked(url)} cannot be used: {str(error).splitlines()[0]}"
+        return Finding("Database", "error", told, "freezeframe config get database_url")
+    if not current:
+        told = f"{masked(url)} was made by an older freezeframe; the next job upgrades it"
+        return Finding("Database", "warning", told, "freezeframe job list")
+    return Finding("Database", "ok", masked(url))
+
+
+def key(settings: Settings) -> Finding:
+    """Whether the master key is there and only its owner may read it; it is not shown."""
+    from freezeframe.store.master_key import master_key
+
+    if settings.master_key_file is None and not settings.master_key_command:
+        return Finding("Master key", "ok", "none is set; sealed files need one")
+    return Finding("Master key", "ok", f"its fingerprint is {master_key(settings).fingerprint}")
+
+
+def nearest_folder(path: Path) -> Path:
+    """The folder itself, or the one above it that is there."""
+    return next(one for one in (path.resolve(), *path.resolve().parents) if one.is_dir())

@@ -1,0 +1,99 @@
+"""Looks at programs: Python, the packages that were pinned, Java, Spark."""
+
+from __future__ import annotations
+
+import platform
+import socket
+from importlib.metadata import PackageNotFoundError, requires, version
+from urllib.parse import urlsplit
+
+from packaging.requirements import Requirement
+
+from freezeframe.cli.checks.finding import Finding
+from freezeframe.settings import Settings
+
+_NAMED = ("pyspark", "pandas", "pyarrow")
+_INSTALL = "pip install --upgrade freezeframe"
+_CONNECT_SECONDS = 3.0
+_CONNECT_PORT = 15002
+_MASTER_PORT = 7077
+
+
+def python() -> Finding:
+    """The Python that runs this, and its system."""
+    return Finding("Python", "ok", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
+
+
+def packages() -> Finding:
+    """Whether each package is there in a version that this freezeframe was tried with."""
+    wrong = []
+    for requirement in map(Requirement, requires("freezeframe") or ()):
+        if requirement.marker is not None and not requirement.marker.evaluate():
+            continue
+        found = installed(requirement.name)
+        if found is None:
+            wrong.append(f"{requirement.name} is not installed")
+        elif not requirement.specifier.contains(found, prereleases=True):
+            wrong.append(f"{requirement.name} is {found}, needed is {requirement.specifier}")
+    if wrong:
+        return Finding("Packages", "error", "; ".join(wrong), _INSTALL)
+    named = ", ".join(f"{name} {installed(name)}" for name in _NAMED)
+    return Finding("Packages", "ok", f"freezeframe {version('freezeframe')}, {named}")
+
+
+def installed(name: str) -> str | None:
+    """The version of a package; None if it is not there."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def java(settings: Settings) -> Finding:
+    """The Java that would start Spark; a server elsewhere needs none here."""
+    from freezeframe.engine.java import find_java
+
+    if settings.spark.startswith("sc://"):
+        return Finding("Java", "ok", f"not needed: Spark is at {settings.spark.partition(';')[0]}")
+    found = find_java()
+    return Finding("Java", "ok", f"Java {found.version} ({found.command})")
+
+
+def spark(settings: Settings) -> Finding:
+    """Whether Spark is there, or would be started by the first job."""
+    from freezeframe.engine.standing import standings
+
+    if "://" in settings.spark:
+        return _remote(settings.spark)
+    if settings.spark == "local":
+        return Finding("Spark", "ok", "started by each job for itself")
+    running = standings(settings)
+    if not running:
+        return Finding("Spark", "ok", "no warm server runs; the first job starts one")
+    first = running[0]
+    return Finding("Spark", "ok", f"a warm server runs: process {first.process}, {first.spark_memory}")
+
+
+def started_spark(settings: Settings) -> Finding:
+    """Spark, really asked for a row; starts the warm server where none runs."""
+    from freezeframe.engine.connect import connect
+
+    connection = connect(settings, lambda _: None)
+    try:
+        count = connection.session.range(1).count()
+    finally:
+        connection.close()
+    return Finding("Spark", "ok", f"Spark {connection.session.version} answers ({count} row)")
+
+
+def _remote(url: str) -> Finding:
+    place = urlsplit(url.partition("/;")[0])
+    port = place.port or (_CONNECT_PORT if place.scheme == "sc" else _MASTER_PORT)
+    where = f"{place.hostname}:{port}"
+    try:
+        socket.create_connection((place.hostname or "", port), _CONNECT_SECONDS).close()
+    except OSError as error:
+        return Finding(
+            "Spark", "error", f"{where} cannot be reached: {error}", "freezeframe config get spark"
+        )
+    return Finding("Spark", "ok", f"{where} listens")

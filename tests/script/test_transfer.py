@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from freezeframe.errors import InputNotFound, InvalidOption, SchemaDriftError, UnreadableInput
+from freezeframe.script import csv_file, streamed_rows
 from freezeframe.script.transfer import export_stream, import_stream, schema_file
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage
@@ -97,3 +98,67 @@ def test_what_cannot_be_imported_is_told(tmp_path):
         import_stream(stream(), tmp_path / "a.csv", schema_from=tmp_path / "s.json")
     with pytest.raises(InvalidOption):
         export_stream(stream(), tmp_path, "xml")
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "jsonl"])
+@pytest.mark.parametrize("has_schema", [True, False])
+def test_a_streamed_file_gives_the_same_rows(kind, has_schema, tmp_path, monkeypatch):
+    """Piece by piece, whatever the pieces: rows, types and the receipt are those of one piece."""
+    monkeypatch.setattr(streamed_rows, "_ROWS", 2)
+    tenant = Tenant(MemoryStorage(), None, Settings())
+    texts = ["007", "8", None, "x", '"a,b"\n']
+    table = pa.table(
+        {
+            "Id": ["a", "b", "c", "d", "e"],
+            "text": texts,
+            "n": pa.array([1, None, 3, 4, 2**53 + 1], pa.int64()),
+            "f": [None, 2.5, 1.0, None, -3.25],
+            "at": pa.array([datetime(2026, 1, 1, tzinfo=UTC)] * 5, pa.timestamp("us", "UTC")),
+            "none": pa.array([None] * 5, pa.string()),
+        }
+    )
+    tenant.stream("Account").update(table, key="Id")
+    file = export_stream(tenant.stream("Account"), tmp_path, kind)
+    schema = schema_file(file) if has_schema and kind != "parquet" else None
+
+    whole = import_stream(tenant.stream("Whole"), file, "Id", schema_from=schema)
+    streamed = import_stream(tenant.stream("Pieces"), file, "Id", schema_from=schema, memory_bytes_max=0)
+
+    rows, pieces = (tenant.stream(name).read(as_="arrow") for name in ("Whole", "Pieces"))
+    assert rows.schema == pieces.schema
+    assert rows.to_pylist() == pieces.to_pylist()
+    assert (whole.inserted, whole.version) == (streamed.inserted, streamed.version)
+
+
+def test_a_convention_holds_for_all_pieces(tmp_path, monkeypatch):
+    """A number that is written otherwise in a later piece leaves the column as text, as in one piece."""
+    monkeypatch.setattr(csv_file, "_BLOCK_BYTES", 16)
+    tenant = Tenant(MemoryStorage(), None, Settings())
+    file = tmp_path / "numbers.csv"
+    file.write_text(
+        "Id,a,b,c\n" + "".join(f"{n},{n}.5,{n},2026-01-0{n}\n" for n in range(1, 8)) + "8,3.0,07,\n"
+    )
+
+    for name, bytes_max in (("Whole", 10**6), ("Pieces", 0)):
+        import_stream(tenant.stream(name), file, "Id", memory_bytes_max=bytes_max)
+
+    whole, pieces = (tenant.stream(name).read(as_="arrow") for name in ("Whole", "Pieces"))
+    assert whole == pieces
+    assert ["int64", "double", "string", "date32[day]"] == [str(kind) for kind in pieces.schema.types]
+
+
+@pytest.mark.parametrize("content", ["Id,v\n1,2\n3\n", 'Id,v\n1,"2\n', "", "Id,Id\n1,2\n", "Id,v\n1,\xff\n"])
+def test_a_damaged_file_is_told_the_same_way(content, tmp_path):
+    """A ragged row, an open quote, no header, a name twice, no UTF-8: one error, however it is read."""
+    tenant = Tenant(MemoryStorage(), None, Settings())
+    file = tmp_path / "x.csv"
+    file.write_bytes(content.encode("latin-1"))
+    told = []
+
+    for bytes_max in (10**6, -1):
+        with pytest.raises(UnreadableInput) as error:
+            import_stream(tenant.stream("X"), file, "Id", memory_bytes_max=bytes_max)
+        told.append(str(error.value))
+
+    assert told[0] == told[1]
+    assert () == tenant.streams()

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
@@ -42,6 +44,50 @@ def read_csv_text(file: Path) -> pa.Table:
     except (pa.ArrowInvalid, UnicodeDecodeError) as error:
         raise _diagnosed(file, error) from error
     _check_is_closed(file, table)
+    names = _checked_names(file, header)
+    return _with_last_field(file, table).rename_columns(names)
+
+
+class LongRow(Exception):
+    """A row is longer than a block."""
+
+
+def block_sizes() -> Iterator[int]:
+    """Sizes of blocks in bytes to read a file in, the next one where a row is longer than the last."""
+    size = _BLOCK_BYTES
+    while size < _BLOCK_BYTES_MAX:
+        yield size
+        size *= 8
+    yield _BLOCK_BYTES_MAX
+
+
+def csv_text_pieces(file: Path, block_bytes: int) -> Iterator[pa.Table]:
+    """The rows that ``read_csv_text`` gives, piece by piece, for files that are larger than memory.
+
+    Raises:
+        UnreadableInput: as it does, when the reading comes to it.
+        LongRow: a row is longer than ``block_bytes``.
+    """
+    if _is_empty(file):
+        yield read_csv_text(file)
+        return
+    try:
+        with pyarrow.csv.open_csv(file, **_options(block_bytes)) as batches:
+            names = _checked_names(file, batches.schema.names)
+            held = pa.Table.from_batches([], batches.schema)
+            for batch in batches:
+                yield held.rename_columns(names)
+                held = pa.Table.from_batches([batch])
+    except (pa.ArrowInvalid, UnicodeDecodeError) as error:
+        if "straddling" in str(error):
+            raise LongRow(str(error)) from error
+        raise _diagnosed(file, error) from error
+    # What can be wrong with a file's end is wrong with its last piece.
+    _check_is_closed(file, held)
+    yield _with_last_field(file, held).rename_columns(names)
+
+
+def _checked_names(file: Path, header: Sequence[str]) -> list[str]:
     names = [name or f"Unnamed: {place}" for place, name in enumerate(header)]
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
@@ -52,7 +98,7 @@ def read_csv_text(file: Path) -> pa.Table:
             file=str(file),
             columns=twice,
         )
-    return _with_last_field(file, table).rename_columns(names)
+    return names
 
 
 def _is_empty(file: Path) -> bool:
@@ -74,17 +120,20 @@ def _parsed(file: Path) -> pa.Table:
 
 
 def _parsed_in_blocks(source: Path | pa.BufferReader, block_bytes: int) -> pa.Table:
-    return pyarrow.csv.read_csv(
-        source,
-        read_options=pyarrow.csv.ReadOptions(block_size=block_bytes),
-        parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
-        convert_options=pyarrow.csv.ConvertOptions(
+    return pyarrow.csv.read_csv(source, **_options(block_bytes))
+
+
+def _options(block_bytes: int) -> dict[str, Any]:
+    return {
+        "read_options": pyarrow.csv.ReadOptions(block_size=block_bytes),
+        "parse_options": pyarrow.csv.ParseOptions(newlines_in_values=True),
+        "convert_options": pyarrow.csv.ConvertOptions(
             default_column_type=pa.string(),
             null_values=[""],
             strings_can_be_null=True,
             quoted_strings_can_be_null=False,
         ),
-    )
+    }
 
 
 def _check_is_closed(file: Path, table: pa.Table) -> None:

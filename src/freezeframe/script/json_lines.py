@@ -7,6 +7,7 @@ are no numbers (``"NaN"``, ``"Infinity"``). A missing value is ``null``.
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import math
 from collections.abc import Iterator
@@ -40,7 +41,21 @@ def read_json_lines(file: Path, columns: pa.Schema | None) -> pa.Table:
         UnreadableInput: a line is no JSON object, or a column's values are of several kinds; the line or
             the column is named.
     """
-    rows = list(_objects(file))
+    return _table(file, list(_objects(file)), columns)
+
+
+def json_line_pieces(file: Path, columns: pa.Schema | None, batch_rows: int) -> Iterator[pa.Table]:
+    """The rows that ``read_json_lines`` gives, so many at a time; each piece has the columns of its lines.
+
+    Raises:
+        UnreadableInput: as it does, when the reading comes to it.
+    """
+    objects = _objects(file)
+    while rows := list(itertools.islice(objects, batch_rows)):
+        yield _table(file, rows, columns)
+
+
+def _table(file: Path, rows: list[dict[str, Any]], columns: pa.Schema | None) -> pa.Table:
     names = list(dict.fromkeys(name for row in rows for name in row))
     if columns is not None:
         names += [name for name in columns.names if name not in names]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Unpack, get_args
@@ -24,6 +24,7 @@ from freezeframe.script.csv_file import read_csv_text
 from freezeframe.script.csv_text import csv_text
 from freezeframe.script.json_lines import json_lines, read_json_lines
 from freezeframe.script.parquet_files import read_parquet_files
+from freezeframe.script.streamed_rows import streamed_csv, streamed_json_lines, streamed_parquet
 from freezeframe.script.typed_columns import typed_columns
 from freezeframe.storage.local import failure, write_durably
 from freezeframe.store.columns import arrow_columns, delta_columns
@@ -33,6 +34,7 @@ from freezeframe.store.update import UpdateOptions
 
 FileKind = Literal["csv", "parquet", "jsonl"]
 _BATCH_ROWS = 50_000
+MEMORY_BYTES_MAX = 32 * 1024 * 1024
 _MIDDLE = ".snapshot."
 
 
@@ -50,6 +52,8 @@ def export_stream(
     """Write the stream's rows, now or at a version, to a new ``{stream}.snapshot.{kind}`` in ``folder``.
 
     Beside a CSV or JSON Lines file its schema file is written, first. Both appear whole or not at all.
+    Rows are in the order of the key, but those of a stream of many bytes in that of its files: such a
+    stream is never held in memory.
 
     Raises:
         InvalidOption: an unknown kind, or the file is there already.
@@ -64,14 +68,19 @@ def export_stream(
     target = place / f"{stream.name}{_MIDDLE}{kind}"
     if target.exists() or target.is_symlink():
         raise InvalidOption(f"{target} is there already.", remedy="Remove it, or name another folder.")
-    rows: pa.Table = stream.read(version=version, as_="arrow")
+    rows = _rows_out(stream, version)
     if kind == "parquet":
-        _publish(target, lambda path: pq.write_table(rows, path))
+        _publish(target, lambda path: _write_parquet(path, rows))
         return target
     record = {"key": list(stream.key()), "schema": delta_columns(rows.schema, None)}
     text = json.dumps(record, ensure_ascii=False, indent=2).encode() + b"\n"
     _publish(schema_file(target), lambda path: write_durably(path, text))
-    chunks = _csv_chunks(rows) if kind == "csv" else json_lines(rows, _BATCH_ROWS)
+    tables = (pa.Table.from_batches([batch]) for batch in rows)
+    chunks = (
+        _csv_chunks(rows.schema, tables)
+        if kind == "csv"
+        else (lines for table in tables for lines in json_lines(table, _BATCH_ROWS))
+    )
     _publish(target, lambda path: write_durably(path, chunks))
     return target
 
@@ -82,12 +91,14 @@ def import_stream(
     key: str | tuple[str, ...] | list[str] | None = None,
     *,
     schema_from: str | os.PathLike[str] | None = None,
+    memory_bytes_max: int = MEMORY_BYTES_MAX,
     **options: Unpack[UpdateOptions],
 ) -> Receipt:
     """Bring the rows of a CSV, Parquet or JSON Lines file into the stream, typed by a schema file if given.
 
     Without ``key`` the schema file's counts, then the stream's own. ``options`` are those of
-    ``Stream.update``.
+    ``Stream.update``. A file of more than ``memory_bytes_max`` bytes is streamed: it is never held in
+    memory.
 
     Raises:
         InputNotFound: there is no such file.
@@ -97,9 +108,15 @@ def import_stream(
     """
     path = Path(file)
     known = None if schema_from is None else read_schema(Path(schema_from))
-    rows = _read(path, None if known is None else known.columns)
-    if known is not None:
-        rows = _fitted(path, rows, known.columns)
+    if _existing(path).stat().st_size > memory_bytes_max and path.suffix in _STREAMED:
+        stored = stream.columns() if stream.version() >= 0 else None
+        rows = _STREAMED[path.suffix](path, stored if known is None else known.columns)
+        if known is not None:
+            rows = _fitted_reader(path, rows, known.columns)
+    else:
+        rows = _read(path, None if known is None else known.columns)
+        if known is not None:
+            rows = _fitted(path, rows, known.columns)
     used = key if key is not None else (known.key or None) if known is not None else None
     return stream.update(rows, used, **options)
 
@@ -153,6 +170,14 @@ def _fitted(path: Path, rows: pa.Table, columns: pa.Schema) -> pa.Table:
     return fitted.cast(pa.schema([pa.field(field.name, field.type) for field in columns]))
 
 
+def _fitted_reader(path: Path, rows: pa.RecordBatchReader, columns: pa.Schema) -> pa.RecordBatchReader:
+    """The rows with exactly these columns and types; whether they fit is known before the first."""
+    fitted = _fitted(path, rows.schema.empty_table(), columns)
+    tables = (pa.Table.from_batches([batch]).select(columns.names).cast(fitted.schema) for batch in rows)
+    batches = (batch for table in tables for batch in table.to_batches())
+    return pa.RecordBatchReader.from_batches(fitted.schema, batches)
+
+
 def _fits(found: pa.DataType, wanted: pa.DataType) -> bool:
     return bool(pa.types.is_null(found) or found.equals(wanted))
 
@@ -166,17 +191,38 @@ def _misfit(path: Path, cause: str, columns: list[str]) -> SchemaDriftError:
     )
 
 
-def _csv_chunks(rows: pa.Table) -> Iterator[bytes]:
-    header = csv_text(rows.slice(0, 0))
+def _rows_out(stream: Stream, version: int | None) -> pa.RecordBatchReader:
+    if stream.byte_count(version) > MEMORY_BYTES_MAX:
+        return stream.read_batches(version=version)
+    rows: pa.Table = stream.read(version=version, as_="arrow")
+    return pa.RecordBatchReader.from_batches(rows.schema, rows.to_batches(_BATCH_ROWS))
+
+
+def _write_parquet(path: Path, rows: pa.RecordBatchReader) -> None:
+    with pq.ParquetWriter(path, rows.schema) as writer:
+        for batch in rows:
+            writer.write_batch(batch)
+
+
+def _csv_chunks(schema: pa.Schema, tables: Iterable[pa.Table]) -> Iterator[bytes]:
+    header = csv_text(schema.empty_table())
     yield header.encode()
-    for start in range(0, len(rows), _BATCH_ROWS):
-        yield csv_text(rows.slice(start, _BATCH_ROWS)).removeprefix(header).encode()
+    for table in tables:
+        for start in range(0, len(table), _BATCH_ROWS):
+            yield csv_text(table.slice(start, _BATCH_ROWS)).removeprefix(header).encode()
 
 
 def _existing(path: Path) -> Path:
     if not path.is_file():
         raise InputNotFound(f"There is no file {path}.", remedy="Check the path.", file=str(path))
     return path
+
+
+_STREAMED: dict[str, Callable[[Path, pa.Schema | None], pa.RecordBatchReader]] = {
+    ".csv": streamed_csv,
+    ".jsonl": streamed_json_lines,
+    ".parquet": lambda path, _: streamed_parquet(path),
+}
 
 
 def _publish(target: Path, write: Callable[[Path], None]) -> None:

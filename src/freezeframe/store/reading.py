@@ -63,6 +63,19 @@ def read_rows(
     return rows.read(snapshot, names if columns is None else columns, expression)
 
 
+def read_row_batches(snapshot: ReadableSnapshot) -> pa.RecordBatchReader:
+    """The rows that ``read_rows`` gives, a batch at a time, in the order of the log's files.
+
+    Raises:
+        CorruptData: a file is missing or damaged, when the reading comes to it.
+    """
+    own = stored_own_columns(snapshot.metadata)
+    names = None if not own.has_history else own.removed_from(arrow_columns(snapshot.schema)).names
+    where = None if names is None else pc.field(VALID_TO).is_null()
+    schema = rows.read(snapshot, names, pc.scalar(value=False)).schema
+    return pa.RecordBatchReader.from_batches(schema, rows.read_batches(snapshot, names, where))
+
+
 def read_rows_at(
     snapshot: Snapshot, positions: Mapping[str, npt.NDArray[np.int64]], columns: Sequence[str]
 ) -> pa.Table:

@@ -11,6 +11,7 @@ import functools
 import hashlib
 import io
 import shutil
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,8 @@ from freezeframe.store.row_order import ordered
 
 _ROW_GROUP_ROWS = 250_000
 _KEYS = "keys.parquet"
+_PIECES = "pieces.parquet"
+_CHUNK_BYTES = 8 * 1024 * 1024
 # In memory; a file of them has a fourth to a tenth of that.
 _PART_BYTES = 256 * 1024 * 1024
 _MERGED = "merged"
@@ -124,6 +127,29 @@ class Attempt:
             self._write_file(path, part, schema, order)
             paths.append(path)
         return tuple(paths)
+
+    def write_pieces(self, pieces: Iterable[pa.Table], schema: pa.Schema) -> str:
+        """Write rows that come piece by piece as one Parquet file, holding one piece; the file's path.
+
+        It is for the engine to read, not for a commit to name: it is not made durable.
+
+        Raises:
+            StorageFull, StorageUnavailable: they could not be written.
+        """
+        path = f"{self._name}/{_PIECES}"
+        name = f"{self._base}/{path}"
+        local = self._storage.local_path(name)
+        if local is not None:
+            try:
+                _write_pieces(pieces, schema, local)
+            except OSError as error:
+                raise failure("write", str(local), error) from error
+        else:
+            with tempfile.TemporaryFile() as file:
+                _write_pieces(pieces, schema, file)
+                file.seek(0)
+                self._storage.put_if_absent(name, iter(functools.partial(file.read, _CHUNK_BYTES), b""))
+        return path
 
     def land_keys(self, keys: pa.Table) -> str:
         """Write the batch's keys, in its order, for the engine to look for; the file's path."""
@@ -272,3 +298,11 @@ def _write_rows(rows: pa.Table, where: Path | io.BytesIO) -> None:
         store_schema=False,  # Arrow's own schema would only repeat Parquet's
         coerce_timestamps="us",
     )
+
+
+def _write_pieces(pieces: Iterable[pa.Table], schema: pa.Schema, where: Any) -> None:
+    with pq.ParquetWriter(
+        where, schema, compression="zstd", store_schema=False, coerce_timestamps="us"
+    ) as writer:
+        for piece in pieces:
+            writer.write_table(piece)

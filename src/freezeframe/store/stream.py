@@ -24,6 +24,7 @@ from freezeframe.store.reading import (
     FrameKind,
     as_kind,
     as_spark,
+    read_row_batches,
     read_rows,
     require_kind,
     row_count,
@@ -56,7 +57,8 @@ class Stream:
     def update(self, frame: Any, key: Names | None = None, **options: Unpack[UpdateOptions]) -> Receipt:
         """Bring new and changed rows in, and say how many were new, updated, unchanged and deleted.
 
-        ``frame`` is a pandas, Arrow or Spark frame; the options are those of ``UpdateOptions``
+        ``frame`` is a pandas, Arrow or Spark frame, or a PyArrow ``RecordBatchReader``, whose rows may be
+        more than memory holds; the options are those of ``UpdateOptions``
         (``docs/reference/semantics.md``, "Options"). Without a change there is no new version.
 
         Raises:
@@ -165,6 +167,16 @@ class Stream:
         order = (*(stored_key(snapshot.metadata) or ()), *((VALID_FROM,) if history else ()))
         return as_kind(ordered(read_rows(snapshot, columns, where, history=history), order), as_)
 
+    def read_batches(self, *, version: int | None = None) -> pa.RecordBatchReader:
+        """The rows that ``read`` gives, piece by piece and in no order, for streams larger than memory.
+
+        Raises:
+            StreamNotFound, VersionNotFound: there is no such stream or version.
+            CorruptData: a file is missing or damaged, when the reading comes to it.
+        """
+        self._place.scope.note_stream_read(self._place.name)
+        return read_row_batches(self._snapshot(version=version))
+
     def changes(
         self, since: int | None = None, until: int | None = None, *, as_: FrameKind = "pandas"
     ) -> Any:
@@ -252,6 +264,10 @@ class Stream:
     def _stored_key(self) -> tuple[str, ...] | None:
         # An upsert of a stream that has a key need not repeat it.
         return self.key() if self.version() >= 0 else None
+
+    def byte_count(self, version: int | None = None) -> int:
+        """How many bytes its data files have, now or at a version."""
+        return sum(self._snapshot(version=version).files["size"].to_pylist())
 
     def release(self, *, who: str | None = None) -> int:
         """Let the stream go: its table stays and is anybody's to write; the tenant version.

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pyarrow as pa
+
 from freezeframe.engine.base import TableEngine
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
@@ -23,6 +25,7 @@ from freezeframe.store.receipt import Receipt
 from freezeframe.store.staged import Staged
 from freezeframe.store.staged_stream import Step, StepResult
 from freezeframe.store.staging import Attempt
+from freezeframe.store.streamed_batch import taken_in
 from freezeframe.store.table_commit import Origin, commit_text
 from freezeframe.store.update import Update
 
@@ -114,6 +117,8 @@ def taken_update(
     number = uuid.uuid4().hex[:8]
     intake = Attempt(place.storage, table_folder(place.name), f"{write_id}-in-{number}")
     try:
+        if isinstance(frame, pa.RecordBatchReader):
+            frame, update = taken_in(frame, update, place.engine, intake)
         incoming = take(frame, update, place.engine, intake)
         yield TakenUpdate(place, update, incoming, intake, started)
     except BaseException:

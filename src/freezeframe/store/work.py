@@ -13,6 +13,8 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
+import pyarrow as pa
+
 from freezeframe.errors import IdempotencyConflict, InvalidOption
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
@@ -278,8 +280,8 @@ def _kept_state(log: TenantLog, newest: TenantState, version: int) -> TenantStat
 
 
 def _is_lazy(frame: Any) -> bool:
-    """Whether taking the rows in writes files already: a Spark frame is landed once."""
-    return hasattr(frame, "sparkSession")
+    """Whether taking the rows in writes files: a Spark frame is landed, rows by pieces may have to be."""
+    return hasattr(frame, "sparkSession") or isinstance(frame, pa.RecordBatchReader)
 
 
 def _require_job_id(job_id: Any) -> None:

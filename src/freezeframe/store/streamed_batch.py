@@ -1,0 +1,83 @@
+"""Rows that come piece by piece: kept in memory while they are few, else written once for Spark to take.
+
+Whatever their number, this process holds one piece of them. Of rows that share a key the last to
+arrive stays, as with a frame in memory: the order of arrival goes with them as a column of its own.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from freezeframe.engine.base import TableEngine
+from freezeframe.log.schema import arrow_to_delta
+from freezeframe.store.staging import Attempt
+from freezeframe.store.update import Update
+
+MEMORY_BYTES_MAX = 64 * 1024 * 1024
+"""Rows of up to this many bytes are taken as a table in memory."""
+
+_ARRIVAL = "_freezeframe_arrival"
+_NUMBERED = pa.field(_ARRIVAL, pa.int64())
+
+
+def taken_in(
+    reader: pa.RecordBatchReader, update: Update, engine: TableEngine, intake: Attempt
+) -> tuple[Any, Update]:
+    """The rows as a table, or as a Spark frame over a file in ``intake``; and the update that fits them.
+
+    Raises:
+        StorageFull, StorageUnavailable: they could not be written.
+        EngineUnavailable: they are many, and Spark cannot be reached.
+    """
+    first: list[pa.RecordBatch] = []
+    held = 0
+    for batch in reader:
+        first.append(batch)
+        held += batch.nbytes
+        if held > MEMORY_BYTES_MAX:
+            break
+    else:
+        return pa.Table.from_batches(first, reader.schema), update
+    is_ordered = bool(update.key) and update.drop_duplicates
+    void = [field.name for field in reader.schema if pa.types.is_null(field.type)]
+    schema = pa.schema([field for field in reader.schema if field.name not in void])
+    if is_ordered:
+        schema = schema.append(_NUMBERED)
+    pieces = _pieces(itertools.chain(_drained(first), reader), schema.names)
+    intake.prepare()
+    path = intake.write_pieces(pieces, schema)
+    frame = engine.read((intake.uri(path),), arrow_to_delta(schema))
+    if void:
+        frame = frame.selectExpr("*", *(f"null as `{name.replace('`', '``')}`" for name in void))
+    return frame, _ordered(update) if is_ordered else update
+
+
+def _ordered(update: Update) -> Update:
+    return replace(
+        update, order_by=(*update.order_by, _ARRIVAL), drop_columns=(*update.drop_columns, _ARRIVAL)
+    )
+
+
+def _drained(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The batches, each let go of once it is taken."""
+    batches.reverse()
+    while batches:
+        yield batches.pop()
+
+
+def _pieces(batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa.Table]:
+    """The batches with the columns wanted, their rows numbered if that is one of them."""
+    count = 0
+    for batch in batches:
+        table = pa.Table.from_batches([batch])
+        if names and names[-1] == _ARRIVAL:
+            numbers = pa.array(np.arange(count, count + len(table)), pa.int64())
+            table = table.append_column(_NUMBERED, numbers)
+        count += len(table)
+        yield table.select(names)

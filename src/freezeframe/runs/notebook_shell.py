@@ -10,6 +10,7 @@ from typing import Any
 from IPython.core.displayhook import DisplayHook
 from IPython.core.displaypub import DisplayPublisher
 from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
+from traitlets import Type
 from traitlets.config import Config
 
 from freezeframe.runs.cell_output import CellOutput, Echo
@@ -46,13 +47,14 @@ class _ResultHook(DisplayHook):
 class NotebookShell(InteractiveShell):
     """IPython without a terminal, a history or a folder of its own; what it shows is kept in ``outputs``."""
 
+    display_pub_class = Type(_Publisher)
+    displayhook_class = Type(_ResultHook)
+
     def __init__(self, folder: Path) -> None:
         self.outputs = CellOutput()
         config = Config()
         config.HistoryManager.enabled = False
         config.InteractiveShell.colors = "nocolor"
-        config.InteractiveShell.display_pub_class = _Publisher
-        config.InteractiveShell.displayhook_class = _ResultHook
         main = types.ModuleType("__main__")
         sys.modules["__main__"] = main
         super().__init__(  # type: ignore[no-untyped-call]

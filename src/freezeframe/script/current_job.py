@@ -56,6 +56,11 @@ def current_job(folder: Path, tenant: JobTenant, names: dict[str, Any]) -> Itera
         file.unlink(missing_ok=True)
 
 
+def is_working_copy(directory: str | os.PathLike[str]) -> bool:
+    """Whether a directory is the working copy of a job that is run."""
+    return (Path(directory) / JOB_FILE).is_file()
+
+
 def job_at(path: Path) -> JobTenant | None:
     """The open job that a resolved directory means; None for a tenant's own directory.
 
@@ -65,7 +70,7 @@ def job_at(path: Path) -> JobTenant | None:
     found = _current.get(str(path))
     if found is not None and found.process == os.getpid():
         return found.tenant
-    if found is None and not (path / JOB_FILE).is_file():
+    if found is None and not is_working_copy(path):
         return None
     raise InvalidOption(
         f"{path} belongs to a job that another process runs.",

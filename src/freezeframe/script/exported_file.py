@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 
 from freezeframe.errors import StorageUnavailable
 from freezeframe.script.csv_text import csv_text
+from freezeframe.script.current_job import is_working_copy
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Stream
 from freezeframe.store.layout import OURS
@@ -80,7 +81,7 @@ def _recognised(directory: Path, stream: Stream, taken: KnownFile) -> KnownFile:
     A file with exactly the bytes that an export would write holds exactly the stream's rows.
     """
     path, version = directory / taken.name, stream.version()
-    if version == taken.held.version or not path.is_file():
+    if not path.is_file():
         return taken
     found = file_sha256(path)
     if taken.holds(found) or hashlib.sha256(_export_of(path, stream, version)).hexdigest() != found:
@@ -112,7 +113,8 @@ def file_sha256(path: Path) -> str:
 def _write(directory: Path, stream: Stream) -> None:
     """Replace the file by the rows of the newest version, unless it has them or somebody changed it."""
     known, version = known_file(directory, stream), stream.version()
-    if known is None or known.held.version == version:
+    # In a job, an adoption and the updates after it are one version.
+    if known is None or (known.held.version == version and not is_working_copy(directory)):
         return
     path = directory / known.name
     if not path.is_file():
@@ -122,6 +124,8 @@ def _write(directory: Path, stream: Stream) -> None:
         return
     content = _export_of(path, stream, version)
     new = FileState(hashlib.sha256(content).hexdigest(), version)
+    if known.held == new:
+        return
     held = known.pending if known.pending and known.pending.sha256 == found else known.held
     storage = LocalStorage(directory)
     # First the intention, then the file, then the fact: a crash in between is understood by its hash.

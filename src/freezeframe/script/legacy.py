@@ -27,6 +27,7 @@ from freezeframe.errors import BadInput, ConflictError, MissingColumn, Unreadabl
 from freezeframe.log.schema import arrow_to_delta, delta_to_arrow
 from freezeframe.log.skipping import as_expression, columns_of
 from freezeframe.script.csv_file import read_csv_text
+from freezeframe.script.current_job import is_working_copy
 from freezeframe.script.exported_file import ADOPTED_NOTE, export, file_sha256, known_file
 from freezeframe.script.parquet_files import read_parquet_files
 from freezeframe.script.row_hashes import table_hashes
@@ -88,6 +89,7 @@ class Adoption:
     version: int
     key: tuple[str, ...]
     adopted_version: int | None
+    is_in_run: bool = False
 
     @property
     def replaces(self) -> bool:
@@ -119,7 +121,9 @@ class Adoption:
         return self.file.read(self.stream.columns() if self.version >= 0 else known)
 
     def _change(self, table: pa.Table, key: tuple[str, ...], null_keys: NullKeys) -> tuple[pa.Table, Update]:
-        record = {"file": self.file.path.name, "sha256": self.file.sha256, "version": self.version + 1}
+        # In a run the updates after it are part of the same version, so none is the file's own.
+        version = self.version if self.is_in_run else self.version + 1
+        record = {"file": self.file.path.name, "sha256": self.file.sha256, "version": version}
         # With a history, what the file lacks is closed and not forgotten.
         whole: Mode = "full" if self.version >= 0 and self.stream.has_history() else "overwrite"
         update = Update(
@@ -135,7 +139,7 @@ class Adoption:
 
     def _changed_rows(self, table: pa.Table) -> pa.Table:
         unique = checked_batch(table, self.key, null_keys="match").rows
-        if self.adopted_version is None:
+        if self.adopted_version is None or self.adopted_version < 0:
             return unique
         before = set(table_hashes(self.stream.read(version=self.adopted_version, as_="arrow")))
         return unique.filter(pa.array([one not in before for one in table_hashes(unique)], pa.bool_()))
@@ -157,7 +161,8 @@ def pending_adoption(directory: str | os.PathLike[str], stream: Stream) -> Adopt
     if known is not None and known.holds(file.sha256):
         return None
     key = stream.key() if version >= 0 else ()
-    return Adoption(stream, file, version, key, known.held.version if known else None)
+    adopted_version = known.held.version if known else None
+    return Adoption(stream, file, version, key, adopted_version, is_working_copy(directory))
 
 
 def adopt(directory: str | os.PathLike[str], stream: Stream, update: Update, frame: Any) -> None:

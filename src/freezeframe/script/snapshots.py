@@ -17,7 +17,7 @@ from typing import Any, Unpack
 import pyarrow as pa
 
 from freezeframe.errors import StreamNotFound
-from freezeframe.script.current_job import JOB_FILE
+from freezeframe.script.current_job import is_working_copy
 from freezeframe.script.legacy import as_frame, merged, pending_adoption
 from freezeframe.script.tenants import open_tenant
 from freezeframe.store.layout import FORMAT_FILE
@@ -131,7 +131,7 @@ def update_snapshot(
 
 def stored_schemas(snapshot_dir: Directory) -> dict[str, pa.Schema]:
     """The columns of every stream in a tenant's directory, by stream name; empty if it is none yet."""
-    if not any((Path(snapshot_dir) / name).is_file() for name in (FORMAT_FILE, JOB_FILE)):
+    if not (Path(snapshot_dir) / FORMAT_FILE).is_file() and not is_working_copy(snapshot_dir):
         return {}
     tenant = open_tenant(snapshot_dir)
     return {name: tenant.stream(name).columns() for name in tenant.streams()}

@@ -19,8 +19,9 @@ import pyarrow.parquet as pq
 from freezeframe.errors import InvalidOption, NotFound, StreamNotFound
 from freezeframe.script.conditions import predicate
 from freezeframe.script.csv_text import csv_text
+from freezeframe.script.exported_file import file_sha256
 from freezeframe.script.json_lines import json_lines
-from freezeframe.script.transfer import import_stream
+from freezeframe.script.legacy import LegacyFile
 from freezeframe.service.files import Author
 from freezeframe.store import Receipt, Stream, Tenant
 from freezeframe.store.columns import delta_columns
@@ -176,8 +177,10 @@ def override(
                 target.write(chunk)
         with tenant.job(who=author.who, message=author.message or f"replace {name}") as job:
             target_stream = job.stream(name)
-            known = tuple(key) or (stream.key() if stream.version() >= 0 else ())
-            import_stream(target_stream, file, known or None, override=True)
+            known = target_stream.columns() if stream.version() >= 0 else None
+            rows = LegacyFile(file, file_sha256(file)).read(known)
+            used = tuple(key) or (target_stream.key() if stream.version() >= 0 else ())
+            target_stream.update(rows, used or None, override=True)
     return job.receipt.streams[stream.name]
 
 

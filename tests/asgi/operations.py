@@ -1,0 +1,124 @@
+"""Every operation of the API with a request that succeeds for who may: one row each, none left out.
+
+``{name}`` in a path or body stands for something that ``prepared`` has put into the tenant.
+"""
+
+import base64
+from dataclasses import dataclass, field
+
+SCOPES = ("tenants:read", "snapshots:read", "snapshots:write", "snapshots:delete", "jobs:read", "jobs:run")
+ROWS = b"Id,City\n007,Bern\n"
+CSV = {"content-type": "text/csv"}
+TUS = {"tus-resumable": "1.0.0"}
+PART = {"content-type": "application/offset+octet-stream", "upload-offset": "0"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """How an operation is called, and what it needs."""
+
+    scope: str
+    query: str = ""
+    json: object = None
+    content: bytes | None = None
+    headers: dict = field(default_factory=dict)
+    fill: dict = field(default_factory=dict)
+    status: tuple = (200, 201, 202, 204, 206)
+
+
+T = "/api/v1/environments/{environment}/tenants/{tenant}"
+H = "/tenant/{env_id}/{tenant}"
+UPLOAD_METADATA = {"upload-metadata": f"path {base64.b64encode(b'big.bin').decode()}", "upload-length": "4"}
+
+# Operations on one tenant.
+TENANT_ROWS = {
+    ("get", T): Row("tenants:read"),
+    ("delete", T): Row("snapshots:delete"),
+    ("post", f"{T}/clone"): Row("snapshots:write", json={"tenant": "copy-{unique}"}),
+    ("get", f"{T}/overview"): Row("snapshots:read"),
+    ("get", f"{T}/bundle"): Row("snapshots:read", "?file=a.txt&stream=Account"),
+    ("get", f"{T}/streams/{{stream}}/diff"): Row("snapshots:read", "?before=1"),
+    ("get", f"{T}/streams"): Row("snapshots:read"),
+    ("get", f"{T}/streams/{{stream}}"): Row("snapshots:read"),
+    ("delete", f"{T}/streams/{{stream}}"): Row("snapshots:delete"),
+    ("get", f"{T}/streams/{{stream}}/rows"): Row("snapshots:read", "?limit=5&where=City = Bern"),
+    ("get", f"{T}/streams/{{stream}}/changes"): Row("snapshots:read"),
+    ("get", f"{T}/streams/{{stream}}/history"): Row("snapshots:read"),
+    ("post", f"{T}/streams/{{stream}}/restore"): Row("snapshots:write", json={"version": 0}),
+    ("get", f"{T}/streams/{{stream}}/export"): Row("snapshots:read", "?format=jsonl"),
+    ("post", f"{T}/streams/{{stream}}/import"): Row("jobs:run", content=ROWS, headers=CSV),
+    ("get", f"{T}/files"): Row("snapshots:read"),
+    ("put", f"{T}/files/{{path}}"): Row("snapshots:write", content=b"new"),
+    ("get", f"{T}/files/{{path}}"): Row("snapshots:read"),
+    ("delete", f"{T}/files/{{path}}"): Row("snapshots:delete"),
+    ("get", f"{T}/file-history"): Row("snapshots:read", "?path=a.txt"),
+    ("post", f"{T}/folders"): Row("snapshots:write", json={"path": "folder"}),
+    ("post", f"{T}/file-moves"): Row("snapshots:write", json={"path": "a.txt", "target": "b.txt"}),
+    ("post", f"{T}/file-returns"): Row("snapshots:write", json={"path": "a.txt", "version": 0}),
+    ("options", f"{T}/uploads"): Row("snapshots:write"),
+    ("post", f"{T}/uploads"): Row("snapshots:write", headers={**TUS, **UPLOAD_METADATA}),
+    ("head", f"{T}/uploads/{{upload_id}}"): Row("snapshots:write", headers=TUS),
+    ("patch", f"{T}/uploads/{{upload_id}}"): Row("snapshots:write", content=b"data", headers={**TUS, **PART}),
+    ("delete", f"{T}/uploads/{{upload_id}}"): Row("snapshots:write", headers=TUS),
+    ("get", f"{T}/history"): Row("snapshots:read"),
+    ("get", f"{T}/diff"): Row("snapshots:read", "?before=0&texts=true"),
+    ("post", f"{T}/restorations"): Row("snapshots:write", json={"version": 0}),
+    ("get", f"{T}/tags"): Row("snapshots:read"),
+    ("put", f"{T}/tags/{{tag}}"): Row("snapshots:write", json={"version": 0}),
+    ("delete", f"{T}/tags/{{tag}}"): Row("snapshots:delete"),
+    ("get", f"{T}/policy"): Row("snapshots:read"),
+    ("put", f"{T}/policy"): Row("admin", json={"keep_versions": 9}),
+    ("get", f"{T}/jobs"): Row("jobs:read"),
+    ("post", f"{T}/jobs"): Row("jobs:run", json={"script": "etl.py"}),
+    ("get", f"{T}/jobs/{{job_id}}"): Row("jobs:read"),
+    ("post", f"{T}/jobs/{{job_id}}/cancel"): Row("jobs:run"),
+    ("get", f"{T}/jobs/{{job_id}}/logs"): Row("jobs:read"),
+    ("get", f"{T}/audit"): Row("admin"),
+    ("get", f"{T}/audit/proof"): Row("admin"),
+    ("get", f"{H}/snapshots"): Row("snapshots:read", "?file=a.txt"),
+    ("put", f"{H}/snapshots"): Row("snapshots:write", "?file=new.txt", content=b"new"),
+    ("delete", f"{H}/snapshots"): Row("snapshots:delete", "?file=a.txt"),
+    ("get", f"{H}/config"): Row("snapshots:read"),
+    ("put", f"{H}/config"): Row("snapshots:write", json={"a": 1}),
+    ("patch", f"{H}/config"): Row("snapshots:write", json={"a": 1}),
+    ("get", f"{H}/mapping"): Row("snapshots:read"),
+    ("put", f"{H}/mapping"): Row("snapshots:write", json={"config": {"mapping": {}}, "flow": "f"}),
+    ("get", f"{H}/metadata"): Row("snapshots:read"),
+    ("put", f"{H}/metadata"): Row("snapshots:write", json={"a": "b"}),
+}
+
+# Operations that list, or that concern no tenant at all.
+OTHER_ROWS = {
+    ("get", "/api/v1/environments"): Row("tenants:read"),
+    ("get", "/api/v1/environments/{environment}/tenants"): Row("tenants:read"),
+    ("post", "/api/v1/environments/{environment}/tenants"): Row(
+        "snapshots:write", json={"tenant": "made-{unique}"}
+    ),
+    ("get", "/api/v1/keys"): Row("admin"),
+    ("post", "/api/v1/keys"): Row("admin", json={"name": "made", "scopes": ["tenants:read"]}),
+    ("post", "/api/v1/keys/{key_id}/rotate"): Row("admin", json={}),
+    ("delete", "/api/v1/keys/{key_id}"): Row("admin"),
+    ("get", "/api/v1/session"): Row(""),
+    ("delete", "/api/v1/session"): Row(""),
+    ("get", "/tenants/{env_id}"): Row("tenants:read"),
+}
+
+# Operations that answer whoever asks.
+OPEN_ROWS = {
+    ("post", "/api/v1/session"),
+    ("get", "/health/live"),
+    ("get", "/health/ready"),
+    ("get", "/metrics"),
+}
+
+
+def operations(document):
+    """All operations of an OpenAPI document, as method and path."""
+    return {(method, path) for path, methods in document["paths"].items() for method in methods}
+
+
+def filled(text, **names):
+    """The text with its names filled in; others stay."""
+    for name, value in names.items():
+        text = text.replace("{" + name + "}", value)
+    return text

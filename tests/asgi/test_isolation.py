@@ -1,0 +1,234 @@
+"""No request of anybody gives, changes or betrays anything of a tenant that is not theirs.
+
+The cases are every operation of the OpenAPI document, asked by every kind of stranger under every
+spelling of the name. An operation without its row in ``operations`` fails.
+"""
+
+import http.client
+import json
+import unicodedata
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from tests.asgi.operations import OPEN_ROWS, OTHER_ROWS, SCOPES, TENANT_ROWS, T, filled, operations
+
+CANARY = "canary-0c2f9be1a7d44e55b1"
+VICTIM = unicodedata.normalize("NFC", "acmé")
+ABSENT = "nobody"
+SPELLINGS = [
+    quote(VICTIM),
+    quote(VICTIM.upper()),
+    quote(unicodedata.normalize("NFD", VICTIM)),
+    quote(VICTIM) + "%20",
+    quote(VICTIM) + "%00",
+    quote(VICTIM) + ".",
+    quote(quote(VICTIM)),
+    "".join(f"%{byte:02x}" for byte in VICTIM.encode()),
+    "..%2f" + quote(VICTIM),
+    "%2e%2e%2f" + quote(VICTIM),
+    "globex%2f..%2f" + quote(VICTIM),
+    "globex%5c..%5c" + quote(VICTIM),
+]
+UNKNOWN = ["no key", "a wrong secret", "no key at all in it", "a revoked key", "an expired key"]
+STRANGERS = [
+    "another tenant's key",
+    "another environment's key",
+    "that id elsewhere",
+    "another tenant's person",
+]
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: str
+    body: bytes
+
+
+class Line:
+    """One connection that sends exactly the bytes of a path that it is given."""
+
+    def __init__(self, url):
+        self._connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=60)
+
+    def ask(self, method, target, headers, body=None):
+        self._connection.request(method.upper(), target.replace(" ", "%20"), body, headers)
+        answer = self._connection.getresponse()
+        return Answer(answer.status, str(answer.headers), answer.read())
+
+
+@pytest.fixture(scope="module")
+def world(serve, tmp_path_factory):
+    """A server with a tenant that has everything, and strangers to it."""
+    scripts = tmp_path_factory.mktemp("scripts")
+    (scripts / "etl.py").write_text("print('ran')\n")
+    served = serve(
+        service_requests_per_minute=0, service_tenant_requests_per_minute=0, service_scripts_dir=scripts
+    )
+    return World(served)
+
+
+class World:
+    def __init__(self, served):
+        self.served = served
+        self.line = Line(served.url)
+        self.admin = {"x-api-key": served.key()}
+        self.names = self.prepare(VICTIM, CANARY)
+        self.prepare("globex", "own")
+        keys = served.service.keys
+        revoked = keys.create(scopes=["admin"])
+        keys.revoke(revoked.key.id)
+        expired = keys.create(scopes=["admin"], days=1e-9)
+        person = served.service.people.create("eve", "correct horse battery", "admin", tenants=["globex"])
+        token = served.service.people.sign_in(person.name, "correct horse battery").token
+        known = keys.create(scopes=["admin"]).key.id
+        elsewhere = {"environments": ["staging"], "tenants": [VICTIM]}
+        self.headers = {
+            "no key": {},
+            "a wrong secret": {"x-api-key": f"{known}.wrong"},
+            "no key at all in it": {"authorization": "Bearer \xff'; --"},
+            "a revoked key": {"x-api-key": revoked.text},
+            "an expired key": {"authorization": f"Bearer {expired.text}"},
+            "another tenant's key": {"x-api-key": served.key(tenants=["globex"], environments=["dev"])},
+            "another environment's key": {"x-api-key": served.key(environments=["staging"])},
+            "that id elsewhere": {"x-api-key": served.key(**elsewhere)},
+            "another tenant's person": {"cookie": f"freezeframe_session={token}", "origin": served.url},
+        }
+
+    def prepare(self, tenant, content):
+        """A tenant with a stream, files, a tag, a job and an upload, all with ``content`` in them."""
+        place = self.served.tenant(tenant)
+        rows = f"Id,City\n{content},Bern\n".encode()
+        with self.served.client() as api:
+            hotglue = f"/tenant/dev/{tenant}/snapshots?file="
+            api.put(f"{place}/files/a.txt", content=content.encode()).raise_for_status()
+            api.put(f"{hotglue}Account.snapshot.csv", content=rows).raise_for_status()
+            config = {"hotglue_metadata": {"metadata": {"a": content}}}
+            api.put(f"/tenant/dev/{tenant}/config", json=config).raise_for_status()
+            api.put(f"{place}/tags/{content}", json={"version": 0}).raise_for_status()
+            job = api.post(f"{place}/jobs", json={"script": "etl.py", "message": content}).json()["job_id"]
+            api.post(f"{place}/jobs/{job}/cancel").raise_for_status()
+            metadata = {"upload-length": "4", "upload-metadata": "path YmlnLmJpbg=="}
+            upload = api.post(f"{place}/uploads", headers=metadata).json()["id"]
+        return {"stream": "Account", "path": "a.txt", "tag": content, "job_id": job, "upload_id": upload}
+
+    def ask(self, operation, row, headers, tenant, **names):
+        """Ask for an operation on a tenant, under that spelling of its name."""
+        method, path = operation
+        known = {"unique": uuid.uuid4().hex[:8], "key_id": "0" * 18, **names}
+        target = filled(path + row.query, environment="dev", env_id="dev", tenant=tenant, **known)
+        body, sent = row.content, {**row.headers, **headers}
+        if row.json is not None:
+            body = filled(json.dumps(row.json), **known).encode()
+            sent["content-type"] = "application/json"
+        return self.line.ask(method, target, sent, body)
+
+    def left(self):
+        """Every file of the tenant with its size and time, and how long its jobs and audit are."""
+        store = self.served.service.stores.environment("dev")
+        folder = Path(store.tenant(VICTIM)._place.storage.root)
+        files = [
+            (str(one), one.lstat().st_mtime_ns, one.lstat().st_size) for one in sorted(folder.rglob("*"))
+        ]
+        with self.served.client() as api:
+            place = f"/api/v1/environments/dev/tenants/{VICTIM}"
+            audit = api.get(f"{place}/audit?limit=1").json()["entries"]
+            jobs = api.get(f"{place}/jobs").json()["jobs"]
+        uploads = sorted((Path(self.served.root) / "_freezeframe" / "uploads").glob("*/content"))
+        return files, audit, jobs, [one.stat().st_size for one in uploads]
+
+
+def _ids(operation):
+    return f"{operation[0]} {operation[1]}"
+
+
+def _told(answer, name):
+    """What an answer says, but for the name that was asked for and the request's own id."""
+    if not answer.body:
+        return answer.status, None
+    document = json.loads(answer.body)
+    document.pop("request_id", None)
+    text = json.dumps(document, ensure_ascii=False)
+    return answer.status, text.replace(name, "NAME")
+
+
+def test_every_operation_has_its_row(world):
+    """A new route is asked by strangers too, or this fails."""
+    found = operations(world.served.app.openapi())
+    assert TENANT_ROWS.keys() | OTHER_ROWS.keys() | OPEN_ROWS == found
+
+
+def test_the_cases_are_many():
+    """All operations by all strangers under all names are more than two thousand cases."""
+    assert 2_000 <= len(TENANT_ROWS) * (len(STRANGERS) * len(SPELLINGS) + len(UNKNOWN))
+
+
+@pytest.mark.parametrize("operation", TENANT_ROWS, ids=_ids)
+def test_strangers_get_and_change_nothing(world, operation):
+    """A foreign tenant is answered like one that is not there, and stays as it was to the byte."""
+    row, before = TENANT_ROWS[operation], world.left()
+    for who in STRANGERS:
+        headers = world.headers[who]
+        absent = _told(world.ask(operation, row, headers, ABSENT, **world.names), ABSENT)
+        foreign = world.ask(operation, row, headers, quote(VICTIM), **world.names)
+
+        assert absent == _told(foreign, VICTIM), who
+        for spelling in SPELLINGS:
+            answer = world.ask(operation, row, headers, spelling, **world.names)
+
+            assert 400 <= answer.status < 500, (who, spelling, answer)
+            assert CANARY not in answer.headers, (who, spelling)
+            assert CANARY.encode() not in answer.body.replace(world.names["tag"].encode(), b"") or (
+                operation[1].endswith("{tag}")
+            ), (who, spelling)
+    assert before == world.left()
+
+
+@pytest.mark.parametrize("operation", [*TENANT_ROWS, *OTHER_ROWS], ids=_ids)
+def test_who_is_not_known_gets_401(world, operation):
+    """Without a valid key each operation says the same, whatever is asked for."""
+    row = {**TENANT_ROWS, **OTHER_ROWS}[operation]
+    for who in UNKNOWN:
+        there = world.ask(operation, row, world.headers[who], quote(VICTIM), **world.names)
+        absent = world.ask(operation, row, world.headers[who], ABSENT, **world.names)
+
+        assert 401 == there.status, who
+        assert _told(there, VICTIM) == _told(absent, ABSENT), who
+
+
+@pytest.mark.parametrize("operation", TENANT_ROWS, ids=_ids)
+def test_the_row_succeeds_for_who_may_and_for_nobody_with_less(world, operation):
+    """With all rights the very request succeeds; without the one scope that it needs it is refused."""
+    row, own = TENANT_ROWS[operation], f"own-{uuid.uuid4().hex[:8]}"
+    names = world.prepare(own, "mine")
+    less = [one for one in SCOPES if one != row.scope]
+    refused = world.ask(operation, row, {"x-api-key": world.served.key(*less)}, own, **names)
+    answer = world.ask(operation, row, {"x-api-key": world.served.key(tenants=None)}, own, **names)
+
+    assert 403 == refused.status, refused
+    assert answer.status in row.status, answer
+
+
+@pytest.mark.parametrize("operation", OTHER_ROWS, ids=_ids)
+def test_lists_hold_only_what_is_the_callers(world, operation):
+    """What concerns many tenants shows a bound key its own, and keys nothing at all."""
+    row = OTHER_ROWS[operation]
+    answer = world.ask(operation, row, world.headers["another tenant's key"], "globex")
+
+    assert VICTIM.encode() not in answer.body
+    assert CANARY.encode() not in answer.body
+    if row.scope == "admin":
+        assert 403 == answer.status
+
+
+def test_another_tenants_version_tag_cursor_and_upload_are_worth_nothing(world):
+    """Names that belong to one tenant lead nowhere in another, for who may do all in both."""
+    row = TENANT_ROWS["get", f"{T}/jobs/{{job_id}}"]
+    job = world.ask(("get", f"{T}/jobs/{{job_id}}"), row, world.admin, "globex", **world.names)
+    head = ("head", f"{T}/uploads/{{upload_id}}")
+    upload = world.ask(head, TENANT_ROWS[head], world.admin, "globex", **world.names)
+
+    assert (404, 404) == (job.status, upload.status)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -71,10 +71,16 @@ def run(
 
     A failure of any kind changes nothing. What the script prints is shown as it comes.
     """
-    from freezeframe.runs.running import run as run_request
+    from freezeframe.runs.warm.forwarding import forwarded
     from freezeframe.settings import load_settings
 
     settings = load_settings()
+    # Loading what a job needs takes longer than most jobs: where it is loaded already, the run is done there.
+    code = forwarded("freezeframe", sys.argv[1:], settings) if _is_command(sys.argv) else None
+    if code is not None:
+        raise typer.Exit(code)
+    from freezeframe.runs.running import run as run_request
+
     asked = Asked(script, flow, input_dir, parameters or (), timeout, memory, message or "")
     name = job_id or f"run-{uuid.uuid4()}"
     request = replace(
@@ -94,6 +100,11 @@ def run(
             request, settings=settings, on_line=_silent if as_json else _shown(), is_cancelled=is_cancelled
         )
     _show(outcome, tenant, Output(as_json=as_json), as_json=as_json)
+
+
+def _is_command(arguments: Sequence[str]) -> bool:
+    """Whether this process is the command, and not a program that calls it by the same name."""
+    return "run" in arguments[1:] and Path(arguments[0]).name in {"freezeframe", "__main__.py"}
 
 
 def _show(outcome: RunOutcome, tenant: str, output: Output, *, as_json: bool) -> None:

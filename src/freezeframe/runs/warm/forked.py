@@ -153,7 +153,8 @@ class Child:
         except SystemExit as end:
             return _exit_code(end)
         except BaseException as error:  # noqa: BLE001 - the last one to see it, as the interpreter is
-            sys.excepthook(type(error), error, _of_module(error.__traceback__))
+            trace = _of_module(error.__traceback__)
+            sys.excepthook(type(error), error.with_traceback(trace), trace)
             return 1
         return 0
 

@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from freezeframe.runs.warm.forked import Work, current_limits
@@ -33,10 +33,13 @@ def forwarded(module: str, arguments: Sequence[str], settings: Settings) -> int 
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     work = Work(module, tuple(arguments), os.environ, current_umask(), current_limits(), is_bound=True)
-    process = forked(work, Path.cwd(), _STREAMS, settings)
-    if process is None:
-        return None
-    with _handed_on(process):
+    with ExitStack() as stack:
+        # Before it begins: no signal may come in between and end this process alone.
+        process = forked(
+            work, Path.cwd(), _STREAMS, settings, lambda one: stack.enter_context(_handed_on(one))
+        )
+        if process is None:
+            return None
         code = process.wait()
     return code if code >= 0 else _SIGNAL_EXIT - code
 

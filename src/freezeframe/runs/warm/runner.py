@@ -38,6 +38,9 @@ _FOR_JOBS = (
     "freezeframe.script.stores",
     "freezeframe.engine.spark",
     "freezeframe.runs.script_process",
+    "freezeframe.runs.running",
+    "freezeframe.cli.run",
+    "freezeframe.cli.main",
 )
 # Loaded when nobody waits: only notebooks need them.
 _FOR_LATER = ("freezeframe.runs.notebook",)
@@ -76,7 +79,9 @@ class Runner:
                 signal.set_wakeup_fd(previous)
 
     def _serve(self, bell: socket.socket) -> Child | None:
-        while not self._is_done():
+        # The imports before this were no idleness.
+        self._last_used = time.monotonic()
+        while True:
             waited_for = [bell] if self._is_retiring else [bell, self._listener]
             ready, _, _ = select.select(waited_for, [], [], self._patience_seconds())
             if bell in ready:
@@ -84,11 +89,12 @@ class Runner:
             self._reap()
             if self._listener in ready and (child := self._accept()):
                 return child
+            if not ready and self._is_done():
+                self._close_door()
+                return None
             if not ready and not self._children and self._later:
                 _import(self._later.pop(0))
                 gc.freeze()
-        self._close_door()
-        return None
 
     def _is_done(self) -> bool:
         if self._children:
@@ -97,8 +103,10 @@ class Runner:
         return self._is_retiring or is_idle or not self._folder.exists()
 
     def _patience_seconds(self) -> float:
+        if self._is_retiring and not self._children:
+            return 0.0
         if self._later and not self._children:
-            return _QUIET_SECONDS
+            return min(_QUIET_SECONDS, self._idle_seconds)
         left = self._last_used + self._idle_seconds - time.monotonic()
         return _WAKE_SECONDS if self._children else max(0.05, min(_WAKE_SECONDS, left))
 

@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from freezeframe.errors import SetupError
@@ -85,8 +85,16 @@ def spawn(
     )
 
 
-def forked(work: Work, cwd: Path, streams: tuple[int, int, int], settings: Settings) -> ForkedProcess | None:
+def forked(
+    work: Work,
+    cwd: Path,
+    streams: tuple[int, int, int],
+    settings: Settings,
+    on_forked: Callable[[ForkedProcess], object] = lambda _: None,
+) -> ForkedProcess | None:
     """The work as a process that the warm runner forked, None where there can be no runner.
+
+    ``on_forked`` is called when there is the process and it does nothing yet.
 
     Raises:
         OSError: the folder is not there.
@@ -96,7 +104,7 @@ def forked(work: Work, cwd: Path, streams: tuple[int, int, int], settings: Setti
     with _opened(streams, cwd) as descriptors:
         # A runner that is another user's, or that dies, must not keep a job from running.
         with contextlib.suppress(SetupError, ConnectionLost, TimeoutError, ConnectionError):
-            return _asked_for(work, descriptors, settings)
+            return _asked_for(work, descriptors, settings, on_forked)
         return None
 
 
@@ -106,19 +114,23 @@ def _can_fork(command: Sequence[str], environment: Mapping[str, str], settings: 
     return is_module and startup_variables(environment) == runner_variables(os.environ, settings)
 
 
-def _asked_for(work: Work, descriptors: list[int], settings: Settings) -> ForkedProcess:
+def _asked_for(
+    work: Work, descriptors: list[int], settings: Settings, on_forked: Callable[[ForkedProcess], object]
+) -> ForkedProcess:
     folder = runner_folder(settings, os.environ)
     connection = _reached(folder, settings)
     try:
         connection.settimeout(_ANSWER_SECONDS)
         send(connection, work.to_json(), descriptors)
-        process, (holder,) = _answer(connection)
-        # Until it hears this the process does nothing: an answer lost cannot mean a job run twice.
-        send(connection, {"go": True})
+        number, (holder,) = _answer(connection)
     except BaseException:
         connection.close()
         raise
-    return ForkedProcess([work.module, *work.arguments], process, holder, connection)
+    process = ForkedProcess([work.module, *work.arguments], number, holder, connection)
+    on_forked(process)
+    # Until it hears this the process does nothing: an answer lost cannot mean a job run twice.
+    send(connection, {"go": True})
+    return process
 
 
 def _answer(connection: socket.socket) -> tuple[int, list[int]]:

@@ -1,0 +1,103 @@
+"""A command that the warm runner carries out: to the shell it is the command itself."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from freezeframe.runs.warm.place import asked, runner_folder
+from freezeframe.settings import Settings
+
+CLIENT = """
+import sys
+from freezeframe.runs.warm.forwarding import forwarded
+from freezeframe.settings import Settings
+code = forwarded("command", sys.argv[1:], Settings())
+assert not {"pandas", "pyarrow"} & set(sys.modules)
+sys.exit(99 if code is None else code)
+"""
+COMMAND = """
+import os, signal, sys, time
+from freezeframe.runs.warm.forwarding import forwarded
+from freezeframe.settings import Settings
+
+def leave(*_):
+    os.write(1, b"left in order")
+    sys.exit(130)
+
+what = sys.argv[1]
+if what == "talk":
+    print(sys.stdin.readline().strip(), forwarded("command", ["talk"], Settings()), os.getcwd())
+    print("trouble", file=sys.stderr)
+    sys.exit(3)
+signal.signal(signal.SIGINT, leave)
+print(os.getpid(), flush=True)
+if what == "die":
+    os.kill(os.getpid(), signal.SIGTERM)
+time.sleep(600)
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with the command in it, and a runner of its own."""
+    folder = tmp_path_factory.mktemp("forwarding")
+    (folder / "command.py").write_text(COMMAND)
+    settings = Settings(state_dir=folder / "state", runner_idle_seconds=60)
+    yield folder
+    asked(runner_folder(settings, os.environ), {"retire": True}, 30)
+
+
+def client(folder, what, **options):
+    environment = {"FREEZEFRAME_STATE_DIR": str(folder / "state"), "FREEZEFRAME_RUNNER_IDLE_SECONDS": "60"}
+    return subprocess.Popen(
+        [sys.executable, "-c", CLIENT, what],
+        cwd=folder,
+        env={**os.environ, **environment},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+def is_alive(process):
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def test_streams_and_exit_code_are_the_commands(folder):
+    """What it reads, prints and ends with; forwarded once, it forwards nothing itself."""
+    with client(folder, "talk") as process:
+        output, errors = process.communicate("a word\n", timeout=60)
+    assert (3, f"a word None {folder}\n", "trouble\n") == (process.returncode, output, errors)
+
+
+def test_signals_reach_the_command(folder):
+    """Ctrl-C is the command's to answer; one that a signal ends is told as a shell tells it."""
+    with client(folder, "wait") as process:
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=60)
+    assert (130, "left in order", "") == (process.returncode, output, errors)
+    with client(folder, "die") as process:
+        process.communicate(timeout=60)
+    assert 128 + signal.SIGTERM == process.returncode
+
+
+def test_a_killed_command_does_not_run_on(folder):
+    """kill -9 of what the user started ends what does its work."""
+    with client(folder, "wait") as process:
+        worker = int(process.stdout.readline())
+        process.kill()
+    deadline = time.monotonic() + 20
+    while is_alive(worker):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)

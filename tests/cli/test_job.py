@@ -1,0 +1,169 @@
+"""``freezeframe job``, ``worker`` and ``schedule`` on the command line, with scripts that are really run."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from freezeframe.cli.main import main
+
+ETL = """
+import json, os, sys, time
+print("for", os.environ["TENANT"])
+with open(os.path.join(os.environ["ROOT_DIR"], "snapshots", "ledger.txt"), "a") as ledger:
+    ledger.write(os.environ["JOB_ID"])
+if os.environ.get("FLOW") == "slow":
+    print("waiting", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A folder with a script; the store is made beside it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FREEZEFRAME_STATE_DIR", str(tmp_path / "state"))
+    (tmp_path / "etl.py").write_text(ETL)
+    return ["--root", str(tmp_path / "store")]
+
+
+@pytest.fixture
+def told(capsys, place):
+    """Run a command that must succeed and give the JSON that it prints."""
+
+    def run(*arguments):
+        capsys.readouterr()
+        assert 0 == main([*arguments, *place, "--json"]), capsys.readouterr().err
+        return json.loads(capsys.readouterr().out)
+
+    return run
+
+
+def test_a_job_from_submission_to_its_log(told, place, capsys, tmp_path):
+    """Submitted twice it is one; a worker runs it; its end, its log and the exit code of wait are told."""
+    submit = ["job", "submit", "etl.py", "--tenant", "acme", "--job-id", "j1", "--param", "n=1"]
+    assert "queued" == told(*submit)["status"]
+    assert ["j1"] == [job["job_id"] for job in (told(*submit), *told("job", "list"))][1:]
+    assert 3 == main([*submit, "--flow", "other", *place])
+    (tmp_path / "gone.py").write_text(ETL)
+    told("job", "submit", "gone.py", "--tenant", "acme", "--job-id", "j2")
+    (tmp_path / "gone.py").unlink()
+    capsys.readouterr()
+    assert 0 == main(["worker", "--drain", *place])
+    printed = capsys.readouterr().out
+
+    assert ["running", "succeeded", "running", "failed"] == [
+        line.split()[3] for line in printed.splitlines()
+    ], printed
+    assert ("succeeded", 0) == (
+        (found := told("job", "wait", "j1"))["status"],
+        found["outcome"]["tenant_version"],
+    )
+    assert 1 == main(["job", "wait", "j2", *place])
+    assert "There is no file" in capsys.readouterr().out
+    assert {"line": "for acme"} == told("job", "logs", "j1")
+    assert 0 == main(["job", "logs", "-f", "j1", *place])
+    assert capsys.readouterr().out.startswith("for acme\n")
+    assert "queued" == told("job", "retry", "j2")["status"]
+    assert "cancelled" == told("job", "cancel", "j2")["status"]
+    assert ["j2"] == [job["job_id"] for job in told("job", "list", "--status", "cancelled")]
+    assert "j1" == told("file", "read", "ledger.txt", "--tenant", "acme")["content"]
+
+
+def test_a_worker_ends_when_it_is_asked(place, capsys):
+    """SIGTERM: it claims nothing more, and its exit code is 0."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    timer = threading.Timer(1.0, os.kill, [os.getpid(), signal.SIGTERM])
+    timer.start()
+    try:
+        assert 0 == main(["worker", *place])
+    finally:
+        timer.join()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert " works for sqlite:///" in capsys.readouterr().out
+
+
+@pytest.mark.nightly
+def test_a_worker_that_is_asked_twice_gives_back(told, place, tmp_path):
+    """SIGTERM twice: the script is ended, nothing of it is visible, and the job is queued as before."""
+    told("job", "submit", "etl.py", "--tenant", "acme", "--job-id", "j", "--flow", "slow")
+    code = "import sys; from freezeframe.cli.main import main; sys.exit(main())"
+    worker = subprocess.Popen(
+        [sys.executable, "-c", code, "worker", *place], stdout=subprocess.PIPE, text=True
+    )
+    lines = []
+    reader = threading.Thread(target=lambda: lines.extend(worker.stdout))
+    reader.start()
+    end = time.monotonic() + 60
+    while not list(tmp_path.glob("store/job-roots/*/*/script.log")) and time.monotonic() < end:
+        time.sleep(0.05)
+    for _ in range(2):
+        worker.send_signal(signal.SIGTERM)
+        time.sleep(0.3)
+
+    assert 0 == worker.wait(timeout=30)
+    reader.join()
+    worker.stdout.close()
+    assert [" running ", " queued "] == [f" {line.split()[3]} " for line in lines[1:]]
+    job = told("job", "show", "j")
+    assert ("queued", 0) == (job["status"], job["attempts"])
+
+
+def test_what_is_not_there_is_said(place, capsys, tmp_path):
+    """Exit code 4 for a job, a script or a schedule; 2 for what cannot be, or is not one thing."""
+    submit = ["job", "submit", "etl.py", "--tenant"]
+    for tenant in ("a", "b"):
+        assert 0 == main([*submit, tenant, "--job-id", "same", *place])
+    for code, arguments in (
+        (4, ["job", "show", "nope"]),
+        (4, ["job", "logs", "nope"]),
+        (4, ["job", "logs", "same", "--tenant", "a"]),
+        (4, ["job", "cancel", "same", "--tenant", "c"]),
+        (4, ["job", "submit", "nope.py", "--tenant", "a"]),
+        (4, ["job", "submit", "etl.py", "--tenant", "a", "--input", "nope"]),
+        (4, ["schedule", "disable", "nope", "--tenant", "a"]),
+        (2, ["job", "show", "same"]),
+        (2, ["job", "retry", "same", "--tenant", "a"]),
+        (2, ["job", "list", "--status", "lost"]),
+        (2, ["job", "list", "--cursor", "x"]),
+        (2, [*submit, "a", "--param", "novalue"]),
+        (2, [*submit, "a", "--at", "tomorrow"]),
+        (2, ["worker", "--once", "--drain"]),
+        (2, ["schedule", "create", "s", "etl.py", "--tenant", "a", "--cron", "often"]),
+        (1, ["job", "wait", "same", "--tenant", "a", "--timeout", "0"]),
+    ):
+        assert code == main([*arguments, *place]), arguments
+    assert "Traceback" not in capsys.readouterr().err
+    assert 2 == main(["job", "list", "--root", "s3://bucket/x"])
+    assert 0 == main(["job", "list", "--root", str(tmp_path / "empty")])
+    assert "There are no such jobs." in capsys.readouterr().out
+
+
+def test_schedules_come_and_go(told, capsys, place):
+    """Made, listed, disabled, enabled, deleted."""
+    schedule = ["schedule", "create", "daily", "etl.py", "--tenant", "acme", "--cron", "@daily"]
+    made = told(*schedule, "--zone", "Europe/Berlin", "--param", "full=true")
+    assert ("0 0 * * *", "Europe/Berlin", True) == (made["cron"], made["zone"], made["enabled"])
+    assert 3 == main([*schedule, *place])
+    assert [made] == told("schedule", "list")
+    assert told("schedule", "disable", "daily", "--tenant", "acme")["next_due"] is None
+    assert told("schedule", "enable", "daily", "--tenant", "acme")["next_due"] is not None
+    assert told("schedule", "delete", "daily", "--tenant", "acme")["deleted"] is True
+    capsys.readouterr()
+    assert 0 == main(["schedule", "list", *place])
+    assert "There are no schedules" in capsys.readouterr().out
+
+
+def test_a_database_of_the_settings_is_taken(told, tmp_path, monkeypatch):
+    """Instead of the file in the store's root."""
+    monkeypatch.setenv("FREEZEFRAME_DATABASE_URL", f"sqlite:///{tmp_path / 'elsewhere.db'}")
+
+    assert [] == told("job", "list")
+    assert (tmp_path / "elsewhere.db").exists()
+    assert not (tmp_path / "store").exists()

@@ -44,6 +44,7 @@ class _Commands(LazyGroup):
         "serve": Part("serve:serve", "The REST service of a store.", _SERVICE),
         "key": Part("key:app", "The keys of the service: create, list, rotate, revoke.", _SERVICE),
         "person": Part("person:app", "Who may sign in to the service.", _SERVICE),
+        "spark": Part("spark:app", "The warm Spark server: status, start, stop, logs.", _MACHINE),
         "doctor": Part("doctor:doctor", "Check that jobs can run here, and say what to do.", _MACHINE),
         "config": Part("config:app", "The settings: show, get, set; and where each comes from.", _MACHINE),
     }
@@ -72,6 +73,9 @@ def _options(
     _version: Annotated[
         bool,
         typer.Option("--version", "-V", callback=_print_version, is_eager=True, help="Print the version."),
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Do not show how far a long command is.")
     ] = False,
 ) -> None:
     """What an integration keeps for each of its tenants between two sync jobs."""

@@ -18,6 +18,7 @@ from freezeframe.cli.confirmation import require_yes
 from freezeframe.cli.options import DryRun, Json, Message, Who, Yes
 from freezeframe.cli.output import Output
 from freezeframe.cli.place import Place, at_place
+from freezeframe.cli.progress import progress
 from freezeframe.cli.stream_transfer import FileImport, Mode, SeenEnough
 from freezeframe.errors import InputNotFound, InvalidOption
 
@@ -62,7 +63,10 @@ def import_files(
     if mode is Mode.FULL and not (dry_run or yes):
         require_yes(f"Delete the rows of {', '.join(one.name for one in given)} that the files lack?")
     names = ", ".join(file.name for file in files)
-    told = _previewed(tenant, given) if dry_run else _done(tenant, given, message or f"import {names}", who)
+    with progress(f"Importing {names}", as_json=as_json):
+        told = (
+            _previewed(tenant, given) if dry_run else _done(tenant, given, message or f"import {names}", who)
+        )
     Output(as_json=as_json).table(str(place), [receipt.to_json() for receipt in told], _COLUMNS)
 
 

@@ -14,6 +14,7 @@ from freezeframe.cli.confirmation import require_yes
 from freezeframe.cli.options import DryRun, Json, Message, StreamArgument, Who, Yes
 from freezeframe.cli.output import Output
 from freezeframe.cli.place import Place
+from freezeframe.cli.progress import progress
 from freezeframe.identifiers import StreamName
 
 if TYPE_CHECKING:
@@ -58,7 +59,9 @@ def export(
     """
     from freezeframe.script.transfer import export_stream, schema_file
 
-    file = export_stream(place.tenant().stream(name), folder, kind.value, version=version)
+    stream = place.tenant().stream(name)
+    with progress(f"Exporting {name}", as_json=as_json):
+        file = export_stream(stream, folder, kind.value, version=version)
     schema = None if kind is Kind.PARQUET else str(schema_file(file))
     Output(as_json=as_json).record({"stream": name, "file": str(file), "schema": schema})
 
@@ -90,7 +93,10 @@ def import_rows(
     if mode is Mode.FULL and not (dry_run or yes):
         require_yes(f"Delete the rows of {name} that {file} lacks?")
     given = FileImport(name, file, tuple(key or ()), schema, mode)
-    told = given.previewed(tenant) if dry_run else given.done(tenant, message or f"import {file.name}", who)
+    with progress(f"Importing {file.name}", as_json=as_json):
+        told = (
+            given.previewed(tenant) if dry_run else given.done(tenant, message or f"import {file.name}", who)
+        )
     Output(as_json=as_json).record(told.to_json())
 
 

@@ -12,6 +12,7 @@ from freezeframe.cli.exit_codes import FAILED
 from freezeframe.cli.options import DryRun, Json, StreamArgument, Who, Yes
 from freezeframe.cli.output import Output
 from freezeframe.cli.place import Place
+from freezeframe.cli.progress import progress
 from freezeframe.errors import InvalidOption
 
 
@@ -23,7 +24,8 @@ def gc(place: Place, dry_run: DryRun = False, yes: Yes = False, as_json: Json = 
     tenant, output = place.tenant(), Output(as_json=as_json)
     if not (dry_run or yes):
         require_yes(f"Delete what {place} does not need any more?")
-    told = tenant.gc(dry_run=dry_run)
+    with progress(f"Cleaning {place}", as_json=as_json):
+        told = tenant.gc(dry_run=dry_run)
     if as_json:
         output.record({**told.to_json(), "names": list(told.names)})
         return
@@ -77,7 +79,8 @@ def erase(
             f"Erase {len(keys)} keys of {stream} and all {effect['versions_lost']} versions of {place}?"
         )
         require_yes(question)
-    erasure = tenant.erase(stream, keys, who=who)
+    with progress(f"Erasing from {stream}", as_json=as_json):
+        erasure = tenant.erase(stream, keys, who=who)
     _show_erasure(output, erasure.to_json(), as_json=as_json)
     if not erasure.proof.is_clean:
         raise typer.Exit(FAILED)

@@ -12,6 +12,7 @@ from freezeframe.cli.confirmation import require_yes
 from freezeframe.cli.options import DryRun, Json, Yes
 from freezeframe.cli.output import Output
 from freezeframe.cli.place import Environment, Place, StoreRoot, open_store
+from freezeframe.cli.progress import progress
 
 TenantArgument = Annotated[
     str, typer.Argument(metavar="TENANT", help="The tenant's id.", autocompletion=tenant_ids)
@@ -76,7 +77,9 @@ def delete(
         return
     if not yes:
         require_yes(f"Remove all that is kept for {tenant} in {root}, for good?")
-    output.record(store.delete_tenant(tenant).to_json())
+    with progress(f"Deleting {tenant}", as_json=as_json):
+        certificate = store.delete_tenant(tenant)
+    output.record(certificate.to_json())
 
 
 def clone(
@@ -90,7 +93,9 @@ def clone(
 
     Its newest streams and files, and none of its past.
     """
-    made = open_store(root, environment).clone_tenant(source, target)
+    store = open_store(root, environment)
+    with progress(f"Copying {source}", as_json=as_json):
+        made = store.clone_tenant(source, target)
     Output(as_json=as_json).record({"tenant": target, "version": made.version})
 
 
@@ -103,7 +108,8 @@ def export(
 
     Its newest streams and files, and none of its past.
     """
-    place.export(archive)
+    with progress(f"Exporting {place}", as_json=as_json):
+        place.export(archive)
     Output(as_json=as_json).record({"archive": str(archive), "bytes": archive.stat().st_size})
 
 
@@ -127,5 +133,6 @@ def restored_from(
     if not archive.is_file():
         raise InputNotFound(f"There is no file {archive}.", remedy="Check the path.", path=str(archive))
     store = open_store(root, environment, create=True)
-    made = store.import_tenant(archive, tenant, bytes_max=bytes_max or ARCHIVE_BYTES_MAX)
+    with progress(f"Importing {archive.name}", as_json=as_json):
+        made = store.import_tenant(archive, tenant, bytes_max=bytes_max or ARCHIVE_BYTES_MAX)
     Output(as_json=as_json).record({"tenant": tenant, "version": made.version})

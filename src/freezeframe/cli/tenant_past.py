@@ -10,6 +10,7 @@ from freezeframe.cli.confirmation import require_yes
 from freezeframe.cli.options import AsOf, DryRun, Json, Message, TenantVersion, Who, Yes
 from freezeframe.cli.output import Output
 from freezeframe.cli.place import Place
+from freezeframe.cli.progress import progress
 from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import FilePath, StreamName
 
@@ -155,7 +156,8 @@ def carry_out_restoration(
         if not as_json:
             _show_restoration(output, preview, as_json=False)
         require_yes(f"Make {place} what it was at version {version}?")
-    done = tenant.restore(version, message=message, who=who, **chosen)
+    with progress(f"Restoring {place}", as_json=as_json):
+        done = tenant.restore(version, message=message, who=who, **chosen)
     _show_restoration(output, done, as_json=as_json)
 
 

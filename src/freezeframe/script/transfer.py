@@ -19,6 +19,7 @@ from typing import Literal, Unpack, get_args
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from freezeframe import progress
 from freezeframe.errors import InputNotFound, InvalidOption, SchemaDriftError, UnreadableInput
 from freezeframe.script.csv_file import read_csv_text
 from freezeframe.script.csv_text import csv_text
@@ -110,7 +111,8 @@ def import_stream(
     known = None if schema_from is None else read_schema(Path(schema_from))
     if _existing(path).stat().st_size > memory_bytes_max and path.suffix in _STREAMED:
         stored = stream.columns() if stream.version() >= 0 else None
-        rows = _STREAMED[path.suffix](path, stored if known is None else known.columns)
+        progress.begin("reading", "rows")
+        rows = _counted(_STREAMED[path.suffix](path, stored if known is None else known.columns))
         if known is not None:
             rows = _fitted_reader(path, rows, known.columns)
     else:
@@ -193,9 +195,22 @@ def _misfit(path: Path, cause: str, columns: list[str]) -> SchemaDriftError:
 
 def _rows_out(stream: Stream, version: int | None) -> pa.RecordBatchReader:
     if stream.byte_count(version) > MEMORY_BYTES_MAX:
-        return stream.read_batches(version=version)
+        progress.begin("writing", "rows")
+        return _counted(stream.read_batches(version=version))
     rows: pa.Table = stream.read(version=version, as_="arrow")
-    return pa.RecordBatchReader.from_batches(rows.schema, rows.to_batches(_BATCH_ROWS))
+    progress.begin("writing", "rows", len(rows))
+    return _counted(pa.RecordBatchReader.from_batches(rows.schema, rows.to_batches(_BATCH_ROWS)))
+
+
+def _counted(rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
+    """The same rows, told to whoever watches as they are taken."""
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in rows:
+            progress.advance(len(batch))
+            yield batch
+
+    return pa.RecordBatchReader.from_batches(rows.schema, batches())
 
 
 def _write_parquet(path: Path, rows: pa.RecordBatchReader) -> None:

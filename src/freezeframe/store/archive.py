@@ -15,12 +15,13 @@ import secrets
 import tarfile
 import tempfile
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, BinaryIO
 
+from freezeframe import progress
 from freezeframe.errors import InvalidOption, SealingUnavailable
 from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.log.options import now_ms
@@ -102,8 +103,9 @@ def read_archive(
             secret = _archive_key(reader.index, settings)
             _require_members_fit(reader.index)
             tables = _tables(reader.index)
+            progress.begin("reading", "bytes", sum(member.size for member in reader.index.members))
             for member, content in reader.members():
-                _plant(planting, member, content, tables, (secret, reader.index.archive_id))
+                _plant(planting, member, progress.counted(content), tables, (secret, reader.index.archive_id))
         planting.commit(f"imported from the archive {reader.index.archive_id}")
     except OSError as error:
         remove_tree(target)
@@ -157,15 +159,16 @@ def _file_part(
     return _Part(member, lambda: iter(lambda: spool.read(_SPOOL_BYTES), b""))
 
 
-def _write(file: BinaryIO, index: ArchiveIndex, parts: Iterable[_Part]) -> None:
+def _write(file: BinaryIO, index: ArchiveIndex, parts: Sequence[_Part]) -> None:
     with (
         gzip.GzipFile(fileobj=file, mode="wb", compresslevel=_LEVEL, mtime=0) as packed,
         tarfile.open(fileobj=packed, mode="w|", format=tarfile.GNU_FORMAT) as tar,
     ):
+        progress.begin("writing", "bytes", sum(part.member.size for part in parts))
         content = index.to_bytes()
         _add(tar, INDEX_NAME, len(content), [content])
         for number, part in enumerate(parts):
-            measured = Measured(part.content())
+            measured = Measured(progress.counted(part.content()))
             _add(tar, f"{number:08d}", part.member.size, measured)
             if measured.digest.hex() != part.member.sha256:
                 raise refused(f"The file {part.member.path!r} is damaged: its SHA-256 is another one.")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from freezeframe import progress
 from freezeframe.errors import CorruptData
 from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.settings import Settings
@@ -36,12 +37,13 @@ def clone_into(source: Storage, target: Storage, settings: Settings) -> None:
     """
     state = TenantLog(source, settings).current_state()
     planting = Planting(target, settings)
+    progress.begin("copying", "bytes")
     try:
         for name in map(StreamName, sorted(state.streams)):
             _copy_stream(source, state, name, planting)
         for path, held in sorted(state.files.items()):
             content = held_content(source, settings, FilePath(path), held)
-            planting.add_file(FilePath(path), content, sealed=held.sealed)
+            planting.add_file(FilePath(path), progress.counted(content), sealed=held.sealed)
         planting.commit(f"cloned from version {state.version} of another tenant")
     except Exception:
         remove_tree(target)
@@ -84,5 +86,5 @@ def table_file_chunks(storage: Storage, stream: StreamName, file: PortableFile) 
 def _copy_stream(source: Storage, state: TenantState, name: StreamName, planting: Planting) -> None:
     stream = portable_stream(name, table_snapshot(source, state, name), planting.origin, "CLONE")
     for file in stream.files:
-        planting.add_table_file(name, file, table_file_chunks(source, name, file))
+        planting.add_table_file(name, file, progress.counted(table_file_chunks(source, name, file)))
     planting.add_stream(name, stream.content)

@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from freezeframe import progress
 from freezeframe.errors import BadInput, ConflictError, InvalidOption, StreamNotFound
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot, rows
@@ -111,7 +112,9 @@ class _Erasing:
 
     def _kept(self, snapshot: Snapshot, names: list[str], erased: list[int]) -> Iterator[pa.Table]:
         wanted = set(zip(*(column.to_pylist() for column in self.keys.columns), strict=True))
+        progress.begin("rewriting", "rows")
         for batch in rows.read_batches(snapshot, names):
+            progress.advance(len(batch))
             table = pa.Table.from_batches([batch])
             found = zip(*(table[name].to_pylist() for name in self.keys.column_names), strict=True)
             keeps = pa.array([key not in wanted for key in found], pa.bool_())

@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from freezeframe import progress
 from freezeframe.errors import CorruptData
 from freezeframe.identifiers import StreamName
 from freezeframe.storage import Storage
@@ -69,8 +70,10 @@ def scan(storage: Storage, name: StreamName, keys: pa.Table) -> Proof:
     files = size = 0
     remaining: list[str] = []
     mentions: list[str] = []
+    progress.begin("proving", "bytes")
     for status in storage.list_below(""):
         content = _read(storage, status.name)
+        progress.advance(len(content))
         files, size = files + 1, size + len(content)
         is_own = status.name.startswith(own) or status.name.startswith(f"{table_folder(name)}.")
         if _holds(status.name, content, needles, (keys.column_names, wanted) if is_own else None):

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from freezeframe import progress
 from freezeframe.storage import Storage
 from freezeframe.storage.base import FileStatus
 from freezeframe.store.entries import TenantChange
@@ -102,8 +103,10 @@ def _sweep_condemned(place: TenantPlace) -> list[FileStatus]:
 def sweep(place: TenantPlace, floor: int, revoked: set[str]) -> list[FileStatus]:
     """Delete at once what no version from ``floor`` on and no transaction but the revoked ones needs."""
     found = _garbage(place, floor, revoked)
+    progress.begin("deleting", "files", len(found))
     for file in found:
         place.storage.delete(file.name)
+        progress.advance()
     for folder in sorted({file.name.rpartition("/")[0] for file in found}, reverse=True):
         place.storage.prune(folder)
     for lease in live_leases(place.storage):

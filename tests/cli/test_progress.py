@@ -1,0 +1,100 @@
+"""The line that tells how far a command is: what stands in it, when it comes, and when it does not."""
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import freezeframe
+from freezeframe.cli import progress as shown
+from freezeframe.cli.main import main
+from freezeframe.cli.progress import Progress
+
+
+class Terminal(io.StringIO):
+    """Standard error as a terminal would be."""
+
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def soon(monkeypatch):
+    """Lines come at once."""
+    monkeypatch.setattr(shown, "_TERMINAL_SECONDS", (0.0, 0.01))
+    monkeypatch.setattr(shown, "_PLAIN_SECONDS", (0.0, 0.01))
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+def test_the_line_says_what_is_known():
+    """Share, amounts and the time left once there is a total; before that the time that has passed."""
+    state = Progress("Exporting acme", started=0.0)
+    assert "Exporting acme: 1:05" == state.line(65.0)
+    state.begin("writing", "bytes", 2_000_000)
+    state._part_started = 0.0
+    assert "Exporting acme: writing, 0:01" == state.line(1.0)
+    state.advance(500_000)
+    assert "Exporting acme  25%  writing 500.0 kB of 2.0 MB  0:30 left" == state.line(10.0)
+    assert "[#####...............] 25%" in state.line(10.0, has_bar=True)
+    state.advance(2_500_000)
+    assert "  100%  " in state.line(10.0)
+    state.begin("deleting", "files", None)
+    state.advance(1234)
+    assert "Exporting acme  deleting 1,234 files" == state.line(10.0)
+    assert "1:01:01" in Progress("x", started=0.0).line(3661.0)
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_terminal_gets_one_line_and_a_pipe_gets_lines(monkeypatch, soon, is_terminal):
+    """The terminal's line is rewritten, fits its width and is taken away; a pipe has whole lines."""
+    err = Terminal() if is_terminal else io.StringIO()
+    monkeypatch.setattr("sys.stderr", err)
+    with shown.progress("Exporting\x1b[2J " + "x" * 100):
+        time.sleep(0.05)
+    text = err.getvalue()
+
+    assert "\x1b[2J" not in text
+    if is_terminal:
+        assert text.endswith("\r\x1b[K")
+        assert "\n" not in text
+        assert all(len(line) <= 79 for line in text.replace("\x1b[K", "").split("\r"))
+    else:
+        assert "\x1b" not in text
+        assert all(line.startswith("Exporting") for line in text.splitlines())
+
+
+def test_it_is_silent_where_nobody_wants_it(monkeypatch, soon, tmp_path, capsys):
+    """With --json and with --quiet nothing is shown; without them it is."""
+    freezeframe.open(tmp_path).tenant("acme", create=True)
+    monkeypatch.setattr("sys.stderr", err := io.StringIO())
+    place = ["--root", str(tmp_path), "--tenant", "acme"]
+    assert 0 == main(["export", str(tmp_path / "a.tar.gz"), *place, "--json"])
+    assert 0 == main(["--quiet", "export", str(tmp_path / "b.tar.gz"), *place])
+    assert "" == err.getvalue()
+    assert 0 == main(["export", str(tmp_path / "c.tar.gz"), *place])
+    assert f"Exporting acme in {tmp_path}" in err.getvalue()
+
+
+def test_an_interrupted_command_leaves_nothing_half_done(tmp_path):
+    """SIGINT in the middle of a write ends with 130, no traceback, and the tenant as it was."""
+    tenant = freezeframe.open(tmp_path).tenant("acme", create=True)
+    tenant.files.write("a.bin", b"old")
+    before = tenant.version
+    command = ["file", "write", "a.bin", "--root", str(tmp_path), "--tenant", "acme"]
+    command = [sys.executable, "-m", "freezeframe", *command]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        # More than a pipe holds: this returns when the command is reading, within its job.
+        process.stdin.write(os.urandom(1_000_000))
+        # Python looks for signals when a read is interrupted, so it has to wait in one.
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        code, err = process.wait(30), process.stderr.read()
+
+    assert (130, b"") == (code, err)
+    tenant = freezeframe.open(tmp_path).tenant("acme")
+    assert (before, b"old") == (tenant.version, tenant.files.read("a.bin"))

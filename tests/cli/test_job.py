@@ -52,6 +52,10 @@ def test_a_job_from_submission_to_its_log(told, place, capsys, tmp_path):
     assert 3 == main([*submit, "--flow", "other", *place])
     (tmp_path / "gone.py").write_text(ETL)
     told("job", "submit", "gone.py", "--tenant", "acme", "--job-id", "j2")
+    told("job", "cancel", "j2")
+    assert "cancelled" == told("job", "submit", "gone.py", "--tenant", "acme", "--job-id", "j2")["status"]
+    again = told("job", "submit", "gone.py", "--tenant", "acme", "--job-id", "j2", "--again")
+    assert ("queued", 3) == (again["status"], again["attempts_max"])
     (tmp_path / "gone.py").unlink()
     capsys.readouterr()
     assert 0 == main(["worker", "--drain", *place])
@@ -72,6 +76,7 @@ def test_a_job_from_submission_to_its_log(told, place, capsys, tmp_path):
     assert "queued" == told("job", "retry", "j2")["status"]
     assert "cancelled" == told("job", "cancel", "j2")["status"]
     assert ["j2"] == [job["job_id"] for job in told("job", "list", "--status", "cancelled")]
+    assert "succeeded" == told(*submit, "--again", "--wait")["status"]
     assert "j1" == told("file", "read", "ledger.txt", "--tenant", "acme")["content"]
 
 

@@ -70,6 +70,12 @@ def submit(
         str | None, typer.Option("--at", help="Not before this moment; UTC without a zone.")
     ] = None,
     message: Message = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Queue it anew if a job of this id has failed or was cancelled.")
+    ] = False,
+    wait_for_end: Annotated[
+        bool, typer.Option("--wait", help="Wait for its end: exit code 0 if it succeeded, else 1.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Put a run of a script into the queue; a worker runs it.
@@ -90,7 +96,13 @@ def submit(
             run_at=run_at,
             concurrency_max=found.settings.jobs_per_tenant_max,
         )
+        if again and job.is_final and job.status != "succeeded":
+            job = found.queue.retry(job.environment, job.tenant, job.job_id, attempts=attempts)
+        if wait_for_end:
+            job = _ended(found, job, None)
     _show(job, Output(as_json=as_json))
+    if wait_for_end and job.status != "succeeded":
+        raise typer.Exit(FAILED)
 
 
 @app.command("list")

@@ -23,6 +23,7 @@ from freezeframe.settings import Settings
 
 SOCKET_NAME = "socket"
 _PREFIX = "runner-"
+_ASK_SECONDS = 5.0
 # The system keeps the path of a socket in a field of 108 bytes, one of them for its end.
 _SOCKET_PATH_MAX = 107
 _STARTUP_PREFIXES = (
@@ -91,6 +92,12 @@ def runner_folder(settings: Settings, environment: Mapping[str, str]) -> Path:
 def other_runners(folder: Path) -> list[Path]:
     """The folders of this user's other runners."""
     return [other for other in folder.parent.glob(f"{_PREFIX}*") if other != folder and other.is_dir()]
+
+
+def retire_all(settings: Settings) -> int:
+    """Have all of this user's runners leave as soon as their jobs have ended; how many heard it."""
+    found = settings.state_dir.glob(f"{_PREFIX}*/{SOCKET_NAME}")
+    return sum(asked(path.parent, {"retire": True}, _ASK_SECONDS) is not None for path in found)
 
 
 def _code() -> list[object]:

@@ -108,6 +108,20 @@ def forked(
         return None
 
 
+def start_runner(settings: Settings) -> bool:
+    """Whether there is a runner, which is started if there was none; it may still be loading.
+
+    Raises:
+        SetupError: the state folder is somebody else's.
+    """
+    if not is_supported() or not settings.runner_idle_seconds:
+        return False
+    with contextlib.suppress(OSError):
+        _reached(runner_folder(settings, os.environ), settings).close()
+        return True
+    return False
+
+
 def _can_fork(command: Sequence[str], environment: Mapping[str, str], settings: Settings) -> bool:
     """Whether a fork of this user's runner would be what the command is."""
     is_module = len(command) > 2 and command[0] == sys.executable and command[1] == "-m"  # noqa: PLR2004

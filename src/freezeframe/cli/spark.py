@@ -48,7 +48,7 @@ def status(as_json: Json = False) -> None:
     if as_json:
         output.record(
             {
-                "spark": settings.spark,
+                "spark": settings.spark.partition(";")[0],
                 "servers": [server.to_json() for server in servers],
                 "runner": runner,
                 "state_dir": str(settings.state_dir),

@@ -1,0 +1,77 @@
+"""`freezeframe spark`: what runs, and starting and stopping it. Java here is a script that only listens."""
+
+import json
+import sys
+
+import pytest
+
+from freezeframe.cli.main import main
+
+LISTENER = """
+import socket, time
+listener = socket.create_server(("127.0.0.1", 0))
+print(f"Spark Connect server started at: 127.0.0.1:{listener.getsockname()[1]} ", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def machine(tmp_path, monkeypatch):
+    """A state folder of this test alone, and a Java that is none."""
+    (tmp_path / "listener.py").write_text(LISTENER)
+    command = tmp_path / "bin" / "java"
+    command.parent.mkdir()
+    command.write_text(
+        f"#!/bin/sh\ncase $1 in -version) echo 'version \"17.0.1\"' >&2;; "
+        f"*) exec {sys.executable} {tmp_path}/listener.py;; esac\n"
+    )
+    command.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setenv("FREEZEFRAME_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("FREEZEFRAME_SPARK", "auto")
+    monkeypatch.setenv("FREEZEFRAME_RUNNER_IDLE_SECONDS", "0")
+    monkeypatch.delenv("SPARK_REMOTE", raising=False)
+    yield tmp_path
+    main(["spark", "stop", "--now"])
+
+
+def told(capsys, *words):
+    """The exit code and the JSON that was printed."""
+    capsys.readouterr()
+    code = main(["spark", *words, "--json"])
+    printed = capsys.readouterr()
+    return code, json.loads(printed.out or printed.err)
+
+
+def test_a_server_is_started_ahead_seen_and_stopped(machine, capsys):
+    """It is there before the first job, stays as long as it is told to, and goes when it is told to."""
+    assert [] == told(capsys, "status")[1]["servers"]
+    code, started = told(capsys, "start", "--idle-seconds", "500")
+    (server,) = started["servers"]
+    assert (0, 0, False) == (code, server["clients"], server["is_retiring"])
+    assert 0 == told(capsys, "start")[0]  # nothing happens to one that runs
+    code, seen = told(capsys, "status")
+    assert [server["process"]] == [one["process"] for one in seen["servers"]]
+    assert main(["spark", "status"]) == 0
+    assert f"127.0.0.1:{server['port']}" in capsys.readouterr().out
+    code, log = told(capsys, "logs")
+    assert (0, 1) == (code, len(log["lines"]))
+    assert (0, {"stopped": 1, "still_used": 0}) == told(capsys, "stop")
+    assert [] == told(capsys, "status")[1]["servers"]
+    assert (0, {"stopped": 0, "still_used": 0}) == told(capsys, "stop")
+
+
+def test_without_a_log_there_is_a_remedy(machine, capsys):
+    """Nothing was ever started: not found, and what to do."""
+    code, found = told(capsys, "logs")
+    assert (4, True) == (code, "freezeframe spark start" in found["error"]["remedy"])
+
+
+def test_a_server_elsewhere_is_not_started_from_here(machine, capsys, monkeypatch):
+    """With sc:// there is nothing to start; status says where jobs go, without the token."""
+    monkeypatch.setenv("FREEZEFRAME_SPARK", "sc://spark.example.com:15002/;token=secret")
+    assert 0 == main(["spark", "start"])
+    assert 0 == main(["spark", "status"])
+    printed = capsys.readouterr().out
+    assert "sc://spark.example.com:15002/." in printed
+    assert "secret" not in printed

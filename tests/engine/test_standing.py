@@ -1,0 +1,146 @@
+"""How warm servers stand, and their end. Java here is a script that only listens, so no Spark is started."""
+
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from freezeframe.engine.java import find_java
+from freezeframe.engine.launch import class_archive
+from freezeframe.engine.server import attach
+from freezeframe.engine.standing import followed, keep_idle, standings, stop
+from freezeframe.errors import InvalidOption
+from freezeframe.settings import Settings
+
+LISTENER = """
+import socket, sys, time
+if any("SharedArchiveFile" in word and "broken" in open(word.partition("=")[2]).read() for word in sys.argv):
+    sys.exit("cannot map the archive")
+listener = socket.create_server(("127.0.0.1", 0))
+print(f"Spark Connect server started at: 127.0.0.1:{listener.getsockname()[1]} ", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """Settings of servers of this test alone, whose Java is the listener."""
+    (tmp_path / "listener.py").write_text(LISTENER)
+    command = tmp_path / "bin" / "java"
+    command.parent.mkdir()
+    command.write_text(
+        f"#!/bin/sh\ncase $1 in -version) echo 'version \"17.0.1\"' >&2;; "
+        f'*) exec {sys.executable} {tmp_path}/listener.py "$@";; esac\n'
+    )
+    command.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    settings = Settings(state_dir=tmp_path / "state", spark_idle_seconds=60)
+    yield settings
+    for server in standings(settings):
+        stop(server, 20, at_once=True)
+
+
+def until(holds, seconds=20):
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.02)
+
+
+def test_a_server_is_told_with_who_uses_it(own):
+    """Port, process, memory, settings; as many clients as hold it, and idle only when none does."""
+    assert [] == standings(own)
+    attachment = attach(own, "local[1]", lambda _: None)
+    second = attach(own, "local[1]", lambda _: None)
+    (server,) = standings(own)
+    assert (attachment.address.port, attachment.address.process) == (server.port, server.process)
+    assert ("local[1]", own.spark_memory, False) == (server.master, server.spark_memory, server.is_retiring)
+    assert (2, 0.0) == (server.clients, server.idle_seconds)
+    assert server.memory_bytes > 1024 * 1024
+    assert attachment.address.token not in str(server.to_json())
+    second.close()
+    attachment.close()
+    until(lambda: standings(own)[0].clients == 0)
+    assert standings(own)[0].idle_seconds < 60
+
+
+def test_a_server_in_use_stops_when_its_last_client_leaves(own):
+    """Asked to stop it says that it is still used, and no client is cut off; asked at once it is."""
+    attachment = attach(own, "local[1]", lambda _: None)
+    (server,) = standings(own)
+    assert not stop(server, 5)
+    assert standings(own)[0].is_retiring
+    attachment.close()
+    until(lambda: not standings(own))
+    attachment = attach(own, "local[1]", lambda _: None)
+    assert stop(standings(own)[0], 20, at_once=True)
+    attachment.close()
+    assert [] == standings(own)
+
+
+def test_a_server_stays_as_long_as_it_is_told_to(own):
+    """The time is changed while it runs, without another server; no time at all is refused."""
+    impatient = own.model_copy(update={"spark_idle_seconds": 1})
+    attachment = attach(impatient, "local[1]", lambda _: None)
+    keep_idle(attachment.folder, 600)
+    attachment.close()
+    time.sleep(1.5)
+    (server,) = standings(own)
+    assert attachment.address.process == server.process
+    with pytest.raises(InvalidOption, match="0 seconds"):
+        keep_idle(attachment.folder, 0)
+
+
+def test_other_settings_replace_the_server(own):
+    """The one with the old settings retires; the new one is the first in the list."""
+    attach(own, "local[1]", lambda _: None).close()
+    (old,) = standings(own)
+    other = own.model_copy(update={"spark_memory": "2g"})
+    attach(other, "local[1]", lambda _: None).close()
+    assert "2g" == standings(own)[0].spark_memory
+    until(lambda: [old.process] != [one.process for one in standings(own)][-1:])
+    assert ["2g"] == [server.spark_memory for server in standings(own)]
+
+
+def test_a_class_archive_that_java_cannot_use_costs_no_start(own):
+    """It is removed, and the server starts without it."""
+    own.state_dir.mkdir(mode=0o700)
+    archive = class_archive(own.state_dir, find_java())
+    archive.write_text("broken")
+    attachment = attach(own, "local[1]", lambda _: None)
+    attachment.close()
+    assert not archive.exists()
+    assert 1 == len(standings(own))
+
+
+def test_a_log_is_followed_into_the_next_servers(tmp_path):
+    """Lines that come later are told as they come; a new file under the name is gone over to."""
+    log = tmp_path / "server.log"
+    log.write_text("one\n")
+    assert ["one\n"] == list(followed(log, follow=False))
+    lines = followed(log, follow=True)
+    assert "one\n" == next(lines)
+    told = []
+    reader = threading.Thread(target=lambda: told.append(next(lines)), daemon=True)
+    reader.start()
+    log.unlink()
+    log.write_text("two\n")
+    reader.join(20)
+    assert ["two\n"] == told
+    lines.close()
+
+
+def test_a_server_keeps_nothing_of_the_job_that_started_it(own, monkeypatch):
+    """What names the tenant, or opens its door, is not in the environment of a server for all."""
+    monkeypatch.setenv("API_KEY", "a key of acme's")
+    monkeypatch.setenv("TENANT", "acme")
+    attachment = attach(own, "local[1]", lambda _: None)
+    environment = Path(f"/proc/{attachment.address.process}/environ").read_bytes()
+    names = {entry.partition(b"=")[0] for entry in environment.split(b"\0")}
+    attachment.close()
+    assert b"PATH" in names
+    assert set() == names & {b"API_KEY", b"TENANT"}
+    assert os.environ["TENANT"] == "acme"

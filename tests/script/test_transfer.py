@@ -132,7 +132,7 @@ def test_a_streamed_file_gives_the_same_rows(kind, has_schema, tmp_path, monkeyp
 
 def test_a_convention_holds_for_all_pieces(tmp_path, monkeypatch):
     """A number that is written otherwise in a later piece leaves the column as text, as in one piece."""
-    monkeypatch.setattr(csv_file, "_BLOCK_BYTES", 16)
+    monkeypatch.setattr(csv_file, "_PIECE_BYTES", 16)
     tenant = Tenant(MemoryStorage(), None, Settings())
     file = tmp_path / "numbers.csv"
     file.write_text(

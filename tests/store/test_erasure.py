@@ -1,5 +1,8 @@
 """Erasing rows: gone from the present, from every version, and from all bytes of the tenant."""
 
+from contextlib import suppress
+from datetime import UTC, datetime
+
 import pyarrow as pa
 import pytest
 
@@ -158,3 +161,36 @@ def test_an_erasure_that_was_cut_off_is_finished_by_gc(open_finding):
         if SECRET not in found:
             assert [] == bytes_with(inner, SECRET), call
     assert {True, False} == outcomes
+
+
+@pytest.mark.parametrize("interval", [1, 2, 3])
+def test_a_job_from_before_an_erasure_is_answered_whatever_checkpoints_say(open_finding, memory, interval):
+    """Checkpoints that were made beside the erasure, and after it, know its receipt as well."""
+    tenant = open_finding(memory, checkpoint_interval=interval)
+    filled(tenant)
+    known = tenant.history(limit=None)
+    assert "j" in [entry.job_id for entry in known]
+    with suppress(Crash):
+        open_finding(
+            FaultyStorage(memory, [Fault(0, Way.CUT_BEFORE, "delete")]), checkpoint_interval=interval
+        ).erase("People", [SECRET])
+    for number in range(4):
+        tenant.files.write("other.json", str(number).encode())
+    tenant.gc()
+
+    with open_finding(memory, checkpoint_interval=interval).job("j") as job:
+        first = job.stream("Orders").update(pa.table({"No": ["1"], "by": ["nobody"]}), key="No")
+        job.files.write("config.json", b"{}")
+
+    assert (True, 1) == (job.is_repeated, first.inserted)
+
+
+def test_a_moment_after_an_erasure_is_found(open_finding, memory):
+    """Entries from before it are gone, and are not asked."""
+    tenant = open_finding(memory)
+    filled(tenant)
+    done = tenant.erase("People", [SECRET])
+
+    assert done.tenant_version == tenant.at(datetime.now(UTC)).version
+    with pytest.raises(VersionNotFound):
+        tenant.at(datetime(2020, 1, 1, tzinfo=UTC))

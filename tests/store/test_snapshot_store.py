@@ -7,6 +7,7 @@ import time
 from contextlib import suppress
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from freezeframe.errors import (
@@ -257,6 +258,60 @@ def test_a_deletion_is_finished_after_a_crash(way):
         assert [] == list(memory.list_below("tenants"))
         assert {} == dict(store._registry.current_state().leaving)
     assert 15 < number < 199
+
+
+class DeletingStorage(MemoryStorage):
+    """At one write of the tenant's, somebody else deletes the tenant, just before it or just after."""
+
+    def __init__(self):
+        super().__init__()
+        self.countdown = None
+        self.is_before = True
+
+    def put_if_absent(self, name, content):
+        self._struck(name, is_before=True)
+        super().put_if_absent(name, content)
+        self._struck(name, is_before=False)
+
+    def _struck(self, name, *, is_before):
+        if self.countdown is None or is_before != self.is_before or not name.startswith("tenants/"):
+            return
+        self.countdown -= 1
+        if self.countdown < 0:
+            self.countdown = None
+            store_on(self).delete_tenant("acme")
+
+
+@pytest.mark.parametrize("is_before", [True, False])
+def test_a_job_ends_with_its_tenant(is_before):
+    """Whenever the tenant is deleted, the job under way fails and leaves nothing behind."""
+    rows = pa.table({"Id": ["1"], "v": [1]})
+    for number in range(50):
+        storage = DeletingStorage()
+        tenant = store_on(storage).tenant("acme", create=True)
+        tenant.stream("Lead").update(rows, key="Id")
+        storage.countdown, storage.is_before = number, is_before
+        try:
+            with tenant.job("one") as job:
+                job.stream("Account").update(rows, key="Id")
+                job.files.write("a", CANARY)
+        except TenantNotFound:
+            assert [] == [one.name for one in storage.list_below("tenants")], number
+            continue
+        assert storage.countdown is not None, number
+        break
+    assert 3 <= number < 49
+
+
+def test_a_job_without_changes_does_not_outlive_its_tenant(memory):
+    """It is told as well: a tenant that is gone has no job that succeeded."""
+    store = store_on(memory)
+    tenant = store.tenant("acme", create=True)
+
+    with pytest.raises(TenantNotFound), tenant.job("one"):
+        store_on(memory).delete_tenant("acme")
+
+    assert [] == list(memory.list_below("tenants"))
 
 
 def test_a_sweep_spares_what_is_young(memory):

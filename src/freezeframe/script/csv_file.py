@@ -20,6 +20,7 @@ from freezeframe.script.csv_lines import BYTE_ORDER_MARK, ragged_row, unclosed_r
 
 _BLOCK_BYTES = 8 * 2**20
 _BLOCK_BYTES_MAX = 2**31 - 1
+_PIECE_BYTES = 2**20  # PyArrow reads some thirty blocks ahead
 _REMEDY = "Repair the file, or have the sync write it again."
 
 
@@ -54,7 +55,7 @@ class LongRow(Exception):
 
 def block_sizes() -> Iterator[int]:
     """Sizes of blocks in bytes to read a file in, the next one where a row is longer than the last."""
-    size = _BLOCK_BYTES
+    size = _PIECE_BYTES
     while size < _BLOCK_BYTES_MAX:
         yield size
         size *= 8

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from types import MappingProxyType
+from dataclasses import dataclass
 
-from freezeframe.errors import VersionNotFound
 from freezeframe.identifiers import StreamName
 from freezeframe.log import DeltaLog
 from freezeframe.log.checkpoint_writer import write_checkpoint
@@ -14,9 +12,7 @@ from freezeframe.storage import Storage
 from freezeframe.store.garbage import sweep
 from freezeframe.store.job_roots import remove_job_roots
 from freezeframe.store.layout import TENANT_LOG_FOLDER, table_folder
-from freezeframe.store.state import JobRecord, TenantState
 from freezeframe.store.tables import present_tables
-from freezeframe.store.tenant_log import TenantLog
 from freezeframe.store.transaction import TenantPlace
 
 
@@ -44,7 +40,7 @@ def purge(place: TenantPlace) -> Purged:
     remove_job_roots(place.storage, place.settings, before_ms=first.timestamp_ms)
     done = Purged()
     if _below(place.storage, TENANT_LOG_FOLDER, state.erased):
-        place.log.write_checkpoint(_with_receipts(place.log, first))
+        place.log.write_checkpoint(first)
         done += _delete_below(place.storage, TENANT_LOG_FOLDER, state.erased)
         place.log.forget()
     for name, version in (*first.streams.items(), *first.dropped.items()):
@@ -75,19 +71,3 @@ def _delete_below(storage: Storage, folder: str, version: int) -> Purged:
     for name, _ in files:
         storage.delete(f"{folder}/{name}")
     return Purged(len(files), sum(size for _, size in files))
-
-
-def _with_receipts(log: TenantLog, state: TenantState) -> TenantState:
-    """The state with each job's receipt, which is in its entry until the entry is deleted."""
-    return replace(
-        state, jobs=MappingProxyType({name: _with_receipt(log, job) for name, job in state.jobs.items()})
-    )
-
-
-def _with_receipt(log: TenantLog, job: JobRecord) -> JobRecord:
-    if job.receipt is not None:
-        return job
-    try:
-        return replace(job, receipt=log.entry(job.version).receipt)
-    except VersionNotFound:
-        return job

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from freezeframe.engine.base import TableEngine
-from freezeframe.errors import InvalidOption, VersionNotFound
+from freezeframe.errors import InvalidOption, StorageUnavailable, VersionNotFound
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.settings import Settings
@@ -248,8 +248,11 @@ def committed(work: Work) -> Iterator[Work]:
     try:
         yield work
         work.commit()
-    except BaseException:
+    except BaseException as error:
         work.abandon()
+        if isinstance(error, Exception) and not isinstance(error, StorageUnavailable):
+            # Files that are gone are told as what it was that took them away.
+            work.require_tenant()
         raise
 
 

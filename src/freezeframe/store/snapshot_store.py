@@ -23,6 +23,7 @@ from freezeframe.store.archive import read_archive, write_archive
 from freezeframe.store.archive_reader import ARCHIVE_BYTES_MAX, ARCHIVE_RATIO_MAX, ArchiveLimits
 from freezeframe.store.certificate import DeletionCertificate
 from freezeframe.store.cloning import clone_into
+from freezeframe.store.fence import RegistryFence
 from freezeframe.store.format import ensure_format, require_known_format
 from freezeframe.store.keyring import rewrap
 from freezeframe.store.layout import TENANT_LOG_FOLDER, TENANTS_FOLDER, tenant_folder
@@ -108,7 +109,8 @@ class Store:
         """Remove all that is kept for the tenant, and certify it; one that is half removed is finished.
 
         From the first moment on the tenant is not to be found any more; its keys go first. Jobs that
-        are under way for it fail, or are swept away by ``sweep``.
+        are under way for it fail at their end, and take away what they wrote meanwhile; what a job that
+        was killed has left is removed by ``sweep``.
 
         Raises:
             TenantNotFound: there is none.
@@ -251,7 +253,9 @@ class Store:
     def _opened(self, folder: str) -> Tenant:
         with self._lock:
             if folder not in self._tenants:
-                self._tenants[folder] = Tenant(self._folder(folder), self._engine, self._settings)
+                place = self._folder(folder)
+                fence = RegistryFence(self._registry, folder, place)
+                self._tenants[folder] = Tenant(place, self._engine, self._settings, fence)
             return self._tenants[folder]
 
     def _folder(self, folder: str) -> FolderStorage:

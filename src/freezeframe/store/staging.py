@@ -31,6 +31,7 @@ from freezeframe.store.row_order import ordered
 _ROW_GROUP_ROWS = 250_000
 _KEYS = "keys.parquet"
 _PIECES = "pieces.parquet"
+_GROUP_BYTES = 16 * 1024 * 1024
 _CHUNK_BYTES = 8 * 1024 * 1024
 # In memory; a file of them has a fourth to a tenth of that.
 _PART_BYTES = 256 * 1024 * 1024
@@ -122,7 +123,7 @@ class Attempt:
             StorageFull, StorageUnavailable: they could not be written.
         """
         paths = []
-        for number, part in enumerate(_parts(tables)):
+        for number, part in enumerate(_parts(tables, _PART_BYTES)):
             path = f"{self._name}/rows-{self._name}-{number}.parquet"
             self._write_file(path, part, schema, order)
             paths.append(path)
@@ -274,14 +275,14 @@ def _physical(rows: pa.Table, schema: Mapping[str, Any]) -> pa.Table:
     return physical_rows(rows, list(schema["fields"]), "name" if is_mapped(schema) else "none")
 
 
-def _parts(pieces: Iterable[pa.Table]) -> Iterator[list[pa.Table]]:
-    """The pieces, gathered to files: about as many bytes in memory each as make a file of good size."""
+def _parts(pieces: Iterable[pa.Table], bytes_min: int) -> Iterator[list[pa.Table]]:
+    """The pieces, gathered to parts of about as many bytes in memory."""
     part: list[pa.Table] = []
     held = 0
     for piece in pieces:
         part.append(piece)
         held += piece.nbytes
-        if held >= _PART_BYTES:
+        if held >= bytes_min:
             yield part
             part, held = [], 0
     if part:
@@ -304,5 +305,5 @@ def _write_pieces(pieces: Iterable[pa.Table], schema: pa.Schema, where: Any) -> 
     with pq.ParquetWriter(
         where, schema, compression="zstd", store_schema=False, coerce_timestamps="us"
     ) as writer:
-        for piece in pieces:
-            writer.write_table(piece)
+        for part in _parts(pieces, _GROUP_BYTES):
+            writer.write_table(pa.concat_tables(part))

@@ -13,6 +13,7 @@ from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.store.custody import adopt
 from freezeframe.store.erasure import Erasure, erase
+from freezeframe.store.fence import NO_FENCE, Fence
 from freezeframe.store.files import Files
 from freezeframe.store.format import require_known_format
 from freezeframe.store.garbage import Garbage, collect_garbage
@@ -33,9 +34,12 @@ from freezeframe.store.view import TenantView
 class Tenant:
     """One tenant's snapshot directory. Cheap to make; nothing is written before the first update."""
 
-    def __init__(self, storage: Storage, engine: TableEngine, settings: Settings) -> None:
+    def __init__(
+        self, storage: Storage, engine: TableEngine, settings: Settings, fence: Fence = NO_FENCE
+    ) -> None:
         require_known_format(storage)
-        self._place = TenantPlace(storage, TenantLog(storage, settings), engine, settings)
+        log = TenantLog(storage, settings)
+        self._place = TenantPlace(storage, log, engine, settings, fence)
         self._scope = TenantScope(self._place)
 
     def __repr__(self) -> str:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from types import MappingProxyType
 
 from freezeframe.errors import CorruptLog, StorageUnavailable, VersionNotFound
 from freezeframe.log import LogOptions, LogSegment, SnapshotManagement
@@ -23,7 +24,7 @@ from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.store.entries import Entry, parse_entry
 from freezeframe.store.layout import TENANT_LOG_FOLDER
-from freezeframe.store.state import NO_VERSION, TenantState, parse_checkpoint
+from freezeframe.store.state import JobRecord, TenantState, parse_checkpoint
 
 _DAY_MS = 24 * 60 * 60 * 1000
 
@@ -109,14 +110,16 @@ class TenantLog(SnapshotManagement[TenantSnapshot]):
         """
         moment = timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=UTC)
         limit_ms = int(moment.timestamp() * 1000)
-        low, high = 0, self.current_state().version
+        newest = self.current_state()
+        low, high = max(newest.erased, 0), newest.version  # entries from before an erasure are gone
+        oldest = low
         while low <= high:
             middle = (low + high) // 2
             if self.entry(middle).timestamp_ms <= limit_ms:
                 low = middle + 1
             else:
                 high = middle - 1
-        if high == NO_VERSION:
+        if high < oldest:
             raise VersionNotFound(
                 f"Nothing was kept yet at {moment.isoformat()}.",
                 cause="It is before the tenant's first commit.",
@@ -148,10 +151,13 @@ class TenantLog(SnapshotManagement[TenantSnapshot]):
     def write_checkpoint(self, state: TenantState) -> None:
         """Keep a whole state, of which everything has landed.
 
+        A job from before an erasure is kept with its receipt, for its entry goes.
+
         Raises:
             StorageUnavailable: it could not be written.
         """
         name = f"{version_prefix(state.version)}.checkpoint.{uuid.uuid4()}.json"
+        state = self._with_receipts(state)
         content = state.to_checkpoint(oldest_job_ms=state.timestamp_ms - self._job_id_ms)
         self.storage.put_if_absent(f"{self.folder}/{name}", content)
         hint = hint_text(Hint(version=state.version, size=1, size_in_bytes=len(content)))
@@ -161,6 +167,23 @@ class TenantLog(SnapshotManagement[TenantSnapshot]):
         """Read the state anew at the next call: files that it was made of are gone."""
         with self._update_lock:
             self._captured = self.snapshot_at_init()
+
+    def _with_receipts(self, state: TenantState) -> TenantState:
+        if not state.erased:
+            return state
+        jobs = {
+            name: self._with_receipt(job) if job.version < state.erased else job
+            for name, job in state.jobs.items()
+        }
+        return replace(state, jobs=MappingProxyType(jobs))
+
+    def _with_receipt(self, job: JobRecord) -> JobRecord:
+        if job.receipt is not None:
+            return job
+        try:
+            return replace(job, receipt=self.entry(job.version).receipt)
+        except VersionNotFound:
+            return job
 
     def _checkpointed(self, segment: LogSegment) -> TenantState:
         if segment.checkpoint is None:

@@ -32,6 +32,7 @@ from freezeframe.log.commit import Committed, Unknown
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.store.entries import Entry, FileChange, Kind, StreamChange, TenantChange
+from freezeframe.store.fence import NO_FENCE, Fence
 from freezeframe.store.format import ensure_format
 from freezeframe.store.landing import forget_long_commits, keep_long_commits, roll_forward, shortened
 from freezeframe.store.layout import blob_file
@@ -54,6 +55,7 @@ class TenantPlace:
     log: TenantLog
     engine: TableEngine
     settings: Settings
+    fence: Fence = NO_FENCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +185,7 @@ class Transaction:
             ConflictError: others touched what this transaction rests on, or were quicker too often.
             JobRevoked: somebody declared this transaction dead.
             OutcomeUnknown: the commit's answer was lost; nothing that it refers to was deleted.
+            TenantNotFound: the tenant was deleted meanwhile; nothing of the transaction is left.
             TryAgain: the storage failed; nothing is visible.
         """
         self.announce()
@@ -193,12 +196,15 @@ class Transaction:
             if self._job_id is not None and self._job_id in state.jobs:
                 return state.jobs[self._job_id]
             self._rebase(state, tables)
+            place.fence.require_open()
             entry, long_commits = shortened(self._entry(state, meaning, receipt))
             keep_long_commits(self.place.storage, long_commits)
             self._may_be_committed = True
             outcome = self.place.log.add(state.version + 1, entry)
             if isinstance(outcome, Committed):
                 self._finish(entry, outcome.version)
+                # A deletion that began after the last look may not have seen what was written since.
+                place.fence.require_open()
                 return outcome.version
             if isinstance(outcome, Unknown):
                 raise self._unknown(outcome.reason)
@@ -214,6 +220,8 @@ class Transaction:
     def abandon(self) -> None:
         """Undo what was staged, unless it may be committed: then nothing is deleted but the heartbeat."""
         self._lease.stop()
+        if self._is_announced:
+            self.place.fence.clear()
         if self._may_be_committed:
             return
         for staged in self.streams.values():

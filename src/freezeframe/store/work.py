@@ -177,9 +177,10 @@ class Work:
 
         Raises:
             IdempotencyConflict: the job's id is committed with other input.
-            ConflictError, JobRevoked, OutcomeUnknown, TryAgain: see ``Transaction.commit``.
+            ConflictError, JobRevoked, OutcomeUnknown, TenantNotFound, TryAgain: see ``Transaction.commit``.
         """
         self._is_over = True
+        self.require_tenant()
         if self._known is not None:
             self._transaction.abandon()
             self.receipt = self._agreed(self._known)
@@ -197,6 +198,10 @@ class Work:
             else:
                 self.receipt = self._made(done, committed=True)
         return self.receipt
+
+    def require_tenant(self) -> None:
+        """Refuse a tenant that was deleted meanwhile; raises ``TenantNotFound``."""
+        self._transaction.place.fence.require_open()
 
     def abandon(self) -> None:
         """Undo what was staged; where the outcome is unknown, nothing is deleted."""

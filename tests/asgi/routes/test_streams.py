@@ -1,0 +1,137 @@
+"""Streams over HTTP: rows as JSON and Arrow, changes, exports, restorations, imports as jobs."""
+
+import json
+
+import pyarrow as pa
+import pytest
+
+from freezeframe.service.jobs import TenantJob
+
+CSV = b"Id,City,Born\n007,Bern,2000-01-02\n1,Basel,\n"
+
+
+@pytest.fixture
+def stream(api, acme):
+    """The path of a stream that has two versions."""
+    tenant = acme.rpartition("/")[2]
+    for content in (CSV, CSV.replace(b"Basel", b"Chur") + b"2,Thun,\n"):
+        api.put(
+            f"/tenant/dev/{tenant}/snapshots?file=Account.snapshot.csv", content=content
+        ).raise_for_status()
+    return f"{acme}/streams/Account"
+
+
+def test_a_stream_tells_what_it_is(api, stream):
+    """Version, rows, columns; its ETag saves the answer."""
+    told = api.get(stream)
+
+    assert (1, 3) == (told.json()["version"], told.json()["rows"])
+    assert [("Id", "string"), ("City", "string"), ("Born", "date")] == [
+        (one["name"], one["type"]) for one in told.json()["columns"]
+    ]
+    assert 304 == api.get(stream, headers={"if-none-match": told.headers["etag"]}).status_code
+
+
+def test_rows_by_columns_conditions_and_version(api, stream):
+    """What is asked for is given, and how many rows there are in all."""
+    some = api.get(f"{stream}/rows", params={"where": ["City != Bern"], "columns": ["Id"], "limit": 1}).json()
+    before = api.get(f"{stream}/rows", params={"version": 0, "where": "Born = 2000-01-02"}).json()
+
+    assert (2, ["Id"], 1) == (some["total"], some["columns"], len(some["rows"]))
+    assert [{"Id": "007", "City": "Bern", "Born": "2000-01-02"}] == before["rows"]
+
+
+def test_rows_as_arrow(api, stream):
+    """By Accept the rows come as an Arrow stream, with their types."""
+    answer = api.get(f"{stream}/rows", headers={"accept": "application/vnd.apache.arrow.stream"})
+    table = pa.ipc.open_stream(answer.content).read_all()
+
+    assert pa.date32() == table.schema.field("Born").type
+    assert {"007", "1", "2"} == set(table["Id"].to_pylist())
+
+
+@pytest.mark.parametrize(
+    ("parameters", "status"),
+    [
+        ({"version": 9}, 404),
+        ({"where": "Nowhere = 1"}, 422),
+        ({"where": "Born = yesterday"}, 422),
+        ({"columns": "Nowhere"}, 422),
+        ({"limit": 0}, 422),
+        ({"as_of": "yesterday"}, 422),
+        ({"version": 0, "tenant_version": 0}, 422),
+        ({"tenant_version": 2**60}, 422),
+    ],
+)
+def test_rows_that_cannot_be(api, stream, parameters, status):
+    """A version, column or condition that there is not is a problem with its cause."""
+    answer = api.get(f"{stream}/rows", params=parameters)
+
+    assert (status, "application/problem+json") == (answer.status_code, answer.headers["content-type"])
+    assert answer.json()["remedy"]
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_an_export_holds_all_rows(api, stream, kind):
+    """All rows of a version come as a file of each kind."""
+    content = api.get(f"{stream}/export", params={"format": kind, "version": 0})
+
+    assert f"Account.snapshot.{kind}" in content.headers["content-disposition"]
+    assert (b"007" in content.content, b"Thun" in content.content) == (True, False)
+
+
+def test_what_changed_and_back_again(api, acme, stream):
+    """Changes between versions; a dry run changes nothing; restoring brings the rows back."""
+    changed = api.get(f"{stream}/changes", params={"since": 0}).json()
+    first = api.get(f"{stream}/history").json()["versions"][-1]["version"]
+    dry = api.post(f"{stream}/restore", json={"version": first, "dry_run": True}).json()
+    unchanged = api.get(stream).json()["rows"]
+    done = api.post(f"{stream}/restore", json={"version": first, "message": "back"}).json()
+
+    assert changed["total"] >= 2
+    assert (False, 3, True) == (dry["committed"], unchanged, done["committed"])
+    assert 2 == api.get(stream).json()["rows"]
+    assert "back" == api.get(f"{acme}/history?limit=1").json()["versions"][0]["message"]
+
+
+def test_an_override_keeps_the_types_of_its_columns(api, acme):
+    """A stream's text stays text when a CSV of numbers replaces it."""
+    tenant = acme.rpartition("/")[2]
+    name = f"/tenant/dev/{tenant}/snapshots?file=S.snapshot.csv"
+    api.put(name, content=b"Id\n007\n").raise_for_status()
+    api.put(name, content=b"Id\n12\n13\n").raise_for_status()
+    told = api.get(f"{acme}/streams/S").json()
+
+    assert ([("Id", "string")], 2) == ([(one["name"], one["type"]) for one in told["columns"]], told["rows"])
+
+
+def test_a_dropped_stream_comes_back(api, acme, stream):
+    """Dropping asks for the version if it is told; the past restores the stream."""
+    version = api.get(acme).json()["version"]
+
+    assert 412 == api.delete(stream, headers={"if-match": '"0"'}).status_code
+    assert 200 == api.delete(stream).status_code
+    assert 404 == api.get(stream).status_code
+    assert api.post(f"{acme}/restorations", json={"version": version}).json()["committed"]
+    assert 3 == api.get(stream).json()["rows"]
+
+
+def test_an_import_is_a_job(served, api, acme, stream):
+    """It is accepted with where to look, and the queue has what a worker needs."""
+    answer = api.post(f"{stream}/import?key=Id&mode=full", content=CSV, headers={"content-type": "text/csv"})
+    job = api.get(answer.headers["location"]).json()
+    queued = served.service.jobs.get(TenantJob("dev", acme.rpartition("/")[2], job["job_id"]))
+    request = json.loads(queued.request)
+
+    assert (202, "queued") == (answer.status_code, job["status"])
+    assert {"stream": "Account", "file": "rows.csv", "key": ["Id"], "mode": "full"} == json.loads(
+        request["variables"]["IMPORT_OPTIONS"]
+    )
+
+
+def test_an_import_of_no_known_kind_is_refused(api, stream):
+    """A content type that is none of the kinds says which there are."""
+    answer = api.post(f"{stream}/import", content=CSV, headers={"content-type": "text/html"})
+
+    assert 400 == answer.status_code
+    assert "text/csv" in answer.json()["remedy"]

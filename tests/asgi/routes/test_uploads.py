@@ -1,0 +1,110 @@
+"""Resumable uploads: they go on where they broke off, and appear whole or not at all."""
+
+import base64
+import hashlib
+import socket
+import time
+
+import pytest
+
+CONTENT = b"0123456789" * 1000
+LENGTH = len(CONTENT)
+PART = {"content-type": "application/offset+octet-stream", "tus-resumable": "1.0.0"}
+
+
+def _metadata(**values):
+    return ",".join(f"{name} {base64.b64encode(value.encode()).decode()}" for name, value in values.items())
+
+
+def _begin(api, acme, length=LENGTH, **values):
+    headers = {"upload-length": str(length), "upload-metadata": _metadata(path="big.bin", **values)}
+    return api.post(f"{acme}/uploads", headers=headers)
+
+
+def test_an_upload_in_parts_appears_with_its_last_byte(api, acme):
+    """Nothing is to be seen before; then the whole file is there, in one version."""
+    begun = _begin(api, acme, sha256=hashlib.sha256(CONTENT).hexdigest())
+    place = begun.headers["location"]
+    api.patch(place, content=CONTENT[:6000], headers={**PART, "upload-offset": "0"}).raise_for_status()
+    before = api.get(f"{acme}/files").json()["files"]
+    stands = api.head(place).headers["upload-offset"]
+    done = api.patch(place, content=CONTENT[6000:], headers={**PART, "upload-offset": "6000"})
+
+    assert (201, [], "6000", 204) == (begun.status_code, before, stands, done.status_code)
+    assert CONTENT == api.get(f"{acme}/files/big.bin").content
+    assert done.headers["etag"] == api.get(f"{acme}/files/big.bin").headers["etag"]
+    assert 404 == api.head(place).status_code
+    assert 1 == len(api.get(f"{acme}/history").json()["versions"])
+
+
+def test_a_part_that_broke_off_is_kept(served, api, acme):
+    """What had come before the connection broke need not be sent again."""
+    place = _begin(api, acme).headers["location"]
+    host, port = served.url.removeprefix("http://").split(":")
+    head = [
+        f"PATCH {place} HTTP/1.1",
+        "Host: x",
+        f"x-api-key: {served.key()}",
+        f"Content-Type: {PART['content-type']}",
+        "Upload-Offset: 0",
+        f"Content-Length: {len(CONTENT)}",
+    ]
+    with socket.create_connection((host, int(port))) as connection:
+        connection.sendall("\r\n".join([*head, "", ""]).encode() + CONTENT[:4000])
+        time.sleep(0.3)  # so that the server has read it when the connection breaks
+    stands, end = 0, time.monotonic() + 30
+    while not stands and time.monotonic() < end:
+        stands = int(api.head(place).headers["upload-offset"])
+    done = api.patch(place, content=CONTENT[stands:], headers={**PART, "upload-offset": str(stands)})
+
+    assert (4000, 204) == (stands, done.status_code)
+    assert CONTENT == api.get(f"{acme}/files/big.bin").content
+
+
+@pytest.mark.parametrize(
+    ("headers", "content", "status"),
+    [
+        ({"upload-offset": "5"}, b"x", 409),
+        ({"upload-offset": "0"}, CONTENT + b"x", 413),
+        ({"upload-offset": "0", "content-type": "text/plain"}, b"x", 400),
+        ({"upload-offset": "0", "tus-resumable": "0.2.2"}, b"x", 412),
+        ({"upload-offset": "-1"}, b"x", 422),
+    ],
+)
+def test_a_part_that_cannot_be_taken(api, acme, headers, content, status):
+    """Another place, too many bytes, another type or version of tus: a problem, and no file."""
+    place = _begin(api, acme).headers["location"]
+
+    assert status == api.patch(place, content=content, headers={**PART, **headers}).status_code
+    assert 404 == api.get(f"{acme}/files/big.bin").status_code
+
+
+def test_other_bytes_than_announced_are_never_published(api, acme):
+    """The SHA-256 of all parts together decides."""
+    place = _begin(api, acme, sha256=hashlib.sha256(b"other").hexdigest()).headers["location"]
+    done = api.patch(place, content=CONTENT, headers={**PART, "upload-offset": "0"})
+
+    assert 400 == done.status_code
+    assert 404 == api.get(f"{acme}/files/big.bin").status_code
+
+
+def test_an_upload_that_is_given_up_is_gone(api, acme):
+    """DELETE ends it."""
+    place = _begin(api, acme).headers["location"]
+
+    assert 204 == api.delete(place, headers=PART).status_code
+    assert 404 == api.head(place).status_code
+
+
+def test_more_than_the_service_takes_is_refused_at_once(api, acme, served):
+    """The announced length is held to the limit before a byte is sent."""
+    limit = served.service.settings.service_upload_bytes_max
+
+    assert 413 == _begin(api, acme, length=limit + 1).status_code
+    assert str(limit) == api.options(f"{acme}/uploads").headers["tus-max-size"]
+
+
+def test_an_empty_file_is_there_at_once(api, acme):
+    """An upload of no bytes needs no part."""
+    assert 201 == _begin(api, acme, length=0).status_code
+    assert b"" == api.get(f"{acme}/files/big.bin").content

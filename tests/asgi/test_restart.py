@@ -1,0 +1,102 @@
+"""The service dies and comes back: what it had acknowledged is there, and nothing else is half there."""
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+FREEZEFRAME = Path(sys.executable).parent / "freezeframe"
+WRITERS = 4
+KILLED_AFTER = 60
+
+
+def _command(*arguments):
+    run = subprocess.run([FREEZEFRAME, *arguments, "--json"], capture_output=True, text=True, check=True)
+    return json.loads(run.stdout)
+
+
+def _served(root, workers):
+    process = subprocess.Popen(
+        [FREEZEFRAME, "serve", "--root", root, "--port", "0", "--workers", str(workers), "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    return process, json.loads(process.stdout.readline())["url"].removeprefix("http://")
+
+
+def _stopped(process, number):
+    os.killpg(process.pid, number)
+    process.wait(60)
+    process.stdout.close()
+    process.stderr.close()
+
+
+class Writer(threading.Thread):
+    """Puts one file after the other, and remembers which were acknowledged."""
+
+    def __init__(self, place, key, name, enough):
+        super().__init__()
+        self.acknowledged, self.statuses = {}, set()
+        self._place, self._key, self._name, self._enough = place, key, name, enough
+
+    def run(self):
+        with closing(http.client.HTTPConnection(self._place, timeout=60)) as connection:
+            self._write(connection)
+
+    def _write(self, connection):
+        for number in range(10_000):
+            path, content = f"{self._name}/{number}", f"{self._name} {number} ".encode() * 100
+            target = f"/api/v1/environments/dev/tenants/{self._name}/files/{path}"
+            try:
+                connection.request("PUT", target, content, {"x-api-key": self._key})
+                answer = connection.getresponse()
+                answer.read()
+            except (OSError, http.client.HTTPException):
+                return  # killed; what was under way was never acknowledged
+            self.statuses.add(answer.status)
+            self.acknowledged[target] = content
+            if len(self.acknowledged) >= KILLED_AFTER // WRITERS:
+                self._enough.release()
+
+
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.nightly)])
+def test_every_acknowledged_write_survives_kill_9(tmp_path, workers):
+    """Killed in the middle of writes and started again, the service gives every acknowledged byte."""
+    root = str(tmp_path / "store")
+    key = _command("key", "create", "--root", root, "--env", "dev", "--scope", "admin")["key"]
+    process, place = _served(root, workers)
+    enough = threading.Semaphore(0)
+    headers = {"x-api-key": key, "content-type": "application/json"}
+    with closing(http.client.HTTPConnection(place, timeout=60)) as connection:
+        for number in range(WRITERS):
+            body = json.dumps({"tenant": f"w{number}"})
+            connection.request("POST", "/api/v1/environments/dev/tenants", body, headers)
+            answer = connection.getresponse()
+            assert (201, True) == (answer.status, bool(answer.read()))
+    writers = [Writer(place, key, f"w{number}", enough) for number in range(WRITERS)]
+    for writer in writers:
+        writer.start()
+    enough.acquire(timeout=120)
+    _stopped(process, signal.SIGKILL)
+    for writer in writers:
+        writer.join(60)
+
+    process, place = _served(root, workers)
+    try:
+        with closing(http.client.HTTPConnection(place, timeout=60)) as connection:
+            for writer in writers:
+                assert writer.statuses <= {201}
+                for target, content in writer.acknowledged.items():
+                    connection.request("GET", target, headers={"x-api-key": key})
+                    assert content == connection.getresponse().read()
+    finally:
+        _stopped(process, signal.SIGTERM)
+    assert KILLED_AFTER // WRITERS <= sum(len(writer.acknowledged) for writer in writers)

@@ -1,0 +1,68 @@
+"""Requests made up from the OpenAPI document, good and bad: no answer of 500, none that is not declared."""
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from hypothesis.strategies import booleans
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+from tests.asgi.operations import OPEN_ROWS, OTHER_ROWS, TENANT_ROWS
+
+REAL = {"environment": "dev", "env_id": "dev", "tenant": "acme", "stream": "Account", "path": "a.txt"}
+CANARY = "canary-91d2f0aa77c3"
+EXAMPLES = 8
+
+
+@schemathesis.serializer("application/offset+octet-stream")
+def serialize_part(context, value):
+    """A part of an upload is the bytes themselves."""
+    return value if isinstance(value, bytes) else str(value).encode()
+
+
+@pytest.fixture(scope="module")
+def schema(serve):
+    """The schema of a server with two tenants, of which the key may see one."""
+    served = serve(service_requests_per_minute=0, service_tenant_requests_per_minute=0)
+    for name, content in (("acme", b"own"), ("globex", CANARY.encode())):
+        place = served.tenant(name)
+        with served.client() as api:
+            api.put(f"{place}/files/a.txt", content=content).raise_for_status()
+            csv = b"Id,City\n" + content + b",Bern\n"
+            api.put(f"/tenant/dev/{name}/snapshots?file=Account.snapshot.csv", content=csv).raise_for_status()
+    key = served.key(environments=["dev"], tenants=["acme"])
+    loaded = schemathesis.openapi.from_dict(served.app.openapi())
+    loaded.config.update(base_url=served.url)
+    return loaded, {"x-api-key": key}
+
+
+@pytest.mark.parametrize("operation", [*TENANT_ROWS, *OTHER_ROWS, *OPEN_ROWS], ids=" ".join)
+def test_any_request_is_answered_as_declared(schema, operation):
+    """Whatever a client sends, the answer is declared, is no 500 and tells nothing of another tenant."""
+    loaded, headers = schema
+    method, path = operation
+
+    @settings(
+        max_examples=EXAMPLES,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=loaded[path][method.upper()].as_strategy(), is_real=booleans())
+    def check(case, is_real):
+        if is_real and method != "delete":  # half of all requests get as far as something that is there
+            names = case.path_parameters or {}
+            names.update({name: value for name, value in REAL.items() if name in names})
+        answer = case.call(headers=headers)
+
+        assert 500 > answer.status_code, answer.content
+        assert CANARY.encode() not in answer.content
+        case.validate_response(
+            answer,
+            checks=[status_code_conformance, content_type_conformance, response_schema_conformance],
+        )
+
+    check()

@@ -61,7 +61,7 @@ def list_streams(caller: TenantCalling, tenant_version: TenantVersion = None) ->
     return StreamList(version=version, streams=list(tenant.streams(tenant_version)))
 
 
-@router.get("/streams/{stream}", responses=declared(304))
+@router.get("/streams/{stream}", responses={200: {"model": StreamDetail}, **declared(304)})
 def show_stream(
     caller: TenantCalling, stream: StreamPath, conditions: Conditional, response: Response
 ) -> Any:

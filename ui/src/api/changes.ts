@@ -1,0 +1,112 @@
+// What the console changes through the service. Each call is one change in the tenant's history.
+import { address, call, send } from "./client";
+import { fileAddress, type Place, streamAddress, tenantAddress } from "./place";
+import type {
+  FileEntry,
+  Job,
+  KeyWithSecret,
+  NewKey,
+  Policy,
+  Restoration,
+  RestorationOrder,
+  Who,
+} from "./types";
+
+export function signIn(credentials: { name: string; password: string } | { key: string }): Promise<Who> {
+  return call("POST", address`/session`, { body: credentials });
+}
+
+export function signOut(): Promise<void> {
+  return call("DELETE", address`/session`);
+}
+
+export function createTenant(environment: string, tenant: string): Promise<unknown> {
+  return call("POST", address`/environments/${environment}/tenants`, { body: { tenant } });
+}
+
+export function createFolder(place: Place, path: string): Promise<unknown> {
+  return call("POST", `${tenantAddress(place)}/folders`, { body: { path } });
+}
+
+export function deleteFile(place: Place, path: string): Promise<{ tenant_version: number }> {
+  return call("DELETE", fileAddress(place, path));
+}
+
+export function dropStream(place: Place, stream: string): Promise<{ tenant_version: number }> {
+  return call("DELETE", streamAddress(place, stream));
+}
+
+export function restore(place: Place, order: RestorationOrder): Promise<Restoration> {
+  return call("POST", `${tenantAddress(place)}/restorations`, { body: order });
+}
+
+export interface FileText {
+  text: string;
+  etag: string;
+}
+
+/** A file's text, or null where its bytes are no UTF-8. */
+export async function readFile(place: Place, path: string, version?: number): Promise<FileText | null> {
+  const answer = await send("GET", fileAddress(place, path, version));
+  const bytes = await answer.arrayBuffer();
+  try {
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    return { text, etag: answer.headers.get("ETag") ?? "" };
+  } catch {
+    return null;
+  }
+}
+
+/** Keep a new version of a file, if it still is what it was; a `Problem` of status 412 says it is not. */
+export function writeFile(place: Place, path: string, text: string, etag: string): Promise<FileEntry> {
+  return call("PUT", fileAddress(place, path), {
+    content: new Blob([text], { type: "application/octet-stream" }),
+    headers: { "If-Match": etag, "Content-Type": "application/octet-stream" },
+  });
+}
+
+export function setTag(place: Place, name: string, version: number): Promise<unknown> {
+  return call("PUT", `${tenantAddress(place)}/tags/${encodeURIComponent(name)}`, { body: { version } });
+}
+
+export function removeTag(place: Place, name: string): Promise<unknown> {
+  return call("DELETE", `${tenantAddress(place)}/tags/${encodeURIComponent(name)}`);
+}
+
+export function cancelJob(place: Place, jobId: string): Promise<Job> {
+  return call("POST", `${tenantAddress(place)}/jobs/${encodeURIComponent(jobId)}/cancel`);
+}
+
+export function createKey(order: NewKey): Promise<KeyWithSecret> {
+  return call("POST", address`/keys`, { body: order });
+}
+
+export function revokeKey(id: string): Promise<unknown> {
+  return call("DELETE", address`/keys/${id}`);
+}
+
+export function rotateKey(id: string, overlapHours: number): Promise<KeyWithSecret> {
+  return call("POST", address`/keys/${id}/rotate`, { body: { overlap_hours: overlapHours } });
+}
+
+export function setPolicy(place: Place, policy: Policy): Promise<Policy> {
+  return call("PUT", `${tenantAddress(place)}/policy`, { body: policy });
+}
+
+export function runJob(place: Place, order: { script: string; message?: string }): Promise<Job> {
+  return call("POST", `${tenantAddress(place)}/jobs`, { body: order });
+}
+
+/** Brings a file's rows into a stream, as a job. */
+export function importRows(
+  place: Place,
+  stream: string,
+  file: Blob,
+  options: { key: readonly string[]; mode: "upsert" | "full"; kind: string },
+): Promise<Job> {
+  return call("POST", `${streamAddress(place, stream)}/import`, {
+    query: { key: options.key, mode: options.mode },
+    content: file,
+    headers: { "Content-Type": options.kind },
+  });
+}

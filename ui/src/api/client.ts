@@ -1,0 +1,79 @@
+// One way to the service: JSON in and out, problems thrown, conditions and idempotency keys as headers.
+import { exactJson } from "./exact-json";
+import { type Problem, problemFrom, unreachable } from "./problem";
+
+export type Query = Record<string, string | number | boolean | readonly string[] | null | undefined>;
+
+export interface RequestOptions {
+  query?: Query;
+  /** Sent as JSON. */
+  body?: unknown;
+  /** Sent as it is. */
+  content?: BodyInit;
+  headers?: Record<string, string>;
+  signal?: AbortSignal;
+}
+
+export const API = "/api/v1";
+
+/** The address of something of the service, its names escaped one by one. */
+export function address(names: TemplateStringsArray, ...values: (string | number)[]): string {
+  return API + names.reduce((path, text, index) => path + String(escaped(values[index - 1])) + text);
+}
+
+/** A file's path keeps its slashes; all else in it is escaped. */
+export function pathAddress(path: string): string {
+  return path.split("/").map(encodeURIComponent).join("/");
+}
+
+export function withQuery(url: string, query: Query = {}): string {
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    if (value === null || value === undefined || value === "") continue;
+    for (const one of Array.isArray(value) ? value : [value]) search.append(name, String(one));
+  }
+  const text = search.toString();
+  return text ? `${url}?${text}` : url;
+}
+
+/** The service's answer, whatever its content; a refusal is thrown as a `Problem`. */
+export async function send(method: string, url: string, options: RequestOptions = {}): Promise<Response> {
+  const headers: Record<string, string> = { ...options.headers };
+  if (options.body !== undefined) headers["Content-Type"] = "application/json";
+  if (method === "POST") headers["Idempotency-Key"] ??= crypto.randomUUID();
+  let answer: Response;
+  try {
+    answer = await fetch(withQuery(url, options.query), {
+      method,
+      headers,
+      body: options.content ?? (options.body === undefined ? null : JSON.stringify(options.body)),
+      credentials: "same-origin",
+      cache: "no-store",
+      signal: options.signal ?? null,
+    });
+  } catch (error) {
+    if (error instanceof DOMException && error.name === "AbortError") throw error;
+    throw unreachable();
+  }
+  if (!answer.ok) throw await refusal(answer);
+  return answer;
+}
+
+/** The JSON value that the service answers with; `undefined` where it has nothing to say. */
+export async function call<T>(method: string, url: string, options: RequestOptions = {}): Promise<T> {
+  const answer = await send(method, url, options);
+  const text = await answer.text();
+  return (text ? exactJson(text) : undefined) as T;
+}
+
+export function get<T>(url: string, query?: Query, signal?: AbortSignal): Promise<T> {
+  return call<T>("GET", url, { ...(query && { query }), ...(signal && { signal }) });
+}
+
+async function refusal(answer: Response): Promise<Problem> {
+  return problemFrom(answer.status, await answer.text(), answer.headers.get("X-Request-Id") ?? "");
+}
+
+function escaped(value: string | number | undefined): string {
+  return encodeURIComponent(String(value ?? ""));
+}

@@ -1,0 +1,60 @@
+// What the service says about a request that it refused (RFC 9457), or about one that never arrived.
+
+export class Problem extends Error {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    readonly title: string,
+    override readonly cause: string = "",
+    readonly remedy: string = "",
+    readonly requestId: string = "",
+  ) {
+    super(title);
+    this.name = "Problem";
+  }
+}
+
+interface ProblemBody {
+  title?: string;
+  detail?: string;
+  code?: string;
+  problem?: string;
+  cause?: string;
+  remedy?: string;
+  request_id?: string;
+}
+
+/** The problem that an answer tells; the body may be anything, also that of a proxy. */
+export function problemFrom(status: number, text: string, requestId: string): Problem {
+  let body: ProblemBody = {};
+  try {
+    body = JSON.parse(text) as ProblemBody;
+  } catch {
+    // A proxy's page has no fields: the status alone is told.
+  }
+  const title = body.problem ?? body.detail ?? body.title ?? `The service answered ${status}.`;
+  return new Problem(
+    status,
+    body.code ?? "",
+    title,
+    body.cause ?? "",
+    body.remedy ?? "",
+    body.request_id ?? requestId,
+  );
+}
+
+export function unreachable(): Problem {
+  return new Problem(
+    0,
+    "UNREACHABLE",
+    "The service cannot be reached.",
+    "It is stopped, or the network between is.",
+    "Try again; if it stays so, look whether `freezeframe serve` is running.",
+  );
+}
+
+export function asProblem(error: unknown): Problem {
+  if (error instanceof Problem) return error;
+  const text = error instanceof Error ? error.message : String(error);
+  return new Problem(0, "PAGE", "Something in this page went wrong.", text, "Load the page again.");
+}

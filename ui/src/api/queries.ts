@@ -1,0 +1,246 @@
+// What is read from the service, under which key it is kept, and for how long it counts as fresh.
+//
+// A past version never changes, so it is never asked for twice.
+import { infiniteQueryOptions, keepPreviousData, queryOptions } from "@tanstack/react-query";
+import { address, get } from "./client";
+import { type Place, streamAddress, tenantAddress, tenantKey } from "./place";
+import type {
+  AuditPage,
+  Difference,
+  FileHistory,
+  FilePage,
+  HistoryPage,
+  Job,
+  JobPage,
+  KeyPage,
+  Overview,
+  Policy,
+  RowDifference,
+  Rows,
+  StreamDetail,
+  TenantPage,
+  Who,
+} from "./types";
+
+const FRESH_MS = 5_000;
+const TENANTS_PAGE = 1000;
+const FILES_PAGE = 1000;
+const ROWS_PAGE = 200;
+const VERSIONS_PAGE = 100;
+
+export const whoQuery = queryOptions({
+  queryKey: ["who"],
+  queryFn: ({ signal }) => get<Who>(address`/session`, {}, signal),
+  staleTime: 60_000,
+  retry: false,
+});
+
+export const environmentsQuery = queryOptions({
+  queryKey: ["environments"],
+  queryFn: async ({ signal }) =>
+    (await get<{ environments: string[] }>(address`/environments`, {}, signal)).environments,
+  staleTime: 30_000,
+});
+
+export function tenantsQuery(environment: string) {
+  return infiniteQueryOptions({
+    queryKey: ["tenants", environment],
+    queryFn: ({ signal, pageParam }) =>
+      get<TenantPage>(
+        address`/environments/${environment}/tenants`,
+        { limit: TENANTS_PAGE, cursor: pageParam },
+        signal,
+      ),
+    initialPageParam: null as string | null,
+    getNextPageParam: (page) => page.next_cursor,
+    staleTime: FRESH_MS,
+  });
+}
+
+export function overviewQuery(place: Place, version?: number) {
+  return queryOptions({
+    queryKey: [...tenantKey(place), "overview", version ?? "now"],
+    queryFn: ({ signal }) =>
+      get<Overview>(`${tenantAddress(place)}/overview`, { tenant_version: version }, signal),
+    staleTime: version === undefined ? FRESH_MS : Number.POSITIVE_INFINITY,
+  });
+}
+
+export function folderQuery(place: Place, folder: string, version?: number) {
+  return infiniteQueryOptions({
+    queryKey: [...tenantKey(place), "folder", folder, version ?? "now"],
+    queryFn: ({ signal, pageParam }) =>
+      get<FilePage>(
+        `${tenantAddress(place)}/files`,
+        { folder, tenant_version: version, limit: FILES_PAGE, cursor: pageParam },
+        signal,
+      ),
+    initialPageParam: null as string | null,
+    getNextPageParam: (page) => page.next_cursor,
+    staleTime: version === undefined ? FRESH_MS : Number.POSITIVE_INFINITY,
+  });
+}
+
+export function fileHistoryQuery(place: Place, path: string) {
+  return queryOptions({
+    queryKey: [...tenantKey(place), "file-history", path],
+    queryFn: ({ signal }) => get<FileHistory>(`${tenantAddress(place)}/file-history`, { path }, signal),
+    staleTime: FRESH_MS,
+  });
+}
+
+export function streamQuery(place: Place, stream: string) {
+  return queryOptions({
+    queryKey: [...tenantKey(place), "stream", stream],
+    queryFn: ({ signal }) => get<StreamDetail>(streamAddress(place, stream), {}, signal),
+    staleTime: FRESH_MS,
+  });
+}
+
+export interface RowsChoice {
+  where: readonly string[];
+  columns: readonly string[];
+  version?: number | undefined;
+}
+
+export function rowsQuery(place: Place, stream: string, choice: RowsChoice) {
+  return infiniteQueryOptions({
+    queryKey: [...tenantKey(place), "rows", stream, choice.version ?? "now", choice.where, choice.columns],
+    queryFn: ({ signal, pageParam }) =>
+      get<Rows>(
+        `${streamAddress(place, stream)}/rows`,
+        {
+          where: choice.where,
+          columns: choice.columns,
+          tenant_version: choice.version,
+          limit: ROWS_PAGE,
+          offset: pageParam,
+        },
+        signal,
+      ),
+    initialPageParam: 0,
+    getNextPageParam: (_, pages) => {
+      const loaded = pages.reduce((count, page) => count + page.rows.length, 0);
+      return loaded < (pages[0]?.total ?? 0) && pages.at(-1)?.rows.length ? loaded : undefined;
+    },
+    placeholderData: keepPreviousData,
+    staleTime: choice.version === undefined ? FRESH_MS : Number.POSITIVE_INFINITY,
+  });
+}
+
+export interface HistoryChoice {
+  stream?: string | undefined;
+  path?: string | undefined;
+  jobId?: string | undefined;
+}
+
+export function historyQuery(place: Place, choice: HistoryChoice = {}) {
+  return infiniteQueryOptions({
+    queryKey: [...tenantKey(place), "history", choice],
+    queryFn: ({ signal, pageParam }) =>
+      get<HistoryPage>(
+        `${tenantAddress(place)}/history`,
+        {
+          limit: VERSIONS_PAGE,
+          cursor: pageParam,
+          stream: choice.stream,
+          path: choice.path,
+          job_id: choice.jobId,
+        },
+        signal,
+      ),
+    initialPageParam: null as string | null,
+    getNextPageParam: (page) => page.next_cursor,
+    staleTime: FRESH_MS,
+  });
+}
+
+export function differenceQuery(place: Place, before: number, after: number) {
+  return queryOptions({
+    queryKey: [...tenantKey(place), "diff", before, after],
+    queryFn: ({ signal }) =>
+      get<Difference>(`${tenantAddress(place)}/diff`, { before, after, texts: true }, signal),
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+}
+
+export function rowDifferenceQuery(place: Place, stream: string, before: number, after: number) {
+  return infiniteQueryOptions({
+    queryKey: [...tenantKey(place), "row-diff", stream, before, after],
+    queryFn: ({ signal, pageParam }) =>
+      get<RowDifference>(
+        `${streamAddress(place, stream)}/diff`,
+        { before, after, limit: ROWS_PAGE, offset: pageParam },
+        signal,
+      ),
+    initialPageParam: 0,
+    getNextPageParam: (page, pages) => {
+      const loaded = pages.reduce((count, one) => count + one.rows.length, 0);
+      return loaded < page.total ? loaded : undefined;
+    },
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+}
+
+export function jobsQuery(place: Place) {
+  return infiniteQueryOptions({
+    queryKey: [...tenantKey(place), "jobs"],
+    queryFn: ({ signal, pageParam }) =>
+      get<JobPage>(`${tenantAddress(place)}/jobs`, { limit: 100, cursor: pageParam }, signal),
+    initialPageParam: null as string | null,
+    getNextPageParam: (page) => page.next_cursor,
+    staleTime: 2_000,
+  });
+}
+
+export function jobQuery(place: Place, jobId: string) {
+  return queryOptions({
+    queryKey: [...tenantKey(place), "job", jobId],
+    queryFn: ({ signal }) =>
+      get<Job>(`${tenantAddress(place)}/jobs/${encodeURIComponent(jobId)}`, {}, signal),
+    staleTime: 1_000,
+  });
+}
+
+export function auditQuery(place: Place, choice: { action?: string; subject?: string } = {}) {
+  return infiniteQueryOptions({
+    queryKey: ["audit", place.environment, place.tenant, choice],
+    queryFn: ({ signal, pageParam }) =>
+      get<AuditPage>(`${tenantAddress(place)}/audit`, { limit: 100, cursor: pageParam, ...choice }, signal),
+    initialPageParam: null as string | null,
+    getNextPageParam: (page) => page.next_cursor,
+    staleTime: 1_000,
+  });
+}
+
+export const keysQuery = infiniteQueryOptions({
+  queryKey: ["keys"],
+  queryFn: ({ signal, pageParam }) => get<KeyPage>(address`/keys`, { limit: 100, cursor: pageParam }, signal),
+  initialPageParam: null as string | null,
+  getNextPageParam: (page) => page.next_cursor,
+  staleTime: FRESH_MS,
+});
+
+export function policyQuery(place: Place) {
+  return queryOptions({
+    queryKey: [...tenantKey(place), "policy"],
+    queryFn: ({ signal }) => get<Policy>(`${tenantAddress(place)}/policy`, {}, signal),
+  });
+}
+
+export function tagsQuery(place: Place) {
+  return queryOptions({
+    queryKey: [...tenantKey(place), "tags"],
+    queryFn: async ({ signal }) =>
+      (await get<{ tags: Record<string, number> }>(`${tenantAddress(place)}/tags`, {}, signal)).tags,
+  });
+}
+
+export function auditProofQuery(place: Place) {
+  return queryOptions({
+    queryKey: ["audit-proof", place.environment, place.tenant],
+    queryFn: ({ signal }) =>
+      get<{ is_whole: boolean; broken_at: number | null }>(`${tenantAddress(place)}/audit/proof`, {}, signal),
+    staleTime: FRESH_MS,
+  });
+}

@@ -1,0 +1,162 @@
+// Who did what to a tenant, for admins: each entry stands in a chain that shows if one was changed.
+import { Badge, Group, Select, Text, TextInput } from "@mantine/core";
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { useNavigate, useSearch } from "@tanstack/react-router";
+import { useMemo } from "react";
+import { auditProofQuery, auditQuery, tenantsQuery } from "@/api/queries";
+import type { AuditEntry } from "@/api/types";
+import { CopyText } from "@/parts/CopyText";
+import { EmptyNote } from "@/parts/EmptyNote";
+import { LateSkeleton } from "@/parts/LateSkeleton";
+import { Moment } from "@/parts/Moment";
+import { ProblemNote } from "@/parts/ProblemNote";
+import { type Column, VirtualGrid } from "@/parts/VirtualGrid";
+import { useEnvironment } from "@/session/session";
+
+const ACTIONS = [
+  { value: "file.unseal", label: "Sealed file read" },
+  { value: "file.write", label: "File written" },
+  { value: "file.delete", label: "File deleted" },
+  { value: "stream.restore", label: "Stream restored" },
+  { value: "tenant.restore", label: "Tenant restored" },
+  { value: "stream.drop", label: "Stream deleted" },
+  { value: "stream.import", label: "Rows imported" },
+  { value: "job.run", label: "Job run" },
+];
+const COLUMNS: readonly Column<AuditEntry>[] = [
+  { id: "at", header: "When", width: "92px", cell: (entry) => <Moment at={entry.moment} /> },
+  {
+    id: "who",
+    header: "Who",
+    width: "minmax(110px, 1fr)",
+    cell: (entry) => <span title={entry.principal}>{entry.principal}</span>,
+  },
+  {
+    id: "action",
+    header: "Did",
+    width: "140px",
+    cell: (entry) => ACTIONS.find((one) => one.value === entry.action)?.label ?? entry.action,
+  },
+  {
+    id: "subject",
+    header: "What",
+    width: "minmax(110px, 1.3fr)",
+    cell: (entry) => <span title={entry.subject}>{entry.subject}</span>,
+  },
+  {
+    id: "details",
+    header: "Details",
+    width: "minmax(90px, 1fr)",
+    isExtra: true,
+    cell: (entry) => <span className="mono">{details(entry)}</span>,
+  },
+  {
+    id: "request",
+    header: "Request",
+    width: "110px",
+    isExtra: true,
+    cell: (entry) => (
+      <CopyText text={entry.request_id} shown={entry.request_id.slice(0, 8)} label="request id" />
+    ),
+  },
+];
+
+export function AuditPage() {
+  const environment = useEnvironment();
+  const search = useSearch({ from: "/signed-in/audit" });
+  const navigate = useNavigate({ from: "/audit" });
+  const tenants = useInfiniteQuery(tenantsQuery(environment));
+  const ids = useMemo(() => tenants.data?.pages.flatMap((page) => page.tenants) ?? [], [tenants.data]);
+  const go = (changes: Partial<typeof search>) =>
+    void navigate({ search: (before) => ({ ...before, ...changes }) });
+  return (
+    <div className="page">
+      <div className="page-head">
+        <h1>Audit</h1>
+        <Select
+          aria-label="Tenant"
+          placeholder="Choose a tenant"
+          searchable
+          limit={50}
+          data={search.tenant && !ids.includes(search.tenant) ? [search.tenant, ...ids] : ids}
+          value={search.tenant ?? null}
+          onChange={(value) => go({ tenant: value ?? undefined })}
+        />
+        <Select
+          aria-label="Action"
+          placeholder="Any action"
+          clearable
+          data={ACTIONS}
+          value={search.action ?? null}
+          onChange={(value) => go({ action: value ?? undefined })}
+        />
+        <TextInput
+          aria-label="File, stream or job"
+          placeholder="File, stream or job"
+          value={search.subject ?? ""}
+          onChange={(event) => go({ subject: event.currentTarget.value || undefined })}
+        />
+      </div>
+      {search.tenant ? (
+        <Entries
+          environment={environment}
+          tenant={search.tenant}
+          action={search.action}
+          subject={search.subject}
+        />
+      ) : (
+        <EmptyNote title="Choose a tenant.">Every tenant has an audit of its own.</EmptyNote>
+      )}
+    </div>
+  );
+}
+
+interface EntriesProps {
+  environment: string;
+  tenant: string;
+  action: string | undefined;
+  subject: string | undefined;
+}
+
+function Entries({ environment, tenant, action, subject }: EntriesProps) {
+  const place = { environment, tenant };
+  const choice = { ...(action && { action }), ...(subject && { subject }) };
+  const list = useInfiniteQuery(auditQuery(place, choice));
+  const proof = useQuery(auditProofQuery(place));
+  const entries = useMemo(() => list.data?.pages.flatMap((page) => page.entries) ?? [], [list.data]);
+  if (list.isPending) return <LateSkeleton />;
+  if (list.isError) return <ProblemNote error={list.error} onRetry={() => list.refetch()} />;
+  if (entries.length === 0) return <EmptyNote title="Nothing of the kind was done." />;
+  return (
+    <>
+      <VirtualGrid
+        label={`Audit of ${tenant}`}
+        rows={entries}
+        columns={COLUMNS}
+        keyOf={(entry) => String(entry.number)}
+        onNearEnd={() => {
+          if (list.hasNextPage && !list.isFetchingNextPage) void list.fetchNextPage();
+        }}
+      />
+      {proof.data && (
+        <Group gap="xs">
+          <Badge color={proof.data.is_whole ? "green" : "red"} variant="outline" size="sm">
+            {proof.data.is_whole ? "chain whole" : "chain broken"}
+          </Badge>
+          <Text size="xs" c="dimmed">
+            {proof.data.is_whole
+              ? "No entry was changed or taken out."
+              : `Entry ${proof.data.broken_at} is not as it was written.`}
+          </Text>
+        </Group>
+      )}
+    </>
+  );
+}
+
+function details(entry: AuditEntry): string {
+  const told = Object.entries(entry.details);
+  return told
+    .map(([name, value]) => `${name}=${typeof value === "object" ? JSON.stringify(value) : String(value)}`)
+    .join(" ");
+}

@@ -1,0 +1,108 @@
+// A file below the breadcrumb: shown as text, edited in place, downloaded, or behind its seal.
+import { Button, Group, Text } from "@mantine/core";
+import { IconLock } from "@tabler/icons-react";
+import { useQuery } from "@tanstack/react-query";
+import { useEffect, useState } from "react";
+import { readFile } from "@/api/changes";
+import { fileAddress, tenantKey } from "@/api/place";
+import { fileHistoryQuery } from "@/api/queries";
+import { EmptyNote } from "@/parts/EmptyNote";
+import { bytesText } from "@/parts/formats";
+import { LateSkeleton } from "@/parts/LateSkeleton";
+import { Moment } from "@/parts/Moment";
+import { ProblemNote } from "@/parts/ProblemNote";
+import { useMay } from "@/session/session";
+import { save } from "@/snapshots/download";
+import { usePanel } from "@/tenants/panel";
+import { FileEditor } from "./FileEditor";
+
+const SHOWN_BYTES_MAX = 5 * 1024 * 1024;
+const REVEALED_MS = 30_000;
+
+export default function FilePage() {
+  const { place, search, version, go } = usePanel();
+  const path = search.file ?? "";
+  const may = useMay();
+  const revisions = useQuery(fileHistoryQuery(place, path));
+  const [isRevealed, setRevealed] = useState(false);
+  const revision = revisions.data?.revisions.find((one) => version === undefined || one.version <= version);
+  const isSealed = revision?.sealed ?? false;
+  const isShown =
+    revision !== undefined &&
+    !revision.deleted &&
+    revision.size <= SHOWN_BYTES_MAX &&
+    (!isSealed || isRevealed);
+  const content = useQuery({
+    queryKey: [...tenantKey(place), "file", path, version ?? "now", revision?.version],
+    queryFn: () => readFile(place, path, version),
+    enabled: isShown,
+    gcTime: isSealed ? 0 : 60_000,
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+  useHiddenAgain(isRevealed, () => setRevealed(false));
+
+  if (revisions.isPending) return <LateSkeleton />;
+  if (revisions.isError) return <ProblemNote error={revisions.error} onRetry={() => revisions.refetch()} />;
+  if (!revision || revision.deleted)
+    return (
+      <EmptyNote title="There is no such file at this version.">
+        The History tab shows when it was there.
+      </EmptyNote>
+    );
+  return (
+    <>
+      <Group gap="md">
+        <Text size="xs" c="dimmed" component="div">
+          {bytesText(revision.size)} · changed <Moment at={revision.modified} /> by{" "}
+          {revision.author || "nobody named"} · version {revision.version}
+        </Text>
+        <Group gap="xs" ml="auto">
+          <Button size="compact-sm" variant="default" onClick={() => go({ panel: "history" })}>
+            Versions
+          </Button>
+          <Button size="compact-sm" variant="default" onClick={() => save(fileAddress(place, path, version))}>
+            Download
+          </Button>
+        </Group>
+      </Group>
+      {isSealed && !isRevealed ? (
+        <EmptyNote title="This file is sealed.">
+          <Group gap="xs" justify="center" mb="xs">
+            <IconLock size={18} aria-hidden /> To see it leaves an entry in the audit.
+          </Group>
+          <Button size="xs" onClick={() => setRevealed(true)}>
+            Reveal
+          </Button>
+        </EmptyNote>
+      ) : revision.size > SHOWN_BYTES_MAX ? (
+        <EmptyNote title={`${bytesText(revision.size)} are too much to be shown here.`}>
+          Download the file to see it.
+        </EmptyNote>
+      ) : content.isError ? (
+        <ProblemNote error={content.error} onRetry={() => content.refetch()} />
+      ) : content.isPending ? (
+        <LateSkeleton />
+      ) : content.data === null ? (
+        <EmptyNote title="This file is no text.">Download it to see what it is.</EmptyNote>
+      ) : (
+        <FileEditor
+          key={`${path} ${revision.version}`}
+          path={path}
+          text={content.data.text}
+          etag={content.data.etag}
+          isReadOnly={version !== undefined || !may("snapshots:write")}
+        />
+      )}
+    </>
+  );
+}
+
+/** What was revealed is hidden again after half a minute. */
+function useHiddenAgain(isRevealed: boolean, hide: () => void) {
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the time runs from the revealing on
+  useEffect(() => {
+    if (!isRevealed) return;
+    const timer = setTimeout(hide, REVEALED_MS);
+    return () => clearTimeout(timer);
+  }, [isRevealed]);
+}

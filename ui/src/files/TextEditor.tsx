@@ -1,0 +1,45 @@
+// A text with its differences from what is kept, marked in place while one types.
+import { unifiedMergeView } from "@codemirror/merge";
+import { EditorView } from "@codemirror/view";
+import { useEffect, useRef } from "react";
+import { editing } from "./codemirror";
+
+interface TextEditorProps {
+  path: string;
+  original: string;
+  value: string;
+  onChange: (text: string) => void;
+  isReadOnly: boolean;
+}
+
+export default function TextEditor({ path, original, value, onChange, isReadOnly }: TextEditorProps) {
+  const place = useRef<HTMLDivElement>(null);
+  const view = useRef<EditorView | null>(null);
+  const changed = useRef(onChange);
+  changed.current = onChange;
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the text is the editor's own once it is there
+  useEffect(() => {
+    if (!place.current) return;
+    view.current = new EditorView({
+      parent: place.current,
+      doc: value,
+      extensions: [
+        editing(path, isReadOnly, `Content of ${path}`),
+        isReadOnly ? [] : unifiedMergeView({ original, mergeControls: false, gutter: true }),
+        EditorView.updateListener.of((update) => {
+          if (update.docChanged) changed.current(update.state.doc.toString());
+        }),
+      ],
+    });
+    return () => view.current?.destroy();
+  }, [path, original, isReadOnly]);
+
+  useEffect(() => {
+    const current = view.current;
+    if (!current || current.state.doc.toString() === value) return;
+    current.dispatch({ changes: { from: 0, to: current.state.doc.length, insert: value } });
+  }, [value]);
+
+  return <div ref={place} className="editor-place" />;
+}

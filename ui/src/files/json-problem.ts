@@ -1,0 +1,16 @@
+// What is wrong with a text that is to be JSON, in a sentence with its line; null where nothing is.
+
+export function jsonProblem(text: string): string | null {
+  try {
+    JSON.parse(text);
+    return null;
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    const position = /position (\d+)/.exec(message);
+    const place = /line (\d+) column (\d+)/.exec(message);
+    if (place) return `No valid JSON: line ${place[1]}, column ${place[2]}.`;
+    if (!position) return `No valid JSON: ${message}.`;
+    const before = text.slice(0, Number(position[1])).split("\n");
+    return `No valid JSON: line ${before.length}, column ${(before.at(-1) ?? "").length + 1}.`;
+  }
+}

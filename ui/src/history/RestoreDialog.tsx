@@ -1,0 +1,115 @@
+// Bringing back: first what will change, in the same view as any difference, then one button.
+import { Button, Group, Modal, Stack, Text } from "@mantine/core";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { restore } from "@/api/changes";
+import { tenantKey } from "@/api/place";
+import { overviewQuery } from "@/api/queries";
+import type { Restoration } from "@/api/types";
+import { countText } from "@/parts/formats";
+import { LateSkeleton } from "@/parts/LateSkeleton";
+import { ProblemNote } from "@/parts/ProblemNote";
+import { tell } from "@/parts/toasts";
+import { NOTHING_OPEN, usePanel } from "@/tenants/panel";
+import { RowDifferenceGrid } from "./RowDifferenceGrid";
+import type { RestoreOrder } from "./Timeline";
+
+export function RestoreDialog({ order, onClose }: { order: RestoreOrder; onClose: () => void }) {
+  const { place, go } = usePanel();
+  const client = useQueryClient();
+  const overview = useQuery(overviewQuery(place));
+  const body = {
+    version: order.version,
+    streams: order.streams ?? null,
+    files: order.files ?? null,
+    message: "",
+  };
+  const effect = useQuery({
+    queryKey: [...tenantKey(place), "restore-preview", order],
+    queryFn: () => restore(place, { ...body, dry_run: true }),
+    gcTime: 0,
+  });
+  const restoring = useMutation({
+    mutationFn: () =>
+      restore(place, { ...body, dry_run: false, message: `restore of version ${order.version}` }),
+    onSuccess: async (done) => {
+      onClose();
+      await client.invalidateQueries({ queryKey: tenantKey(place) });
+      tell(`Restored as version ${done.tenant_version}.`);
+      go({ ...NOTHING_OPEN, panel: "history" });
+    },
+  });
+  const what = order.streams?.join(", ") ?? order.files?.join(", ") ?? "everything";
+  const isEmpty = effect.data !== undefined && nothing(effect.data);
+  return (
+    <Modal opened onClose={onClose} title={`Restore ${what} as of version ${order.version}`} size="80%">
+      <Stack>
+        {effect.isPending && <LateSkeleton lines={4} />}
+        {effect.isError && <ProblemNote error={effect.error} />}
+        {effect.data && <Effect effect={effect.data} now={overview.data?.version} />}
+        {restoring.isError && <ProblemNote error={restoring.error} />}
+        <Group justify="space-between">
+          <Text size="sm" c="dimmed">
+            {isEmpty
+              ? "Everything already is as it was then."
+              : "This makes a new version. Nothing that came since is lost."}
+          </Text>
+          <Group>
+            <Button variant="default" onClick={onClose}>
+              Cancel
+            </Button>
+            <Button
+              data-autofocus
+              disabled={!effect.data || isEmpty}
+              loading={restoring.isPending}
+              onClick={() => restoring.mutate()}
+            >
+              Restore
+            </Button>
+          </Group>
+        </Group>
+      </Stack>
+    </Modal>
+  );
+}
+
+function Effect({ effect, now }: { effect: Restoration; now: number | undefined }) {
+  const streams = Object.entries(effect.streams);
+  const [shown, setShown] = useState<string | undefined>(streams.length === 1 ? streams[0]?.[0] : undefined);
+  return (
+    <>
+      {streams.map(([name, one]) => (
+        <Group key={name} gap="sm">
+          <Text size="sm">
+            <strong>{name}</strong> {one.fate}: {countText(one.rows_before)} → {countText(one.rows_after)}{" "}
+            rows
+          </Text>
+          {streams.length > 1 && (
+            <Button
+              size="compact-xs"
+              variant="default"
+              onClick={() => setShown(shown === name ? undefined : name)}
+            >
+              {shown === name ? "Hide the rows" : "Show the rows"}
+            </Button>
+          )}
+        </Group>
+      ))}
+      {effect.files_written.length > 0 && (
+        <Text size="sm">Files brought back: {effect.files_written.join(", ")}</Text>
+      )}
+      {effect.files_deleted.length > 0 && (
+        <Text size="sm">Files that go: {effect.files_deleted.join(", ")}</Text>
+      )}
+      {shown && now !== undefined && (
+        <div className="restore-rows">
+          <RowDifferenceGrid stream={shown} before={now} after={effect.version} />
+        </div>
+      )}
+    </>
+  );
+}
+
+function nothing(effect: Restoration): boolean {
+  return Object.keys(effect.streams).length + effect.files_written.length + effect.files_deleted.length === 0;
+}

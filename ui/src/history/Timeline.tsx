@@ -1,0 +1,129 @@
+// A tenant's versions, the newest first and by day, with the chart of its rows above. Two may be ticked and compared.
+import { Button, Group, Pill, Text } from "@mantine/core";
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { lazy, Suspense, useMemo, useState } from "react";
+import { historyQuery, overviewQuery } from "@/api/queries";
+import type { TenantVersion } from "@/api/types";
+import { EmptyNote } from "@/parts/EmptyNote";
+import { dayText } from "@/parts/formats";
+import { LateSkeleton } from "@/parts/LateSkeleton";
+import { ProblemNote } from "@/parts/ProblemNote";
+import { usePanel } from "@/tenants/panel";
+import { growthOf, largestChange, type Period, within } from "./growth";
+import { RestoreDialog } from "./RestoreDialog";
+import { TagDialog } from "./TagDialog";
+import { VersionRow } from "./VersionRow";
+
+const GrowthChart = lazy(() => import("./GrowthChart"));
+
+export interface RestoreOrder {
+  version: number;
+  streams?: string[];
+  files?: string[];
+}
+
+export function Timeline() {
+  const { place, search, go } = usePanel();
+  const history = useInfiniteQuery(historyQuery(place, { stream: search.stream, path: search.file }));
+  const overview = useQuery(overviewQuery(place));
+  const [ticked, setTicked] = useState<readonly number[]>([]);
+  const [restoring, setRestoring] = useState<RestoreOrder | null>(null);
+  const [tagging, setTagging] = useState<number | null>(null);
+  const [period, setPeriod] = useState<Period | null>(null);
+  const all = useMemo(() => history.data?.pages.flatMap((page) => page.versions) ?? [], [history.data]);
+  const growth = useMemo(() => growthOf(all, overview.data?.streams ?? []), [all, overview.data]);
+  const versions = within(all, period);
+  const scale = largestChange(versions);
+  const filter = search.stream ?? search.file;
+
+  function tick(version: number) {
+    setTicked(
+      ticked.includes(version) ? ticked.filter((one) => one !== version) : [...ticked, version].slice(-2),
+    );
+  }
+
+  function compare() {
+    const [before, after] = [...ticked].sort((one, other) => one - other);
+    if (before !== undefined && after !== undefined) go({ before, after, diff: undefined });
+  }
+
+  if (history.isPending) return <LateSkeleton lines={10} />;
+  if (history.isError) return <ProblemNote error={history.error} onRetry={() => history.refetch()} />;
+  if (all.length === 0)
+    return <EmptyNote title="No version yet.">The first job, upload or import makes version 0.</EmptyNote>;
+  return (
+    <>
+      <Suspense fallback={<div className="chart" />}>
+        <GrowthChart points={growth} period={period} onPeriod={setPeriod} />
+      </Suspense>
+      <Group gap="xs" mih={26}>
+        {filter && (
+          <Pill
+            withRemoveButton
+            removeButtonProps={{ "aria-label": `Show the versions of everything, not of ${filter} alone` }}
+            onRemove={() => go({ stream: undefined, file: undefined })}
+          >
+            {filter}
+          </Pill>
+        )}
+        {period && (
+          <Pill
+            withRemoveButton
+            removeButtonProps={{ "aria-label": "Show all times" }}
+            onRemove={() => setPeriod(null)}
+          >
+            {dayText(new Date(period.from).toISOString())} to {dayText(new Date(period.to).toISOString())}
+          </Pill>
+        )}
+        <Text size="sm" c="dimmed">
+          {ticked.length === 0 ? "Tick two versions to compare them." : `${ticked.length} of 2 ticked`}
+        </Text>
+        <Button size="compact-sm" ml="auto" disabled={ticked.length < 2} onClick={compare}>
+          Compare
+        </Button>
+      </Group>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: the list must scroll by keyboard */}
+      <section className="timeline" aria-label="Versions" tabIndex={0}>
+        {days(versions).map(([day, entries]) => (
+          <div key={day}>
+            <div className="timeline-day">{day}</div>
+            {entries.map((entry) => (
+              <VersionRow
+                key={entry.version}
+                entry={entry}
+                scale={scale}
+                isTicked={ticked.includes(entry.version)}
+                onTick={() => tick(entry.version)}
+                onRestore={setRestoring}
+                onTag={() => setTagging(entry.version)}
+              />
+            ))}
+          </div>
+        ))}
+        {history.hasNextPage && (
+          <Group justify="center" p="sm">
+            <Button
+              size="xs"
+              variant="default"
+              loading={history.isFetchingNextPage}
+              onClick={() => history.fetchNextPage()}
+            >
+              Show older versions
+            </Button>
+          </Group>
+        )}
+      </section>
+      {restoring && <RestoreDialog order={restoring} onClose={() => setRestoring(null)} />}
+      {tagging !== null && <TagDialog version={tagging} onClose={() => setTagging(null)} />}
+    </>
+  );
+}
+
+function days(versions: readonly TenantVersion[]): [string, TenantVersion[]][] {
+  const found = new Map<string, TenantVersion[]>();
+  for (const version of versions) {
+    const day = dayText(version.timestamp);
+    found.set(day, [...(found.get(day) ?? []), version]);
+  }
+  return [...found];
+}

@@ -1,0 +1,181 @@
+// One version in the timeline: who, job, message, a bar for each stream that changed, and what one may do with it.
+import { ActionIcon, Badge, Button, Checkbox, Group, Menu, Text, Tooltip } from "@mantine/core";
+import { IconDots, IconRestore } from "@tabler/icons-react";
+import type { TenantVersion } from "@/api/types";
+import { Changes } from "@/parts/Changes";
+import { countText } from "@/parts/formats";
+import { Moment } from "@/parts/Moment";
+import { useMay } from "@/session/session";
+import { NOTHING_OPEN, usePanel } from "@/tenants/panel";
+import type { RestoreOrder } from "./Timeline";
+
+const NAMED_MAX = 3;
+
+interface VersionRowProps {
+  entry: TenantVersion;
+  scale: number;
+  isTicked: boolean;
+  onTick: () => void;
+  onRestore: (order: RestoreOrder) => void;
+  onTag: () => void;
+}
+
+export function VersionRow({ entry, scale, isTicked, onTick, onRestore, onTag }: VersionRowProps) {
+  const { go } = usePanel();
+  const may = useMay();
+  const streams = Object.entries(entry.streams);
+  const previous = entry.version - 1;
+  const compare = (diff?: string) => go({ before: previous, after: entry.version, diff });
+  return (
+    <article className="timeline-row" aria-label={`Version ${entry.version}`}>
+      <Checkbox
+        size="xs"
+        mt={2}
+        aria-label={`Compare version ${entry.version}`}
+        checked={isTicked}
+        onChange={onTick}
+      />
+      <span className="timeline-dot" data-kind={entry.kind === "commit" ? "commit" : "other"} aria-hidden />
+      <div>
+        <Group gap={6}>
+          <strong className="number">{entry.version}</strong>
+          <span>{entry.job_id ? <JobLink jobId={entry.job_id} /> : entry.who || "nobody named"}</span>
+          {entry.job_id && entry.who && <span className="dim">{entry.who}</span>}
+          {entry.tags.map((tag) => (
+            <Badge key={tag} size="sm" variant="light">
+              {tag}
+            </Badge>
+          ))}
+          {entry.kind !== "commit" && (
+            <Badge size="sm" color="gray">
+              {entry.kind}
+            </Badge>
+          )}
+        </Group>
+        {entry.message && <Text size="sm">{entry.message}</Text>}
+        <div className="change-bars">
+          {streams.map(([name, counts]) => (
+            <StreamBar
+              key={name}
+              name={name}
+              counts={counts}
+              scale={scale}
+              canCompare={previous >= 0}
+              canRestore={may("snapshots:write")}
+              version={entry.version}
+              onCompare={() => compare(`stream ${name}`)}
+              onRestore={() => onRestore({ version: entry.version, streams: [name] })}
+            />
+          ))}
+        </div>
+        <Paths label="wrote" paths={entry.files_written} />
+        <Paths label="deleted" paths={[...entry.files_deleted, ...entry.streams_dropped]} />
+      </div>
+      <Group gap={4} wrap="nowrap">
+        <span className="dim">
+          <Moment at={entry.timestamp} />
+        </span>
+        <Menu position="bottom-end">
+          <Menu.Target>
+            <ActionIcon variant="subtle" color="gray" aria-label={`What to do with version ${entry.version}`}>
+              <IconDots size={16} />
+            </ActionIcon>
+          </Menu.Target>
+          <Menu.Dropdown>
+            {previous >= 0 && (
+              <Menu.Item onClick={() => compare()}>Compare with the version before</Menu.Item>
+            )}
+            <Menu.Item onClick={() => go({ ...NOTHING_OPEN, panel: "snapshots", v: entry.version })}>
+              View as of
+            </Menu.Item>
+            {may("snapshots:write") && (
+              <Menu.Item onClick={() => onRestore({ version: entry.version })}>Restore…</Menu.Item>
+            )}
+            {may("snapshots:write") && <Menu.Item onClick={onTag}>Tag…</Menu.Item>}
+          </Menu.Dropdown>
+        </Menu>
+      </Group>
+    </article>
+  );
+}
+
+interface StreamBarProps {
+  name: string;
+  counts: { inserted: number; updated: number; deleted: number };
+  scale: number;
+  version: number;
+  canCompare: boolean;
+  canRestore: boolean;
+  onCompare: () => void;
+  onRestore: () => void;
+}
+
+function StreamBar(props: StreamBarProps) {
+  const { counts, scale, name } = props;
+  const share = (count: number) => `${(100 * count) / scale}%`;
+  return (
+    <>
+      {props.canCompare ? (
+        <Button
+          size="compact-xs"
+          variant="subtle"
+          justify="flex-start"
+          onClick={props.onCompare}
+          title={`What changed in ${name}`}
+        >
+          {name}
+        </Button>
+      ) : (
+        <span>{name}</span>
+      )}
+      <span className="change-bar" aria-hidden>
+        {counts.inserted > 0 && <span data-fate="new" style={{ width: share(counts.inserted) }} />}
+        {counts.updated > 0 && <span data-fate="changed" style={{ width: share(counts.updated) }} />}
+        {counts.deleted > 0 && <span data-fate="gone" style={{ width: share(counts.deleted) }} />}
+      </span>
+      <Group gap={4} wrap="nowrap">
+        <Changes counts={counts} />
+        {props.canRestore && (
+          <Tooltip label={`Restore ${name} as of version ${props.version}…`}>
+            <ActionIcon
+              size="sm"
+              variant="subtle"
+              color="gray"
+              aria-label={`Restore ${name} as of version ${props.version}`}
+              onClick={props.onRestore}
+            >
+              <IconRestore size={14} />
+            </ActionIcon>
+          </Tooltip>
+        )}
+      </Group>
+    </>
+  );
+}
+
+function JobLink({ jobId }: { jobId: string }) {
+  const { go } = usePanel();
+  const may = useMay();
+  if (!may("jobs:read")) return <span className="mono">{jobId}</span>;
+  return (
+    <button
+      type="button"
+      className="crumb mono"
+      onClick={() => go({ ...NOTHING_OPEN, panel: "jobs", job: jobId })}
+    >
+      {jobId}
+    </button>
+  );
+}
+
+function Paths({ label, paths }: { label: string; paths: readonly string[] }) {
+  const shown = paths.filter((path) => !path.endsWith("/_folder"));
+  if (shown.length === 0) return null;
+  const more = shown.length - NAMED_MAX;
+  return (
+    <Text size="xs" c="dimmed" title={shown.join("\n")}>
+      {label} {shown.slice(0, NAMED_MAX).join(", ")}
+      {more > 0 && ` and ${countText(more)} more`}
+    </Text>
+  );
+}

@@ -1,0 +1,113 @@
+// A tenant's jobs, and one of them with its live log.
+import { Button, Group, Modal, Stack, TextInput } from "@mantine/core";
+import { useInfiniteQuery, useMutation, useQueryClient } from "@tanstack/react-query";
+import { type FormEvent, useMemo, useState } from "react";
+import { runJob } from "@/api/changes";
+import { tenantKey } from "@/api/place";
+import { jobsQuery } from "@/api/queries";
+import { EmptyNote } from "@/parts/EmptyNote";
+import { LateSkeleton } from "@/parts/LateSkeleton";
+import { ProblemNote } from "@/parts/ProblemNote";
+import { VirtualGrid } from "@/parts/VirtualGrid";
+import { useMay } from "@/session/session";
+import { usePanel } from "@/tenants/panel";
+import { JobDetail } from "./JobDetail";
+import { JOB_COLUMNS } from "./jobColumns";
+
+const LOOKED_EVERY_MS = 3_000;
+
+export default function JobsTab() {
+  const { search } = usePanel();
+  return search.job ? <JobDetail jobId={search.job} /> : <JobList />;
+}
+
+function JobList() {
+  const { place, go } = usePanel();
+  const may = useMay();
+  const [isRunning, setRunning] = useState(false);
+  const list = useInfiniteQuery({
+    ...jobsQuery(place),
+    // Only while one of them may still become something else.
+    refetchInterval: (query) =>
+      query.state.data?.pages.some((page) => page.jobs.some((job) => job.finished === null))
+        ? LOOKED_EVERY_MS
+        : false,
+  });
+  const jobs = useMemo(() => list.data?.pages.flatMap((page) => page.jobs) ?? [], [list.data]);
+  if (list.isPending) return <LateSkeleton />;
+  if (list.isError) return <ProblemNote error={list.error} onRetry={() => list.refetch()} />;
+  return (
+    <>
+      {may("jobs:run") && (
+        <Group justify="flex-end">
+          <Button size="xs" variant="default" onClick={() => setRunning(true)}>
+            Run a script
+          </Button>
+        </Group>
+      )}
+      {jobs.length === 0 ? (
+        <EmptyNote
+          title={`No job for ${place.tenant} yet.`}
+          example={`freezeframe job submit etl.py --tenant ${place.tenant}`}
+        >
+          Jobs that the queue runs are listed here.
+        </EmptyNote>
+      ) : (
+        <VirtualGrid
+          label="Jobs"
+          rows={jobs}
+          columns={JOB_COLUMNS}
+          keyOf={(job) => job.job_id}
+          onOpen={(job) => go({ job: job.job_id })}
+          onNearEnd={() => {
+            if (list.hasNextPage && !list.isFetchingNextPage) void list.fetchNextPage();
+          }}
+        />
+      )}
+      {isRunning && <RunDialog onClose={() => setRunning(false)} />}
+    </>
+  );
+}
+
+function RunDialog({ onClose }: { onClose: () => void }) {
+  const { place, go } = usePanel();
+  const client = useQueryClient();
+  const [script, setScript] = useState("etl.py");
+  const running = useMutation({
+    mutationFn: () => runJob(place, { script: script.trim() }),
+    onSuccess: async (job) => {
+      onClose();
+      await client.invalidateQueries({ queryKey: [...tenantKey(place), "jobs"] });
+      go({ job: job.job_id });
+    },
+  });
+  function submit(event: FormEvent) {
+    event.preventDefault();
+    running.mutate();
+  }
+  return (
+    <Modal opened onClose={onClose} title="Run a script">
+      <form onSubmit={submit}>
+        <Stack>
+          <TextInput
+            data-autofocus
+            required
+            label="Script"
+            description="A file of the service's folder of scripts."
+            value={script}
+            onChange={(event) => setScript(event.currentTarget.value)}
+          />
+          {running.isError && <ProblemNote error={running.error} />}
+          <Group justify="flex-end">
+            <Button variant="default" onClick={onClose}>
+              Cancel
+            </Button>
+            <Button type="submit" loading={running.isPending}>
+              Run
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Modal>
+  );
+}

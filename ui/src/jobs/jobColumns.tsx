@@ -1,0 +1,48 @@
+// How a job looks in a list.
+import { Badge } from "@mantine/core";
+import type { Job } from "@/api/types";
+import { durationText } from "@/parts/formats";
+import { Moment } from "@/parts/Moment";
+import type { Column } from "@/parts/VirtualGrid";
+
+const COLOURS: Record<Job["status"], string> = {
+  queued: "gray",
+  running: "blue",
+  succeeded: "green",
+  failed: "red",
+  cancelled: "gray",
+  timed_out: "red",
+  dead: "red",
+};
+
+export function JobStatus({ status }: { status: Job["status"] }) {
+  return (
+    <Badge size="sm" variant="outline" color={COLOURS[status]} className="job-status">
+      {status.replace("_", " ")}
+    </Badge>
+  );
+}
+
+export const JOB_COLUMNS: readonly Column<Job>[] = [
+  { id: "status", header: "Status", width: "104px", cell: (job) => <JobStatus status={job.status} /> },
+  {
+    id: "job",
+    header: "Job",
+    width: "minmax(120px, 1fr)",
+    cell: (job) => <span className="mono">{job.job_id}</span>,
+  },
+  { id: "tries", header: "Tries", width: "50px", align: "right", isExtra: true, cell: (job) => job.attempts },
+  { id: "took", header: "Took", width: "84px", align: "right", isExtra: true, cell: took },
+  {
+    id: "created",
+    header: "Submitted",
+    width: "90px",
+    align: "right",
+    cell: (job) => <Moment at={job.created} />,
+  },
+];
+
+function took(job: Job) {
+  if (!job.started || !job.finished) return null;
+  return durationText((Date.parse(job.finished) - Date.parse(job.started)) / 1000);
+}

@@ -1,0 +1,253 @@
+// The service's keys, for admins: made, rotated, revoked. A secret is shown once.
+import {
+  Button,
+  Code,
+  CopyButton,
+  Group,
+  Modal,
+  MultiSelect,
+  NumberInput,
+  Stack,
+  TagsInput,
+  Text,
+  TextInput,
+} from "@mantine/core";
+import { useInfiniteQuery, useMutation, useQueryClient } from "@tanstack/react-query";
+import { type FormEvent, useMemo, useState } from "react";
+import { createKey, revokeKey, rotateKey } from "@/api/changes";
+import { keysQuery } from "@/api/queries";
+import type { Key, Scope } from "@/api/types";
+import { EmptyNote } from "@/parts/EmptyNote";
+import { LateSkeleton } from "@/parts/LateSkeleton";
+import { Moment } from "@/parts/Moment";
+import { ProblemNote } from "@/parts/ProblemNote";
+import { tellProblem } from "@/parts/toasts";
+import { type Column, VirtualGrid } from "@/parts/VirtualGrid";
+
+const SCOPES: Scope[] = [
+  "tenants:read",
+  "snapshots:read",
+  "snapshots:write",
+  "snapshots:delete",
+  "jobs:read",
+  "jobs:run",
+  "admin",
+];
+const OVERLAP_HOURS = 24;
+
+export function KeysPage() {
+  const client = useQueryClient();
+  const list = useInfiniteQuery(keysQuery);
+  const keys = useMemo(() => list.data?.pages.flatMap((page) => page.keys) ?? [], [list.data]);
+  const [isCreating, setCreating] = useState(false);
+  const [secret, setSecret] = useState<string | null>(null);
+  const [revoked, setRevoked] = useState<Key | null>(null);
+  const refresh = () => client.invalidateQueries({ queryKey: ["keys"] });
+  const rotating = useMutation({
+    mutationFn: (id: string) => rotateKey(id, OVERLAP_HOURS),
+    onSuccess: (made) => setSecret(made.key),
+    onError: tellProblem,
+    onSettled: refresh,
+  });
+  const revoking = useMutation({
+    mutationFn: (id: string) => revokeKey(id),
+    onSuccess: () => setRevoked(null),
+    onError: tellProblem,
+    onSettled: refresh,
+  });
+  const columns = columnsOf((id) => rotating.mutate(id), setRevoked);
+  return (
+    <div className="page">
+      <div className="page-head">
+        <h1>Keys</h1>
+        <Button size="sm" onClick={() => setCreating(true)}>
+          Create key
+        </Button>
+      </div>
+      {list.isPending ? (
+        <LateSkeleton />
+      ) : list.isError ? (
+        <ProblemNote error={list.error} onRetry={() => list.refetch()} />
+      ) : keys.length === 0 ? (
+        <EmptyNote title="No key yet.">A program needs one to use the API.</EmptyNote>
+      ) : (
+        <VirtualGrid label="Keys" rows={keys} columns={columns} keyOf={(key) => key.id} minWidth={720} />
+      )}
+      {isCreating && (
+        <CreateKey
+          onClose={() => setCreating(false)}
+          onCreated={(text) => {
+            setCreating(false);
+            setSecret(text);
+            void refresh();
+          }}
+        />
+      )}
+      <Modal opened={secret !== null} onClose={() => setSecret(null)} title="The key is shown this once">
+        <Stack>
+          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a long key must scroll by keyboard */}
+          <Code block tabIndex={0}>
+            {secret}
+          </Code>
+          <CopyButton value={secret ?? ""}>
+            {({ copied, copy }) => <Button onClick={copy}>{copied ? "Copied" : "Copy"}</Button>}
+          </CopyButton>
+        </Stack>
+      </Modal>
+      <Modal
+        opened={revoked !== null}
+        onClose={() => setRevoked(null)}
+        title={`Revoke ${revoked?.name || revoked?.id}?`}
+      >
+        <Stack>
+          <Text size="sm">Whoever uses it is refused from the next second on. It cannot be taken back.</Text>
+          <Group justify="flex-end">
+            <Button variant="default" onClick={() => setRevoked(null)}>
+              Cancel
+            </Button>
+            <Button
+              color="red"
+              data-autofocus
+              loading={revoking.isPending}
+              onClick={() => revoked && revoking.mutate(revoked.id)}
+            >
+              Revoke
+            </Button>
+          </Group>
+        </Stack>
+      </Modal>
+    </div>
+  );
+}
+
+function columnsOf(rotate: (id: string) => void, revoke: (key: Key) => void): Column<Key>[] {
+  return [
+    {
+      id: "name",
+      header: "Name",
+      width: "minmax(90px, 1fr)",
+      cell: (key) => key.name || <span className="mono">{key.id}</span>,
+    },
+    {
+      id: "scopes",
+      header: "Scopes",
+      width: "minmax(120px, 1.5fr)",
+      cell: (key) => <span title={key.scopes.join(", ")}>{key.scopes.join(", ")}</span>,
+    },
+    {
+      id: "bound",
+      header: "For",
+      width: "minmax(90px, 1fr)",
+      cell: (key) => [...(key.environments ?? []), ...(key.tenants ?? [])].join(", ") || "all tenants",
+    },
+    {
+      id: "used",
+      header: "Last used",
+      width: "86px",
+      cell: (key) =>
+        key.last_used ? <Moment at={key.last_used} /> : <span className="null-dash">never</span>,
+    },
+    { id: "state", header: "State", width: "96px", cell: state },
+    {
+      id: "actions",
+      header: "",
+      width: "130px",
+      align: "right",
+      cell: (key) =>
+        key.revoked === null && (
+          <Group gap={4} wrap="nowrap" justify="flex-end">
+            <Button
+              size="compact-xs"
+              variant="default"
+              onClick={() => rotate(key.id)}
+              title={`The old secret is good for ${OVERLAP_HOURS} hours more`}
+            >
+              Rotate
+            </Button>
+            <Button size="compact-xs" variant="default" onClick={() => revoke(key)}>
+              Revoke
+            </Button>
+          </Group>
+        ),
+    },
+  ];
+}
+
+function state(key: Key) {
+  if (key.revoked) return <span className="mark-gone">revoked</span>;
+  if (!key.expires) return "active";
+  return (
+    <>
+      {Date.parse(key.expires) < Date.now() ? "expired " : "until "}
+      <Moment at={key.expires} />
+    </>
+  );
+}
+
+function CreateKey({ onClose, onCreated }: { onClose: () => void; onCreated: (text: string) => void }) {
+  const [name, setName] = useState("");
+  const [scopes, setScopes] = useState<Scope[]>(["tenants:read", "snapshots:read"]);
+  const [environments, setEnvironments] = useState<string[]>([]);
+  const [tenants, setTenants] = useState<string[]>([]);
+  const [days, setDays] = useState<number | string>(90);
+  const creating = useMutation({
+    mutationFn: () =>
+      createKey({
+        name: name.trim(),
+        scopes,
+        environments: environments.length > 0 ? environments : null,
+        tenants: tenants.length > 0 ? tenants : null,
+        days: typeof days === "number" ? days : null,
+      }),
+    onSuccess: (made) => onCreated(made.key),
+  });
+  function submit(event: FormEvent) {
+    event.preventDefault();
+    creating.mutate();
+  }
+  return (
+    <Modal opened onClose={onClose} title="Create key">
+      <form onSubmit={submit}>
+        <Stack>
+          <TextInput
+            data-autofocus
+            label="Name"
+            required
+            value={name}
+            onChange={(event) => setName(event.currentTarget.value)}
+          />
+          <MultiSelect
+            label="Scopes"
+            data={SCOPES}
+            value={scopes}
+            onChange={(value) => setScopes(value as Scope[])}
+            required
+          />
+          <TagsInput
+            label="Environments"
+            description="None: all."
+            value={environments}
+            onChange={setEnvironments}
+          />
+          <TagsInput label="Tenants" description="None: all." value={tenants} onChange={setTenants} />
+          <NumberInput
+            label="Days"
+            description="Nothing: it does not expire."
+            min={1}
+            value={days}
+            onChange={setDays}
+          />
+          {creating.isError && <ProblemNote error={creating.error} />}
+          <Group justify="flex-end">
+            <Button variant="default" onClick={onClose}>
+              Cancel
+            </Button>
+            <Button type="submit" loading={creating.isPending}>
+              Create
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Modal>
+  );
+}

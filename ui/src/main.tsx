@@ -1,0 +1,53 @@
+import "@mantine/core/styles.css";
+import "@mantine/notifications/styles.css";
+import "./console.css";
+import { MantineProvider } from "@mantine/core";
+import { Notifications } from "@mantine/notifications";
+import { MutationCache, QueryCache, QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { RouterProvider } from "@tanstack/react-router";
+import { StrictMode } from "react";
+import { createRoot } from "react-dom/client";
+import { Problem } from "./api/problem";
+import { whoQuery } from "./api/queries";
+import { styleNonce } from "./nonce";
+import { makeRouter } from "./router";
+import { cssVariables, theme } from "./theme";
+
+const SIGNED_OUT = 401;
+const RETRIES_MAX = 2;
+
+/** A session that is over shows itself at any request; who asks is then asked again. */
+function noticeSignedOut(error: unknown) {
+  if (error instanceof Problem && error.status === SIGNED_OUT)
+    client.setQueryData(whoQuery.queryKey, undefined);
+}
+
+const client: QueryClient = new QueryClient({
+  queryCache: new QueryCache({ onError: noticeSignedOut }),
+  mutationCache: new MutationCache({ onError: noticeSignedOut }),
+  defaultOptions: {
+    queries: {
+      // What was refused stays refused; only what was not reached is worth a second try.
+      retry: (count, error) =>
+        count < RETRIES_MAX && error instanceof Problem && (error.status === 0 || error.status === 503),
+    },
+  },
+});
+
+const root = document.getElementById("root");
+if (root === null) throw new Error("The page has no root.");
+createRoot(root).render(
+  <StrictMode>
+    <MantineProvider
+      theme={theme}
+      cssVariablesResolver={cssVariables}
+      defaultColorScheme="auto"
+      getStyleNonce={styleNonce}
+    >
+      <QueryClientProvider client={client}>
+        <Notifications position="bottom-left" />
+        <RouterProvider router={makeRouter(client)} />
+      </QueryClientProvider>
+    </MantineProvider>
+  </StrictMode>,
+);

@@ -1,0 +1,41 @@
+// What stands where nothing is: one sentence, and how something gets there.
+import { Box, Button, Code, CopyButton, Group, Stack, Text } from "@mantine/core";
+import type { ReactNode } from "react";
+
+export function EmptyNote({
+  title,
+  children,
+  example,
+}: {
+  title: string;
+  children?: ReactNode;
+  example?: string;
+}) {
+  return (
+    <Stack gap="xs" align="center" className="empty" p="xl">
+      <Text fw={600}>{title}</Text>
+      {children && (
+        <Text size="sm" c="dimmed" ta="center" maw={460} component="div">
+          {children}
+        </Text>
+      )}
+      {example && (
+        <Box maw="100%">
+          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a wide example must scroll by keyboard */}
+          <Code block tabIndex={0}>
+            {example}
+          </Code>
+          <Group justify="flex-end" mt={4}>
+            <CopyButton value={example}>
+              {({ copied, copy }) => (
+                <Button size="compact-xs" variant="subtle" onClick={copy}>
+                  {copied ? "Copied" : "Copy"}
+                </Button>
+              )}
+            </CopyButton>
+          </Group>
+        </Box>
+      )}
+    </Stack>
+  );
+}

@@ -1,0 +1,73 @@
+// Numbers, sizes and moments as text: grouped digits, binary units, "3 min ago" beside the exact time.
+const grouped = new Intl.NumberFormat("en-US");
+const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+const STEPS: [limitSeconds: number, unitSeconds: number, name: string][] = [
+  [90, 1, "s"],
+  [90 * 60, 60, "min"],
+  [36 * 3600, 3600, "h"],
+  [60 * 86400, 86400, "d"],
+  [730 * 86400, 30.44 * 86400, "mo"],
+];
+
+export function countText(count: number | string): string {
+  return grouped.format(typeof count === "string" ? BigInt(count) : count);
+}
+
+export function bytesText(bytes: number): string {
+  let unit = 0;
+  let size = bytes;
+  while (size >= 1024 && unit < UNITS.length - 1) {
+    size /= 1024;
+    unit += 1;
+  }
+  return `${unit === 0 ? size : size < 10 ? size.toFixed(1) : Math.round(size)} ${UNITS[unit]}`;
+}
+
+/** "3 min ago", "in 2 h", "now"; whole numbers only. */
+export function agoText(moment: string, now: number = Date.now()): string {
+  const seconds = (now - Date.parse(moment)) / 1000;
+  const distance = Math.abs(seconds);
+  if (distance < 5) return "now";
+  const [, unit, name] = STEPS.find(([limit]) => distance < limit) ?? [0, 365.25 * 86400, "y"];
+  const text = `${Math.round(distance / unit)} ${name}`;
+  return seconds < 0 ? `in ${text}` : `${text} ago`;
+}
+
+/** "20 Nov 2026, 14:05:09" in the given zone (default: the reader's own). */
+export function exactText(moment: string, timeZone?: string): string {
+  return new Intl.DateTimeFormat("en-GB", {
+    day: "numeric",
+    month: "short",
+    year: "numeric",
+    hour: "2-digit",
+    minute: "2-digit",
+    second: "2-digit",
+    hour12: false,
+    timeZone,
+  }).format(new Date(moment));
+}
+
+/** The day a moment belongs to, as a heading: "Today", "Yesterday" or "Fri 20 Nov 2026". */
+export function dayText(moment: string, now: Date = new Date()): string {
+  const day = new Date(moment);
+  const apart = Math.round((midnight(now) - midnight(day)) / 86_400_000);
+  if (apart === 0) return "Today";
+  if (apart === 1) return "Yesterday";
+  return new Intl.DateTimeFormat("en-GB", {
+    weekday: "short",
+    day: "numeric",
+    month: "short",
+    year: "numeric",
+  }).format(day);
+}
+
+export function durationText(seconds: number): string {
+  if (seconds < 60) return `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes} min ${Math.round(seconds % 60)} s`;
+  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
+function midnight(day: Date): number {
+  return new Date(day.getFullYear(), day.getMonth(), day.getDate()).getTime();
+}

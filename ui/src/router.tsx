@@ -1,0 +1,94 @@
+// Which address shows which page. Pages that few people open are loaded when they are.
+import type { QueryClient } from "@tanstack/react-query";
+import {
+  createRootRouteWithContext,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+  Outlet,
+  redirect,
+} from "@tanstack/react-router";
+import { ProblemNote } from "./parts/ProblemNote";
+import { panelSearch, tenantsSearch } from "./search";
+import { SignedIn } from "./session/SignedIn";
+import { SignInPage } from "./session/SignInPage";
+import { MissingPage } from "./shell/MissingPage";
+import { TenantPanel } from "./tenants/TenantPanel";
+import { TenantsPage } from "./tenants/TenantsPage";
+
+const root = createRootRouteWithContext<{ client: QueryClient }>()({
+  component: Outlet,
+  notFoundComponent: MissingPage,
+  errorComponent: ({ error }) => <ProblemNote error={error} />,
+});
+
+const signIn = createRoute({
+  getParentRoute: () => root,
+  path: "/sign-in",
+  validateSearch: (raw: Record<string, unknown>) => ({ to: typeof raw.to === "string" ? raw.to : undefined }),
+  component: SignInPage,
+});
+
+const signedIn = createRoute({ getParentRoute: () => root, id: "signed-in", component: SignedIn });
+
+const start = createRoute({
+  getParentRoute: () => signedIn,
+  path: "/",
+  beforeLoad: () => {
+    throw redirect({ to: "/tenants" });
+  },
+});
+
+const tenants = createRoute({
+  getParentRoute: () => signedIn,
+  path: "/tenants",
+  validateSearch: tenantsSearch,
+  component: TenantsPage,
+});
+
+const tenant = createRoute({
+  getParentRoute: () => tenants,
+  path: "$tenant",
+  validateSearch: panelSearch,
+  component: TenantPanel,
+});
+
+const jobs = createRoute({
+  getParentRoute: () => signedIn,
+  path: "/jobs",
+  validateSearch: tenantsSearch,
+  component: lazyRouteComponent(() => import("./jobs/JobsPage"), "JobsPage"),
+});
+
+const keys = createRoute({
+  getParentRoute: () => signedIn,
+  path: "/keys",
+  component: lazyRouteComponent(() => import("./keys/KeysPage"), "KeysPage"),
+});
+
+const audit = createRoute({
+  getParentRoute: () => signedIn,
+  path: "/audit",
+  validateSearch: (raw: Record<string, unknown>) => ({
+    env: typeof raw.env === "string" ? raw.env : undefined,
+    tenant: typeof raw.tenant === "string" ? raw.tenant : undefined,
+    action: typeof raw.action === "string" ? raw.action : undefined,
+    subject: typeof raw.subject === "string" ? raw.subject : undefined,
+  }),
+  component: lazyRouteComponent(() => import("./audit/AuditPage"), "AuditPage"),
+});
+
+const tree = root.addChildren([
+  signIn,
+  signedIn.addChildren([start, tenants.addChildren([tenant]), jobs, keys, audit]),
+]);
+
+export function makeRouter(client: QueryClient) {
+  return createRouter({ routeTree: tree, context: { client }, defaultPreload: false });
+}
+
+declare module "@tanstack/react-router" {
+  interface Register {
+    router: ReturnType<typeof makeRouter>;
+  }
+}

@@ -1,0 +1,71 @@
+// All that an address says besides its path. Whatever is not in here is not kept when a page is left.
+
+export const PANEL_TABS = ["snapshots", "history", "jobs", "settings"] as const;
+export type PanelTab = (typeof PANEL_TABS)[number];
+export const STREAM_VIEWS = ["preview", "schema", "versions"] as const;
+export type StreamView = (typeof STREAM_VIEWS)[number];
+
+export interface TenantsSearch {
+  env?: string | undefined;
+  q?: string | undefined;
+  sort?: string | undefined;
+}
+
+export interface PanelSearch extends TenantsSearch {
+  panel?: PanelTab | undefined;
+  /** The folder, file or stream that is open. */
+  path?: string | undefined;
+  file?: string | undefined;
+  stream?: string | undefined;
+  view?: StreamView | undefined;
+  where?: string[] | undefined;
+  find?: string | undefined;
+  order?: string | undefined;
+  /** The version as of which everything is shown. */
+  v?: number | undefined;
+  before?: number | undefined;
+  after?: number | undefined;
+  diff?: string | undefined;
+  job?: string | undefined;
+}
+
+type Raw = Record<string, unknown>;
+
+export function tenantsSearch(raw: Raw): TenantsSearch {
+  return compact({ env: text(raw.env), q: text(raw.q), sort: text(raw.sort) });
+}
+
+export function panelSearch(raw: Raw): PanelSearch {
+  return compact({
+    ...tenantsSearch(raw),
+    panel: PANEL_TABS.find((tab) => tab === raw.panel),
+    path: text(raw.path),
+    file: text(raw.file),
+    stream: text(raw.stream),
+    view: STREAM_VIEWS.find((view) => view === raw.view),
+    where: Array.isArray(raw.where) ? raw.where.map(String) : undefined,
+    find: text(raw.find),
+    order: text(raw.order),
+    v: version(raw.v),
+    before: version(raw.before),
+    after: version(raw.after),
+    diff: text(raw.diff),
+    job: text(raw.job),
+  });
+}
+
+function text(value: unknown): string | undefined {
+  return typeof value === "string"
+    ? value || undefined
+    : typeof value === "number"
+      ? String(value)
+      : undefined;
+}
+
+function version(value: unknown): number | undefined {
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
+}
+
+function compact<T extends object>(search: T): T {
+  return Object.fromEntries(Object.entries(search).filter(([, value]) => value !== undefined)) as T;
+}

@@ -1,0 +1,27 @@
+// Who looks at the console, what they may do, and in which environment they look.
+import { useQuery } from "@tanstack/react-query";
+import { useSearch } from "@tanstack/react-router";
+import { environmentsQuery, whoQuery } from "@/api/queries";
+import type { Scope } from "@/api/types";
+
+const REMEMBERED = "freezeframe.environment";
+
+export function useMay(): (scope: Scope) => boolean {
+  const { data } = useQuery(whoQuery);
+  return (scope) => data !== undefined && (data.scopes.includes(scope) || data.scopes.includes("admin"));
+}
+
+/** The environment of the address, else the one of last time, else the first that there is. */
+export function useEnvironment(): string {
+  const search = useSearch({ strict: false }) as { env?: string };
+  const { data } = useQuery(environmentsQuery);
+  const last = localStorage.getItem(REMEMBERED);
+  const known = data ?? [];
+  if (search.env) return search.env;
+  if (last && known.includes(last)) return last;
+  return known.includes("default") || known.length === 0 ? (last ?? "default") : (known[0] as string);
+}
+
+export function rememberEnvironment(environment: string): void {
+  localStorage.setItem(REMEMBERED, environment);
+}

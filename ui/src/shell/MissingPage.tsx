@@ -1,0 +1,14 @@
+// The answer to an address that has no page.
+import { Anchor } from "@mantine/core";
+import { Link } from "@tanstack/react-router";
+import { EmptyNote } from "@/parts/EmptyNote";
+
+export function MissingPage() {
+  return (
+    <EmptyNote title="There is no page at this address.">
+      <Anchor component={Link} to="/tenants">
+        Go to the tenants
+      </Anchor>
+    </EmptyNote>
+  );
+}

@@ -1,0 +1,146 @@
+// What stands around every page: the navigation on the left, below it environment, person and theme.
+import {
+  ActionIcon,
+  Group,
+  Select,
+  Text,
+  Tooltip,
+  useComputedColorScheme,
+  useMantineColorScheme,
+} from "@mantine/core";
+import {
+  IconBuilding,
+  IconHistory,
+  IconKey,
+  IconLogout,
+  IconMoon,
+  IconPlayerPlay,
+  IconSearch,
+  IconSun,
+} from "@tabler/icons-react";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link, useNavigate } from "@tanstack/react-router";
+import { type ReactNode, useState } from "react";
+import { signOut } from "@/api/changes";
+import { environmentsQuery, whoQuery } from "@/api/queries";
+import { rememberEnvironment, useEnvironment, useMay } from "@/session/session";
+import { JumpTo } from "./JumpTo";
+import { ShortcutList } from "./ShortcutList";
+import { useShortcuts } from "./shortcuts";
+
+export function Shell({ children }: { children: ReactNode }) {
+  const may = useMay();
+  const environment = useEnvironment();
+  const [isJumping, setJumping] = useState(false);
+  const [isHelping, setHelping] = useState(false);
+  useShortcuts({ "mod+k": () => setJumping(true), "?": () => setHelping(true) });
+  return (
+    <div className="shell">
+      <nav className="shell-nav" aria-label="Main">
+        <div className="shell-mark">
+          <img src="/assets/icon.svg" alt="" width={22} height={22} />
+          <span>freezeframe</span>
+        </div>
+        <Entry to="/tenants" icon={<IconBuilding size={17} />} label="Tenants" environment={environment} />
+        {may("jobs:read") && (
+          <Entry to="/jobs" icon={<IconPlayerPlay size={17} />} label="Jobs" environment={environment} />
+        )}
+        {may("admin") && (
+          <Entry to="/keys" icon={<IconKey size={17} />} label="Keys" environment={environment} />
+        )}
+        {may("admin") && (
+          <Entry to="/audit" icon={<IconHistory size={17} />} label="Audit" environment={environment} />
+        )}
+        <div className="shell-foot">
+          <Tooltip label="Jump to a tenant, stream or job (Ctrl+K)">
+            <ActionIcon variant="default" aria-label="Jump to" onClick={() => setJumping(true)}>
+              <IconSearch size={16} />
+            </ActionIcon>
+          </Tooltip>
+          <Environment current={environment} />
+          <Person />
+        </div>
+      </nav>
+      <main className="shell-main">{children}</main>
+      <JumpTo isOpen={isJumping} onClose={() => setJumping(false)} environment={environment} />
+      <ShortcutList isOpen={isHelping} onClose={() => setHelping(false)} />
+    </div>
+  );
+}
+
+function Entry(props: {
+  to: "/tenants" | "/jobs" | "/keys" | "/audit";
+  icon: ReactNode;
+  label: string;
+  environment: string;
+}) {
+  return (
+    <Link
+      to={props.to}
+      search={{ env: props.environment } as never}
+      className="shell-link"
+      activeOptions={{ includeSearch: false }}
+    >
+      {props.icon}
+      {props.label}
+    </Link>
+  );
+}
+
+function Environment({ current }: { current: string }) {
+  const { data = [] } = useQuery(environmentsQuery);
+  const navigate = useNavigate();
+  return (
+    <Select
+      size="xs"
+      aria-label="Environment"
+      className="wide"
+      data={[...new Set([...data, current])]}
+      value={current}
+      allowDeselect={false}
+      onChange={(value) => {
+        if (value === null) return;
+        rememberEnvironment(value);
+        void navigate({ to: "/tenants", search: { env: value } });
+      }}
+    />
+  );
+}
+
+function Person() {
+  const { data: who } = useQuery(whoQuery);
+  const client = useQueryClient();
+  const navigate = useNavigate();
+  const scheme = useComputedColorScheme("light");
+  const { setColorScheme } = useMantineColorScheme();
+  const other = scheme === "dark" ? "light" : "dark";
+  async function leave() {
+    await signOut();
+    client.clear();
+    await navigate({ to: "/sign-in", search: { to: undefined } });
+  }
+  return (
+    <Group gap={4} wrap="nowrap" justify="space-between">
+      <Text size="sm" truncate className="wide" title={who?.scopes.join(", ")}>
+        {who?.name}
+      </Text>
+      <Group gap={4} wrap="nowrap">
+        <Tooltip label={`Use the ${other} theme`}>
+          <ActionIcon
+            variant="subtle"
+            color="gray"
+            aria-label={`Use the ${other} theme`}
+            onClick={() => setColorScheme(other)}
+          >
+            {scheme === "dark" ? <IconSun size={16} /> : <IconMoon size={16} />}
+          </ActionIcon>
+        </Tooltip>
+        <Tooltip label="Sign out">
+          <ActionIcon variant="subtle" color="gray" aria-label="Sign out" onClick={leave}>
+            <IconLogout size={16} />
+          </ActionIcon>
+        </Tooltip>
+      </Group>
+    </Group>
+  );
+}

@@ -1,0 +1,36 @@
+// The way from the tenant's own folder to what is open; each part leads back to it.
+import { IconChevronRight } from "@tabler/icons-react";
+import { NOTHING_OPEN, usePanel } from "@/tenants/panel";
+import { crumbsOf, lastPart } from "./items";
+
+export function Breadcrumb() {
+  const { place, search, go } = usePanel();
+  const folder = search.path ?? "";
+  const crumbs = [{ name: place.tenant, path: "" }, ...crumbsOf(folder)];
+  const open = search.stream ?? (search.file ? lastPart(search.file) : undefined);
+  return (
+    <nav className="crumbs" aria-label="Folders">
+      {crumbs.map((crumb, depth) => (
+        <span key={crumb.path} className="crumbs">
+          {depth > 0 && <IconChevronRight size={13} aria-hidden />}
+          <button
+            type="button"
+            className="crumb"
+            aria-current={!open && crumb.path === folder ? "page" : undefined}
+            onClick={() => go({ ...NOTHING_OPEN, path: crumb.path || undefined })}
+          >
+            {crumb.name}
+          </button>
+        </span>
+      ))}
+      {open && (
+        <span className="crumbs">
+          <IconChevronRight size={13} aria-hidden />
+          <span className="crumb" aria-current="page">
+            {open}
+          </span>
+        </span>
+      )}
+    </nav>
+  );
+}

@@ -1,0 +1,146 @@
+// How long a tenant's versions are kept, its tags, and who did what to it.
+import { Button, Group, NumberInput, Stack, Table, Text, Title } from "@mantine/core";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { useState } from "react";
+import { removeTag, setPolicy } from "@/api/changes";
+import { policyQuery, tagsQuery } from "@/api/queries";
+import { LateSkeleton } from "@/parts/LateSkeleton";
+import { ProblemNote } from "@/parts/ProblemNote";
+import { useMay } from "@/session/session";
+import { usePanel } from "./panel";
+
+export default function SettingsTab() {
+  const may = useMay();
+  const { place } = usePanel();
+  return (
+    <Stack gap="lg">
+      <Retention />
+      <Tags />
+      {may("admin") && (
+        <Link
+          to="/audit"
+          search={{ env: place.environment, tenant: place.tenant, action: undefined, subject: undefined }}
+        >
+          Who did what to {place.tenant}
+        </Link>
+      )}
+    </Stack>
+  );
+}
+
+function Retention() {
+  const { place } = usePanel();
+  const may = useMay();
+  const client = useQueryClient();
+  const policy = useQuery(policyQuery(place));
+  const [versions, setVersions] = useState<number | string | undefined>();
+  const [days, setDays] = useState<number | string | undefined>();
+  const saving = useMutation({
+    mutationFn: () =>
+      setPolicy(place, {
+        keep_versions: limit(versions ?? policy.data?.keep_versions),
+        keep_days: limit(days ?? policy.data?.keep_days),
+      }),
+    onSuccess: () => client.invalidateQueries({ queryKey: policyQuery(place).queryKey }),
+  });
+  if (policy.isPending) return <LateSkeleton lines={2} />;
+  if (policy.isError) return <ProblemNote error={policy.error} />;
+  const isAdmin = may("admin");
+  return (
+    <section aria-label="Retention">
+      <Title order={3} size="h5">
+        Retention
+      </Title>
+      <Text size="sm" c="dimmed" mb="xs">
+        A version is kept if either limit says so; without limits all are kept for ever.
+      </Text>
+      <Group align="flex-end">
+        <NumberInput
+          label="Newest versions"
+          min={1}
+          allowDecimal={false}
+          disabled={!isAdmin}
+          value={versions ?? policy.data.keep_versions ?? ""}
+          onChange={setVersions}
+          placeholder="all"
+        />
+        <NumberInput
+          label="Days"
+          min={0}
+          disabled={!isAdmin}
+          value={days ?? policy.data.keep_days ?? ""}
+          onChange={setDays}
+          placeholder="all"
+        />
+        {isAdmin && (
+          <Button onClick={() => saving.mutate()} loading={saving.isPending}>
+            Save
+          </Button>
+        )}
+      </Group>
+      {saving.isError && <ProblemNote error={saving.error} />}
+    </section>
+  );
+}
+
+function Tags() {
+  const { place, go } = usePanel();
+  const may = useMay();
+  const client = useQueryClient();
+  const tags = useQuery(tagsQuery(place));
+  const removing = useMutation({
+    mutationFn: (name: string) => removeTag(place, name),
+    onSuccess: () => client.invalidateQueries({ queryKey: tagsQuery(place).queryKey }),
+  });
+  const found = Object.entries(tags.data ?? {});
+  return (
+    <section aria-label="Tags">
+      <Title order={3} size="h5">
+        Tags
+      </Title>
+      {tags.isError && <ProblemNote error={tags.error} />}
+      {found.length === 0 ? (
+        <Text size="sm" c="dimmed">
+          None yet. A tag names a version in the History tab and keeps it, whatever the retention says.
+        </Text>
+      ) : (
+        <Table>
+          <Table.Tbody>
+            {found.map(([name, version]) => (
+              <Table.Tr key={name}>
+                <Table.Td>{name}</Table.Td>
+                <Table.Td>
+                  <Button
+                    size="compact-xs"
+                    variant="subtle"
+                    onClick={() => go({ v: version, panel: "snapshots" })}
+                  >
+                    version {version}
+                  </Button>
+                </Table.Td>
+                <Table.Td>
+                  {may("snapshots:delete") && (
+                    <Button
+                      size="compact-xs"
+                      variant="subtle"
+                      color="red"
+                      onClick={() => removing.mutate(name)}
+                    >
+                      Remove
+                    </Button>
+                  )}
+                </Table.Td>
+              </Table.Tr>
+            ))}
+          </Table.Tbody>
+        </Table>
+      )}
+      {removing.isError && <ProblemNote error={removing.error} />}
+    </section>
+  );
+}
+
+function limit(value: number | string | null | undefined): number | null {
+  return typeof value === "number" ? value : null;
+}

@@ -1,0 +1,113 @@
+// The panel of one tenant, sliding in from the right over the list: its tabs, and the bar that says "as of".
+import { Drawer, Tabs, Text } from "@mantine/core";
+import { useMediaQuery } from "@mantine/hooks";
+import { useQuery } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import { lazy, Suspense, useEffect, useState } from "react";
+import { asProblem } from "@/api/problem";
+import { overviewQuery } from "@/api/queries";
+import { CopyText } from "@/parts/CopyText";
+import { LateSkeleton } from "@/parts/LateSkeleton";
+import { ProblemNote } from "@/parts/ProblemNote";
+import { PANEL_TABS, type PanelTab } from "@/search";
+import { useMay } from "@/session/session";
+import { SnapshotsTab } from "@/snapshots/SnapshotsTab";
+import { PastBar } from "./PastBar";
+import { NOTHING_OPEN, usePanel } from "./panel";
+
+const HistoryTab = lazy(() => import("@/history/HistoryTab"));
+const JobsTab = lazy(() => import("@/jobs/JobsTab"));
+const SettingsTab = lazy(() => import("./SettingsTab"));
+const TITLES: Record<PanelTab, string> = {
+  snapshots: "Snapshots",
+  history: "History",
+  jobs: "Jobs",
+  settings: "Settings",
+};
+
+export function TenantPanel() {
+  const { place, search, go } = usePanel();
+  const [isOpen, setOpen] = useState(false);
+  const isNarrow = useMediaQuery("(max-width: 900px)", false, { getInitialValueInEffect: false });
+  const navigate = useNavigate();
+  const may = useMay();
+  const overview = useQuery(overviewQuery(place));
+  const tab = search.panel ?? "snapshots";
+  const tabs = PANEL_TABS.filter((one) => one !== "jobs" || may("jobs:read"));
+
+  // Opened after the first paint, so that it slides in also when the address itself names it.
+  useEffect(() => setOpen(true), []);
+  useEscape(() => close());
+
+  function close() {
+    void navigate({ to: "/tenants", search: { env: search.env, q: search.q, sort: search.sort } });
+  }
+
+  return (
+    <Drawer
+      opened={isOpen}
+      onClose={close}
+      closeOnEscape={false}
+      position="right"
+      size={isNarrow ? "100%" : "62%"}
+      transitionProps={{ duration: 120 }}
+      overlayProps={{ backgroundOpacity: 0.2 }}
+      title={place.tenant}
+      closeButtonProps={{ "aria-label": "Close the panel" }}
+      classNames={{ content: "panel", body: "panel-content", header: "panel-header", title: "panel-title" }}
+    >
+      <div className="panel-facts">
+        <Text size="xs" c="dimmed" component="div">
+          {place.environment} · <CopyText text={place.tenant} label="tenant id" />
+          {overview.data && ` · version ${overview.data.version}`}
+        </Text>
+      </div>
+      <PastBar />
+      <Tabs
+        value={tab}
+        onChange={(value) => go({ ...NOTHING_OPEN, panel: (value ?? "snapshots") as PanelTab })}
+        className="panel-tabs"
+        keepMounted={false}
+      >
+        <Tabs.List px="md">
+          {tabs.map((one) => (
+            <Tabs.Tab key={one} value={one}>
+              {TITLES[one]}
+            </Tabs.Tab>
+          ))}
+        </Tabs.List>
+        {overview.isError && asProblem(overview.error).status !== 0 ? (
+          <div className="panel-body">
+            <ProblemNote error={overview.error} onRetry={() => overview.refetch()} />
+          </div>
+        ) : (
+          tabs.map((one) => (
+            <Tabs.Panel key={one} value={one} className="panel-body">
+              <Suspense fallback={<LateSkeleton />}>
+                {one === "snapshots" && <SnapshotsTab />}
+                {one === "history" && <HistoryTab />}
+                {one === "jobs" && <JobsTab />}
+                {one === "settings" && <SettingsTab />}
+              </Suspense>
+            </Tabs.Panel>
+          ))
+        )}
+      </Tabs>
+    </Drawer>
+  );
+}
+
+/** Escape closes the panel, but only where nothing that lies over it wants the key. */
+function useEscape(close: () => void) {
+  useEffect(() => {
+    function onKeyDown(event: KeyboardEvent) {
+      if (event.key !== "Escape" || event.defaultPrevented) return;
+      const isCovered = document.querySelectorAll('[role="dialog"]').length > 1;
+      const isChoosing = document.querySelector('[role="menu"], [role="listbox"]') !== null;
+      const isEditing = event.target instanceof HTMLElement && event.target.isContentEditable;
+      if (!isCovered && !isChoosing && !isEditing) close();
+    }
+    window.addEventListener("keydown", onKeyDown);
+    return () => window.removeEventListener("keydown", onKeyDown);
+  });
+}

@@ -1,0 +1,111 @@
+// The list of tenants. The panel of one of them slides in over it.
+import { Button, TextInput } from "@mantine/core";
+import { IconPlus, IconSearch } from "@tabler/icons-react";
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { Outlet, useNavigate, useParams, useSearch } from "@tanstack/react-router";
+import { type KeyboardEvent, useEffect, useMemo, useState } from "react";
+import { tenantsQuery } from "@/api/queries";
+import { EmptyNote } from "@/parts/EmptyNote";
+import { countText } from "@/parts/formats";
+import { LateSkeleton } from "@/parts/LateSkeleton";
+import { ProblemNote } from "@/parts/ProblemNote";
+import { useEnvironment, useMay } from "@/session/session";
+import { CreateTenant } from "./CreateTenant";
+import { TenantTable } from "./TenantTable";
+
+export function TenantsPage() {
+  const environment = useEnvironment();
+  const search = useSearch({ from: "/signed-in/tenants" });
+  const navigate = useNavigate();
+  const may = useMay();
+  const { tenant: open } = useParams({ strict: false });
+  const [isCreating, setCreating] = useState(false);
+  const tenants = useInfiniteQuery(tenantsQuery(environment));
+  const { hasNextPage, isFetchingNextPage, fetchNextPage } = tenants;
+  const ids = useMemo(() => tenants.data?.pages.flatMap((page) => page.tenants) ?? [], [tenants.data]);
+  const text = search.q ?? "";
+  const shown = useMemo(() => ids.filter((id) => id.toLowerCase().includes(text.toLowerCase())), [ids, text]);
+
+  // Ids are short: all pages are fetched, so that the search finds every tenant.
+  useEffect(() => {
+    if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
+  }, [hasNextPage, isFetchingNextPage, fetchNextPage]);
+
+  function openTenant(tenant: string) {
+    void navigate({
+      to: "/tenants/$tenant",
+      params: { tenant },
+      search: (before) => ({ ...before, env: environment, panel: "snapshots" as const }),
+    });
+  }
+
+  function onSearchKey(event: KeyboardEvent) {
+    if (event.key === "Enter" && shown[0] !== undefined)
+      openTenant(shown.find((id) => id === text) ?? shown[0]);
+  }
+
+  return (
+    <div className="page">
+      <div className="page-head">
+        <h1>Tenants</h1>
+        <TextInput
+          aria-label="Search tenants"
+          placeholder="Search"
+          leftSection={<IconSearch size={15} />}
+          value={text}
+          autoFocus={open === undefined}
+          onChange={(event) =>
+            navigate({
+              to: ".",
+              search: (before) => ({ ...before, q: event.currentTarget.value || undefined }),
+              replace: true,
+            })
+          }
+          onKeyDown={onSearchKey}
+        />
+        {may("snapshots:write") && (
+          <Button
+            size="sm"
+            variant="default"
+            leftSection={<IconPlus size={15} />}
+            onClick={() => setCreating(true)}
+          >
+            Create tenant
+          </Button>
+        )}
+      </div>
+      {tenants.isPending ? (
+        <LateSkeleton lines={12} />
+      ) : tenants.isError ? (
+        <ProblemNote error={tenants.error} onRetry={() => tenants.refetch()} />
+      ) : ids.length === 0 ? (
+        <EmptyNote
+          title={`There is no tenant in ${environment} yet.`}
+          example={`freezeframe run etl.py --environment ${environment} --tenant acme`}
+        >
+          A job's first <code>update_snapshot</code>, or the button above, makes one.
+        </EmptyNote>
+      ) : shown.length === 0 ? (
+        <EmptyNote title={`No tenant's id contains “${text}”.`}>
+          {countText(ids.length)} tenants are in {environment}. Look in another environment, or for a part of
+          the id.
+        </EmptyNote>
+      ) : (
+        <TenantTable
+          environment={environment}
+          tenants={shown}
+          total={ids.length}
+          open={open}
+          onOpen={openTenant}
+        />
+      )}
+      <CreateTenant
+        environment={environment}
+        isOpen={isCreating}
+        onClose={() => setCreating(false)}
+        onCreated={openTenant}
+      />
+      <Outlet />
+    </div>
+  );
+}

@@ -1,0 +1,48 @@
+// What every part of the panel needs: whose panel it is, what its address says, and how to change that.
+import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
+import { useMemo } from "react";
+import type { Place } from "@/api/place";
+import type { PanelSearch } from "@/search";
+import { useEnvironment } from "@/session/session";
+
+export interface Panel {
+  place: Place;
+  search: PanelSearch;
+  /** The version as of which everything is shown; undefined: now. */
+  version: number | undefined;
+  /** Changes some of what the address says; `undefined` takes it out. */
+  go: (changes: PanelSearch, replace?: boolean) => void;
+}
+
+export function usePanel(): Panel {
+  const { tenant } = useParams({ from: "/signed-in/tenants/$tenant" });
+  const search = useSearch({ from: "/signed-in/tenants/$tenant" });
+  const environment = useEnvironment();
+  const navigate = useNavigate();
+  const place = useMemo(() => ({ environment, tenant }), [environment, tenant]);
+  return {
+    place,
+    search,
+    version: search.v,
+    go: (changes, replace = false) =>
+      void navigate({
+        to: "/tenants/$tenant",
+        params: { tenant },
+        search: (before: PanelSearch) => ({ ...before, ...changes }),
+        replace,
+      }),
+  };
+}
+
+/** What is no longer meant when another folder, file, stream or tab is opened. */
+export const NOTHING_OPEN: PanelSearch = {
+  file: undefined,
+  stream: undefined,
+  view: undefined,
+  where: undefined,
+  find: undefined,
+  before: undefined,
+  after: undefined,
+  diff: undefined,
+  job: undefined,
+};

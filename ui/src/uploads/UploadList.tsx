@@ -1,0 +1,86 @@
+// The uploads of a tenant as rows: progress, speed, and what can be done about each.
+import { Button, Group, Progress, Text } from "@mantine/core";
+import type { Place } from "@/api/place";
+import { bytesText, countText } from "@/parts/formats";
+import { cancelUpload, forgetFinished, retryUpload, settleUpload, type Upload, useUploads } from "./queue";
+
+const SHOWN_MAX = 200;
+
+export function UploadList({ place }: { place: Place }) {
+  const uploads = useUploads(place);
+  if (uploads.length === 0) return null;
+  const done = uploads.filter((one) => one.state === "done").length;
+  const open = uploads.filter((one) => one.state !== "done" && one.state !== "cancelled");
+  return (
+    <section aria-label="Uploads">
+      <Group justify="space-between" mb={4}>
+        <Text size="sm" role="status">
+          {open.length === 0
+            ? `${countText(done)} uploaded`
+            : `Uploading: ${countText(done)} of ${countText(uploads.length)} done`}
+        </Text>
+        <Button size="compact-xs" variant="subtle" onClick={() => forgetFinished(place)}>
+          Clear the list
+        </Button>
+      </Group>
+      {open.length > 0 && (
+        <div className="uploads">
+          {open.slice(0, SHOWN_MAX).map((upload) => (
+            <UploadRow key={upload.id} upload={upload} />
+          ))}
+        </div>
+      )}
+    </section>
+  );
+}
+
+function UploadRow({ upload }: { upload: Upload }) {
+  const share = upload.file.size === 0 ? 100 : (100 * upload.sent) / upload.file.size;
+  return (
+    <div className="upload">
+      <span title={upload.path}>{upload.path}</span>
+      <Progress value={share} aria-label={`${upload.path}: ${Math.round(share)} %`} className="upload-bar" />
+      <span className="dim number">{told(upload)}</span>
+      <Actions upload={upload} />
+    </div>
+  );
+}
+
+function Actions({ upload }: { upload: Upload }) {
+  if (upload.state === "exists")
+    return (
+      <Group gap={4} wrap="nowrap">
+        <Button
+          size="compact-xs"
+          onClick={() => settleUpload(upload.id, "replace")}
+          title="As a new version; the old one is kept"
+        >
+          Replace
+        </Button>
+        <Button size="compact-xs" variant="default" onClick={() => settleUpload(upload.id, "keep both")}>
+          Keep both
+        </Button>
+        <Button size="compact-xs" variant="default" onClick={() => settleUpload(upload.id, "skip")}>
+          Skip
+        </Button>
+      </Group>
+    );
+  if (upload.state === "failed")
+    return (
+      <Button size="compact-xs" variant="default" onClick={() => retryUpload(upload.id)}>
+        Try again
+      </Button>
+    );
+  return (
+    <Button size="compact-xs" variant="subtle" onClick={() => cancelUpload(upload.id)}>
+      Cancel
+    </Button>
+  );
+}
+
+function told(upload: Upload): string {
+  if (upload.state === "waiting") return "waiting";
+  if (upload.state === "exists") return "There is such a file";
+  if (upload.state === "failed") return upload.problem;
+  return `${bytesText(upload.sent)} of ${bytesText(upload.file.size)} · ${bytesText(Math.round(upload.bytesPerSecond))}/s`;
+}

@@ -1,0 +1,149 @@
+// Uploads under way, outside of any page: they go on while one looks at something else.
+//
+// Up to 64 MiB a file is one request with progress; larger ones go by tus in pieces, and go on where they
+// stopped after the network or the service was away. A file that is there is never replaced unasked.
+import { useSyncExternalStore } from "react";
+import type { Place } from "@/api/place";
+import { asProblem } from "@/api/problem";
+import { type Running, sendResumable, sendWhole } from "./sending";
+
+export type UploadState = "waiting" | "sending" | "exists" | "done" | "failed" | "cancelled";
+
+export interface Upload {
+  id: number;
+  place: Place;
+  path: string;
+  file: File;
+  state: UploadState;
+  sent: number;
+  bytesPerSecond: number;
+  replaces: boolean;
+  problem: string;
+}
+
+const RESUMABLE_BYTES = 64 * 1024 * 1024;
+const AT_ONCE_MAX = 4;
+const PRECONDITION_FAILED = 412;
+
+let uploads: readonly Upload[] = [];
+let lastId = 0;
+const listeners = new Set<() => void>();
+const running = new Map<number, Running>();
+let onLanded: (place: Place) => void = () => {};
+
+/** Calls `landed` when files of a tenant have arrived. */
+export function whenLanded(landed: (place: Place) => void): void {
+  onLanded = landed;
+}
+
+export function useUploads(place: Place): readonly Upload[] {
+  const all = useSyncExternalStore(
+    (listener) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    () => uploads,
+  );
+  return all.filter(
+    (one) => one.place.tenant === place.tenant && one.place.environment === place.environment,
+  );
+}
+
+export function addUploads(place: Place, files: readonly { path: string; file: File }[]): void {
+  const added = files.map(({ path, file }): Upload => {
+    lastId += 1;
+    return {
+      id: lastId,
+      place,
+      path,
+      file,
+      state: "waiting",
+      sent: 0,
+      bytesPerSecond: 0,
+      replaces: false,
+      problem: "",
+    };
+  });
+  set([...uploads, ...added]);
+  startNext();
+}
+
+export function cancelUpload(id: number): void {
+  running.get(id)?.stop();
+  running.delete(id);
+  change(id, { state: "cancelled" });
+  startNext();
+}
+
+/** Begins a failed or cancelled upload again; a resumable one goes on where it stopped. */
+export function retryUpload(id: number): void {
+  change(id, { state: "waiting", problem: "" });
+  startNext();
+}
+
+/** The answer to "there is such a file": a new version of it, another name beside it, or neither. */
+export function settleUpload(id: number, answer: "replace" | "keep both" | "skip"): void {
+  const upload = uploads.find((one) => one.id === id);
+  if (!upload) return;
+  if (answer === "skip") change(id, { state: "cancelled" });
+  else if (answer === "replace") change(id, { state: "waiting", replaces: true });
+  else change(id, { state: "waiting", path: besides(upload.path) });
+  startNext();
+}
+
+export function forgetFinished(place: Place): void {
+  const isOver = (one: Upload) => one.state === "done" || one.state === "cancelled";
+  set(uploads.filter((one) => one.place.tenant !== place.tenant || !isOver(one)));
+}
+
+/** "a/report.csv" beside itself: "a/report (2).csv", "a/report (3).csv" ... */
+export function besides(path: string): string {
+  const slash = path.lastIndexOf("/") + 1;
+  const dot = path.lastIndexOf(".");
+  const end = dot > slash ? dot : path.length;
+  const numbered = /^(.*) \((\d+)\)$/.exec(path.slice(0, end));
+  const [stem, number] = numbered ? [numbered[1], Number(numbered[2]) + 1] : [path.slice(0, end), 2];
+  return `${stem} (${number})${path.slice(end)}`;
+}
+
+function startNext(): void {
+  for (const upload of uploads) {
+    if (running.size >= AT_ONCE_MAX) return;
+    if (upload.state === "waiting" && !running.has(upload.id)) void start(upload);
+  }
+}
+
+async function start(upload: Upload): Promise<void> {
+  change(upload.id, { state: "sending" });
+  const begun = performance.now();
+  const before = upload.sent;
+  function onProgress(sent: number) {
+    const seconds = (performance.now() - begun) / 1000;
+    change(upload.id, { sent, bytesPerSecond: seconds > 0 ? (sent - before) / seconds : 0 });
+  }
+  const send = upload.file.size > RESUMABLE_BYTES ? sendResumable : sendWhole;
+  const sending = send(upload, onProgress);
+  running.set(upload.id, sending);
+  try {
+    await sending.done;
+    change(upload.id, { state: "done", sent: upload.file.size });
+    onLanded(upload.place);
+  } catch (error) {
+    const problem = asProblem(error);
+    const isThere = problem.status === PRECONDITION_FAILED;
+    const isStopped = uploads.find((one) => one.id === upload.id)?.state === "cancelled";
+    if (!isStopped) change(upload.id, { state: isThere ? "exists" : "failed", problem: problem.title });
+  } finally {
+    running.delete(upload.id);
+    startNext();
+  }
+}
+
+function change(id: number, changes: Partial<Upload>): void {
+  set(uploads.map((one) => (one.id === id ? { ...one, ...changes } : one)));
+}
+
+function set(next: readonly Upload[]): void {
+  uploads = next;
+  for (const listener of listeners) listener();
+}

@@ -91,6 +91,11 @@ def _installer(python: Path) -> list[str]:
     uv = shutil.which("uv")
     if uv is not None:
         return [uv, "pip", "install", "--python", str(python)]
+    # Python brings a pip of its own, which runs from its archive.
+    bundled = importlib.util.find_spec("ensurepip")
+    for place in bundled.submodule_search_locations or () if bundled else ():
+        for wheel in Path(place).glob("_bundled/pip-*.whl"):
+            return [sys.executable, str(wheel / "pip"), "--python", str(python), "install"]
     raise SetupError(
         "There is nothing to install a script's packages with.",
         cause="Neither pip nor uv is there.",

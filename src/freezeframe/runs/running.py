@@ -6,9 +6,11 @@ watched. Whether the job is committed is what the tenant's log says, whatever th
 
 from __future__ import annotations
 
+import fcntl
 import os
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +33,7 @@ from freezeframe.store.job_receipt import JobReceipt
 from freezeframe.store.job_roots import in_use, is_in_use, job_roots, job_roots_folder, remove_expired_roots
 from freezeframe.store.tenant import Tenant
 
+_PIPE_BYTES = 1024 * 1024
 _MODULE = "freezeframe.runs.script_process"
 _STATUS: Mapping[Reason, Status] = {
     "ended": "failed",
@@ -124,7 +127,7 @@ def _carried_out(
     environment = script_environment(request, root, settings, os.environ)
     with script_spark(request.script, settings, environment, on_line) as spark:
         ScriptPlan(request, settings, os.getpid()).write(root)
-        reading, writing = os.pipe()
+        reading, writing = _wide_pipe()
         try:
             process = spawn(
                 [python, "-m", _MODULE, str(root.path)],
@@ -140,6 +143,14 @@ def _carried_out(
             os.close(writing)
         limits = Limits(request.timeout_seconds, request.memory_bytes)
         return watched(process, reading, root.log, limits, on_line, is_cancelled)
+
+
+def _wide_pipe() -> tuple[int, int]:
+    """A pipe that takes a script's output in larger pieces, where the system lets it be widened."""
+    reading, writing = os.pipe()
+    with suppress(AttributeError, OSError):
+        fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+    return reading, writing
 
 
 def _committed(tenant: Tenant, job_id: str) -> JobReceipt | None:

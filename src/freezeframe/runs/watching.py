@@ -22,7 +22,7 @@ Reason = Literal["ended", "timed_out", "cancelled", "memory"]
 
 LOG_BYTES_MAX = 64 * 1024 * 1024
 _LINE_BYTES_MAX = 16 * 1024
-_READ_BYTES = 64 * 1024
+_READ_BYTES = 1024 * 1024
 _POLL_SECONDS = 0.05
 _LOOK_SECONDS = 0.5
 _STOP_SECONDS = 5.0
@@ -183,11 +183,14 @@ class _Output:
         for line in lines:
             self._line(line)
         if len(self._begun) > _LINE_BYTES_MAX:
-            self._line(self._begun)
-            self._begun = b""
+            line, self._begun = self._begun, b""
+            self._line(line)
 
     def _line(self, line: bytes) -> None:
-        self._on_line(line[:_LINE_BYTES_MAX].decode("utf-8", "replace").rstrip("\r"))
+        # A line that is too long for anybody comes in pieces.
+        for begin in range(0, max(1, len(line)), _LINE_BYTES_MAX):
+            piece = line[begin : begin + _LINE_BYTES_MAX]
+            self._on_line(piece.decode("utf-8", "replace").rstrip("\r"))
 
 
 def _kill_group(process: Process) -> None:

@@ -1,0 +1,99 @@
+"""A notebook is run in the job's own process: parameters, outputs, magics, and one commit at its end."""
+
+import json
+
+import nbformat
+import pytest
+
+
+@pytest.fixture
+def notebook(runs):
+    """Makes a notebook of cells, each the source of a code cell or a (source, tags) pair."""
+
+    def make(*cells, kernel="python3"):
+        made = nbformat.v4.new_notebook()
+        made.metadata.kernelspec = {"name": kernel, "display_name": kernel, "language": "python"}
+        for cell in cells:
+            source, tags = cell if isinstance(cell, tuple) else (cell, [])
+            made.cells.append(nbformat.v4.new_code_cell(source, metadata={"tags": tags}))
+        path = runs.script("", name="etl.ipynb")
+        nbformat.write(made, path)
+        return path
+
+    return make
+
+
+def outputs(done):
+    """The outputs of each cell of the executed notebook."""
+    return [cell.outputs for cell in nbformat.read(done.notebook, 4).cells if cell.cell_type == "code"]
+
+
+def test_a_notebook_is_run_with_parameters(runs, notebook):
+    """Cells are run in order, with what Jupyter offers; what they show is in the executed notebook."""
+    script = notebook(
+        ("limit = 1\nname = 'x'", ["parameters"]),
+        "import os\nprint('limit', limit, os.getcwd() == os.environ['ROOT_DIR'], __name__)",
+        "%%capture kept\nprint('unseen')",
+        "import asyncio\nawait asyncio.sleep(0)\ndisplay({'a': 1})\nname",
+        "!echo from a shell",
+        ("1 / 0", ["raises-exception"]),
+        "open('snapshots/a.txt', 'w').write(f'{limit} {name}')\nNone",
+        kernel="no-such-kernel",
+    )
+    done = runs.run(script, parameters={"limit": 5, "name": "ü"})
+    assert "succeeded" == done.status, done.error
+    assert "5 ü" == runs.tenant.files.read_text("a.txt")
+    assert "limit 5 True __main__" in runs.lines
+    shown = outputs(done)
+    assert "limit 5 True __main__\n" == shown[2][0].text
+    assert [] == shown[3]
+    assert ["display_data", "execute_result"] == [one.output_type for one in shown[4]]
+    assert "'ü'" == shown[4][1].data["text/plain"]
+    assert "from a shell" in shown[5][0].text
+    assert "ZeroDivisionError" == shown[6][0].ename
+
+
+def test_a_cell_that_fails_keeps_the_notebook_and_nothing_else(runs, notebook):
+    """The executed notebook shows where; cells after it are not run and nothing is committed."""
+    done = runs.run(
+        notebook("open('snapshots/a', 'w').write('1')", "raise ValueError('schlécht')", "print('on')")
+    )
+    assert ("failed", "SCRIPT_FAILED", "ValueError: schlécht") == (
+        done.status,
+        done.error["code"],
+        done.error["cause"],
+    )
+    assert "on" not in runs.lines
+    assert ["ValueError"] == [
+        one.ename for cell in outputs(done) for one in cell if one.output_type == "error"
+    ]
+    assert -1 == runs.tenant.version
+
+
+def test_an_exit_ends_a_notebook(runs, notebook):
+    """Code 0 is a good end and the cells after it are not run; any other code is a failure."""
+    good = runs.run(notebook("import sys\nsys.exit(0)", "print('on')"))
+    assert ("succeeded", False) == (good.status, "on" in runs.lines)
+    bad = runs.run(notebook("import sys\nsys.exit(4)", "print('on')"))
+    assert ("failed", 4, False) == (bad.status, bad.exit_code, "on" in runs.lines)
+
+
+def test_a_cell_that_forks_is_run_once(runs, notebook):
+    """A fork ends with its cell; what comes after is the notebook's own process's."""
+    done = runs.run(notebook("import os\nif os.fork():\n    os.wait()\nprint('cell')", "print('after')"))
+    assert "succeeded" == done.status
+    assert (2, 1) == (runs.lines.count("cell"), runs.lines.count("after"))
+
+
+def test_a_cell_that_prints_much_is_cut_in_the_notebook_alone(runs, notebook):
+    """The notebook keeps a million characters of a cell's text; the log has all."""
+    done = runs.run(notebook("for _ in range(300):\n    print('x' * 9_999)"))
+    assert done.notebook.stat().st_size < 1_200_000
+    assert 3_000_000 == done.log.stat().st_size
+
+
+def test_what_is_no_notebook_is_refused(runs):
+    """A damaged file is named; nothing was run."""
+    for text in ("{", json.dumps({"cells": 1})):
+        done = runs.run(runs.script(text, name="etl.ipynb"))
+        assert ("failed", "UNREADABLE_INPUT") == (done.status, done.error["code"])

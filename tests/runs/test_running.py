@@ -1,0 +1,452 @@
+"""A run is one commit of all that its script did, or nothing at all happened."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from freezeframe.errors import InputNotFound, InvalidName, InvalidOption, SetupError
+from freezeframe.runs.watching import LOG_BYTES_MAX
+
+KEEPS = """
+    import json, os
+    snapshots = os.environ["ROOT_DIR"] + "/snapshots"
+    path = snapshots + "/counter.json"
+    count = json.load(open(path))["count"] if os.path.exists(path) else 0
+    json.dump({"count": count + 1}, open(path, "w"))
+"""
+
+
+def test_a_script_is_run_as_one_commit(runs):
+    """Files written, changed and deleted in snapshots/ are the tenant's afterwards, and output is kept."""
+    first = runs.run(
+        """
+        import os, pathlib
+        pathlib.Path("snapshots/a/b.txt").parent.mkdir()
+        pathlib.Path("snapshots/a/b.txt").write_text("ünïcode")
+        pathlib.Path("snapshots/c.bin").write_bytes(bytes(range(256)))
+        pathlib.Path("etl-output/data.singer").write_text("{}")
+        print("läuft", os.environ["TENANT"])
+        """
+    )
+    assert ("succeeded", 0, 0) == (first.status, first.tenant_version, first.exit_code)
+    assert ["a/b.txt", "c.bin"] == list(first.receipt["files_written"])
+    assert ["läuft acme"] == runs.lines
+    assert "läuft acme\n" == first.log.read_text(encoding="utf-8")
+    assert "{}" == (first.job_root / "etl-output" / "data.singer").read_text()
+    second = runs.run("import os; os.remove('snapshots/c.bin'); open('snapshots/a/b.txt', 'a').write('!')")
+    assert (["a/b.txt"], ["c.bin"]) == (
+        list(second.receipt["files_written"]),
+        list(second.receipt["files_deleted"]),
+    )
+    assert "ünïcode!" == runs.tenant.files.read_text("a/b.txt")
+    assert bytes(range(256)) == runs.tenant.files.read("c.bin", version=0)
+
+
+@pytest.mark.parametrize(
+    ("ending", "code", "says"),
+    [
+        ("raise ValueError('schlécht')", "SCRIPT_FAILED", "ValueError: schlécht"),
+        ("import sys; sys.exit(3)", "SCRIPT_FAILED", "code 3"),
+        ("import sys; sys.exit('no more')", "SCRIPT_FAILED", "no more"),
+        ("import os; os._exit(0)", "SCRIPT_DIED", "exit code 0"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "SCRIPT_DIED", "SIGKILL"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGTERM)", "STOPPED", "stopped"),
+        ("this is no python", "SCRIPT_FAILED", "SyntaxError"),
+        ("import os; os.symlink('/etc/passwd', 'snapshots/link')", "BAD_INPUT", "symbolic link"),
+        ("import os; os.mkfifo('snapshots/pipe')", "BAD_INPUT", "pipe"),
+        ("open('snapshots/CON', 'w')", "INVALID_NAME", "reserved"),
+        ("open('errors.txt', 'w').write('mine'); raise SystemExit(1)", "SCRIPT_FAILED", "mine"),
+        ("import freezeframe; freezeframe.open_tenant('snapshots').gc()", "INVALID_OPTION", "gc"),
+    ],
+)
+def test_a_failure_of_any_kind_changes_nothing(runs, ending, code, says):
+    """Whatever ends a script badly: the tenant is as before, and errors.txt says what it was."""
+    done = runs.run(f"open('snapshots/new.txt', 'w').write('x')\n{ending}\n")
+    assert ("failed", code) == (done.status, done.error["code"])
+    assert says in " ".join((done.error["problem"], done.error["cause"]))
+    assert says in (done.job_root / "errors.txt").read_text(encoding="utf-8")
+    assert (-1, ()) == (runs.tenant.version, runs.tenant.files.list())
+
+
+def test_a_good_exit_is_a_success(runs):
+    """sys.exit(0) ends a script well."""
+    done = runs.run("import sys; open('snapshots/a', 'w').write('1'); sys.exit(0); raise ValueError")
+    assert "succeeded" == done.status
+    assert b"1" == runs.tenant.files.read("a")
+
+
+def test_an_id_is_run_once(runs):
+    """The same id again is answered with the first receipt and its script is not started."""
+    first = runs.run(KEEPS, job_id="2026/11/../21 04:00")
+    again = runs.run(KEEPS, job_id="2026/11/../21 04:00")
+    assert ("succeeded", "repeated") == (first.status, again.status)
+    assert {**first.receipt, "repeated": True} == again.receipt
+    assert (first.job_root, first.log) == (again.job_root, again.log)
+    assert 1 == runs.tenant.files.read_json("counter.json")["count"]
+    assert Path(runs.root) / "job-roots" == first.job_root.parent.parent
+    failed = runs.run("raise ValueError", job_id="x")
+    assert "succeeded" == runs.run(KEEPS, job_id="x").status
+    assert failed.job_root.is_dir()
+
+
+def test_a_script_that_changes_nothing_succeeds(runs):
+    """The receipt says so."""
+    done = runs.run("pass")
+    assert "succeeded" == done.status
+    assert ({}, [], []) == tuple(done.receipt[name] for name in ("streams", "files_written", "files_deleted"))
+
+
+def test_the_script_finds_what_hotglue_promises(runs, tmp_path):
+    """Folders, files, variables and paths are those of a hotglue job, and nothing else is inherited."""
+    job = tmp_path / "job"
+    (job / "sync-output").mkdir(parents=True)
+    (job / "sync-output" / "Account-20260101T000000.csv").write_text("Id\n1\n")
+    for name in ("config", "state", "catalog"):
+        (job / f"{name}.json").write_text(f'{{"{name}": 1}}')
+    script = runs.script(
+        """
+        import json, os, sys
+        import helper
+        from lib import util
+        found = {
+            "env": dict(os.environ), "argv": sys.argv, "path": sys.path[0], "cwd": os.getcwd(),
+            "main": __name__, "file": __file__, "util": util.NAME, "helper": helper.NAME,
+            "input": os.listdir("sync-output"), "parameters": json.load(open("parameters.json")),
+            "files": {name: json.load(open(name + ".json")) for name in ("config", "state", "catalog")},
+        }
+        json.dump(found, open("etl-output/found.json", "w"))
+        """
+    )
+    (script.parent / "lib").mkdir()
+    (script.parent / "lib" / "util.py").write_text("NAME = 'util'")
+    (script.parent / "lib" / "helper.py").write_text("NAME = 'helper'")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SOME_SECRET", "hunter2")
+        patch.setenv("FREEZEFRAME_MASTER_KEY_COMMAND", "echo hunter2")
+        patch.setenv("MAY_PASS", "yes")
+        settings = runs.settings.model_copy(
+            update={"script_variables": "MAY_PASS, OTHER", "master_key_command": "echo hunter2"}
+        )
+        done = runs.run(
+            script,
+            settings=settings,
+            input_dir=job / "sync-output",
+            flow="qbo",
+            connector_id="quickbooks",
+            job_type="read",
+            parameters={"limit": 5, "name": "ü", "TENANT": "forged", "LD_PRELOAD": "x", "none": None},
+            variables={"API_KEY": "k", "API_URL": "http://localhost"},
+        )
+    assert "succeeded" == done.status, done.error
+    found = json.loads((done.job_root / "etl-output" / "found.json").read_text())
+    place, env = str(done.job_root), found["env"]
+    expected = {
+        "ROOT_DIR": place,
+        "ROOT": place,
+        "JOB_ROOT": place,
+        "snapshot_dir": f"{place}/snapshots",
+        "base_input_dir": f"{place}/sync-output",
+        "output_dir": f"{place}/etl-output",
+        "TENANT": "acme",
+        "USER_ID": "acme",
+        "FLOW": "qbo",
+        "ENV_ID": "default",
+        "JOB_ID": done.job_id,
+        "SYNC_TYPE": "incremental_sync",
+        "JOB_TYPE": "read",
+        "CONNECTOR_ID": "quickbooks",
+        "API_KEY": "k",
+        "API_URL": "http://localhost",
+        "limit": "5",
+        "name": "ü",
+        "MAY_PASS": "yes",
+    }
+    assert expected == {name: env.get(name) for name in expected}
+    assert "hunter2" not in json.dumps(env)
+    assert not {"none", "LD_PRELOAD", "SOME_SECRET"} & env.keys()
+    assert ([str(script)], str(script.parent), place) == (found["argv"], found["path"], found["cwd"])
+    assert ("__main__", str(script), "util", "helper") == tuple(
+        found[name] for name in ("main", "file", "util", "helper")
+    )
+    assert {name: {name: 1} for name in ("config", "state", "catalog")} == found["files"]
+    assert ["Account-20260101T000000.csv"] == found["input"]
+    assert {"limit": 5, "name": "ü", "TENANT": "forged", "LD_PRELOAD": "x", "none": None} == found[
+        "parameters"
+    ]
+
+
+def test_what_is_not_there_is_refused_before_anything_is_written(runs, tmp_path):
+    """Script, input and further files are looked for first; the store does not come to be."""
+    script = runs.script("pass")
+    for given in ({"input_dir": tmp_path / "no"}, {"state": tmp_path / "no"}, {"config": tmp_path / "no"}):
+        with pytest.raises(InputNotFound):
+            runs.run(script, **given)
+    with pytest.raises(InputNotFound):
+        runs.run(tmp_path / "no.py")
+    with pytest.raises(InvalidName):
+        runs.run(script, tenant="../acme")
+    assert not Path(runs.root).exists()
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").touch()
+    with pytest.raises(InvalidOption):
+        runs.run(script, job_root=tmp_path / "full")
+
+
+def test_a_script_that_takes_too_long_is_ended(runs):
+    """It gets time to tidy up, then it and all that it started are killed."""
+    done = runs.run(
+        """
+        import subprocess, time
+        open("snapshots/a", "w").write("1")
+        child = subprocess.Popen(["sleep", "600"])
+        print(child.pid)
+        time.sleep(600)
+        """,
+        timeout_seconds=2.0,
+    )
+    assert ("timed_out", "TIMED_OUT", ()) == (done.status, done.error["code"], runs.tenant.files.list())
+    assert (
+        not Path(f"/proc/{runs.lines[0]}/cmdline").exists()
+        or b"sleep" not in Path(f"/proc/{runs.lines[0]}/cmdline").read_bytes()
+    )
+
+
+def test_a_script_is_cancelled(runs):
+    """Cancelling ends it, even where it catches every exception."""
+    script = """
+        import time
+        print("begun")
+        time.sleep(600)
+    """
+    done = runs.run(script, is_cancelled=lambda: bool(runs.lines))
+    assert ("cancelled", "CANCELLED") == (done.status, done.error["code"])
+    assert -1 == runs.tenant.version
+
+
+def test_a_script_that_takes_too_much_memory_is_ended(runs):
+    """What it and its processes have together is measured; the error says both figures."""
+    done = runs.run(
+        """
+        import time
+        kept = bytearray(b"x" * 400_000_000)
+        time.sleep(600)
+        """,
+        memory_bytes=300_000_000,
+    )
+    assert ("failed", "MEMORY_LIMIT") == (done.status, done.error["code"])
+    assert "300,000,000" in done.error["problem"]
+
+
+def test_much_output_fills_neither_memory_nor_disk(runs):
+    """Of 100 MB on one line the log keeps 64 MiB, and lines are handed on in pieces."""
+    import resource
+
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    counted = [0, 0]
+
+    def count(line):
+        counted[0] += len(line)
+        counted[1] = max(counted[1], len(line))
+
+    from freezeframe.runs.running import run
+
+    request = runs.request(
+        """
+        import sys
+        for _ in range(1600):
+            sys.stdout.buffer.write(b"\\xff" * 65536)
+        """
+    )
+    done = run(request, settings=runs.settings, on_line=count)
+    assert "succeeded" == done.status
+    assert 1600 * 65536 * 0.9 < counted[0]
+    assert 16 * 1024 >= counted[1]
+    assert LOG_BYTES_MAX <= done.log.stat().st_size < LOG_BYTES_MAX + 1000
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 * 1024
+
+
+def test_processes_that_a_script_starts_have_no_part_in_the_job(runs):
+    """A fork and a command that use the snapshot directory get an error; the script's own calls count."""
+    done = runs.run(
+        """
+        import multiprocessing, os, subprocess, sys
+        import freezeframe
+
+        def look(queue):
+            try:
+                freezeframe.open_tenant("snapshots").files.write("child", b"1")
+            except Exception as error:
+                queue.put(getattr(error, "error_code", repr(error)))
+            else:
+                queue.put("written")
+
+        context = multiprocessing.get_context("fork")
+        queue = context.Queue()
+        child = context.Process(target=look, args=(queue,))
+        child.start()
+        print(queue.get())
+        child.join()
+        code = "import freezeframe; freezeframe.open_tenant('snapshots').files.write('x', b'1')"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        print("another process runs" in done.stderr)
+        if os.fork() == 0:
+            open("snapshots/fork.txt", "w").write("a fork that runs on to the script's end")
+        else:
+            os.wait()
+            freezeframe.open_tenant("snapshots").files.write("mine", b"1")
+        """
+    )
+    assert "succeeded" == done.status, done.error
+    assert ["OTHER_PROCESS", "True"] == runs.lines
+    assert ["fork.txt", "mine"] == [one.path for one in runs.tenant.files.list()]
+    assert 0 == runs.tenant.version
+
+
+def test_a_broken_inner_job_keeps_the_run_from_committing(runs):
+    """An exception in ``with tenant.job()`` that the script swallows cannot leave half a job behind."""
+    whole = """
+        import freezeframe
+        with freezeframe.open_tenant("snapshots").job("inner") as job:
+            job.files.write("a", b"1")
+    """
+    assert ["a"] == list(runs.run(whole).receipt["files_written"])
+    broken = """
+        import contextlib, freezeframe
+        with contextlib.suppress(ValueError), freezeframe.open_tenant("snapshots").job() as job:
+            job.files.write("b", b"1")
+            raise ValueError
+    """
+    assert "INVALID_OPTION" == runs.run(broken).error["code"]
+    assert ["a"] == [one.path for one in runs.tenant.files.list()]
+
+
+def test_threads_of_a_script_are_waited_for(runs):
+    """What a thread that is under way at the script's end writes is part of the run."""
+    done = runs.run(
+        """
+        import threading, time
+        def late():
+            time.sleep(0.5)
+            open("snapshots/late", "w").write("1")
+        threading.Thread(target=late).start()
+        """
+    )
+    assert ["late"] == list(done.receipt["files_written"])
+
+
+def test_another_job_that_was_quicker_is_a_conflict(runs):
+    """A file that somebody else changed while the script ran is not overwritten."""
+    runs.run(KEEPS)
+    script = KEEPS + "    print('go'); import time; time.sleep(1.5)\n"
+    seen = []
+
+    def change():
+        if runs.lines and not seen:
+            seen.append(runs.tenant.files.write_json("counter.json", {"count": 10}))
+        return False
+
+    done = runs.run(script, is_cancelled=change)
+    assert ("failed", "CONFLICT") == (done.status, done.error["code"])
+    assert 10 == runs.tenant.files.read_json("counter.json")["count"]
+
+
+def test_no_secret_is_left_in_a_job_root(runs, tmp_path):
+    """Sealed files, the connector's settings and our own are gone, after a good end and after a kill."""
+    key = tmp_path / "key"
+    key.write_bytes(os.urandom(32))
+    key.chmod(0o600)
+    settings = runs.settings.model_copy(update={"master_key_file": key})
+    (tmp_path / "config.json").write_text('{"token": "hunter2"}')
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FREEZEFRAME_MASTER_KEY_FILE", str(key))
+        runs.tenant.files.write("secret.json", b"hunter2", sealed=True)
+    for ending in ("pass", "import os; os._exit(1)"):
+        script = f"""
+            import os
+            assert open("snapshots/secret.json").read().startswith("hunter2")
+            assert "hunter2" in open("config.json").read()
+            assert not any("key" == value.rpartition("/")[2] for value in os.environ.values())
+            open("snapshots/secret.json", "a").write("!")
+            open("tmp/copy", "w").write("hunter2")
+            {ending}
+        """
+        done = runs.run(script, settings=settings, config=tmp_path / "config.json")
+        assert (ending == "pass") == (done.status == "succeeded"), done.error
+        left = [path for path in done.job_root.rglob("*") if path.is_file()]
+        assert [] == [path for path in left if b"hunter2" in path.read_bytes()]
+        assert not any(path.name in {"plan.json", "job.json"} for path in left)
+    entry = runs.tenant.files.list()[0]
+    assert ("secret.json", True) == (entry.path, entry.sealed)
+
+
+def test_a_deleted_tenant_takes_its_job_roots_along(runs):
+    """Roots are found by the tenant and go with it; another tenant's stay."""
+    done = runs.run("open('etl-output/a', 'w').write('1')")
+    other = runs.run("pass", tenant="beta")
+    from freezeframe.script import stores
+
+    stores.open(runs.root).delete_tenant("acme")
+    assert (False, True) == (done.job_root.exists(), other.job_root.exists())
+
+
+def test_old_job_roots_are_removed(runs):
+    """By the next run of the tenant, once they are older than the setting says; those in use stay."""
+    first = runs.run("pass")
+    old = first.job_root.with_name("20200101T000000000000-old")
+    first.job_root.rename(old)
+    second = runs.run("pass")
+    assert (False, True) == (old.exists(), second.job_root.exists())
+
+
+def test_a_kept_job_root_keeps_all(runs, tmp_path):
+    """Where the caller names the folder, input and working copy stay as the script left them."""
+    done = runs.run("open('snapshots/a', 'w').write('1')", job_root=tmp_path / "kept")
+    assert (tmp_path / "kept", "1") == (done.job_root, (tmp_path / "kept/snapshots/a").read_text())
+
+
+def test_requirements_that_cannot_be_installed_are_an_error(runs):
+    """The installer's own words are the cause; nothing was run."""
+    script = runs.script("open('snapshots/a', 'w')")
+    (script.parent / "requirements.txt").write_text("./no-such-package\n")
+    with pytest.raises(SetupError) as caught:
+        runs.run(script)
+    assert ("REQUIREMENTS", -1) == (caught.value.error_code, runs.tenant.version)
+    assert "no-such-package" in caught.value.cause
+
+
+@pytest.mark.nightly
+def test_requirements_are_installed_once_on_top_of_ours(runs):
+    """The script finds its own package and ours; the second run finds them installed."""
+    script = runs.script("import own, freezeframe, sys; print(own.NAME, sys.prefix)")
+    package = script.parent / "own"
+    package.mkdir()
+    (package / "pyproject.toml").write_text(
+        '[project]\nname = "own"\nversion = "1"\n'
+        '[build-system]\nrequires = []\nbackend-path = ["."]\nbuild-backend = "build_own"\n'
+    )
+    (package / "build_own.py").write_text(_BACKEND)
+    (script.parent / "requirements.txt").write_text("./own  # beside the script\n")
+    assert "succeeded" == runs.run(script).status
+    name, place = runs.lines[0].split()
+    assert ("mine", True) == (name, Path(place).is_relative_to(runs.settings.state_dir))
+    assert sys.prefix != place
+    (package / "build_own.py").unlink()
+    assert "succeeded" == runs.run(script).status
+
+
+_BACKEND = """
+import zipfile
+
+def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
+    name = "own-1-py3-none-any.whl"
+    with zipfile.ZipFile(f"{wheel_directory}/{name}", "w") as wheel:
+        wheel.writestr("own.py", "NAME = 'mine'")
+        wheel.writestr("own-1.dist-info/METADATA", "Metadata-Version: 2.1\\nName: own\\nVersion: 1\\n")
+        tags = "Wheel-Version: 1.0\\nGenerator: own\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n"
+        wheel.writestr("own-1.dist-info/WHEEL", tags)
+        wheel.writestr("own-1.dist-info/RECORD", "")
+    return name
+"""

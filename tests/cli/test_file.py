@@ -126,3 +126,19 @@ def test_delete_and_move_keep_the_past(told, snapshots):
     assert '{"a": 1}' == told("read", "config.json", "--version", "3")["content"]
     for arguments in (["delete", "config.json"], ["move", "config.json", "x"], ["history", "nope"]):
         assert 4 == main(["file", *arguments, "--dir", snapshots])
+
+
+def test_patch_changes_members(capsys, told, snapshots, monkeypatch):
+    """Merged, removed by null, from an argument or from standard input; what is no JSON is refused."""
+    told("patch", "config.json", '{"b": {"c": 2}, "a": null}', "--message", "why")
+    monkeypatch.setattr("sys.stdin", io.StringIO('{"b": {"d": 3}}'))
+    entry = told("patch", "config.json")
+    assert "new.json" == told("patch", "new.json", '{"x": 1}')["path"]
+
+    assert "config.json" == entry["path"]
+    assert {"b": {"c": 2, "d": 3}} == json.loads(told("read", "config.json")["content"])
+    assert "why" == told("history", "config.json")[1]["message"]
+    capsys.readouterr()
+    assert 2 == main(["file", "patch", "config.json", "{", "--dir", snapshots])
+    assert 2 == main(["file", "patch", "maps/a.bin", "{}", "--dir", snapshots])
+    assert "is no JSON" in capsys.readouterr().err

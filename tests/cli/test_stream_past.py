@@ -63,3 +63,29 @@ def test_diff_and_restore_of_one_stream(capsys, told, snapshots):
     assert "brought back" == told("restore", "Account", "1", "--dry-run")["streams"]["Account"]["fate"]
     assert ["Account"] == list(told("restore", "Account", "1", "--yes")["streams"])
     assert 2 == len(told("show", "Account"))
+
+
+def test_drop_asks_and_its_past_stays(capsys, told, snapshots):
+    """Without a terminal it takes --yes; a dry run tells; the rows come back by a restoration."""
+    assert 2 == main(["stream", "drop", "Account", "--dir", snapshots])
+    assert 2 == told("drop", "Account", "--dry-run")["rows"]
+    dropped = told("drop", "Account", "--yes", "--message", "done with it")
+    assert 2 == dropped["tenant_version"]
+    assert 4 == main(["stream", "drop", "Account", "--yes", "--dir", snapshots])
+    told("restore", "Account", "1", "--yes")
+    assert 2 == len(told("show", "Account"))
+
+
+def test_people_see_changed_cells_and_a_line_of_rows(capsys, snapshots):
+    """An update reads as old and new values, a history begins with the number of rows over time."""
+    tenant = open_tenant(snapshots)
+    rows = pd.DataFrame({"Id": ["1"], "v": [10], "w": ["x"]})
+    tenant.stream("Account").update(rows, override=True, key=["Id"])
+    capsys.readouterr()
+
+    assert 0 == main(["stream", "diff", "Account", "1", "--dir", snapshots])
+    told = capsys.readouterr().out
+    assert "v: 1 → 10" in told
+    assert "w: (null) → x" in told
+    assert 0 == main(["stream", "history", "Account", "--dir", snapshots])
+    assert "Rows █▅ 2 at version 0, 1 now" in capsys.readouterr().out

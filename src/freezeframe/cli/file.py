@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -111,6 +112,41 @@ def write(
     Output(as_json=as_json).record(entry.to_json())
 
 
+def patch(
+    place: Place,
+    path: FileArgument,
+    change: Annotated[
+        str, typer.Argument(metavar="PATCH", help='JSON, for example {"a": 1}; - reads standard input.')
+    ] = "-",
+    sealed: Annotated[
+        bool | None,
+        typer.Option("--sealed/--not-sealed", help="Whether it is encrypted; without it as it was."),
+    ] = None,
+    message: Message = None,
+    who: Who = None,
+    as_json: Json = False,
+) -> None:
+    """Change members of a JSON file.
+
+    By a merge patch (RFC 7396): objects are merged, null removes a member. No file counts as {}. A secret
+    is best read from standard input, where no list of processes shows it.
+    """
+    text = sys.stdin.read() if change == "-" else change
+    try:
+        wanted = json.loads(text)
+    except ValueError as error:
+        raise InvalidOption(
+            "The patch is no JSON.",
+            cause="It cannot be parsed.",
+            remedy="""Quote it for the shell: '{"region": "eu"}'.""",
+        ) from error
+    told = _changed(
+        place, lambda files: files.patch_json(path, wanted, sealed=sealed), message or f"patch {path}", who
+    )
+    entry = next(entry for entry in told.list(recursive=True) if entry.path == str(FilePath(path)))
+    Output(as_json=as_json).record(entry.to_json())
+
+
 def delete(
     place: Place, path: FileArgument, message: Message = None, who: Who = None, as_json: Json = False
 ) -> None:
@@ -188,6 +224,7 @@ def _saved(target: Path, chunks: Iterable[bytes]) -> int:
 app.command("list")(at_place(list_files))
 app.command("read")(at_place(read))
 app.command("write")(at_place(write))
+app.command("patch")(at_place(patch))
 app.command("delete")(at_place(delete))
 app.command("move")(at_place(move))
 app.command("history")(at_place(history))

@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from freezeframe.cli.cell_changes import sparkline
 from freezeframe.cli.options import AsOf, Json, StreamArgument
 from freezeframe.cli.output import Output
 from freezeframe.cli.place import Place, at_place
 from freezeframe.cli.stream_custody import adopt, release, repair
+from freezeframe.cli.stream_dropping import drop
 from freezeframe.cli.stream_past import changes, diff, restore
 from freezeframe.cli.stream_transfer import export, import_rows
 from freezeframe.errors import InputNotFound
 
 if TYPE_CHECKING:
-    from freezeframe.store import Stream
+    from freezeframe.store import Stream, Tenant
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -56,7 +58,9 @@ def show(
         list[str] | None,
         typer.Option(help='"COLUMN OP VALUE" with = != < <= > >=, or "COLUMN is null"; all must hold.'),
     ] = None,
-    columns: Annotated[list[str] | None, typer.Option("--column", help="A column; may be repeated.")] = None,
+    columns: Annotated[
+        list[str] | None, typer.Option("--column", "--columns", help="A column; may be repeated.")
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, help="How many rows at most.")] = 20,
     as_json: Json = False,
 ) -> None:
@@ -101,7 +105,12 @@ def history(
         for stream, counts in entry.streams.items()
         if name in {None, stream}
     ]
-    Output(as_json=as_json).table(f"History of {name or place}", rows)
+    output = Output(as_json=as_json)
+    if name is not None and rows and not as_json:
+        versions = [row["tenant version"] for row in reversed(rows)]
+        counts = [_rows_at(tenant, name, version) for version in versions]
+        output.line(f"Rows {sparkline(counts)} {counts[0]:,} at version {versions[0]}, {counts[-1]:,} now")
+    output.table(f"History of {name or place}", rows)
 
 
 def explain(
@@ -137,6 +146,12 @@ def explain(
         output.table("Its files", [{**line, "file": line["file"].rpartition("/")[2]} for line in files])
 
 
+def _rows_at(tenant: Tenant, name: str, version: int) -> int:
+    """How many rows there were; none where that version had dropped the stream."""
+    seen = tenant.at(version)
+    return seen.stream(name).row_count() if name in seen.streams() else 0
+
+
 def _rows(file: Path, stream: Stream) -> Any:
     if not file.is_file():
         raise InputNotFound(f"There is no file {file}.", remedy="Name it by --batch.", path=str(file))
@@ -169,6 +184,7 @@ app.command("restore")(at_place(restore))
 app.command("explain")(at_place(explain))
 app.command("import")(at_place(import_rows))
 app.command("export")(at_place(export))
+app.command("drop")(at_place(drop))
 app.command("release")(at_place(release))
 app.command("adopt")(at_place(adopt))
 app.command("repair")(at_place(repair))

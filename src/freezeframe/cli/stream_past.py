@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
 
+from freezeframe.cli.cell_changes import cell_changes
 from freezeframe.cli.options import DryRun, Json, Message, StreamArgument, TenantVersion, Who, Yes
 from freezeframe.cli.output import Output
 from freezeframe.cli.place import Place
@@ -32,8 +34,8 @@ def changes(
 
     Each that was inserted, updated or deleted between two versions of the stream.
     """
-    table = place.tenant().stream(name).changes(since, until, as_="arrow")
-    _show(name, table, limit, as_json=as_json)
+    stream = place.tenant().stream(name)
+    _show(name, stream.changes(since, until, as_="arrow"), stream.key(), limit, as_json=as_json)
 
 
 def diff(
@@ -54,7 +56,8 @@ def diff(
     found = tenant.diff(before, after)
     difference = found.streams.get(str(StreamName(name)))
     if difference is not None:
-        _show(name, difference.changes("arrow"), limit, as_json=as_json)
+        there = tenant.at(found.after if difference.fate != "removed" else found.before)
+        _show(name, difference.changes("arrow"), there.stream(name).key(), limit, as_json=as_json)
         return
     tenant.at(found.after).stream(name).columns()  # an unknown stream is an error, not an empty difference
     output = Output(as_json=as_json)
@@ -82,9 +85,10 @@ def restore(
     )
 
 
-def _show(name: str, table: Any, limit: int, *, as_json: bool) -> None:
+def _show(name: str, table: Any, key: Sequence[str], limit: int, *, as_json: bool) -> None:
+    rows = table.slice(0, limit).to_pylist()
     Output(as_json=as_json).table(
         f"{name}: {min(limit, table.num_rows)} of {table.num_rows} changes",
-        table.slice(0, limit).to_pylist(),
-        columns=table.column_names,
+        rows if as_json else cell_changes(rows, key),
+        columns=table.column_names if as_json else ("change", *key, "cells"),
     )

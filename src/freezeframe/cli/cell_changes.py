@@ -1,0 +1,41 @@
+"""What became of rows, for people: an update as its changed cells, old and new (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+_SPARKS = "▁▂▃▄▅▆▇█"
+_KIND, _BEFORE = "_change_type", "_before"
+
+
+def cell_changes(rows: Iterable[Mapping[str, Any]], key: Sequence[str]) -> list[dict[str, Any]]:
+    """Of each change its kind, its key, and its cells: those that an update changed, else all with a value.
+
+    A changed cell reads ``column: old → new``, any other one ``column: value``.
+    """
+    return [
+        {"change": row[_KIND], **{name: row.get(name) for name in key}, "cells": _cells(row, key)}
+        for row in rows
+    ]
+
+
+def sparkline(counts: Sequence[int]) -> str:
+    """The counts as a line of bars, from none for 0 to a full one for the largest."""
+    highest = max(counts, default=0)
+    if not highest:
+        return _SPARKS[0] * len(counts)
+    return "".join(_SPARKS[round(count * (len(_SPARKS) - 1) / highest)] for count in counts)
+
+
+def _cells(row: Mapping[str, Any], key: Sequence[str]) -> list[str]:
+    before = row.get(_BEFORE) or {}
+    names = [name for name in row if name not in {_KIND, _BEFORE, *key}]
+    if row[_KIND] == "update":
+        changed = [name for name in names if before.get(name) != row[name]]
+        return [f"{name}: {_text(before.get(name))} → {_text(row[name])}" for name in changed]
+    return [f"{name}: {_text(row[name])}" for name in names if row[name] is not None]
+
+
+def _text(value: Any) -> str:
+    return "(null)" if value is None else str(value)

@@ -111,6 +111,8 @@ FAIR_SCHEDULER = """\
 <allocations>
   <pool name="default">
     <schedulingMode>FAIR</schedulingMode>
+    <weight>1</weight>
+    <minShare>0</minShare>
   </pool>
 </allocations>
 """

@@ -1,0 +1,122 @@
+"""A store in a bucket, over HTTP: what a directory can do, a bucket can."""
+
+import boto3
+import pyarrow as pa
+import pytest
+from moto.server import ThreadedMotoServer
+
+from freezeframe.errors import InvalidOption, StorageUnavailable, TenantNotFound
+from freezeframe.script import stores
+from freezeframe.settings import Settings
+from freezeframe.storage import ObjectStorage
+from freezeframe.store.snapshot_store import Store
+
+ROWS = pa.table({"Id": ["1", "2"], "v": [1, 2]})
+
+
+@pytest.fixture(scope="module")
+def bucket():
+    """The name of a bucket on a server of this machine, which the usual variables lead to."""
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    address = f"http://{host}:{port}"
+    variables = {
+        "AWS_ENDPOINT_URL": address,
+        "AWS_ALLOW_HTTP": "true",
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_REGION": "us-east-1",
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in variables.items():
+            patch.setenv(name, value)
+        client = boto3.client(
+            "s3",
+            endpoint_url=address,
+            region_name="us-east-1",
+            aws_access_key_id="test",
+            aws_secret_access_key="test",
+        )
+        client.create_bucket(Bucket="snaps")
+        yield "snaps"
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def store(bucket):
+    """A store below a prefix of the bucket."""
+    settings = Settings(gc_grace_seconds=0, lease_dead_seconds=0)
+    return Store(ObjectStorage.at(f"s3://{bucket}/a/b"), None, settings)
+
+
+@pytest.fixture
+def acme(store):
+    """A tenant of two versions: a stream with a file, then another stream and other bytes."""
+    tenant = store.tenant("acme", create=True)
+    with tenant.job("one", message="first") as job:
+        job.stream("Account").update(ROWS, key="Id")
+        job.files.write("maps/a.csv", b"a,b\n")
+    with tenant.job() as job:
+        job.stream("Owner").update(ROWS, key="Id")
+        job.files.write("maps/a.csv", b"c\n")
+    yield tenant
+    store.delete_tenant("acme")
+
+
+def test_it_is_opened_by_its_address(bucket):
+    """``freezeframe.open`` finds it by the usual variables; what is no bucket's address is refused."""
+    opened = stores.open(f"s3://{bucket}/by-address")
+    opened.tenant("t", create=True).files.write("x", b"1")
+
+    assert ("t",) == stores.open(f"s3://{bucket}/by-address").tenants()
+    assert b"1" == stores.open(f"s3://{bucket}/by-address/").tenant("t").files.read("x")
+    with pytest.raises(InvalidOption):
+        stores.open("s3://")
+    with pytest.raises(StorageUnavailable):
+        stores.open("s3://no-such-bucket/x").tenant("t", create=True)
+
+
+def test_a_job_and_its_past(acme, store):
+    """A job is one version; a repeated one is answered; what was comes back."""
+    again = store.tenant("acme")
+    with again.job("one") as job:
+        job.stream("Account").update(ROWS, key="Id")
+        job.files.write("maps/a.csv", b"a,b\n")
+    assert job.receipt.repeated
+    assert [1, 0] == [entry.version for entry in again.history()]
+    assert (("Account", "Owner"), b"c\n") == (again.streams(), again.files.read("maps/a.csv"))
+
+    again.restore(0)
+
+    assert ROWS == acme.stream("Account").read(as_="arrow")
+    assert (("Account",), b"a,b\n") == (acme.streams(), acme.files.read("maps/a.csv"))
+    assert {"Owner": "removed"} == {name: one.fate for name, one in acme.diff(1).streams.items()}
+
+
+def test_what_nobody_needs_goes(acme):
+    """After a collection the newest version is whole, and older ones are not listed."""
+    acme.set_retention(keep_versions=1)
+    done = acme.gc()
+    acme.gc()
+
+    assert done.versions_expired
+    assert ROWS == acme.stream("Account").read(as_="arrow")
+    assert 0 not in [entry.version for entry in acme.history()]
+
+
+def test_clone_archive_and_deletion(acme, store, tmp_path):
+    """A copy and an archive hold all; a deleted tenant leaves nothing in the bucket."""
+    copy = store.clone_tenant("acme", "copy")
+    store.export_tenant("acme", tmp_path / "acme.tar.gz")
+    back = store.import_tenant(tmp_path / "acme.tar.gz", "back")
+
+    for one in (copy, back):
+        assert ROWS == one.stream("Owner").read(as_="arrow")
+        assert b"c\n" == one.files.read("maps/a.csv")
+        assert 1 == len(list(one.history()))
+    for name in ("copy", "back"):
+        assert 0 == store.delete_tenant(name).files_left
+        with pytest.raises(TenantNotFound):
+            store.tenant(name)
+    assert ("acme",) == store.tenants()

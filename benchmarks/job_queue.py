@@ -107,6 +107,7 @@ def through_workers(folder: Path, spark_every: int) -> dict[str, object]:
         "seconds": round(seconds, 1),
         "jobs_per_minute": round(60 * JOBS / seconds, 1),
         "median_run_seconds": round(runs[len(runs) // 2], 2),
+        "longest_run_seconds": round(runs[-1], 2),  # the first one, which starts the warm process
         "succeeded": sum(job.status == "succeeded" for job in jobs),
         "retried": sum(job.attempts > 1 for job in jobs),
         "exit_codes": codes,

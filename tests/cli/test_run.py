@@ -1,0 +1,98 @@
+"""``freezeframe run``: what it prints, its JSON and its exit codes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from freezeframe.cli.main import main
+
+
+@pytest.fixture
+def store(tmp_path, tmp_path_factory, monkeypatch):
+    """An empty folder to stand in, with a state folder that all tests here share."""
+    state = tmp_path_factory.getbasetemp() / "run-state"
+    monkeypatch.setenv("FREEZEFRAME_STATE_DIR", str(state))
+    monkeypatch.setenv("FREEZEFRAME_RUNNER_IDLE_SECONDS", "10")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def _script(folder, text):
+    path = folder / "etl.py"
+    path.write_text(text)
+    return str(path)
+
+
+def test_a_run_says_what_it_did(store, capsys):
+    """Files, version and places in a few lines; what the script prints as it comes, made harmless."""
+    script = _script(
+        store, "print('l\\x1b[2J'); open('snapshots/a', 'w').write('1'); open('etl-output/b', 'w')"
+    )
+    assert 0 == main(["run", "--tenant", "acme", "--job-id", "x", script])
+    said = capsys.readouterr().out
+    assert "l\\x1b[2J" in said
+    assert "Files written: a" in said
+    assert "acme is at version 0" in said
+    assert "Output: " in said
+    assert (store / "freezeframe-data" / "job-roots").is_dir()
+    assert 0 == main(["run", "--tenant", "acme", "--job-id", "x", script])
+    assert "not run again" in capsys.readouterr().out
+
+
+def test_json_is_the_outcome(store, capsys):
+    """One JSON object on standard output, whatever the script prints; the error goes to standard error."""
+    script = _script(store, "import os; print('noise'); raise SystemExit(int(os.environ['code']))")
+    options = ["run", "--root", "s", "--tenant", "acme", script, "--json", "--param"]
+    assert 0 == main([*options, "code=0"])
+    assert "succeeded" == json.loads(capsys.readouterr().out)["status"]
+    assert 1 == main([*options, "code=7"])
+    said = capsys.readouterr()
+    outcome = json.loads(said.out)
+    assert ("failed", 7, "SCRIPT_FAILED") == (
+        outcome["status"],
+        outcome["exit_code"],
+        outcome["error"]["code"],
+    )
+    assert "SCRIPT_FAILED" == json.loads(said.err)["error"]["code"]
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (["no.py"], 4),
+        (["--tenant", "../x", "etl.py"], 2),
+        (["--param", "novalue", "etl.py"], 2),
+        (["--var", "novalue", "etl.py"], 2),
+        (["--input", "absent", "etl.py"], 4),
+        (["--timeout", "-1", "etl.py"], 2),
+    ],
+)
+def test_a_wrong_call_runs_nothing(store, capsys, options, code):
+    """What is not there is 4, what cannot be is 2, and no store comes to be."""
+    _script(store, "pass")
+    assert code == main(["run", "--tenant", "acme", *options])
+    assert not (store / "freezeframe-data").exists()
+
+
+def test_an_interrupt_cancels_the_run(store):
+    """Ctrl-C: the script is stopped with time to tidy up, nothing changed, exit code 130."""
+    script = _script(store, "import time; print('begun', flush=True); time.sleep(600)")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "freezeframe", "run", "--tenant", "acme", script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=dict(os.environ),
+    )
+    assert "begun\n" == process.stdout.readline()
+    started = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert 130 == process.returncode
+    assert "cancelled" in errors
+    assert time.monotonic() - started < 30

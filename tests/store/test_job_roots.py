@@ -1,0 +1,78 @@
+"""Where job roots are, how old they are, and that only those that may go are removed."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from freezeframe.errors import InvalidOption
+from freezeframe.settings import Settings
+from freezeframe.storage import LocalStorage, MemoryStorage
+from freezeframe.storage.below import FolderStorage
+from freezeframe.store.job_roots import (
+    in_use,
+    is_in_use,
+    job_roots,
+    job_roots_folder,
+    remove_expired_roots,
+    remove_job_roots,
+    root_stamp,
+)
+
+FOLDER = "0123456789abcdef" * 2
+NOW = datetime(2026, 11, 21, 4, 0, tzinfo=UTC)
+
+
+def _made(folder, moment, name="x"):
+    root = folder / f"{root_stamp(moment)}-{name}"
+    (root / "sub").mkdir(parents=True)
+    (root / "sub" / "file").write_text("1")
+    return root
+
+
+def _ms(moment):
+    return int(moment.timestamp() * 1000)
+
+
+def test_roots_are_beside_the_tenants_of_a_local_store(tmp_path):
+    """By the tenant's own folder name; for a bucket in the state folder; never for a bare directory."""
+    settings = Settings(state_dir=tmp_path / "state")
+    local = FolderStorage(LocalStorage(tmp_path / "store"), f"tenants/{FOLDER}")
+    assert tmp_path / "store" / "job-roots" / FOLDER == job_roots_folder(local, settings)
+    elsewhere = job_roots_folder(FolderStorage(MemoryStorage(), f"tenants/{FOLDER}"), settings)
+    assert elsewhere.is_relative_to(tmp_path / "state")
+    assert FOLDER == elsewhere.name
+    with pytest.raises(InvalidOption):
+        job_roots_folder(LocalStorage(tmp_path), settings)
+    assert 0 == remove_job_roots(LocalStorage(tmp_path), settings)
+
+
+def test_roots_that_began_before_a_moment_are_removed(tmp_path):
+    """An erasure's moment: older ones go, whatever a script left in them; links are not followed."""
+    storage = FolderStorage(LocalStorage(tmp_path / "store"), f"tenants/{FOLDER}")
+    settings = Settings(state_dir=tmp_path / "state")
+    folder = job_roots_folder(storage, settings)
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "kept").touch()
+    old, new = _made(folder, NOW - timedelta(seconds=1)), _made(folder, NOW)
+    (old / "link").symlink_to(tmp_path / "outside")
+    (old / "sub").chmod(0o500)
+    unknown = folder / "unknown"
+    unknown.mkdir()
+    assert 2 == remove_job_roots(storage, settings, before_ms=_ms(NOW))
+    assert [new] == job_roots(folder)
+    assert (tmp_path / "outside" / "kept").exists()
+    assert 1 == remove_job_roots(storage, settings)
+    assert [] == job_roots(folder)
+
+
+def test_expired_roots_are_removed_unless_in_use(tmp_path):
+    """Age is the setting's; a root that a living process holds stays."""
+    settings = Settings(job_root_days=2)
+    used = _made(tmp_path, NOW - timedelta(days=9), "used")
+    old, young = _made(tmp_path, NOW - timedelta(days=3)), _made(tmp_path, NOW - timedelta(days=1))
+    with in_use(used):
+        assert (True, False) == (is_in_use(used), is_in_use(young))
+        assert 1 == remove_expired_roots(tmp_path, settings, _ms(NOW))
+    assert [used, young] == job_roots(tmp_path)
+    assert not old.exists()
+    assert 1 == remove_expired_roots(tmp_path, settings, _ms(NOW))

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import typer
 
@@ -51,30 +52,74 @@ def main(arguments: list[str]) -> int:
 
 
 def commands() -> str:
-    """Every command with its arguments and options."""
-    lines = ["# Commands", "", ORIGIN.strip(), ""]
-    lines += [
-        "Each command ends with 0 (ok), 1 (failure or damage), 2 (the call must change), 3 (a conflict)"
-    ]
-    lines += ["or 4 (not found). Errors go to standard error; `--json` makes results and errors JSON.", ""]
-    for name, command in _commands("freezeframe", typer.main.get_command(app)):
-        lines += [f"## `{name}`", "", (command.help or "").strip(), ""]
-        parameters = [one for one in command.params if one.name != "help"]
-        if parameters:
-            lines += ["| | | default |", "| --- | --- | --- |"]
-            lines += [_parameter(one) for one in parameters]
-            lines.append("")
+    """Every command with its arguments and options, by the sections of the command's own help."""
+    group = typer.main.get_command(app)
+    lines = ["# Commands", "", ORIGIN.strip(), "", *_COMMAND_WORDS]
+    for section in dict.fromkeys(part.section for part in group.parts.values()):  # type: ignore[attr-defined]
+        lines += [f"## {section}", ""]
+        for first, part in group.parts.items():  # type: ignore[attr-defined]
+            if part.section == section:
+                for name, command in _commands(f"freezeframe {first}", group.get_command(None, first)):  # type: ignore[attr-defined]
+                    lines += _command(name, command)
     return "\n".join(lines).rstrip() + "\n"
 
 
 def settings() -> str:
-    """Every setting with its variable and default."""
-    lines = ["# Settings", "", ORIGIN.strip(), ""]
-    lines += ["Read from the environment when a process makes its first `Settings`.", ""]
+    """Every setting with its variable, what it may be, and its default."""
+    lines = ["# Settings", "", ORIGIN.strip(), "", *_SETTING_WORDS]
     for name, field in Settings.model_fields.items():
-        default = "`~/.cache/freezeframe`" if name == "state_dir" else f"`{field.default}`"
-        lines += [f"## `FREEZEFRAME_{name.upper()}`", "", f"{field.description} Default: {default}.", ""]
+        default = "`~/.cache/freezeframe`" if name == "state_dir" else f"`{_told(field.default)}`"
+        lines += [f"## `{name}`", "", str(field.description), ""]
+        lines += [f"Variable `FREEZEFRAME_{name.upper()}`, {_kind(field)}, default {default}.", ""]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _told(default: Any) -> str:
+    """A default as a settings file would say it."""
+    return "none" if default is None or default == "" else json.dumps(default).strip('"')
+
+
+def _kind(field: Any) -> str:
+    """What a value may be, in a word or two."""
+    choices = [one for one in get_args(field.annotation) if isinstance(one, str)]
+    if choices:
+        return "one of " + ", ".join(f"`{one}`" for one in choices)
+    kinds = {bool: "`true` or `false`", int: "a whole number", float: "a number", str: "text"}
+    return kinds.get(field.annotation, "a file or folder")
+
+
+_COMMAND_WORDS = [
+    "| exit code | means |",
+    "| --- | --- |",
+    "| 0 | it went well |",
+    "| 1 | failure or damage |",
+    "| 2 | the call must change |",
+    "| 3 | a conflict: somebody else was first |",
+    "| 4 | what was named is not there |",
+    "| 130 | interrupted; nothing is half done |",
+    "",
+    "Results go to standard output, errors and progress to standard error; `--json` makes results and errors",
+    "JSON. `freezeframe --quiet COMMAND` shows no progress, `freezeframe --version` prints the version, and",
+    "`freezeframe --install-completion` lets bash, zsh or fish complete commands, tenants and streams.",
+    "`NO_COLOR` and `TERM=dumb` are heeded. An option without a default is left out, or is as the",
+    "[settings](settings.md) say.",
+    "",
+]
+_SETTING_WORDS = [
+    "A value comes from the first of these that has one: a command's flag, the environment",
+    "(`FREEZEFRAME_…`), the project's `freezeframe.toml`, the user's `freezeframe.toml`, the default.",
+    "`freezeframe config show --origin` lists all values and where each comes from, down to the line.",
+    "",
+    "- The project's file is the nearest one in the working folder or above it, no higher than the folder",
+    "  with `.git` or the home directory; outside of both, the working folder's own alone.",
+    "  `FREEZEFRAME_CONFIG` names another one in its place.",
+    "- The user's file is `~/.config/freezeframe/freezeframe.toml` (or below `XDG_CONFIG_HOME`).",
+    "- A file is TOML with one `name = value` a line. Names that are no settings and values of another kind",
+    "  are errors, with file and line. Relative paths are meant from the file's own folder.",
+    "- A file that belongs to another user, or that everybody may write to, is refused unless",
+    "  `FREEZEFRAME_CONFIG` names it: settings name commands that are run.",
+    "",
+]
 
 
 def error_tree() -> str:
@@ -147,11 +192,22 @@ def _commands(name: str, command: Any) -> Iterator[tuple[str, Any]]:
         yield from _commands(f"{name} {child}", command.get_command(None, child))
 
 
+def _command(name: str, command: Any) -> Iterator[str]:
+    yield from (f"### `{name}`", "", (command.help or "").strip(), "")
+    parameters = [one for one in command.params if one.name != "help"]
+    if parameters:
+        yield from ("| | | default |", "| --- | --- | --- |", *map(_parameter, parameters), "")
+
+
 def _parameter(parameter: Any) -> str:
     is_option = parameter.param_type_name == "option"
-    label = ", ".join(f"`{one}`" for one in parameter.opts) if is_option else f"`{parameter.name.upper()}`"
+    label = (
+        ", ".join(f"`{one}`" for one in parameter.opts)
+        if is_option
+        else f"`{parameter.metavar or parameter.name.upper()}`"
+    )
     default = parameter.default
-    shown = "" if default is None or default is False or callable(default) else f"`{default}`"
+    shown = "" if default in (None, False, "") or callable(default) else f"`{default}`"
     needed = "required" if parameter.required else shown
     return f"| {label} | {parameter.help or ''} | {needed} |"
 

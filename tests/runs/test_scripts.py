@@ -152,3 +152,26 @@ def test_sample_reports_as_two_dated_jobs(runs, samples, spark_settings):
     assert counts[ledger] + told["inserted"] - told["deleted"] == stream.row_count()
     assert (0, 1) == (first.tenant_version, second.tenant_version)
     assert counts == {name: runs.tenant.stream(name).row_count(version=0) for name in counts}
+
+
+@pytest.mark.spark
+def test_a_script_that_speaks_to_spark_finds_the_warm_server(runs, spark_settings, spark_engine):
+    """Its own session is on the server that the library uses; an erasure takes the older roots along."""
+    done = runs.run(
+        """
+        from pyspark.sql import SparkSession
+        import freezeframe
+
+        rows = SparkSession.builder.getOrCreate().range(3).withColumnRenamed("id", "Id")
+        kept = freezeframe.update_snapshot("snapshots", "Number", "Id", rows)
+        print(kept.count(), freezeframe.get_snapshot("snapshots", "Number")["Id"].tolist())
+        """,
+        settings=spark_settings,
+    )
+    assert "succeeded" == done.status, done.error
+    assert "3 [0, 1, 2]" == runs.lines[-1]
+    assert runs.tenant.erase("Number", [1]).proof.is_clean
+    assert not done.job_root.exists()
+    later = runs.run("pass")
+    runs.tenant.gc()
+    assert later.job_root.exists()

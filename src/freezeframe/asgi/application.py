@@ -8,8 +8,8 @@ from typing import Any
 from fastapi import FastAPI
 
 from freezeframe.asgi.console import add_console
+from freezeframe.asgi.description import completed
 from freezeframe.asgi.measurements import Measurements
-from freezeframe.asgi.models.problem import Problem
 from freezeframe.asgi.problems import add_problem_handlers
 from freezeframe.asgi.request_guard import RequestGuard
 from freezeframe.asgi.routes import (
@@ -71,6 +71,7 @@ def create_application(settings: Settings, root: str, database: ControlDatabase)
         redoc_url=None,
         max_body_size=bytes_max,
         redirect_slashes=False,
+        generate_unique_id_function=lambda route: route.name,
     )
     measurements = Measurements(os.environ.get(_MULTIPROCESS))
     application.state.service = open_service(root, settings, database)
@@ -85,28 +86,12 @@ def create_application(settings: Settings, root: str, database: ControlDatabase)
 
 
 def _describe(application: FastAPI) -> None:
-    """Complete the OpenAPI document: the problem's schema, and how one says who asks."""
+    """Have the OpenAPI document completed; see ``description``."""
     plain = application.openapi
 
     def described() -> dict[str, Any]:
         if application.openapi_schema is None:
-            document = plain()
-            components = document.setdefault("components", {})
-            components.setdefault("schemas", {})["Problem"] = Problem.model_json_schema(
-                ref_template="#/components/schemas/{model}"
-            )
-            components["securitySchemes"] = {
-                "bearer": {"type": "http", "scheme": "bearer", "description": "`id.secret`"},
-                "key": {"type": "apiKey", "in": "header", "name": "x-api-key"},
-                "session": {"type": "apiKey", "in": "cookie", "name": "freezeframe_session"},
-            }
-            for path, operations in document["paths"].items():
-                for operation in operations.values():
-                    if path.startswith(("/health", "/metrics")) or operation["operationId"].startswith(
-                        "sign_in"
-                    ):
-                        continue
-                    operation["security"] = [{"bearer": []}, {"key": []}, {"session": []}]
-        return application.openapi_schema or {}
+            application.openapi_schema = completed(plain())
+        return application.openapi_schema
 
     application.openapi = described  # type: ignore[method-assign]  # FastAPI's documented way

@@ -1,0 +1,42 @@
+"""What the OpenAPI document says beside the routes: the problem, who asks, and keys of idempotency (pure)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from freezeframe.asgi.checked_route import IDEMPOTENCY_KEY_LENGTH_MAX
+from freezeframe.asgi.models.problem import Problem
+
+_OPEN = ("/health", "/metrics")
+_SIGN_IN = "sign_in"
+_SCHEMES = {
+    "bearer": {"type": "http", "scheme": "bearer", "description": "`id.secret`"},
+    "key": {"type": "apiKey", "in": "header", "name": "x-api-key"},
+    "session": {"type": "apiKey", "in": "cookie", "name": "freezeframe_session"},
+}
+_IDEMPOTENCY_KEY = {
+    "name": "idempotency-key",
+    "in": "header",
+    "required": False,
+    "schema": {"type": "string", "minLength": 1, "maxLength": IDEMPOTENCY_KEY_LENGTH_MAX},
+    "description": "The request is carried out once; sent again within a day it gets the same answer.",
+}
+_NEVER_USED = ("HTTPValidationError", "ValidationError")
+
+
+def completed(document: dict[str, Any]) -> dict[str, Any]:
+    """The document with all that the routes do not say themselves; it is changed in place."""
+    components = document.setdefault("components", {})
+    schemas = components.setdefault("schemas", {})
+    schemas["Problem"] = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
+    for name in _NEVER_USED:
+        schemas.pop(name, None)
+    components["securitySchemes"] = _SCHEMES
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            is_sign_in = operation["operationId"] == _SIGN_IN
+            if not path.startswith(_OPEN) and not is_sign_in:
+                operation["security"] = [{name: []} for name in _SCHEMES]
+            if method == "post" and not is_sign_in:
+                operation.setdefault("parameters", []).append(_IDEMPOTENCY_KEY)
+    return document

@@ -1,0 +1,199 @@
+"""The service's operations on files.
+
+Written by tools/write_client.py; change the service's routes and models.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from freezeframe.client.connection import Connection, Content, path_of
+from freezeframe.client.types import (
+    Dropped,
+    File,
+    FileHistory,
+    FileMove,
+    FilePage,
+    FileReturn,
+    Folder,
+    NewFolder,
+    Restoration,
+)
+
+
+class FilesOperations:
+    """Operations on files; see ``Client``."""
+
+    _connection: Connection
+
+    def download_bundle(
+        self,
+        environment: str,
+        tenant: str,
+        *,
+        file: list[str] | None = None,
+        folder: list[str] | None = None,
+        stream: list[str] | None = None,
+        tenant_version: int | None = None,
+    ) -> bytes:
+        """Download files, folders and streams as one zip; each sealed file leaves an entry in the audit."""
+        path = path_of(
+            "/api/v1/environments/{environment}/tenants/{tenant}/bundle",
+            {"environment": environment, "tenant": tenant},
+        )
+        query = {"file": file, "folder": folder, "stream": stream, "tenant_version": tenant_version}
+        return self._connection.content("GET", path, query=query)
+
+    def file_history(
+        self, environment: str, tenant: str, *, path: str, limit: int | None = None
+    ) -> FileHistory:
+        """List a file's versions, the newest first, deletions included."""
+        path = path_of(
+            "/api/v1/environments/{environment}/tenants/{tenant}/file-history",
+            {"environment": environment, "tenant": tenant},
+        )
+        query = {"path": path, "limit": limit}
+        return cast("FileHistory", self._connection.json("GET", path, query=query))
+
+    def move_file(
+        self, environment: str, tenant: str, body: FileMove, *, idempotency_key: str | None = None
+    ) -> File:
+        """Give a file another path, in one change."""
+        path = path_of(
+            "/api/v1/environments/{environment}/tenants/{tenant}/file-moves",
+            {"environment": environment, "tenant": tenant},
+        )
+        headers = {"idempotency-key": idempotency_key}
+        return cast("File", self._connection.json("POST", path, headers=headers, body=body))
+
+    def return_file(
+        self, environment: str, tenant: str, body: FileReturn, *, idempotency_key: str | None = None
+    ) -> Restoration:
+        """Bring a file back as it was at a version of the tenant, deleted or changed since."""
+        path = path_of(
+            "/api/v1/environments/{environment}/tenants/{tenant}/file-returns",
+            {"environment": environment, "tenant": tenant},
+        )
+        headers = {"idempotency-key": idempotency_key}
+        return cast("Restoration", self._connection.json("POST", path, headers=headers, body=body))
+
+    def list_files(
+        self,
+        environment: str,
+        tenant: str,
+        *,
+        folder: str | None = None,
+        recursive: bool | None = None,
+        tenant_version: int | None = None,
+        as_of: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> FilePage:
+        """List what a folder holds, now or earlier."""
+        path = path_of(
+            "/api/v1/environments/{environment}/tenants/{tenant}/files",
+            {"environment": environment, "tenant": tenant},
+        )
+        query = {
+            "folder": folder,
+            "recursive": recursive,
+            "tenant_version": tenant_version,
+            "as_of": as_of,
+            "limit": limit,
+            "cursor": cursor,
+        }
+        return cast("FilePage", self._connection.json("GET", path, query=query))
+
+    def write_file(
+        self,
+        environment: str,
+        tenant: str,
+        path: str,
+        content: Content,
+        *,
+        sealed: bool | None = None,
+        message: str | None = None,
+        if_match: str | None = None,
+        if_none_match: str | None = None,
+    ) -> File:
+        """Upload a file, as its new version.
+
+        `Content-Digest: sha-256=:…:` is checked before anything happens.
+        """
+        path = path_of(
+            "/api/v1/environments/{environment}/tenants/{tenant}/files/{path}",
+            {"environment": environment, "tenant": tenant, "path": path},
+        )
+        query = {"sealed": sealed, "message": message}
+        headers = {"if-match": if_match, "if-none-match": if_none_match}
+        return cast(
+            "File",
+            self._connection.json(
+                "PUT",
+                path,
+                query=query,
+                headers=headers,
+                content=content,
+                content_type="application/octet-stream",
+            ),
+        )
+
+    def read_file(
+        self,
+        environment: str,
+        tenant: str,
+        path: str,
+        *,
+        tenant_version: int | None = None,
+        as_of: str | None = None,
+        range_: str | None = None,
+        if_range: str | None = None,
+        if_match: str | None = None,
+        if_none_match: str | None = None,
+    ) -> bytes:
+        """Download a file, or with `Range` a part of it.
+
+        Reading a sealed one leaves an entry in the audit.
+        """
+        path = path_of(
+            "/api/v1/environments/{environment}/tenants/{tenant}/files/{path}",
+            {"environment": environment, "tenant": tenant, "path": path},
+        )
+        query = {"tenant_version": tenant_version, "as_of": as_of}
+        headers = {
+            "range": range_,
+            "if-range": if_range,
+            "if-match": if_match,
+            "if-none-match": if_none_match,
+        }
+        return self._connection.content("GET", path, query=query, headers=headers)
+
+    def delete_file(
+        self,
+        environment: str,
+        tenant: str,
+        path: str,
+        *,
+        message: str | None = None,
+        if_match: str | None = None,
+        if_none_match: str | None = None,
+    ) -> Dropped:
+        """Remove a file; its older versions can still be read and brought back."""
+        path = path_of(
+            "/api/v1/environments/{environment}/tenants/{tenant}/files/{path}",
+            {"environment": environment, "tenant": tenant, "path": path},
+        )
+        query = {"message": message}
+        headers = {"if-match": if_match, "if-none-match": if_none_match}
+        return cast("Dropped", self._connection.json("DELETE", path, query=query, headers=headers))
+
+    def create_folder(
+        self, environment: str, tenant: str, body: NewFolder, *, idempotency_key: str | None = None
+    ) -> Folder:
+        """Make a folder that holds nothing yet."""
+        path = path_of(
+            "/api/v1/environments/{environment}/tenants/{tenant}/folders",
+            {"environment": environment, "tenant": tenant},
+        )
+        headers = {"idempotency-key": idempotency_key}
+        return cast("Folder", self._connection.json("POST", path, headers=headers, body=body))

@@ -1,0 +1,89 @@
+"""The service's operations on jobs.
+
+Written by tools/write_client.py; change the service's routes and models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, cast
+
+from freezeframe.client.connection import Connection, path_of
+from freezeframe.client.types import (
+    Job,
+    JobPage,
+    NewJob,
+)
+
+
+class JobsOperations:
+    """Operations on jobs; see ``Client``."""
+
+    _connection: Connection
+
+    def list_jobs(
+        self,
+        environment: str,
+        tenant: str,
+        *,
+        status: Literal["queued", "running", "succeeded", "failed", "cancelled", "timed_out", "dead"]
+        | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> JobPage:
+        """List a tenant's jobs, the newest first."""
+        path = path_of(
+            "/api/v1/environments/{environment}/tenants/{tenant}/jobs",
+            {"environment": environment, "tenant": tenant},
+        )
+        query = {"status": status, "limit": limit, "cursor": cursor}
+        return cast("JobPage", self._connection.json("GET", path, query=query))
+
+    def run_job(
+        self, environment: str, tenant: str, body: NewJob, *, idempotency_key: str | None = None
+    ) -> Job:
+        """Run one of the service's scripts for the tenant.
+
+        A worker does it, `Location` shows how far it is.
+        """
+        path = path_of(
+            "/api/v1/environments/{environment}/tenants/{tenant}/jobs",
+            {"environment": environment, "tenant": tenant},
+        )
+        headers = {"idempotency-key": idempotency_key}
+        return cast("Job", self._connection.json("POST", path, headers=headers, body=body))
+
+    def show_job(self, environment: str, tenant: str, job_id: str) -> Job:
+        """Show a job, and what became of it."""
+        path = path_of(
+            "/api/v1/environments/{environment}/tenants/{tenant}/jobs/{job_id}",
+            {"environment": environment, "tenant": tenant, "job_id": job_id},
+        )
+        return cast("Job", self._connection.json("GET", path))
+
+    def cancel_job(
+        self, environment: str, tenant: str, job_id: str, *, idempotency_key: str | None = None
+    ) -> Job:
+        """Ask for a job's end; one that has ended stays as it is."""
+        path = path_of(
+            "/api/v1/environments/{environment}/tenants/{tenant}/jobs/{job_id}/cancel",
+            {"environment": environment, "tenant": tenant, "job_id": job_id},
+        )
+        headers = {"idempotency-key": idempotency_key}
+        return cast("Job", self._connection.json("POST", path, headers=headers))
+
+    def follow_logs(
+        self, environment: str, tenant: str, job_id: str, *, last_event_id: str | None = None
+    ) -> Iterator[str]:
+        """Follow a job's log as server-sent events, to its end.
+
+        Each `line` has the place behind it in the log as its id; `status` tells what the job has
+        become, and
+        the one that is final is the last event.
+        """
+        path = path_of(
+            "/api/v1/environments/{environment}/tenants/{tenant}/jobs/{job_id}/logs",
+            {"environment": environment, "tenant": tenant, "job_id": job_id},
+        )
+        headers = {"last-event-id": last_event_id}
+        return self._connection.lines("GET", path, headers=headers)

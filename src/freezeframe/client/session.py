@@ -1,0 +1,35 @@
+"""The service's operations on session.
+
+Written by tools/write_client.py; change the service's routes and models.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from freezeframe.client.connection import Connection, path_of
+from freezeframe.client.types import (
+    SignIn,
+    Who,
+)
+
+
+class SessionOperations:
+    """Operations on session; see ``Client``."""
+
+    _connection: Connection
+
+    def show_session(self) -> Who:
+        """Who asks, and what they may do."""
+        path = path_of("/api/v1/session", {})
+        return cast("Who", self._connection.json("GET", path))
+
+    def sign_in(self, body: SignIn) -> Who:
+        """Sign in with name and password; the session is in a cookie that no script can read."""
+        path = path_of("/api/v1/session", {})
+        return cast("Who", self._connection.json("POST", path, body=body))
+
+    def sign_out(self) -> dict[str, str]:
+        """End the session of who asks."""
+        path = path_of("/api/v1/session", {})
+        return self._connection.headers("DELETE", path)

@@ -1,0 +1,92 @@
+"""The service's operations on uploads.
+
+Written by tools/write_client.py; change the service's routes and models.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from freezeframe.client.connection import Connection, Content, path_of
+from freezeframe.client.types import (
+    UploadState,
+)
+
+
+class UploadsOperations:
+    """Operations on uploads; see ``Client``."""
+
+    _connection: Connection
+
+    def tus_options(self, environment: str, tenant: str) -> dict[str, str]:
+        """What of tus the service speaks, and the largest upload."""
+        path = path_of(
+            "/api/v1/environments/{environment}/tenants/{tenant}/uploads",
+            {"environment": environment, "tenant": tenant},
+        )
+        return self._connection.headers("OPTIONS", path)
+
+    def begin_upload(
+        self,
+        environment: str,
+        tenant: str,
+        *,
+        upload_length: int,
+        upload_metadata: str,
+        tus_resumable: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> UploadState:
+        """Begin an upload; `Location` takes its bytes."""
+        path = path_of(
+            "/api/v1/environments/{environment}/tenants/{tenant}/uploads",
+            {"environment": environment, "tenant": tenant},
+        )
+        headers = {
+            "upload-length": upload_length,
+            "upload-metadata": upload_metadata,
+            "tus-resumable": tus_resumable,
+            "idempotency-key": idempotency_key,
+        }
+        return cast("UploadState", self._connection.json("POST", path, headers=headers))
+
+    def upload_offset(
+        self, environment: str, tenant: str, upload_id: str, *, tus_resumable: str | None = None
+    ) -> dict[str, str]:
+        """How far an upload has come."""
+        path = path_of(
+            "/api/v1/environments/{environment}/tenants/{tenant}/uploads/{upload_id}",
+            {"environment": environment, "tenant": tenant, "upload_id": upload_id},
+        )
+        headers = {"tus-resumable": tus_resumable}
+        return self._connection.headers("HEAD", path, headers=headers)
+
+    def continue_upload(
+        self,
+        environment: str,
+        tenant: str,
+        upload_id: str,
+        content: Content,
+        *,
+        upload_offset: int,
+        tus_resumable: str | None = None,
+    ) -> dict[str, str]:
+        """Add bytes to an upload; with the last of them the file appears, and `ETag` is its own."""
+        path = path_of(
+            "/api/v1/environments/{environment}/tenants/{tenant}/uploads/{upload_id}",
+            {"environment": environment, "tenant": tenant, "upload_id": upload_id},
+        )
+        headers = {"upload-offset": upload_offset, "tus-resumable": tus_resumable}
+        return self._connection.headers(
+            "PATCH", path, headers=headers, content=content, content_type="application/offset+octet-stream"
+        )
+
+    def give_up_upload(
+        self, environment: str, tenant: str, upload_id: str, *, tus_resumable: str | None = None
+    ) -> dict[str, str]:
+        """Give an upload up; its bytes are removed."""
+        path = path_of(
+            "/api/v1/environments/{environment}/tenants/{tenant}/uploads/{upload_id}",
+            {"environment": environment, "tenant": tenant, "upload_id": upload_id},
+        )
+        headers = {"tus-resumable": tus_resumable}
+        return self._connection.headers("DELETE", path, headers=headers)

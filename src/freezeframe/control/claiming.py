@@ -10,18 +10,19 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from sqlalchemy import Connection, exists, or_, select, update
+from sqlalchemy import Connection, exists, literal_column, or_, select, update
 
+from freezeframe.control.clock import Clock
 from freezeframe.control.job import QueuedJob
 from freezeframe.control.job_rows import job_at, job_of
 from freezeframe.control.schema import jobs, lanes
 
 
-def claim_silent(connection: Connection, worker: str, now_ms: int, lease_ms: int) -> QueuedJob | None:
+def claim_silent(connection: Connection, worker: str, clock: Clock, lease_ms: int) -> QueuedJob | None:
     """The running job whose lease ran out first, now this worker's; None where all are alive."""
     row = connection.execute(
         select(jobs)
-        .where(jobs.c.status == "running", jobs.c.lease_until_ms <= now_ms)
+        .where(jobs.c.status == "running", jobs.c.lease_until_ms <= clock(connection))
         .order_by(jobs.c.lease_until_ms, jobs.c.sequence)
         .limit(1)
         .with_for_update(skip_locked=True)
@@ -29,6 +30,7 @@ def claim_silent(connection: Connection, worker: str, now_ms: int, lease_ms: int
     if row is None:
         return None
     silent = job_of(row)
+    now_ms = clock(connection)
     only_close = silent.cancel_requested or silent.attempts >= silent.attempts_max
     return _leased(
         connection,
@@ -42,15 +44,16 @@ def claim_silent(connection: Connection, worker: str, now_ms: int, lease_ms: int
     )
 
 
-def claim_queued(connection: Connection, worker: str, now_ms: int, lease_ms: int) -> QueuedJob | None:
+def claim_queued(connection: Connection, worker: str, clock: Clock, lease_ms: int) -> QueuedJob | None:
     """The queued job that is next, now this worker's; None where none is due and free."""
     earlier = jobs.alias("earlier")
     # A job that has begun keeps its place: what was submitted for a tenant later must not overtake it
     # while it waits for its next attempt.
     begun_before = exists().where(
         earlier.c.lane == jobs.c.lane,
-        earlier.c.status == "queued",
-        earlier.c.attempts > 0,
+        # Written out: with parameters neither database would take the index of just these rows.
+        earlier.c.status == literal_column("'queued'"),
+        earlier.c.attempts > literal_column("0"),
         earlier.c.sequence < jobs.c.sequence,
     )
     row = connection.execute(
@@ -58,7 +61,7 @@ def claim_queued(connection: Connection, worker: str, now_ms: int, lease_ms: int
         .join(lanes, lanes.c.name == jobs.c.lane)
         .where(
             jobs.c.status == "queued",
-            jobs.c.run_at_ms <= now_ms,
+            jobs.c.run_at_ms <= clock(connection),
             lanes.c.running < lanes.c.running_max,
             or_(lanes.c.running_max > 1, ~begun_before),
         )
@@ -70,6 +73,8 @@ def claim_queued(connection: Connection, worker: str, now_ms: int, lease_ms: int
     if row is None:
         return None
     connection.execute(update(lanes).where(lanes.c.name == row.lane).values(running=lanes.c.running + 1))
+    # A search that took long must not have used up the lease.
+    now_ms = clock(connection)
     return _leased(
         connection,
         row.sequence,

@@ -145,9 +145,9 @@ class JobQueue:
         """
         lease_ms = round(lease_seconds * 1000)
         with self._database.begin() as connection:
-            now_ms = self._database.now_ms(connection)
-            return claim_silent(connection, worker, now_ms, lease_ms) or claim_queued(
-                connection, worker, now_ms, lease_ms
+            clock = self._database.now_ms
+            return claim_silent(connection, worker, clock, lease_ms) or claim_queued(
+                connection, worker, clock, lease_ms
             )
 
     def heartbeat(self, job: QueuedJob, lease_seconds: float = LEASE_SECONDS) -> LeaseState:

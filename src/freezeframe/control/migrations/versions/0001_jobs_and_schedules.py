@@ -52,6 +52,8 @@ def upgrade() -> None:
         sqlite_autoincrement=True,
     )
     op.create_index("ix_jobs_waiting", "jobs", ["status", sa.text("priority DESC"), "sequence"])
+    begun = sa.text("status = 'queued' AND attempts > 0")
+    op.create_index("ix_jobs_begun", "jobs", ["lane", "sequence"], postgresql_where=begun, sqlite_where=begun)
     op.create_index("ix_jobs_leases", "jobs", ["status", "lease_until_ms"])
     op.create_index("ix_jobs_of_lane", "jobs", ["lane", "status"])
     op.create_index("ix_jobs_of_tenant", "jobs", ["environment", "tenant", "sequence"])

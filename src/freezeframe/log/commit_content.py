@@ -292,7 +292,10 @@ def _arrow_json(body: Any, schema: pa.Schema) -> pa.Table:
         try:
             return pj.read_json(
                 pa.BufferReader(pa.py_buffer(body)),
-                read_options=pj.ReadOptions(block_size=min(block, len(body) + 1)),
+                # For a single block, handing it to threads takes longer than to read it.
+                read_options=pj.ReadOptions(
+                    use_threads=len(body) >= block, block_size=min(block, len(body) + 1)
+                ),
                 parse_options=pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="infer"),
                 # Arrow's own allocator holds on to what the parser's threads gave back.
                 memory_pool=pa.system_memory_pool(),

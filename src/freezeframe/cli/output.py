@@ -11,7 +11,7 @@ import json
 import os
 import sys
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _MISSING = "-"
+_FOLDED_LETTERS = 30  # a column that is folded to less than that cannot be read
+_GAP = 3  # between two columns
 
 
 class Output:
@@ -48,7 +50,7 @@ class Output:
         cells = [[_cell(row.get(name)) for name in names] for row in rows]
         numeric = [bool(rows) and all(_is_number(row.get(name)) for row in rows) for name in names]
         if is_terminal(sys.stdout):
-            self._rich_table(title, names, numeric, cells)
+            self._on_terminal(title, names, numeric, cells)
         else:
             _write(_plain_table(title, names, numeric, cells))
 
@@ -57,15 +59,19 @@ class Output:
         if self.as_json:
             write_json(dict(fields))
             return
+        self.record_of({name: _cell(value) for name, value in fields.items()})
+
+    def record_of(self, fields: Mapping[str, str]) -> None:
+        """The same for values that are text to be seen already, and never as JSON."""
         width = max((_width(visible(name)) for name in fields), default=0)
         for name, value in fields.items():
             label = _padded(visible(name), width, is_right=False)
             if is_terminal(sys.stdout):
                 from rich.text import Text
 
-                self._console.print(Text.assemble((label, "bold"), "  ", _cell(value)))
+                self._console.print(Text.assemble((label, "bold"), "  ", value))
             else:
-                _write([f"{label}  {_cell(value)}".rstrip()])
+                _write([f"{label}  {value}".rstrip()])
 
     def line(self, text: str) -> None:
         """A sentence, or lines of text, for people; programs get the data alone."""
@@ -89,6 +95,30 @@ class Output:
         for label, text in lines:
             console.print(Text.assemble((label, "bold"), (text, "" if label else "bold red")))
 
+    def _on_terminal(self, title: str, names: list[str], numeric: list[bool], cells: list[list[str]]) -> None:
+        """A table if it can be read in this width; else without what is empty, else row by row."""
+        room = self._console.width
+        kept = list(range(len(names)))
+        if cells and _needed(names, cells, kept) > room:
+            kept = [place for place in kept if any(row[place] != _MISSING for row in cells)]
+        rows = [[row[place] for place in kept] for row in cells]
+        shown = [names[place] for place in kept]
+        if cells and _needed(shown, rows, range(len(shown)), _FOLDED_LETTERS) > room:
+            self._row_by_row(title, shown, rows)
+        else:
+            self._rich_table(title, shown, [numeric[place] for place in kept], rows)
+        if len(kept) < len(names):
+            hidden = ", ".join(name for place, name in enumerate(names) if place not in kept)
+            self.line(f"Nothing is in: {hidden}")
+
+    def _row_by_row(self, title: str, names: list[str], cells: list[list[str]]) -> None:
+        from rich.text import Text
+
+        self._console.print(Text(visible(title), style="bold"))
+        for number, row in enumerate(cells, start=1):
+            self._console.print(Text(f"{number} ".ljust(self._console.width, "─"), style="dim"))
+            self.record_of({name: cell for name, cell in zip(names, row, strict=True) if cell != _MISSING})
+
     def _rich_table(self, title: str, names: list[str], numeric: list[bool], cells: list[list[str]]) -> None:
         from rich import box
         from rich.table import Table
@@ -102,6 +132,14 @@ class Output:
             table.add_row(*(Text(cell) for cell in row))
         self._console.print(Text(visible(title), style="bold"))
         self._console.print(table)
+
+
+def _needed(
+    names: Sequence[str], cells: Sequence[Sequence[str]], places: Iterable[int], widest: int | None = None
+) -> int:
+    """The width of a table of some of the columns, none of which is to be wider than ``widest``."""
+    widths = [max(_width(visible(names[place])), *(_width(row[place]) for row in cells)) for place in places]
+    return sum(one if widest is None else min(one, widest) for one in widths) + _GAP * len(widths)
 
 
 def is_terminal(stream: TextIO) -> bool:

@@ -70,9 +70,11 @@ def _settings_variables(settings: Settings) -> dict[str, str]:
 
 
 def is_secret(name: str) -> bool:
-    """Whether a setting is a secret, or the way to one."""
+    """Whether a setting is a secret, the way to one, or the service's business alone."""
     extra: Any = Settings.model_fields[name].json_schema_extra
-    return name.startswith("master_key") or bool(isinstance(extra, dict) and extra.get("secret"))
+    return name.startswith(("master_key", "service_")) or bool(
+        isinstance(extra, dict) and extra.get("secret")
+    )
 
 
 def _job_variables(request: RunRequest, root: JobRoot) -> dict[str, str]:

@@ -1,0 +1,36 @@
+"""The environment of a script is built: what it needs, what the job says, and no secret of ours."""
+
+from freezeframe.runs.job_root import JobRoot
+from freezeframe.runs.request import RunRequest
+from freezeframe.runs.variables import is_secret, script_environment
+from freezeframe.settings import Settings
+
+
+def _environment(root="store", inherited=None, **settings):
+    request = RunRequest(root=root, environment="default", tenant="acme", script="etl.py", job_id="1")
+    return script_environment(request, JobRoot(request.script.parent), Settings(**settings), inherited or {})
+
+
+def test_no_way_to_a_secret_is_handed_on(tmp_path):
+    """Every setting that is a secret, or tells where one is, stays out; the others go along."""
+    settings = {"database_url": "postgresql://u:hunter2@h/d", "master_key_command": "echo hunter2"}
+    found = _environment(**settings, state_dir=tmp_path, service_secret_file=tmp_path / "hunter2")
+    assert "hunter2" not in repr(found)
+    assert str(tmp_path) == found["FREEZEFRAME_STATE_DIR"]
+    secret = {name for name in Settings.model_fields if is_secret(name)}
+    assert {"database_url", "master_key_file", "master_key_command", "service_secret_file"} <= secret
+
+
+def test_credentials_of_a_bucket_go_only_where_the_store_is_one():
+    """The script's process commits to the store itself; a local store needs no credentials."""
+    inherited = {"AWS_SECRET_ACCESS_KEY": "k", "PATH": "/bin", "LC_ALL": "C", "DATABASE_PASSWORD": "p"}
+    local = _environment(inherited=inherited)
+    assert {"PATH": "/bin", "LC_ALL": "C"} == {name: local[name] for name in inherited if name in local}
+    bucket = _environment(root="s3://bucket/prefix", inherited=inherited)
+    assert ("k", False) == (bucket["AWS_SECRET_ACCESS_KEY"], "DATABASE_PASSWORD" in bucket)
+
+
+def test_what_a_request_does_not_say_is_absent():
+    """A script that asks with a default gets its default."""
+    found = _environment()
+    assert ("full_sync", False, False) == (found["SYNC_TYPE"], "FLOW" in found, "JOB_TYPE" in found)

@@ -3,7 +3,7 @@
 import pytest
 import typer
 
-from freezeframe.cli.main import app
+from freezeframe.cli.main import app, main
 
 
 def commands():
@@ -28,6 +28,21 @@ def test_the_tree_is_the_one_that_is_promised():
     promised = "init demo tenant stream file log import export gc doctor config"
 
     assert set(promised.split()) <= first
+
+
+def test_the_help_is_one_line_for_each_command(capsys, monkeypatch):
+    """Each command of the first level is a sentence that fits 80 columns."""
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    parts = typer.main.get_command(app).parts
+
+    assert [] == [name for name, part in parts.items() if not part.help.endswith(".")]
+    assert [] == [name for name, part in parts.items() if not _is_told(lines, name, part.help)]
+
+
+def _is_told(lines, name, text):
+    return any(line.split(maxsplit=1) == [name, text] for line in lines)
 
 
 @pytest.mark.parametrize("words", COMMANDS)

@@ -23,7 +23,6 @@ from freezeframe.settings import Settings
 FOLDER = Path(__file__).parent.parent / "src" / "freezeframe" / "client"
 ORIGIN = "Written by tools/write_client.py; change the service's routes and models."
 _SCALARS = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
-_PATH_WITH_SLASHES = "path"
 _WIDTH = 95
 _DOCSTRING_WIDTH = 96
 
@@ -151,7 +150,7 @@ def _method(path: str, method: str, operation: dict[str, Any]) -> Iterator[str]:
     yield f"    def {operation['operationId']}({', '.join(signature)}) -> {answer_type}:"
     yield from _docstring(operation)
     places = ", ".join(f'"{one["name"]}": {_identifier(one)}' for one in in_path)
-    yield f'        path = path_of("{path}", {{{places}}})'
+    yield f'        place = path_of("{path}", {{{places}}})'
     for kind in ("query", "header"):
         chosen = [one for one in named if one["in"] == kind]
         if chosen:
@@ -164,7 +163,7 @@ def _method(path: str, method: str, operation: dict[str, Any]) -> Iterator[str]:
         given.append("body=body")
     elif body_kind:
         given += ["content=content", f'content_type="{body_kind}"']
-    call = f"self._connection.{answer_kind}({', '.join([repr(method.upper()), 'path', *given])})"
+    call = f"self._connection.{answer_kind}({', '.join([repr(method.upper()), 'place', *given])})"
     is_cast = answer_kind == "json" and answer_type != "Any"
     yield f'        return cast("{answer_type}", {call})' if is_cast else f"        return {call}"
     yield ""

@@ -1,6 +1,7 @@
 """Errors as the service answers them: problem documents (RFC 9457), from the one tree of ``errors``.
 
-``type`` is ``urn:freezeframe:error:<CODE>``, and each code is a heading of ``docs/reference/errors.md``.
+``type`` is ``urn:freezeframe:error:<CODE>`` with the code of the error's class, a heading of
+``docs/reference/errors.md``; the member ``code`` may be finer, as an error's may.
 A problem never tells where the store lies on the machine.
 """
 
@@ -59,7 +60,7 @@ def problem_response(
     """The answer to a request that met ``error``; ``hidden`` is the store's root, which is not told."""
     answered = status or status_of(type(error))
     document = {
-        "type": f"{TYPE_PREFIX}{error.error_code}",
+        "type": f"{TYPE_PREFIX}{type(error).code}",
         "title": _without(error.problem, hidden),
         "status": answered,
         "detail": _without(" ".join(part for part in (error.cause, error.remedy) if part), hidden),

@@ -30,17 +30,17 @@ class AuditOperations:
         subject: str | None = None,
     ) -> AuditPage:
         """List who did what to a tenant, the newest first."""
-        path = path_of(
+        place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/audit",
             {"environment": environment, "tenant": tenant},
         )
         query = {"limit": limit, "cursor": cursor, "action": action, "subject": subject}
-        return cast("AuditPage", self._connection.json("GET", path, query=query))
+        return cast("AuditPage", self._connection.json("GET", place, query=query))
 
     def prove_audit(self, environment: str, tenant: str) -> AuditProof:
         """Go through a tenant's whole chain and say whether any entry was changed or taken out."""
-        path = path_of(
+        place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/audit/proof",
             {"environment": environment, "tenant": tenant},
         )
-        return cast("AuditProof", self._connection.json("GET", path))
+        return cast("AuditProof", self._connection.json("GET", place))

@@ -1,7 +1,7 @@
 """Requests to a service, and its problems as the errors of this library.
 
-Whatever the service answers that is no success is raised as the class of ``freezeframe.errors`` whose code
-the problem carries, with its sentences and details.
+Whatever the service answers that is no success is raised as the class of ``freezeframe.errors`` that the
+problem's ``type`` names, with its sentences and details.
 """
 
 from __future__ import annotations
@@ -68,20 +68,25 @@ class Connection:
 def path_of(template: str, names: Mapping[str, str]) -> str:
     """The path with its names filled in, each as one part of it (but a file's path, which has parts)."""
     for name, value in names.items():
-        safe = "/" if name == _WITH_SLASHES else ""
-        template = template.replace("{" + name + "}", quote(value, safe=safe))
+        parts = value.split("/") if name == _WITH_SLASHES else [value]
+        template = template.replace("{" + name + "}", "/".join(map(_quoted, parts)))
     return template
+
+
+def _quoted(part: str) -> str:
+    # Dots alone would be taken for a way through the path, and the request would go elsewhere.
+    return part.replace(".", "%2E") if set(part) == {"."} else quote(part, safe="")
 
 
 def error_of(answer: httpx.Response) -> FreezeframeError:
     """The error that an answer tells of."""
     try:
         problem = answer.json()
-        code = problem["code"]
+        code, kind_code = problem["code"], problem["type"].rpartition(":")[2]
     except (ValueError, KeyError, TypeError):
         problem = {"title": f"The service answered {answer.status_code}.", "detail": answer.text[:500]}
-        code = FreezeframeError.code
-    kind = _by_code(FreezeframeError).get(code, FreezeframeError)
+        code = kind_code = FreezeframeError.code
+    kind = _by_code(FreezeframeError).get(kind_code, FreezeframeError)
     details = {name: value for name, value in problem.items() if name not in _PLAIN_MEMBERS}
     return kind(
         str(problem.get("title", "")),

@@ -37,45 +37,45 @@ class FilesOperations:
         tenant_version: int | None = None,
     ) -> bytes:
         """Download files, folders and streams as one zip; each sealed file leaves an entry in the audit."""
-        path = path_of(
+        place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/bundle",
             {"environment": environment, "tenant": tenant},
         )
         query = {"file": file, "folder": folder, "stream": stream, "tenant_version": tenant_version}
-        return self._connection.content("GET", path, query=query)
+        return self._connection.content("GET", place, query=query)
 
     def file_history(
         self, environment: str, tenant: str, *, path: str, limit: int | None = None
     ) -> FileHistory:
         """List a file's versions, the newest first, deletions included."""
-        path = path_of(
+        place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/file-history",
             {"environment": environment, "tenant": tenant},
         )
         query = {"path": path, "limit": limit}
-        return cast("FileHistory", self._connection.json("GET", path, query=query))
+        return cast("FileHistory", self._connection.json("GET", place, query=query))
 
     def move_file(
         self, environment: str, tenant: str, body: FileMove, *, idempotency_key: str | None = None
     ) -> File:
         """Give a file another path, in one change."""
-        path = path_of(
+        place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/file-moves",
             {"environment": environment, "tenant": tenant},
         )
         headers = {"idempotency-key": idempotency_key}
-        return cast("File", self._connection.json("POST", path, headers=headers, body=body))
+        return cast("File", self._connection.json("POST", place, headers=headers, body=body))
 
     def return_file(
         self, environment: str, tenant: str, body: FileReturn, *, idempotency_key: str | None = None
     ) -> Restoration:
         """Bring a file back as it was at a version of the tenant, deleted or changed since."""
-        path = path_of(
+        place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/file-returns",
             {"environment": environment, "tenant": tenant},
         )
         headers = {"idempotency-key": idempotency_key}
-        return cast("Restoration", self._connection.json("POST", path, headers=headers, body=body))
+        return cast("Restoration", self._connection.json("POST", place, headers=headers, body=body))
 
     def list_files(
         self,
@@ -90,7 +90,7 @@ class FilesOperations:
         cursor: str | None = None,
     ) -> FilePage:
         """List what a folder holds, now or earlier."""
-        path = path_of(
+        place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/files",
             {"environment": environment, "tenant": tenant},
         )
@@ -102,7 +102,7 @@ class FilesOperations:
             "limit": limit,
             "cursor": cursor,
         }
-        return cast("FilePage", self._connection.json("GET", path, query=query))
+        return cast("FilePage", self._connection.json("GET", place, query=query))
 
     def write_file(
         self,
@@ -120,7 +120,7 @@ class FilesOperations:
 
         `Content-Digest: sha-256=:…:` is checked before anything happens.
         """
-        path = path_of(
+        place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/files/{path}",
             {"environment": environment, "tenant": tenant, "path": path},
         )
@@ -130,7 +130,7 @@ class FilesOperations:
             "File",
             self._connection.json(
                 "PUT",
-                path,
+                place,
                 query=query,
                 headers=headers,
                 content=content,
@@ -155,7 +155,7 @@ class FilesOperations:
 
         Reading a sealed one leaves an entry in the audit.
         """
-        path = path_of(
+        place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/files/{path}",
             {"environment": environment, "tenant": tenant, "path": path},
         )
@@ -166,7 +166,7 @@ class FilesOperations:
             "if-match": if_match,
             "if-none-match": if_none_match,
         }
-        return self._connection.content("GET", path, query=query, headers=headers)
+        return self._connection.content("GET", place, query=query, headers=headers)
 
     def delete_file(
         self,
@@ -179,21 +179,21 @@ class FilesOperations:
         if_none_match: str | None = None,
     ) -> Dropped:
         """Remove a file; its older versions can still be read and brought back."""
-        path = path_of(
+        place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/files/{path}",
             {"environment": environment, "tenant": tenant, "path": path},
         )
         query = {"message": message}
         headers = {"if-match": if_match, "if-none-match": if_none_match}
-        return cast("Dropped", self._connection.json("DELETE", path, query=query, headers=headers))
+        return cast("Dropped", self._connection.json("DELETE", place, query=query, headers=headers))
 
     def create_folder(
         self, environment: str, tenant: str, body: NewFolder, *, idempotency_key: str | None = None
     ) -> Folder:
         """Make a folder that holds nothing yet."""
-        path = path_of(
+        place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/folders",
             {"environment": environment, "tenant": tenant},
         )
         headers = {"idempotency-key": idempotency_key}
-        return cast("Folder", self._connection.json("POST", path, headers=headers, body=body))
+        return cast("Folder", self._connection.json("POST", place, headers=headers, body=body))

@@ -20,38 +20,38 @@ class HotglueOperations:
 
     def hotglue_config(self, env_id: str, tenant: str) -> dict[str, Any]:
         """The tenant's configuration: its file `tenant-config.json`."""
-        path = path_of("/tenant/{env_id}/{tenant}/config", {"env_id": env_id, "tenant": tenant})
-        return cast("dict[str, Any]", self._connection.json("GET", path))
+        place = path_of("/tenant/{env_id}/{tenant}/config", {"env_id": env_id, "tenant": tenant})
+        return cast("dict[str, Any]", self._connection.json("GET", place))
 
     def hotglue_set_config(self, env_id: str, tenant: str, body: dict[str, Any]) -> dict[str, Any]:
         """Replace the tenant's configuration, all of it."""
-        path = path_of("/tenant/{env_id}/{tenant}/config", {"env_id": env_id, "tenant": tenant})
-        return cast("dict[str, Any]", self._connection.json("PUT", path, body=body))
+        place = path_of("/tenant/{env_id}/{tenant}/config", {"env_id": env_id, "tenant": tenant})
+        return cast("dict[str, Any]", self._connection.json("PUT", place, body=body))
 
     def hotglue_patch_config(self, env_id: str, tenant: str, body: dict[str, Any]) -> dict[str, Any]:
         """Change the tenant's configuration by a merge patch (RFC 7396)."""
-        path = path_of("/tenant/{env_id}/{tenant}/config", {"env_id": env_id, "tenant": tenant})
-        return cast("dict[str, Any]", self._connection.json("PATCH", path, body=body))
+        place = path_of("/tenant/{env_id}/{tenant}/config", {"env_id": env_id, "tenant": tenant})
+        return cast("dict[str, Any]", self._connection.json("PATCH", place, body=body))
 
     def hotglue_mapping(self, env_id: str, tenant: str) -> dict[str, Any]:
         """The field mappings of all of the tenant's flows."""
-        path = path_of("/tenant/{env_id}/{tenant}/mapping", {"env_id": env_id, "tenant": tenant})
-        return cast("dict[str, Any]", self._connection.json("GET", path))
+        place = path_of("/tenant/{env_id}/{tenant}/mapping", {"env_id": env_id, "tenant": tenant})
+        return cast("dict[str, Any]", self._connection.json("GET", place))
 
     def hotglue_set_mapping(self, env_id: str, tenant: str, body: dict[str, Any]) -> dict[str, Any]:
         """Replace the field mapping of one flow: `{"config": {"mapping": {…}}, "flow": FLOW, …}`."""
-        path = path_of("/tenant/{env_id}/{tenant}/mapping", {"env_id": env_id, "tenant": tenant})
-        return cast("dict[str, Any]", self._connection.json("PUT", path, body=body))
+        place = path_of("/tenant/{env_id}/{tenant}/mapping", {"env_id": env_id, "tenant": tenant})
+        return cast("dict[str, Any]", self._connection.json("PUT", place, body=body))
 
     def hotglue_metadata(self, env_id: str, tenant: str) -> dict[str, Any]:
         """The tenant's metadata."""
-        path = path_of("/tenant/{env_id}/{tenant}/metadata", {"env_id": env_id, "tenant": tenant})
-        return cast("dict[str, Any]", self._connection.json("GET", path))
+        place = path_of("/tenant/{env_id}/{tenant}/metadata", {"env_id": env_id, "tenant": tenant})
+        return cast("dict[str, Any]", self._connection.json("GET", place))
 
     def hotglue_set_metadata(self, env_id: str, tenant: str, body: dict[str, Any]) -> dict[str, Any]:
         """Replace the tenant's metadata, all of it."""
-        path = path_of("/tenant/{env_id}/{tenant}/metadata", {"env_id": env_id, "tenant": tenant})
-        return cast("dict[str, Any]", self._connection.json("PUT", path, body=body))
+        place = path_of("/tenant/{env_id}/{tenant}/metadata", {"env_id": env_id, "tenant": tenant})
+        return cast("dict[str, Any]", self._connection.json("PUT", place, body=body))
 
     def hotglue_snapshots(
         self, env_id: str, tenant: str, *, file: str | None = None, folder: str | None = None
@@ -60,9 +60,9 @@ class HotglueOperations:
 
         A stream appears as `{stream}.snapshot.csv`.
         """
-        path = path_of("/tenant/{env_id}/{tenant}/snapshots", {"env_id": env_id, "tenant": tenant})
+        place = path_of("/tenant/{env_id}/{tenant}/snapshots", {"env_id": env_id, "tenant": tenant})
         query = {"file": file, "folder": folder}
-        return cast("list[str] | dict[str, Any]", self._connection.json("GET", path, query=query))
+        return cast("list[str] | dict[str, Any]", self._connection.json("GET", place, query=query))
 
     def hotglue_write(
         self, env_id: str, tenant: str, content: Content, *, file: str | None = None
@@ -73,22 +73,22 @@ class HotglueOperations:
 
         The tenant is made if it is not there.
         """
-        path = path_of("/tenant/{env_id}/{tenant}/snapshots", {"env_id": env_id, "tenant": tenant})
+        place = path_of("/tenant/{env_id}/{tenant}/snapshots", {"env_id": env_id, "tenant": tenant})
         query = {"file": file}
         return cast(
             "FileDone",
             self._connection.json(
-                "PUT", path, query=query, content=content, content_type="application/octet-stream"
+                "PUT", place, query=query, content=content, content_type="application/octet-stream"
             ),
         )
 
     def hotglue_delete(self, env_id: str, tenant: str, *, file: str) -> FileDone:
         """Remove a snapshot file, or the stream that its name means."""
-        path = path_of("/tenant/{env_id}/{tenant}/snapshots", {"env_id": env_id, "tenant": tenant})
+        place = path_of("/tenant/{env_id}/{tenant}/snapshots", {"env_id": env_id, "tenant": tenant})
         query = {"file": file}
-        return cast("FileDone", self._connection.json("DELETE", path, query=query))
+        return cast("FileDone", self._connection.json("DELETE", place, query=query))
 
     def hotglue_tenants(self, env_id: str) -> list[str]:
         """List the ids of all tenants of an environment."""
-        path = path_of("/tenants/{env_id}", {"env_id": env_id})
-        return cast("list[str]", self._connection.json("GET", path))
+        place = path_of("/tenants/{env_id}", {"env_id": env_id})
+        return cast("list[str]", self._connection.json("GET", place))

@@ -32,12 +32,12 @@ class JobsOperations:
         cursor: str | None = None,
     ) -> JobPage:
         """List a tenant's jobs, the newest first."""
-        path = path_of(
+        place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/jobs",
             {"environment": environment, "tenant": tenant},
         )
         query = {"status": status, "limit": limit, "cursor": cursor}
-        return cast("JobPage", self._connection.json("GET", path, query=query))
+        return cast("JobPage", self._connection.json("GET", place, query=query))
 
     def run_job(
         self, environment: str, tenant: str, body: NewJob, *, idempotency_key: str | None = None
@@ -46,31 +46,31 @@ class JobsOperations:
 
         A worker does it, `Location` shows how far it is.
         """
-        path = path_of(
+        place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/jobs",
             {"environment": environment, "tenant": tenant},
         )
         headers = {"idempotency-key": idempotency_key}
-        return cast("Job", self._connection.json("POST", path, headers=headers, body=body))
+        return cast("Job", self._connection.json("POST", place, headers=headers, body=body))
 
     def show_job(self, environment: str, tenant: str, job_id: str) -> Job:
         """Show a job, and what became of it."""
-        path = path_of(
+        place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/jobs/{job_id}",
             {"environment": environment, "tenant": tenant, "job_id": job_id},
         )
-        return cast("Job", self._connection.json("GET", path))
+        return cast("Job", self._connection.json("GET", place))
 
     def cancel_job(
         self, environment: str, tenant: str, job_id: str, *, idempotency_key: str | None = None
     ) -> Job:
         """Ask for a job's end; one that has ended stays as it is."""
-        path = path_of(
+        place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/jobs/{job_id}/cancel",
             {"environment": environment, "tenant": tenant, "job_id": job_id},
         )
         headers = {"idempotency-key": idempotency_key}
-        return cast("Job", self._connection.json("POST", path, headers=headers))
+        return cast("Job", self._connection.json("POST", place, headers=headers))
 
     def follow_logs(
         self, environment: str, tenant: str, job_id: str, *, last_event_id: str | None = None
@@ -81,9 +81,9 @@ class JobsOperations:
         become, and
         the one that is final is the last event.
         """
-        path = path_of(
+        place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/jobs/{job_id}/logs",
             {"environment": environment, "tenant": tenant, "job_id": job_id},
         )
         headers = {"last-event-id": last_event_id}
-        return self._connection.lines("GET", path, headers=headers)
+        return self._connection.lines("GET", place, headers=headers)

@@ -21,15 +21,15 @@ class SessionOperations:
 
     def show_session(self) -> Who:
         """Who asks, and what they may do."""
-        path = path_of("/api/v1/session", {})
-        return cast("Who", self._connection.json("GET", path))
+        place = path_of("/api/v1/session", {})
+        return cast("Who", self._connection.json("GET", place))
 
     def sign_in(self, body: SignIn) -> Who:
         """Sign in with name and password; the session is in a cookie that no script can read."""
-        path = path_of("/api/v1/session", {})
-        return cast("Who", self._connection.json("POST", path, body=body))
+        place = path_of("/api/v1/session", {})
+        return cast("Who", self._connection.json("POST", place, body=body))
 
     def sign_out(self) -> dict[str, str]:
         """End the session of who asks."""
-        path = path_of("/api/v1/session", {})
-        return self._connection.headers("DELETE", path)
+        place = path_of("/api/v1/session", {})
+        return self._connection.headers("DELETE", place)

@@ -27,12 +27,12 @@ class StreamsOperations:
 
     def list_streams(self, environment: str, tenant: str, *, tenant_version: int | None = None) -> StreamList:
         """List a tenant's streams, now or at a version of the tenant."""
-        path = path_of(
+        place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/streams",
             {"environment": environment, "tenant": tenant},
         )
         query = {"tenant_version": tenant_version}
-        return cast("StreamList", self._connection.json("GET", path, query=query))
+        return cast("StreamList", self._connection.json("GET", place, query=query))
 
     def show_stream(
         self,
@@ -44,12 +44,12 @@ class StreamsOperations:
         if_none_match: str | None = None,
     ) -> StreamDetail:
         """Show a stream: its version, key, columns and how many rows it has."""
-        path = path_of(
+        place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/streams/{stream}",
             {"environment": environment, "tenant": tenant, "stream": stream},
         )
         headers = {"if-match": if_match, "if-none-match": if_none_match}
-        return cast("StreamDetail", self._connection.json("GET", path, headers=headers))
+        return cast("StreamDetail", self._connection.json("GET", place, headers=headers))
 
     def drop_stream(
         self,
@@ -62,13 +62,13 @@ class StreamsOperations:
         if_none_match: str | None = None,
     ) -> Dropped:
         """Remove a stream in a new version; its past can be read and restored."""
-        path = path_of(
+        place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/streams/{stream}",
             {"environment": environment, "tenant": tenant, "stream": stream},
         )
         query = {"message": message}
         headers = {"if-match": if_match, "if-none-match": if_none_match}
-        return cast("Dropped", self._connection.json("DELETE", path, query=query, headers=headers))
+        return cast("Dropped", self._connection.json("DELETE", place, query=query, headers=headers))
 
     def list_changes(
         self,
@@ -86,12 +86,12 @@ class StreamsOperations:
         its
         beginning, without `until` to now.
         """
-        path = path_of(
+        place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/streams/{stream}/changes",
             {"environment": environment, "tenant": tenant, "stream": stream},
         )
         query = {"since": since, "until": until, "limit": limit}
-        return cast("Rows", self._connection.json("GET", path, query=query))
+        return cast("Rows", self._connection.json("GET", place, query=query))
 
     def export_stream(
         self,
@@ -105,12 +105,12 @@ class StreamsOperations:
         as_of: str | None = None,
     ) -> bytes:
         """Download all rows as a file."""
-        path = path_of(
+        place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/streams/{stream}/export",
             {"environment": environment, "tenant": tenant, "stream": stream},
         )
         query = {"format": format_, "version": version, "tenant_version": tenant_version, "as_of": as_of}
-        return self._connection.content("GET", path, query=query)
+        return self._connection.content("GET", place, query=query)
 
     def stream_history(
         self,
@@ -122,12 +122,12 @@ class StreamsOperations:
         cursor: str | None = None,
     ) -> HistoryPage:
         """List the tenant's versions that changed the stream, the newest first."""
-        path = path_of(
+        place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/streams/{stream}/history",
             {"environment": environment, "tenant": tenant, "stream": stream},
         )
         query = {"limit": limit, "cursor": cursor}
-        return cast("HistoryPage", self._connection.json("GET", path, query=query))
+        return cast("HistoryPage", self._connection.json("GET", place, query=query))
 
     def import_stream(
         self,
@@ -143,7 +143,7 @@ class StreamsOperations:
         idempotency_key: str | None = None,
     ) -> Job:
         """Bring a file's rows into a stream, as a job: CSV, Parquet or JSON Lines by `Content-Type`."""
-        path = path_of(
+        place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/streams/{stream}/import",
             {"environment": environment, "tenant": tenant, "stream": stream},
         )
@@ -152,7 +152,7 @@ class StreamsOperations:
         return cast(
             "Job",
             self._connection.json(
-                "POST", path, query=query, headers=headers, content=content, content_type="text/csv"
+                "POST", place, query=query, headers=headers, content=content, content_type="text/csv"
             ),
         )
 
@@ -166,12 +166,12 @@ class StreamsOperations:
         idempotency_key: str | None = None,
     ) -> Restoration:
         """Bring a stream back to what it was at a version of the tenant, as a new version."""
-        path = path_of(
+        place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/streams/{stream}/restore",
             {"environment": environment, "tenant": tenant, "stream": stream},
         )
         headers = {"idempotency-key": idempotency_key}
-        return cast("Restoration", self._connection.json("POST", path, headers=headers, body=body))
+        return cast("Restoration", self._connection.json("POST", place, headers=headers, body=body))
 
     def preview_rows(
         self,
@@ -188,7 +188,7 @@ class StreamsOperations:
         as_of: str | None = None,
     ) -> Rows:
         """Read some rows, in the order of the key, as JSON or (by `Accept`) as an Arrow IPC stream."""
-        path = path_of(
+        place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/streams/{stream}/rows",
             {"environment": environment, "tenant": tenant, "stream": stream},
         )
@@ -201,4 +201,4 @@ class StreamsOperations:
             "tenant_version": tenant_version,
             "as_of": as_of,
         }
-        return cast("Rows", self._connection.json("GET", path, query=query))
+        return cast("Rows", self._connection.json("GET", place, query=query))

@@ -25,8 +25,8 @@ class TenantsOperations:
 
     def list_environments(self) -> EnvironmentList:
         """List the environments that have tenants."""
-        path = path_of("/api/v1/environments", {})
-        return cast("EnvironmentList", self._connection.json("GET", path))
+        place = path_of("/api/v1/environments", {})
+        return cast("EnvironmentList", self._connection.json("GET", place))
 
     def list_tenants(
         self,
@@ -37,50 +37,50 @@ class TenantsOperations:
         cursor: str | None = None,
     ) -> TenantPage:
         """List tenants by id, a page at a time."""
-        path = path_of("/api/v1/environments/{environment}/tenants", {"environment": environment})
+        place = path_of("/api/v1/environments/{environment}/tenants", {"environment": environment})
         query = {"prefix": prefix, "limit": limit, "cursor": cursor}
-        return cast("TenantPage", self._connection.json("GET", path, query=query))
+        return cast("TenantPage", self._connection.json("GET", place, query=query))
 
     def create_tenant(
         self, environment: str, body: NewTenant, *, idempotency_key: str | None = None
     ) -> TenantDetail:
         """Make a tenant; one that is there stays as it is (200)."""
-        path = path_of("/api/v1/environments/{environment}/tenants", {"environment": environment})
+        place = path_of("/api/v1/environments/{environment}/tenants", {"environment": environment})
         headers = {"idempotency-key": idempotency_key}
-        return cast("TenantDetail", self._connection.json("POST", path, headers=headers, body=body))
+        return cast("TenantDetail", self._connection.json("POST", place, headers=headers, body=body))
 
     def show_tenant(self, environment: str, tenant: str) -> TenantDetail:
         """Show a tenant: its version, streams and how many files it has."""
-        path = path_of(
+        place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}",
             {"environment": environment, "tenant": tenant},
         )
-        return cast("TenantDetail", self._connection.json("GET", path))
+        return cast("TenantDetail", self._connection.json("GET", place))
 
     def delete_tenant(self, environment: str, tenant: str) -> Certificate:
         """Remove all that is kept for a tenant, for good, and certify it."""
-        path = path_of(
+        place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}",
             {"environment": environment, "tenant": tenant},
         )
-        return cast("Certificate", self._connection.json("DELETE", path))
+        return cast("Certificate", self._connection.json("DELETE", place))
 
     def clone_tenant(
         self, environment: str, tenant: str, body: NewTenant, *, idempotency_key: str | None = None
     ) -> TenantDetail:
         """Make a new tenant with the newest streams and files of this one, and none of its past."""
-        path = path_of(
+        place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/clone",
             {"environment": environment, "tenant": tenant},
         )
         headers = {"idempotency-key": idempotency_key}
-        return cast("TenantDetail", self._connection.json("POST", path, headers=headers, body=body))
+        return cast("TenantDetail", self._connection.json("POST", place, headers=headers, body=body))
 
     def show_overview(self, environment: str, tenant: str, *, tenant_version: int | None = None) -> Overview:
         """Show a tenant's streams with rows, sizes and last changes, now or at a version of the tenant."""
-        path = path_of(
+        place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/overview",
             {"environment": environment, "tenant": tenant},
         )
         query = {"tenant_version": tenant_version}
-        return cast("Overview", self._connection.json("GET", path, query=query))
+        return cast("Overview", self._connection.json("GET", place, query=query))

@@ -20,11 +20,11 @@ class UploadsOperations:
 
     def tus_options(self, environment: str, tenant: str) -> dict[str, str]:
         """What of tus the service speaks, and the largest upload."""
-        path = path_of(
+        place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/uploads",
             {"environment": environment, "tenant": tenant},
         )
-        return self._connection.headers("OPTIONS", path)
+        return self._connection.headers("OPTIONS", place)
 
     def begin_upload(
         self,
@@ -37,7 +37,7 @@ class UploadsOperations:
         idempotency_key: str | None = None,
     ) -> UploadState:
         """Begin an upload; `Location` takes its bytes."""
-        path = path_of(
+        place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/uploads",
             {"environment": environment, "tenant": tenant},
         )
@@ -47,18 +47,18 @@ class UploadsOperations:
             "tus-resumable": tus_resumable,
             "idempotency-key": idempotency_key,
         }
-        return cast("UploadState", self._connection.json("POST", path, headers=headers))
+        return cast("UploadState", self._connection.json("POST", place, headers=headers))
 
     def upload_offset(
         self, environment: str, tenant: str, upload_id: str, *, tus_resumable: str | None = None
     ) -> dict[str, str]:
         """How far an upload has come."""
-        path = path_of(
+        place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/uploads/{upload_id}",
             {"environment": environment, "tenant": tenant, "upload_id": upload_id},
         )
         headers = {"tus-resumable": tus_resumable}
-        return self._connection.headers("HEAD", path, headers=headers)
+        return self._connection.headers("HEAD", place, headers=headers)
 
     def continue_upload(
         self,
@@ -71,22 +71,22 @@ class UploadsOperations:
         tus_resumable: str | None = None,
     ) -> dict[str, str]:
         """Add bytes to an upload; with the last of them the file appears, and `ETag` is its own."""
-        path = path_of(
+        place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/uploads/{upload_id}",
             {"environment": environment, "tenant": tenant, "upload_id": upload_id},
         )
         headers = {"upload-offset": upload_offset, "tus-resumable": tus_resumable}
         return self._connection.headers(
-            "PATCH", path, headers=headers, content=content, content_type="application/offset+octet-stream"
+            "PATCH", place, headers=headers, content=content, content_type="application/offset+octet-stream"
         )
 
     def give_up_upload(
         self, environment: str, tenant: str, upload_id: str, *, tus_resumable: str | None = None
     ) -> dict[str, str]:
         """Give an upload up; its bytes are removed."""
-        path = path_of(
+        place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/uploads/{upload_id}",
             {"environment": environment, "tenant": tenant, "upload_id": upload_id},
         )
         headers = {"tus-resumable": tus_resumable}
-        return self._connection.headers("DELETE", path, headers=headers)
+        return self._connection.headers("DELETE", place, headers=headers)

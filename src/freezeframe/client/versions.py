@@ -37,12 +37,12 @@ class VersionsOperations:
         texts: bool | None = None,
     ) -> Difference:
         """What differs between two versions of the tenant (without `after`: and now)."""
-        path = path_of(
+        place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/diff",
             {"environment": environment, "tenant": tenant},
         )
         query = {"before": before, "after": after, "texts": texts}
-        return cast("Difference", self._connection.json("GET", path, query=query))
+        return cast("Difference", self._connection.json("GET", place, query=query))
 
     def list_history(
         self,
@@ -56,28 +56,28 @@ class VersionsOperations:
         job_id: str | None = None,
     ) -> HistoryPage:
         """List a tenant's versions, the newest first; every one of them can be read and restored."""
-        path = path_of(
+        place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/history",
             {"environment": environment, "tenant": tenant},
         )
         query = {"limit": limit, "cursor": cursor, "stream": stream, "path": path, "job_id": job_id}
-        return cast("HistoryPage", self._connection.json("GET", path, query=query))
+        return cast("HistoryPage", self._connection.json("GET", place, query=query))
 
     def show_policy(self, environment: str, tenant: str) -> Policy:
         """How long a tenant's versions are kept; without limits for ever."""
-        path = path_of(
+        place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/policy",
             {"environment": environment, "tenant": tenant},
         )
-        return cast("Policy", self._connection.json("GET", path))
+        return cast("Policy", self._connection.json("GET", place))
 
     def set_policy(self, environment: str, tenant: str, body: NewPolicy) -> Policy:
         """Say how long a tenant's versions are kept; `gc` carries it out."""
-        path = path_of(
+        place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/policy",
             {"environment": environment, "tenant": tenant},
         )
-        return cast("Policy", self._connection.json("PUT", path, body=body))
+        return cast("Policy", self._connection.json("PUT", place, body=body))
 
     def restore_tenant(
         self,
@@ -94,12 +94,12 @@ class VersionsOperations:
         With `dry_run` the effect is told and nothing is done. `If-Match` is the tenant's version in
         quotes.
         """
-        path = path_of(
+        place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/restorations",
             {"environment": environment, "tenant": tenant},
         )
         headers = {"if-match": if_match, "if-none-match": if_none_match, "idempotency-key": idempotency_key}
-        return cast("Restoration", self._connection.json("POST", path, headers=headers, body=body))
+        return cast("Restoration", self._connection.json("POST", place, headers=headers, body=body))
 
     def show_row_difference(
         self,
@@ -113,33 +113,33 @@ class VersionsOperations:
         limit: int | None = None,
     ) -> RowDifference:
         """Show which rows of a stream differ between two versions of the tenant, with each changed cell."""
-        path = path_of(
+        place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/streams/{stream}/diff",
             {"environment": environment, "tenant": tenant, "stream": stream},
         )
         query = {"before": before, "after": after, "offset": offset, "limit": limit}
-        return cast("RowDifference", self._connection.json("GET", path, query=query))
+        return cast("RowDifference", self._connection.json("GET", place, query=query))
 
     def list_tags(self, environment: str, tenant: str) -> TagList:
         """List a tenant's tags, and the versions that they keep."""
-        path = path_of(
+        place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/tags",
             {"environment": environment, "tenant": tenant},
         )
-        return cast("TagList", self._connection.json("GET", path))
+        return cast("TagList", self._connection.json("GET", place))
 
     def set_tag(self, environment: str, tenant: str, tag: str, body: NewTag) -> Tag:
         """Name a version of the tenant, which is then kept whatever the policy says."""
-        path = path_of(
+        place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/tags/{tag}",
             {"environment": environment, "tenant": tenant, "tag": tag},
         )
-        return cast("Tag", self._connection.json("PUT", path, body=body))
+        return cast("Tag", self._connection.json("PUT", place, body=body))
 
     def remove_tag(self, environment: str, tenant: str, tag: str) -> dict[str, str]:
         """Take a tag off; the version is then kept as long as the policy says."""
-        path = path_of(
+        place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/tags/{tag}",
             {"environment": environment, "tenant": tenant, "tag": tag},
         )
-        return self._connection.headers("DELETE", path)
+        return self._connection.headers("DELETE", place)

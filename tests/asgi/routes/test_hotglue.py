@@ -1,0 +1,113 @@
+"""hotglue's paths: what a client that was written for them sends and expects."""
+
+import base64
+import uuid
+
+import pytest
+
+
+@pytest.fixture
+def place():
+    """The path of a tenant that nobody has made."""
+    return f"/tenant/dev/acme-{uuid.uuid4().hex[:8]}"
+
+
+def _sent(api, place, form, name, content):
+    if form == "raw":
+        return api.put(f"{place}/snapshots?file={name}", content=content)
+    if form == "multipart":
+        return api.put(f"{place}/snapshots", files={"file": (name, content)})
+    body = {"file": name, "content": base64.b64encode(content).decode()}
+    return api.put(f"{place}/snapshots", json=body)
+
+
+@pytest.mark.parametrize("form", ["raw", "multipart", "json"])
+def test_a_file_in_each_form_comes_back_as_base64(api, place, form):
+    """Written in any of the three forms, listed, read, and removed."""
+    done = _sent(api, place, form, "mappings/a.bin", b"\x00\xff bytes")
+    listed = api.get(f"{place}/snapshots").json()
+    read = api.get(f"{place}/snapshots?file=mappings/a.bin").json()
+    removed = api.delete(f"{place}/snapshots?file=mappings/a.bin")
+
+    assert (200, ["mappings/a.bin"], 200) == (done.status_code, listed, removed.status_code)
+    assert {"file": "mappings/a.bin", "content": base64.b64encode(b"\x00\xff bytes").decode()} == read
+    assert [] == api.get(f"{place}/snapshots").json()
+
+
+@pytest.mark.parametrize("form", ["raw", "multipart", "json"])
+def test_a_snapshot_file_is_the_stream(api, place, form):
+    """Written as CSV it is a stream's whole content; it is read as CSV and as Parquet, and removed."""
+    _sent(api, place, form, "Account.snapshot.csv", b"Id,City\n007,Bern\n")
+    done = _sent(api, place, form, "Account.snapshot.csv", b"Id,City\n007,Thun\n8,\n")
+    text = api.get(f"{place}/snapshots?file=Account.snapshot.csv").json()["content"]
+    parquet = api.get(f"{place}/snapshots?file=Account.snapshot.parquet").json()["content"]
+
+    assert (200, b"Id,City\n007,Thun\n8,\n") == (done.status_code, base64.b64decode(text))
+    assert b"PAR1" == base64.b64decode(parquet)[:4]
+    assert ["Account.snapshot.csv"] == api.get(f"{place}/snapshots").json()
+    assert [] == api.get(f"{place}/snapshots?folder=mappings").json()
+    assert 200 == api.delete(f"{place}/snapshots?file=Account.snapshot.csv").status_code
+    assert 404 == api.get(f"{place}/snapshots?file=Account.snapshot.csv").status_code
+
+
+def test_parquet_goes_in_as_it_came_out(api, place):
+    """A stream's Parquet file replaces the stream by itself."""
+    _sent(api, place, "raw", "A.snapshot.csv", b"Id\n007\n")
+    content = base64.b64decode(api.get(f"{place}/snapshots?file=A.snapshot.parquet").json()["content"])
+
+    assert 200 == _sent(api, place, "raw", "A.snapshot.parquet", content).status_code
+    text = api.get(f"{place}/snapshots?file=A.snapshot.csv").json()["content"]
+    assert b"Id\n007\n" == base64.b64decode(text)
+
+
+def test_more_rows_than_are_replaced_at_once_are_an_import(serve):
+    """Over the limit the answer is 413 and says where they go."""
+    served = serve(service_override_bytes_max=1024)
+    with served.client() as api:
+        answer = api.put("/tenant/dev/acme/snapshots?file=A.snapshot.csv", content=b"Id\n" + b"1\n" * 1000)
+
+    assert 413 == answer.status_code
+    assert "import" in answer.json()["remedy"]
+
+
+def test_configuration_mapping_and_metadata_are_parts_of_one_file(api, place):
+    """Each is replaced alone; the others, and what scripts put beside them, stay."""
+    api.put(f"{place}/config", json={"apiCredentials": {"a": 1}}).raise_for_status()
+    mapping = {"Leads/Contact": {"name": "Name"}}
+    api.put(f"{place}/mapping", json={"config": {"mapping": mapping}, "flow": "F1", "entityType": "taps"})
+    api.put(f"{place}/metadata", json={"metadata": {"plan": "gold"}})
+    patched = api.patch(f"{place}/config", json={"apiCredentials": None, "x": 2}).json()
+
+    assert {"mapping": {"F1": mapping}} == api.get(f"{place}/mapping").json()
+    assert {"metadata": {"plan": "gold"}} == api.get(f"{place}/metadata").json()
+    assert {"x", "hotglue_mapping", "hotglue_metadata"} == set(patched)
+    assert ["tenant-config.json"] == api.get(f"{place}/snapshots").json()
+
+
+def test_all_tenants_are_one_array(api, place):
+    """The list is flat, as hotglue's is."""
+    _sent(api, place, "raw", "a", b"x")
+
+    assert place.rpartition("/")[2] in api.get("/tenants/dev").json()
+
+
+@pytest.mark.parametrize(
+    ("options", "status"),
+    [
+        ({"json": {"file": "a", "content": "not base64!"}}, 400),
+        ({"json": {"file": "a", "content": "AA==", "more": 1}}, 400),
+        ({"json": {"content": "AA=="}}, 422),
+        ({"files": {"other": ("a", b"x")}}, 400),
+        ({"content": b"--x", "headers": {"content-type": "multipart/form-data; boundary=y"}}, 400),
+        ({"content": b"x"}, 422),
+        ({"json": {"file": "../x", "content": "AA=="}}, 422),
+        ({"json": {"file": "_freezeframe/log/0.json", "content": "AA=="}}, 422),
+    ],
+)
+def test_an_upload_that_cannot_be_one(api, place, options, status):
+    """What is no file, has no name or leads elsewhere is refused, and nothing is kept."""
+    _sent(api, place, "raw", "kept", b"x")
+    answer = api.put(f"{place}/snapshots", **options)
+
+    assert (status, "application/problem+json") == (answer.status_code, answer.headers["content-type"])
+    assert ["kept"] == api.get(f"{place}/snapshots").json()

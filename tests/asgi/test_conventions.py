@@ -1,0 +1,201 @@
+"""What holds for all of the API: keys, sessions, quotas, idempotency, the audit, and no Spark."""
+
+import subprocess
+import sys
+import time
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from freezeframe.service.audit import AuditPlace
+
+TENANTS = "/api/v1/environments/dev/tenants"
+PASSWORD = "correct horse battery"
+
+
+def test_the_application_never_loads_spark():
+    """Importing all of the service leaves PySpark where it is."""
+    code = "import sys, freezeframe.asgi.application; print('pyspark' in sys.modules, 'py4j' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert "False False" == run.stdout.strip()
+
+
+def test_the_same_post_again_is_answered_and_not_done_again(api, acme):
+    """With an Idempotency-Key the second answer is the first one; other content is refused."""
+    api.put(f"{acme}/files/a", content=b"x")
+    api.delete(f"{acme}/files/a")
+    headers = {"idempotency-key": str(uuid.uuid4())}
+    first = api.post(f"{acme}/restorations", json={"version": 0}, headers=headers)
+    again = api.post(f"{acme}/restorations", json={"version": 0}, headers=headers)
+    other = api.post(f"{acme}/restorations", json={"version": 1}, headers=headers)
+
+    assert (first.content, "true") == (again.content, again.headers["idempotency-replayed"])
+    assert 3 == len(api.get(f"{acme}/history").json()["versions"])
+    assert (422, "IDEMPOTENCY_CONFLICT") == (other.status_code, other.json()["code"])
+
+
+def test_a_key_of_somebody_else_is_another_key(served, api, acme):
+    """Nobody is given an answer that was somebody else's."""
+    headers = {"idempotency-key": "the-same"}
+    made = api.post(f"{acme}/folders", json={"path": "f"}, headers=headers)
+    with served.client() as other:
+        again = other.post(f"{acme}/folders", json={"path": "f"}, headers=headers)
+
+    assert (201, 422) == (made.status_code, again.status_code)
+
+
+def test_of_the_same_posts_at_once_one_is_carried_out(api, acme):
+    """Eight at once: one is done, the others wait for it (409) or get its answer."""
+    headers = {"idempotency-key": str(uuid.uuid4())}
+    order = {"script": "none.py"}
+    with ThreadPoolExecutor(8) as pool:
+        calls = [
+            pool.submit(api.post, f"{acme}/folders", json={"path": "f"}, headers=headers) for _ in range(8)
+        ]
+        statuses = [call.result().status_code for call in calls]
+
+    assert {201} <= set(statuses) <= {201, 409}
+    assert 1 == len(api.get(f"{acme}/history").json()["versions"])
+    assert order
+
+
+def test_a_quota_is_one_keys_own(serve):
+    """Who asks too often gets 429 with Retry-After; others go on."""
+    served = serve(service_requests_per_minute=5)
+    with served.client() as noisy, served.client() as quiet:
+        answers = [noisy.get("/api/v1/session") for _ in range(12)]
+        refused = [one for one in answers if one.status_code == 429]
+
+        assert 2 <= len(refused) <= 7
+        assert 1 <= int(refused[0].headers["retry-after"]) <= 61
+        assert 200 == quiet.get("/api/v1/session").status_code
+
+
+def test_a_quota_of_a_tenant_counts_all_its_keys(serve):
+    """Two keys share what one tenant may have; another tenant has its own."""
+    served = serve(service_tenant_requests_per_minute=6)
+    acme, globex = served.tenant("acme"), served.tenant("globex")
+    with served.client() as one, served.client() as two:
+        statuses = [client.get(acme).status_code for client in (one, two) * 8]
+
+        assert 429 in statuses
+        assert 200 == one.get(globex).status_code
+
+
+def test_keys_are_made_rotated_and_revoked(served, api):
+    """Both secrets are good during the overlap; after the revocation none is."""
+    made = api.post(
+        "/api/v1/keys", json={"name": "sync", "scopes": ["tenants:read"], "environments": ["dev"]}
+    )
+    rotated = api.post(f"/api/v1/keys/{made.json()['id']}/rotate", json={"overlap_hours": 1})
+    with served.client(made.json()["key"]) as old, served.client(rotated.json()["key"]) as new:
+        both = old.get(TENANTS).status_code, new.get(TENANTS).status_code
+        writes = new.post(TENANTS, json={"tenant": "x"}).status_code
+        api.delete(f"/api/v1/keys/{made.json()['id']}").raise_for_status()
+        after = old.get(TENANTS).status_code, new.get(TENANTS).status_code
+    told = next(
+        one for one in api.get("/api/v1/keys?limit=1000").json()["keys"] if one["id"] == made.json()["id"]
+    )
+
+    assert ((200, 200), 403, (401, 401)) == (both, writes, after)
+    assert told["revoked"]
+    assert told["last_used"]
+    assert "key" not in told
+
+
+def test_a_rotation_without_overlap_ends_the_old_secret(served, api):
+    """With an overlap of zero the secret from before is good no more."""
+    made = api.post("/api/v1/keys", json={"scopes": ["tenants:read"]}).json()
+    api.post(f"/api/v1/keys/{made['id']}/rotate", json={"overlap_hours": 0}).raise_for_status()
+    with served.client(made["key"]) as old:
+        assert 401 == old.get(TENANTS).status_code
+
+
+def test_a_session_changes_things_from_its_own_pages_only(served):
+    """The cookie is HttpOnly and SameSite; a change from another origin is refused; signing out ends it."""
+    served.service.people.create("ada", PASSWORD, "editor")
+    with served.client("") as browser:
+        foreign = browser.post("/api/v1/session", json={"name": "ada", "password": PASSWORD})
+        origin = {"origin": served.url}
+        signed = browser.post("/api/v1/session", json={"name": "ada", "password": PASSWORD}, headers=origin)
+        cookie = signed.headers["set-cookie"]
+        read = browser.get(TENANTS).status_code
+        csrf = browser.post(TENANTS, json={"tenant": "y"}, headers={"origin": "http://evil.example"})
+        mine = browser.post(TENANTS, json={"tenant": "y"}, headers=origin)
+        admin = browser.get("/api/v1/keys")
+        token = browser.cookies["freezeframe_session"]
+        browser.delete("/api/v1/session", headers=origin)
+        over = browser.get(TENANTS, headers={"cookie": f"freezeframe_session={token}"})
+
+    assert 403 == foreign.status_code
+    assert "HttpOnly" in cookie
+    assert "samesite=lax" in cookie.lower()
+    assert (200, 403, 201, 403, 401) == (
+        read,
+        csrf.status_code,
+        mine.status_code,
+        admin.status_code,
+        over.status_code,
+    )
+
+
+@pytest.mark.parametrize(("name", "password"), [("ada", "wrong password"), ("nobody", PASSWORD)])
+def test_who_cannot_sign_in_is_not_told_why(served, name, password):
+    """A wrong password and an unknown name have one answer."""
+    with served.client("") as browser:
+        answer = browser.post(
+            "/api/v1/session", json={"name": name, "password": password}, headers={"origin": served.url}
+        )
+
+    assert (401, "NOT_AUTHENTICATED") == (answer.status_code, answer.json()["code"])
+    assert "Name and password do not fit." == answer.json()["title"]
+
+
+def test_the_audit_shows_if_somebody_changed_it(served, api, acme):
+    """Every change is told, newest first; a changed entry breaks the chain at its place."""
+    for number in range(3):
+        api.put(f"{acme}/files/{number}", content=b"x")
+    page = api.get(f"{acme}/audit?limit=2").json()
+    rest = api.get(f"{acme}/audit", params={"limit": 2, "cursor": page["next_cursor"]}).json()
+    whole = api.get(f"{acme}/audit/proof").json()
+    with served.service.database.begin() as connection:
+        tenant = acme.rpartition("/")[2]
+        connection.exec_driver_sql(
+            "UPDATE audit SET subject = 'forged' WHERE tenant = ? AND number = 1", (tenant,)
+        )
+
+    assert ["2", "1", "0"] == [one["subject"] for one in page["entries"] + rest["entries"]]
+    assert (True, None) == (whole["is_whole"], rest["next_cursor"])
+    assert {"is_whole": False, "broken_at": 1} == api.get(f"{acme}/audit/proof").json()
+    assert 1 == served.service.audit.broken_at(AuditPlace("dev", tenant))
+
+
+def test_the_document_declares_what_is_answered(served):
+    """OpenAPI 3.1; every operation has a description, a short id and its problems."""
+    document = served.app.openapi()
+    operations = [one for path in document["paths"].values() for one in path.values()]
+
+    assert "3.1.0" == document["openapi"]
+    assert len(operations) == len({one["operationId"] for one in operations})
+    for one in operations:
+        assert one["description"], one["operationId"]
+        assert "500" in one["responses"], one["operationId"]
+        assert "422" in one["responses"] or not one.get("parameters"), one["operationId"]
+
+
+def test_the_numbers_name_no_tenant(api, acme):
+    """Metrics count by route; whose requests they were is not among them."""
+    api.get(acme)
+    time.sleep(0.05)
+    text = api.get("/metrics").text
+
+    assert 'route="/api/v1/environments/{environment}/tenants/{tenant}"' in text
+    assert acme.rpartition("/")[2] not in text
+
+
+def test_health_needs_no_key(served):
+    """Alive and ready are told to whoever asks."""
+    with served.client("") as client:
+        assert (200, 200) == (client.get("/health/live").status_code, client.get("/health/ready").status_code)

@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 from freezeframe.engine.server import private_folder
+from freezeframe.runs.variables import _NEEDED
 from freezeframe.runs.warm.messages import ConnectionLost, receive, require_own_user, send
-from freezeframe.runs.warm.place import asked, connected, runner_folder, runner_variables
+from freezeframe.runs.warm.place import asked, connected, runner_folder, runner_variables, startup_variables
 from freezeframe.runs.warm.process import ForkedProcess
 from freezeframe.runs.warm.spawning import spawn
 from freezeframe.settings import Settings
@@ -207,6 +208,12 @@ def test_a_command_that_is_no_module_is_started(jobs):
     assert 3 == spawn(["/bin/sh", "-c", "exit 3"], **options).wait(20)
     kind, code, output = jobs.done("import sys; print(sys.flags.optimize)", variables={"PYTHONOPTIMIZE": "2"})
     assert (subprocess.Popen, 0, "2\n") == (kind, code, output)
+
+
+def test_a_runner_has_the_start_up_variables_that_scripts_inherit(settings):
+    """Else every job's environment would differ from the runner's, and none would be forked."""
+    passed_on = dict.fromkeys(_NEEDED, "same")
+    assert startup_variables(passed_on) == runner_variables(passed_on, settings)
 
 
 def test_a_folder_that_is_not_there_is_the_callers_error(jobs):

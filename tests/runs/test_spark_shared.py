@@ -1,0 +1,104 @@
+"""Several jobs on one warm Spark server at once, and what becomes of them when it is killed."""
+
+import os
+import random
+import signal
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from freezeframe.engine.standing import standings, stop
+from freezeframe.runs.running import run
+from freezeframe.script import stores
+from freezeframe.settings import load_settings
+
+TENANTS = ("alder", "birch", "cedar", "douglas")
+ROWS, CHANGED = 1_000, 100
+SCRIPT = f"""
+import os
+import pandas as pd
+from freezeframe import update_snapshot
+
+number = int(os.environ["number"])
+count = {ROWS} if number == 0 else {CHANGED}
+rows = pd.DataFrame({{"Id": [f"A{{i:05d}}" for i in range(count)], "Job": [number] * count}})
+for stream in ("Lead", "Account"):
+    update_snapshot(os.environ["snapshot_dir"], stream, "Id", rows)
+"""
+
+
+class Farm:
+    """The tenants of one store, each with a script that changes two streams."""
+
+    def __init__(self, runs, settings):
+        self.runs = runs
+        self.settings = settings
+        self.script = runs.script(SCRIPT)
+
+    def job(self, tenant, number, job_id):
+        request = self.runs.request(self.script, tenant=tenant, job_id=job_id, parameters={"number": number})
+        return run(request, settings=self.settings)
+
+    def at_once(self, number, attempt=0):
+        """The outcome of each tenant's job."""
+        with ThreadPoolExecutor(len(TENANTS)) as pool:
+            jobs = [pool.submit(self.job, one, number, f"{one}-{number}-{attempt}") for one in TENANTS]
+            return [job.result() for job in jobs]
+
+    def numbers(self, tenant):
+        """The number of the job that wrote the changed rows of each stream: one, for all rows and both."""
+        found = stores.open(self.runs.root).tenant(tenant)
+        frames = [found.stream(name).read(as_="pandas").sort_values("Id") for name in ("Lead", "Account")]
+        assert [ROWS, ROWS] == [len(frame) for frame in frames]
+        assert [0] == sorted({*frames[0]["Job"][CHANGED:], *frames[1]["Job"][CHANGED:]})
+        return {*frames[0]["Job"][:CHANGED], *frames[1]["Job"][:CHANGED]}
+
+
+@pytest.mark.spark
+def test_jobs_of_four_tenants_share_a_server_at_once(runs, spark_settings):
+    """All succeed, each tenant has its own rows, and one server did the work of all."""
+    farm = Farm(runs, load_settings())
+    for number in range(2):
+        outcomes = farm.at_once(number)
+        assert ["succeeded"] * 4 == [outcome.status for outcome in outcomes], outcomes
+    assert [{1}] * 4 == [farm.numbers(tenant) for tenant in TENANTS]
+    assert 1 == sum(not server.is_retiring for server in standings(spark_settings))
+
+
+@pytest.mark.spark
+@pytest.mark.nightly
+@pytest.mark.parametrize("kills", [5, 30])
+def test_a_killed_server_leaves_each_tenant_at_the_old_or_the_new_version(runs, tmp_path, kills):
+    """Whatever moment Java is killed at: jobs fail whole or succeed whole, and the next ones go on."""
+    settings = load_settings().model_copy(
+        update={"state_dir": tmp_path / "state", "spark_memory": "1g", "spark_idle_seconds": 30}
+    )
+    farm = Farm(runs, settings)
+    dice = random.Random(7)
+    assert ["succeeded"] * 4 == [outcome.status for outcome in farm.at_once(0)]
+    expected = dict.fromkeys(TENANTS, 0)
+    for number in range(1, kills + 1):
+        killer = threading.Thread(target=_kill_when_used, args=(settings, dice.random()))
+        killer.start()
+        outcomes = farm.at_once(number)
+        killer.join()
+        for tenant, outcome in zip(TENANTS, outcomes, strict=True):
+            assert outcome.status in {"succeeded", "failed"}
+            expected[tenant] = number if outcome.status == "succeeded" else expected[tenant]
+            assert {expected[tenant]} == farm.numbers(tenant)
+    assert ["succeeded"] * 4 == [outcome.status for outcome in farm.at_once(kills + 1)]
+    assert [{kills + 1}] * 4 == [farm.numbers(tenant) for tenant in TENANTS]
+    for server in standings(settings):
+        stop(server, 20, at_once=True)
+
+
+def _kill_when_used(settings, seconds):
+    """Kill Java some time after the first job holds it."""
+    deadline = time.monotonic() + 60
+    while not (used := [server for server in standings(settings) if server.clients]):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    time.sleep(seconds)
+    os.kill(used[0].process, signal.SIGKILL)

@@ -54,7 +54,9 @@ def taken_in(
     path = intake.write_pieces(pieces, schema)
     frame = engine.read((intake.uri(path),), arrow_to_delta(schema))
     if void:
-        frame = frame.selectExpr("*", *(f"null as `{name.replace('`', '``')}`" for name in void))
+        # Parquet has no column without a type; it takes its place again.
+        quoted = {name: f"`{name.replace('`', '``')}`" for name in (*reader.schema.names, *schema.names)}
+        frame = frame.selectExpr(*(f"null as {one}" if name in void else one for name, one in quoted.items()))
     return frame, _ordered(update) if is_ordered else update
 
 

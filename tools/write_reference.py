@@ -17,6 +17,7 @@ from typing import Any, get_args
 import typer
 
 from freezeframe import errors
+from freezeframe.asgi.problems import status_of
 from freezeframe.cli.exit_codes import exit_code
 from freezeframe.cli.main import app
 from freezeframe.settings import Settings
@@ -126,12 +127,13 @@ def error_tree() -> str:
     """Every error class with its code and exit code."""
     lines = ["# Errors", "", ORIGIN.strip(), ""]
     lines += ["Catch a class for all below it. An instance may refine its code (Delta's own error classes)."]
-    lines += ["Each has `problem`, `cause`, `remedy`, `error_code`, `details` and `to_json()`.", ""]
+    lines += ["Each has `problem`, `cause`, `remedy`, `error_code`, `details` and `to_json()`."]
+    lines += ["The service answers it as a problem whose `type` is `urn:freezeframe:error:` and the heading.", ""]
     for depth, kind in _classes(errors.FreezeframeError, 0):
         above = f" Below `{kind.__bases__[0].__name__}`." if depth else ""
         first = " ".join(inspect.getdoc(kind).split("\n\n")[0].split())  # type: ignore[union-attr]
         lines += [f"## `{kind.code}`", "", f"`{kind.__name__}`: {first}{above}"]
-        lines += [f"Exit code {exit_code(kind('what happened'))}.", ""]
+        lines += [f"Exit code {exit_code(kind('what happened'))}, HTTP status {status_of(kind)}.", ""]
     return "\n".join(lines).rstrip() + "\n"
 
 

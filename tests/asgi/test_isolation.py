@@ -59,6 +59,9 @@ class Line:
         answer = self._connection.getresponse()
         return Answer(answer.status, str(answer.headers), answer.read())
 
+    def close(self):
+        self._connection.close()
+
 
 @pytest.fixture(scope="module")
 def world(serve, tmp_path_factory):
@@ -68,7 +71,9 @@ def world(serve, tmp_path_factory):
     served = serve(
         service_requests_per_minute=0, service_tenant_requests_per_minute=0, service_scripts_dir=scripts
     )
-    return World(served)
+    found = World(served)
+    yield found
+    found.line.close()
 
 
 class World:

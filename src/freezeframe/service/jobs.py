@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import IO
+from typing import IO, Any
 
 from freezeframe.control.job import JobPage, JobStatus, QueuedJob
 from freezeframe.control.queue import JobQueue
@@ -31,6 +31,7 @@ IMPORT_KINDS: Mapping[str, str] = MappingProxyType(
 )
 _IMPORT_SCRIPT = Path(__file__).with_name("import_script.py")
 _LOG_CHUNK_BYTES = 64 * 1024
+_PLACES = ("log", "notebook", "job_root")
 _LOG_PLACE = re.compile(r"([0-9]{1,6})-([0-9]{1,15})")
 
 
@@ -186,6 +187,19 @@ class TenantJobs:
     def counts(self) -> Mapping[JobStatus, int]:
         """How many jobs of each status the whole queue has."""
         return self._queue.counts()
+
+    def told(self, job: QueuedJob) -> dict[str, Any]:
+        """What is told of a job: all of ``QueuedJob.to_json`` but where things lie on the machine."""
+        record = job.to_json()
+        outcome = record["outcome"]
+        if outcome is not None:
+            kept = {name: value for name, value in outcome.items() if name not in _PLACES}
+            text = json.dumps(kept, ensure_ascii=False)
+            for place in (*(outcome.get(name) for name in _PLACES), str(Path(self._root).resolve())):
+                if isinstance(place, str) and place:
+                    text = text.replace(json.dumps(place, ensure_ascii=False)[1:-1], "the store")
+            record["outcome"] = json.loads(text)
+        return record
 
     def log_lines(self, job: QueuedJob, place: LogPlace) -> tuple[list[tuple[str, LogPlace]], LogPlace]:
         """The log's next lines after a place, each with the place behind it, and the place behind all.

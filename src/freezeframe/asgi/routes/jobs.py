@@ -41,7 +41,7 @@ def list_jobs(
         caller.environment, caller.tenant_id, status=status, limit=limit, cursor=place
     )
     following = None if page.next_cursor is None else caller.service.cursors.made(listing, page.next_cursor)
-    return JobPage(jobs=[Job(**one.to_json()) for one in page.jobs], next_cursor=following)
+    return JobPage(jobs=[Job(**caller.service.jobs.told(one)) for one in page.jobs], next_cursor=following)
 
 
 @router.post("/jobs", status_code=202)
@@ -60,13 +60,13 @@ def run_job(caller: TenantCalling, order: NewJob, response: Response) -> Job:
     queued = caller.service.jobs.submit(job, given, caller.who)
     caller.note("job.run", queued.job_id, script=order.script)
     response.headers["Location"] = job_location(caller, queued.job_id)
-    return Job(**queued.to_json())
+    return Job(**caller.service.jobs.told(queued))
 
 
 @router.get("/jobs/{job_id}")
 def show_job(caller: TenantCalling, job_id: JobId) -> Job:
     """Show a job, and what became of it."""
-    return Job(**_found(caller, job_id).to_json())
+    return Job(**caller.service.jobs.told(_found(caller, job_id)))
 
 
 @router.post("/jobs/{job_id}/cancel", status_code=202)
@@ -75,7 +75,7 @@ def cancel_job(caller: TenantCalling, job_id: JobId) -> Job:
     caller.tenant("jobs:run")
     cancelled = caller.service.jobs.cancel(TenantJob(caller.environment, caller.tenant_id, job_id))
     caller.note("job.cancel", job_id)
-    return Job(**cancelled.to_json())
+    return Job(**caller.service.jobs.told(cancelled))
 
 
 @router.get(

@@ -192,7 +192,7 @@ def import_stream(
     queued = caller.service.jobs.submit_import(job, order, body.content, caller.who)
     caller.note("stream.import", stream, job_id=queued.job_id)
     response.headers["Location"] = job_location(caller, queued.job_id)
-    return Job(**queued.to_json())
+    return Job(**caller.service.jobs.told(queued))
 
 
 def job_location(caller: TenantCaller, job_id: str) -> str:

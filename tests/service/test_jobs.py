@@ -1,0 +1,101 @@
+"""Jobs as the service tells of them: nothing of the machine, and their log line by line."""
+
+import json
+
+import pytest
+
+from freezeframe.control.database import ControlDatabase
+from freezeframe.control.queue import JobQueue
+from freezeframe.errors import InvalidOption, NotFound, UnreadableRequest
+from freezeframe.service.jobs import ImportOrder, JobOrder, LogPlace, TenantJob, TenantJobs, parse_log_place
+from freezeframe.service.uploads import Uploads
+from freezeframe.settings import Settings
+
+JOB = TenantJob("dev", "acme", "j1")
+
+
+@pytest.fixture
+def place(tmp_path):
+    """The store's root, with a folder of scripts beside it and a secret in neither."""
+    (tmp_path / "scripts" / "sub").mkdir(parents=True)
+    (tmp_path / "scripts" / "sub" / "etl.py").write_text("")
+    (tmp_path / "secret.py").write_text("")
+    (tmp_path / "scripts" / "link.py").symlink_to(tmp_path / "secret.py")
+    return tmp_path
+
+
+@pytest.fixture
+def queue(place):
+    """A queue in SQLite."""
+    database = ControlDatabase.open(f"sqlite:///{place}/control.db")
+    yield JobQueue(database)
+    database.close()
+
+
+@pytest.fixture
+def jobs(place, queue):
+    """The jobs of a service on that queue."""
+    settings = Settings(service_scripts_dir=place / "scripts", state_dir=place / "state")
+    return TenantJobs(queue, settings, str(place / "store"), Uploads(place / "uploads", settings))
+
+
+def _ended(queue, outcome):
+    claimed = queue.claim("worker")
+    return queue.finish(claimed, "failed", json.dumps(outcome))
+
+
+def test_nothing_of_the_machine_is_told(place, queue, jobs):
+    """Paths of the job's folder and of the store are not in what the API says of a job."""
+    jobs.submit(JOB, JobOrder("sub/etl.py"), "ada")
+    root = str(place / "store" / "job-roots" / "x")
+    error = {"code": "X", "problem": f"{root}/etl.py failed, see {place}/store/y", "cause": "", "remedy": ""}
+    ended = _ended(queue, {"job_root": root, "log": f"{root}/script.log", "notebook": None, "error": error})
+    told = json.dumps(jobs.told(ended))
+
+    assert str(place) not in told
+    assert "etl.py failed" in told
+
+
+def test_a_log_is_told_line_by_line_and_goes_on(place, queue, jobs):
+    """Each line has the place behind it; from there on the next ones are told, and another attempt's anew."""
+    jobs.submit(JOB, JobOrder("sub/etl.py"), "ada")
+    log = place / "script.log"
+    log.write_bytes(b"one\ntwo \xff\nlast")
+    ended = _ended(queue, {"log": str(log)})
+    lines, behind = jobs.log_lines(ended, LogPlace())
+    rest, _ = jobs.log_lines(ended, lines[0][1])
+
+    assert ["one", "two \ufffd", "last"] == [text for text, _ in lines]
+    assert ["two \ufffd", "last"] == [text for text, _ in rest]
+    assert ([], behind) == jobs.log_lines(ended, behind)
+    assert lines == jobs.log_lines(ended, LogPlace(7, 5))[0]
+    assert behind == parse_log_place(str(behind))
+
+
+@pytest.mark.parametrize("text", ["", "1", "1-", "-1-2", "1-2-3", "a-b", "1-99999999999999999"])
+def test_a_place_that_cannot_be_one(text):
+    """What is no event's id is refused."""
+    with pytest.raises(UnreadableRequest):
+        parse_log_place(text)
+
+
+@pytest.mark.parametrize("name", ["none.py", "link.py", "sub"])
+def test_a_script_that_is_not_in_the_folder(jobs, name):
+    """What is not a file in the folder, or a link out of it, is not there."""
+    with pytest.raises(NotFound):
+        jobs.submit(JOB, JobOrder(name), "ada")
+
+
+@pytest.mark.parametrize("name", ["../secret.py", "/etc/passwd", "sub/../../secret.py", "sub\\etl.py", ""])
+def test_a_script_by_a_way_out(jobs, name):
+    """No name leads out of the folder."""
+    with pytest.raises(InvalidOption.__bases__[0]):
+        jobs.submit(JOB, JobOrder(name), "ada")
+
+
+def test_an_import_of_what_there_is_not():
+    """Kind and mode are held to what there is before anything is kept."""
+    with pytest.raises(InvalidOption):
+        ImportOrder("Account", "xlsx")
+    with pytest.raises(InvalidOption):
+        ImportOrder("Account", "csv", mode="append")

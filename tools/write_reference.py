@@ -128,7 +128,10 @@ def error_tree() -> str:
     lines = ["# Errors", "", ORIGIN.strip(), ""]
     lines += ["Catch a class for all below it. An instance may refine its code (Delta's own error classes)."]
     lines += ["Each has `problem`, `cause`, `remedy`, `error_code`, `details` and `to_json()`."]
-    lines += ["The service answers it as a problem whose `type` is `urn:freezeframe:error:` and the heading.", ""]
+    lines += [
+        "The service answers it as a problem whose `type` is `urn:freezeframe:error:` and the heading.",
+        "",
+    ]
     for depth, kind in _classes(errors.FreezeframeError, 0):
         above = f" Below `{kind.__bases__[0].__name__}`." if depth else ""
         first = " ".join(inspect.getdoc(kind).split("\n\n")[0].split())  # type: ignore[union-attr]

@@ -1,7 +1,11 @@
 """The tables of the control database, one concept to a file; the migrations make them."""
 
+from freezeframe.control.schema.audit import audit
+from freezeframe.control.schema.idempotency import idempotency
 from freezeframe.control.schema.jobs import jobs, lanes
+from freezeframe.control.schema.keys import keys
 from freezeframe.control.schema.metadata import metadata
+from freezeframe.control.schema.people import people, sessions
 from freezeframe.control.schema.schedules import schedules
 
-__all__ = ["jobs", "lanes", "metadata", "schedules"]
+__all__ = ["audit", "idempotency", "jobs", "keys", "lanes", "metadata", "people", "schedules", "sessions"]

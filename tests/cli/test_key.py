@@ -1,0 +1,69 @@
+"""``freezeframe key`` and ``person``: made, listed, rotated, revoked; a secret is told once."""
+
+import io
+import json
+
+import pytest
+
+from freezeframe.cli.main import main
+
+
+@pytest.fixture
+def said(capsys, tmp_path):
+    """A function that runs a command on one store and gives its JSON."""
+
+    def run(*arguments):
+        code = main([*arguments, "--root", str(tmp_path / "store"), "--json"])
+        captured = capsys.readouterr()
+        return code, json.loads(captured.out or captured.err)
+
+    return run
+
+
+def test_a_keys_life(said):
+    """Created with bounds, listed without its secret, rotated, revoked."""
+    _, made = said(
+        "key", "create", "--env", "dev", "--tenant", "acme", "--scope", "snapshots:read", "--days", "9"
+    )
+    _, listed = said("key", "list")
+    _, rotated = said("key", "rotate", made["id"])
+    _, revoked = said("key", "revoke", made["id"])
+
+    assert (["dev"], ["acme"], ["snapshots:read"]) == (made["environments"], made["tenants"], made["scopes"])
+    assert made["key"].startswith(f"{made['id']}.")
+    assert [made["id"]] == [one["id"] for one in listed]
+    assert "key" not in listed[0]
+    assert rotated["key"] != made["key"]
+    assert revoked["revoked"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("create", "--tenant", "acme"), 2),
+        (("create", "--scope", "everything"), 2),
+        (("create", "--env", "../x"), 2),
+        (("create", "--days", "-1"), 2),
+        (("revoke", "nobody"), 4),
+        (("rotate", "nobody"), 4),
+    ],
+)
+def test_a_key_that_cannot_be(said, arguments, code):
+    """A wrong bound, scope or id ends with the code of its kind."""
+    found, told = said("key", *arguments)
+
+    assert code == found
+    assert told["error"]["remedy"]
+
+
+def test_a_person_is_made_listed_and_disabled(said, monkeypatch):
+    """The password comes from standard input where there is no terminal; a short one is refused."""
+    monkeypatch.setattr("sys.stdin", io.StringIO("short\n"))
+    refused, _ = said("person", "create", "ada")
+    monkeypatch.setattr("sys.stdin", io.StringIO("correct horse battery\n"))
+    _, made = said("person", "create", "ada", "--role", "admin")
+    _, disabled = said("person", "disable", "ada")
+
+    assert (2, "admin") == (refused, made["role"])
+    assert disabled["disabled"]
+    assert "password" not in json.dumps(made)

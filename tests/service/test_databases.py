@@ -1,0 +1,96 @@
+"""Keys, people, the audit and kept answers on SQLite and on PostgreSQL."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from tests.control.conftest import database_url, postgresql_server  # noqa: F401 - fixtures
+
+from freezeframe.control.database import ControlDatabase
+from freezeframe.errors import IdempotencyConflict, NotAuthenticated, RequestInFlight
+from freezeframe.service.audit import Audit, AuditPlace
+from freezeframe.service.idempotency import KeptAnswer, KeptAnswers, RequestIdentity
+from freezeframe.service.keys import Keys
+from freezeframe.service.people import People
+
+ACME = AuditPlace("dev", "acme")
+
+
+@pytest.fixture
+def database(database_url):  # noqa: F811 - the fixture
+    """A control database of each kind, at its newest version."""
+    found = ControlDatabase.open(database_url)
+    yield found
+    found.close()
+
+
+def test_a_chain_of_many_writers_is_whole(database):
+    """Eight writers at once make one chain without a gap; other tenants have their own."""
+    audit = Audit(database)
+    with ThreadPoolExecutor(8) as pool:
+        for number in range(40):
+            pool.submit(audit.write, ACME, principal="p", action="a", subject=str(number))
+    audit.write(AuditPlace("dev", "globex"), principal="p", action="a")
+
+    assert list(range(39, -1, -1)) == [one.number for one in audit.entries(ACME)]
+    assert {str(number) for number in range(40)} == {one.subject for one in audit.entries(ACME)}
+    assert audit.broken_at(ACME) is None
+
+
+def test_one_of_many_begins_a_request(database):
+    """Of the same requests at once one is carried out; its answer is given again, other content refused."""
+    answers = KeptAnswers(database)
+    request = RequestIdentity("key:1", "k", "f" * 64)
+
+    def begin(_):
+        try:
+            return answers.begin(request)
+        except RequestInFlight as error:
+            return error
+
+    with ThreadPoolExecutor(8) as pool:
+        begun = list(pool.map(begin, range(8)))
+    answers.finish(request, KeptAnswer(201, {"etag": '"1"'}, b"\x00done"))
+
+    assert 1 == begun.count(None)
+    assert KeptAnswer(201, {"etag": '"1"'}, b"\x00done") == answers.begin(request)
+    assert answers.begin(RequestIdentity("key:2", "k", "0" * 64)) is None
+    with pytest.raises(IdempotencyConflict):
+        answers.begin(RequestIdentity("key:1", "k", "0" * 64))
+
+
+def test_a_request_that_did_nothing_may_come_again(database):
+    """Forgotten, the key is free."""
+    answers = KeptAnswers(database)
+    request = RequestIdentity("key:1", "k", "f" * 64)
+    answers.begin(request)
+    answers.forget(request)
+
+    assert answers.begin(request) is None
+
+
+def test_keys_are_known_by_their_pepper_only(database):
+    """The right secret under the right pepper is somebody; anything else is nobody."""
+    keys = Keys(database, b"p" * 32)
+    made = keys.create("sync", scopes=["tenants:read"], environments=["dev"], tenants=["acme"])
+
+    assert ("key", made.key.id) == (keys.authenticate(made.text).kind, keys.authenticate(made.text).id)
+    assert keys.authenticate(made.text).tenants == {"acme"}
+    for text in ("", ".", made.key.id, f"{made.key.id}.", f"{made.key.id}.{made.secret}x", f".{made.secret}"):
+        with pytest.raises(NotAuthenticated):
+            keys.authenticate(text)
+    with pytest.raises(NotAuthenticated):
+        Keys(database, b"q" * 32).authenticate(made.text)
+
+
+def test_a_disabled_person_is_signed_out(database):
+    """Signing in needs the password; disabling ends every session and the next attempt."""
+    people = People(database, 1.0)
+    people.create("ada", "correct horse battery", "editor")
+    token = people.sign_in("ada", "correct horse battery").token
+
+    assert "ada" == people.authenticate(token).name
+    people.disable("ada")
+    with pytest.raises(NotAuthenticated):
+        people.authenticate(token)
+    with pytest.raises(NotAuthenticated):
+        people.sign_in("ada", "correct horse battery")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -133,7 +132,7 @@ class TenantJobs:
     def submit_import(self, job: TenantJob, order: ImportOrder, content: IO[bytes], who: str) -> QueuedJob:
         """Keep the file until the job has run, and put its import into the queue; errors as of ``submit``."""
         name = f"rows.{order.kind}"
-        folder = self._uploads.kept_folder(uuid.uuid4().hex)
+        folder = self._uploads.kept_folder(job.environment, job.tenant)
         try:
             with (folder / name).open("xb") as file:
                 shutil.copyfileobj(content, file)
@@ -151,7 +150,7 @@ class TenantJobs:
             )
             return self._submitted(request, attempts_max=3)
         except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
+            shutil.rmtree(folder.parent, ignore_errors=True)
             raise
 
     def get(self, job: TenantJob) -> QueuedJob:

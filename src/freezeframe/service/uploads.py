@@ -28,7 +28,7 @@ from freezeframe.settings import Settings
 from freezeframe.storage.local import failure
 
 _ID = re.compile(r"[0-9a-f]{32}")
-_RECORD, _CONTENT = "upload.json", "content"
+_RECORD, _CONTENT, _INPUT = "upload.json", "content", "input"
 _READ_BYTES = 1024 * 1024
 _SWEPT_EVERY_SECONDS = 60.0
 
@@ -196,19 +196,28 @@ class Uploads:
         """Forget the upload and its bytes."""
         shutil.rmtree(self._folder / upload.id, ignore_errors=True)
 
-    def kept_folder(self, name: str) -> Path:
-        """A new folder for the input of a job that is to run later; it goes when its time is over.
+    def kept_folder(self, environment: str, tenant: str) -> Path:
+        """A new folder for the input of a tenant's job that is to run later; it goes when its time is over.
 
         Raises:
             StorageUnavailable: it cannot be made.
         """
         self._sweep()
-        folder = self._folder / name
+        place = self._folder / secrets.token_hex(16)
+        record = {"environment": environment, "tenant": tenant, "expires_ms": _now_ms() + self._kept_ms}
         try:
-            folder.mkdir(mode=0o700, parents=True)
+            (place / _INPUT).mkdir(mode=0o700, parents=True)
+            (place / _RECORD).write_text(json.dumps(record), encoding="utf-8")
         except OSError as error:
-            raise failure("create", str(folder), error) from error
-        return folder
+            raise failure("create", str(place), error) from error
+        return place / _INPUT
+
+    def remove_all(self, environment: str, tenant: str) -> int:
+        """Remove all that waits for a tenant, uploads and input of jobs; how many there were."""
+        found = [one for one in self._folder.glob("*") if _owner(one) == (environment, tenant)]
+        for place in found:
+            shutil.rmtree(place, ignore_errors=True)
+        return len(found)
 
     @contextmanager
     def _alone(self, upload: Upload) -> Iterator[Any]:
@@ -260,6 +269,14 @@ def _chunks(file: Path) -> Iterator[bytes]:
         raise StorageUnavailable(
             "The upload cannot be read.", cause=str(error), remedy="Try again."
         ) from error
+
+
+def _owner(place: Path) -> tuple[str, str] | None:
+    try:
+        record = json.loads((place / _RECORD).read_text(encoding="utf-8"))
+        return record["environment"], record["tenant"]
+    except (OSError, ValueError, KeyError):
+        return None
 
 
 def _modified_ms(place: Path) -> float:

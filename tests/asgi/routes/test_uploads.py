@@ -4,6 +4,7 @@ import base64
 import hashlib
 import socket
 import time
+from pathlib import Path
 
 import pytest
 
@@ -108,3 +109,18 @@ def test_an_empty_file_is_there_at_once(api, acme):
     """An upload of no bytes needs no part."""
     assert 201 == _begin(api, acme, length=0).status_code
     assert b"" == api.get(f"{acme}/files/big.bin").content
+
+
+def test_what_waits_for_a_tenant_goes_with_it(served, api, acme):
+    """Deleting a tenant removes its unfinished uploads and the input of its jobs, and nobody else's."""
+    other = served.tenant(f"{acme.rpartition('/')[2]}-other")
+    kept = _begin(api, other).headers["location"]
+    place = _begin(api, acme).headers["location"]
+    api.patch(place, content=b"secret-of-acme", headers={**PART, "upload-offset": "0"}).raise_for_status()
+    csv = {"content-type": "text/csv"}
+    api.post(f"{acme}/streams/S/import", content=b"Id\nsecret-of-acme\n", headers=csv).raise_for_status()
+    api.delete(acme).raise_for_status()
+    folder = Path(served.root) / "_freezeframe" / "uploads"
+
+    assert [] == [one for one in folder.rglob("*") if one.is_file() and b"secret-of-acme" in one.read_bytes()]
+    assert 200 == api.head(kept).status_code

@@ -66,6 +66,7 @@ def delete_tenant(caller: TenantCalling) -> Certificate:
     caller.access.require(caller.environment, caller.tenant_id, "snapshots:delete")
     # Before the effect: what is gone cannot be asked any more who removed it.
     caller.note("tenant.delete", caller.tenant_id)
+    caller.service.uploads.remove_all(caller.environment, caller.tenant_id)
     certificate = caller.access.delete(caller.environment, caller.tenant_id).to_json()
     return Certificate(**{name: certificate[name] for name in Certificate.model_fields})
 

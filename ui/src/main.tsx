@@ -7,19 +7,24 @@ import { MutationCache, QueryCache, QueryClient, QueryClientProvider } from "@ta
 import { RouterProvider } from "@tanstack/react-router";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
+import { tenantKey } from "./api/place";
 import { Problem } from "./api/problem";
 import { whoQuery } from "./api/queries";
 import { styleNonce } from "./nonce";
 import { makeRouter } from "./router";
 import { cssVariables, theme } from "./theme";
+import { whenLanded } from "./uploads/queue";
 
 const SIGNED_OUT = 401;
 const RETRIES_MAX = 2;
+const LANDED_MS = 250;
 
 /** A session that is over shows itself at any request; who asks is then asked again. */
 function noticeSignedOut(error: unknown) {
-  if (error instanceof Problem && error.status === SIGNED_OUT)
-    client.setQueryData(whoQuery.queryKey, undefined);
+  if (!(error instanceof Problem && error.status === SIGNED_OUT) || !client.getQueryData(whoQuery.queryKey))
+    return;
+  client.removeQueries({ queryKey: whoQuery.queryKey });
+  void router.invalidate();
 }
 
 const client: QueryClient = new QueryClient({
@@ -34,6 +39,20 @@ const client: QueryClient = new QueryClient({
   },
 });
 
+const router = makeRouter(client);
+// Files land in swarms; the lists that show them are asked for once a swarm.
+const landed = new Map<string, ReturnType<typeof setTimeout>>();
+whenLanded((place) => {
+  const queryKey = tenantKey(place);
+  const name = queryKey.join("/");
+  if (landed.has(name)) return;
+  const refresh = () => {
+    landed.delete(name);
+    void client.invalidateQueries({ queryKey });
+  };
+  landed.set(name, setTimeout(refresh, LANDED_MS));
+});
+
 const root = document.getElementById("root");
 if (root === null) throw new Error("The page has no root.");
 createRoot(root).render(
@@ -46,7 +65,7 @@ createRoot(root).render(
     >
       <QueryClientProvider client={client}>
         <Notifications position="bottom-left" />
-        <RouterProvider router={makeRouter(client)} />
+        <RouterProvider router={router} />
       </QueryClientProvider>
     </MantineProvider>
   </StrictMode>,

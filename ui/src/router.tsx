@@ -8,6 +8,9 @@ import {
   Outlet,
   redirect,
 } from "@tanstack/react-router";
+import { asProblem } from "./api/problem";
+import { whoQuery } from "./api/queries";
+import { LateSkeleton } from "./parts/LateSkeleton";
 import { ProblemNote } from "./parts/ProblemNote";
 import { panelSearch, tenantsSearch } from "./search";
 import { SignedIn } from "./session/SignedIn";
@@ -15,6 +18,8 @@ import { SignInPage } from "./session/SignInPage";
 import { MissingPage } from "./shell/MissingPage";
 import { TenantPanel } from "./tenants/TenantPanel";
 import { TenantsPage } from "./tenants/TenantsPage";
+
+const SIGNED_OUT = 401;
 
 const root = createRootRouteWithContext<{ client: QueryClient }>()({
   component: Outlet,
@@ -29,7 +34,20 @@ const signIn = createRoute({
   component: SignInPage,
 });
 
-const signedIn = createRoute({ getParentRoute: () => root, id: "signed-in", component: SignedIn });
+const signedIn = createRoute({
+  getParentRoute: () => root,
+  id: "signed-in",
+  beforeLoad: async ({ context, location }) => {
+    try {
+      await context.client.ensureQueryData(whoQuery);
+    } catch (error) {
+      if (asProblem(error).status !== SIGNED_OUT) throw error;
+      throw redirect({ to: "/sign-in", search: { to: location.href }, replace: true });
+    }
+  },
+  pendingComponent: () => <LateSkeleton label="Looking who you are" />,
+  component: SignedIn,
+});
 
 const start = createRoute({
   getParentRoute: () => signedIn,

@@ -13,7 +13,7 @@ import type {
 } from "./types";
 
 export function signIn(credentials: { name: string; password: string } | { key: string }): Promise<Who> {
-  return call("POST", address`/session`, { body: credentials });
+  return call("POST", address`/session`, { body: credentials, isUnkeyed: true });
 }
 
 export function signOut(): Promise<void> {

@@ -12,6 +12,15 @@ export interface RequestOptions {
   content?: BodyInit;
   headers?: Record<string, string>;
   signal?: AbortSignal;
+  /** Nobody is known yet whose answer could be kept: signing in. */
+  isUnkeyed?: boolean;
+}
+
+/** Random; `crypto.randomUUID` is there on secure origins only, which a service in a company's network need not be. */
+function idempotencyKey(): string {
+  return [...crypto.getRandomValues(new Uint8Array(16))]
+    .map((byte) => byte.toString(16).padStart(2, "0"))
+    .join("");
 }
 
 export const API = "/api/v1";
@@ -40,7 +49,7 @@ export function withQuery(url: string, query: Query = {}): string {
 export async function send(method: string, url: string, options: RequestOptions = {}): Promise<Response> {
   const headers: Record<string, string> = { ...options.headers };
   if (options.body !== undefined) headers["Content-Type"] = "application/json";
-  if (method === "POST") headers["Idempotency-Key"] ??= crypto.randomUUID();
+  if (method === "POST" && !options.isUnkeyed) headers["Idempotency-Key"] = idempotencyKey();
   let answer: Response;
   try {
     answer = await fetch(withQuery(url, options.query), {

@@ -18,7 +18,6 @@ interface ProblemBody {
   title?: string;
   detail?: string;
   code?: string;
-  problem?: string;
   cause?: string;
   remedy?: string;
   request_id?: string;
@@ -32,7 +31,7 @@ export function problemFrom(status: number, text: string, requestId: string): Pr
   } catch {
     // A proxy's page has no fields: the status alone is told.
   }
-  const title = body.problem ?? body.detail ?? body.title ?? `The service answered ${status}.`;
+  const title = body.title ?? body.detail ?? `The service answered ${status}.`;
   return new Problem(
     status,
     body.code ?? "",

@@ -2,6 +2,7 @@
 import { Button, Group, Text } from "@mantine/core";
 import { IconLock } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
 import { readFile } from "@/api/changes";
 import { fileAddress, tenantKey } from "@/api/place";
@@ -57,6 +58,14 @@ export default function FilePage() {
           {revision.author || "nobody named"} · version {revision.version}
         </Text>
         <Group gap="xs" ml="auto">
+          {isSealed && may("admin") && (
+            <Link
+              to="/audit"
+              search={{ env: place.environment, tenant: place.tenant, action: "file.unseal", subject: path }}
+            >
+              Who read it
+            </Link>
+          )}
           <Button size="compact-sm" variant="default" onClick={() => go({ panel: "history" })}>
             Versions
           </Button>

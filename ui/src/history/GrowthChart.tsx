@@ -93,18 +93,12 @@ function optionsOf(points: readonly GrowthPoint[], style: CSSStyleDeclaration) {
         axisLabel: text,
         splitLine: line,
         splitNumber: 3,
-        name: "rows",
-        nameTextStyle: text,
-        nameGap: 4,
       },
       {
         type: "value",
         axisLabel: text,
         splitLine: { show: false },
         splitNumber: 3,
-        name: "changed",
-        nameTextStyle: text,
-        nameGap: 4,
       },
     ],
     series: [

@@ -85,7 +85,6 @@ export function KeysPage() {
       )}
       <Modal opened={secret !== null} onClose={() => setSecret(null)} title="The key is shown this once">
         <Stack>
-          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a long key must scroll by keyboard */}
           <Code block tabIndex={0}>
             {secret}
           </Code>

@@ -21,7 +21,6 @@ export function EmptyNote({
       )}
       {example && (
         <Box maw="100%">
-          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a wide example must scroll by keyboard */}
           <Code block tabIndex={0}>
             {example}
           </Code>

@@ -48,6 +48,10 @@ export interface VirtualGridProps<Row> {
   rowClass?: (row: Row) => string;
   total?: number;
   minWidth?: number;
+  /** What a row is called where it is told what a box selects. */
+  nameOf?: (row: Row) => string;
+  /** Whether the keys work at once, without a click. */
+  hasFocus?: boolean;
 }
 
 export function VirtualGrid<Row>(props: VirtualGridProps<Row>) {
@@ -69,6 +73,11 @@ export function VirtualGrid<Row>(props: VirtualGridProps<Row>) {
   useEffect(() => {
     if (rows.length > 0 && last >= rows.length - 20) onNearEnd?.();
   }, [last, rows.length, onNearEnd]);
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only when it appears
+  useEffect(() => {
+    if (props.hasFocus) scroller.current?.focus({ preventScroll: true });
+  }, []);
 
   const template = [selected ? "32px" : "", ...columns.map((column) => column.width)].join(" ");
   const style = { gridTemplateColumns: template, minWidth: props.minWidth };
@@ -202,7 +211,7 @@ export function VirtualGrid<Row>(props: VirtualGridProps<Row>) {
                   <Checkbox
                     size="xs"
                     tabIndex={-1}
-                    aria-label={`Select ${key}`}
+                    aria-label={`Select ${props.nameOf?.(row) ?? key}`}
                     checked={isSelected}
                     onChange={() => toggle(item.index)}
                   />

@@ -44,7 +44,7 @@ export function SignInPage() {
               value={way}
               onChange={(value) => setWay(value as "person" | "key")}
               data={[
-                { value: "person", label: "Name and password" },
+                { value: "person", label: "Person" },
                 { value: "key", label: "API key" },
               ]}
             />

@@ -111,6 +111,8 @@ export function FolderList() {
           rows={items}
           columns={ITEM_COLUMNS}
           keyOf={(item) => item.key}
+          nameOf={(item) => item.name}
+          hasFocus={!search.find}
           sort={sort}
           onSort={(column) => go({ order: sortText(sortedBy(sort, column)) }, true)}
           selected={selected}

@@ -1,5 +1,5 @@
 // The columns of a folder's list.
-import { IconFile, IconFileTypeCsv, IconFolder, IconJson, IconLock, IconTable } from "@tabler/icons-react";
+import { IconBraces, IconFile, IconFileTypeCsv, IconFolder, IconLock, IconTable } from "@tabler/icons-react";
 import { Changes } from "@/parts/Changes";
 import { bytesText, countText } from "@/parts/formats";
 import { Moment } from "@/parts/Moment";
@@ -48,7 +48,7 @@ function icon(item: Item) {
   if (item.kind === "folder") return <IconFolder size={16} aria-label="Folder" />;
   if (item.kind === "stream") return <IconTable size={16} aria-label="Stream" />;
   if (item.file.sealed) return <IconLock size={16} aria-label="Sealed file" />;
-  if (item.name.endsWith(".json")) return <IconJson size={16} aria-label="File" />;
+  if (item.name.endsWith(".json")) return <IconBraces size={16} aria-label="File" />;
   if (item.name.endsWith(".csv")) return <IconFileTypeCsv size={16} aria-label="File" />;
   return <IconFile size={16} aria-label="File" />;
 }

@@ -32,7 +32,7 @@ export function itemsOf(
 export function shownItems(items: readonly Item[], find: string, sort: Sort): Item[] {
   const wanted = find.toLowerCase();
   const found = items.filter((item) => item.name.toLowerCase().includes(wanted));
-  const value = (item: Item) => valueOf(item, sort.column);
+  const value = (item: Item) => valueIn(item, sort.column);
   return sorted(found, value, sort.isDown).sort((one, other) => RANKS[one.kind] - RANKS[other.kind]);
 }
 
@@ -46,7 +46,7 @@ export function crumbsOf(path: string): { name: string; path: string }[] {
   return parts.map((name, depth) => ({ name, path: parts.slice(0, depth + 1).join("/") }));
 }
 
-function valueOf(item: Item, column: string): string | number | null {
+function valueIn(item: Item, column: string): string | number | null {
   if (column === "size")
     return item.kind === "file" ? item.file.size : item.kind === "stream" ? item.stream.size_bytes : null;
   if (column === "rows") return item.kind === "stream" ? item.stream.rows : null;

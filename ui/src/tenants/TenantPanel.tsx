@@ -102,12 +102,16 @@ function useEscape(close: () => void) {
   useEffect(() => {
     function onKeyDown(event: KeyboardEvent) {
       if (event.key !== "Escape" || event.defaultPrevented) return;
-      const isCovered = document.querySelectorAll('[role="dialog"]').length > 1;
-      const isChoosing = document.querySelector('[role="menu"], [role="listbox"]') !== null;
+      const isCovered = visible('[role="dialog"]') > 1;
+      const isChoosing = visible('[role="menu"], [role="listbox"]') > 0;
       const isEditing = event.target instanceof HTMLElement && event.target.isContentEditable;
       if (!isCovered && !isChoosing && !isEditing) close();
     }
     window.addEventListener("keydown", onKeyDown);
     return () => window.removeEventListener("keydown", onKeyDown);
   });
+}
+
+function visible(selector: string): number {
+  return [...document.querySelectorAll(selector)].filter((element) => element.checkVisibility()).length;
 }

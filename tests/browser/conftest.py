@@ -1,0 +1,168 @@
+"""The real service in a process of its own, and a real browser that can reach nothing else."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import sync_playwright
+from tests.browser.seeding import PASSWORD, fill
+
+SCREENSHOTS = Path(
+    os.environ.get("FREEZEFRAME_SCREENSHOTS", Path(__file__).parents[2] / ".cache" / "screenshots")
+)
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(scope="session")
+def served(tmp_path_factory):
+    """The address of a service with some tenants, and its root."""
+    # A thousand tenants are some thousand small files: in memory, where the machine has such a place.
+    memory = Path("/dev/shm")
+    place = Path(tempfile.mkdtemp(dir=memory if memory.is_dir() else tmp_path_factory.mktemp("console")))
+    key_file = place / "master.key"
+    fill(place / "store", key_file)
+    environment = {**os.environ, "FREEZEFRAME_MASTER_KEY_FILE": str(key_file)}
+    with Process(place / "store", environment) as process:
+        yield process
+    shutil.rmtree(place)
+
+
+class Process:
+    """``freezeframe serve`` as people start it; it can be stopped and started at the same port."""
+
+    def __init__(self, root, environment):
+        self.root = root
+        self.environment = environment
+        self.url = ""
+        self._process = None
+
+    def __enter__(self):
+        self.start(0)
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+    def start(self, port):
+        command = [
+            sys.executable,
+            "-m",
+            "freezeframe",
+            "serve",
+            "--root",
+            str(self.root),
+            "--port",
+            str(port),
+            "--json",
+        ]
+        self._process = subprocess.Popen(command, env=self.environment, stdout=subprocess.PIPE, text=True)
+        self.url = json.loads(self._process.stdout.readline())["url"]
+
+    def restart(self):
+        """End it at once, as a crash does, and start it again where it was."""
+        self._process.kill()
+        self._process.wait()
+        self._process.stdout.close()
+        self.start(urlsplit(self.url).port)
+
+    def stop(self):
+        self._process.terminate()
+        self._process.wait(timeout=40)
+        self._process.stdout.close()
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """A Chromium with a fresh profile."""
+    place = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+    assert place, "The browser tests need Chromium: install it, or name it in CHROMIUM."
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=place, args=FLAGS)
+        yield found
+        found.close()
+
+
+@pytest.fixture(scope="session")
+def sessions(browser, served):
+    """Of each role the cookies of somebody who signed in."""
+    found = {}
+    for role in ("admin", "editor", "viewer"):
+        context = browser.new_context(base_url=served.url)
+        answer = context.request.post(
+            "/api/v1/session", data={"name": role, "password": PASSWORD}, headers={"Origin": served.url}
+        )
+        assert answer.status == 200, answer.text()
+        found[role] = context.storage_state()
+        context.close()
+    return found
+
+
+@pytest.fixture
+def visit(browser, served, sessions):
+    """Opens pages for a role; at the end none of them may have complained."""
+    opened = []
+
+    def open_page(role="admin", **options):
+        state = sessions[role] if role else None
+        viewport = options.pop("viewport", {"width": 1280, "height": 800})
+        context = browser.new_context(base_url=served.url, storage_state=state, viewport=viewport, **options)
+        page = context.new_page()
+        complaints = watch(page, served.url)
+        opened.append((context, page, complaints))
+        return page
+
+    yield open_page
+    for context, page, complaints in opened:
+        found = list(complaints)
+        context.close()
+        assert [] == found, page
+
+
+@pytest.fixture
+def page(visit):
+    """A page of an admin."""
+    return visit()
+
+
+def watch(page, url):
+    """What the page complains about from now on: errors, and requests to anywhere but the service."""
+    complaints = []
+
+    def guard(route):
+        if route.request.url.startswith((url, "data:", "blob:")):
+            route.continue_()
+        else:
+            complaints.append(f"asked for {route.request.url}")
+            route.abort()
+
+    def told(message):
+        # The browser notes a refused request as an error; that the page shows it is what tests look at.
+        is_refusal = "the server responded with a status of 4" in message.text
+        if message.type == "error" and not is_refusal:
+            complaints.append(f"{message.text} ({message.location.get('url', '')})")
+
+    page.route("**/*", guard)
+    page.on("console", told)
+    page.on("pageerror", lambda error: complaints.append(f"{error}"))
+    return complaints
+
+
+@pytest.fixture
+def picture():
+    """Keeps a screenshot of a page under a name."""
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    return lambda page, name: page.screenshot(path=SCREENSHOTS / f"{name}.png")

@@ -1,0 +1,134 @@
+"""The seed's steps in its words: Tenants, a tenant, Snapshots; Upload, Create folder, Download, Delete."""
+
+import json
+import re
+import zipfile
+
+import pytest
+from playwright.sync_api import expect
+
+pytestmark = pytest.mark.browser
+
+
+def open_snapshots(page, tenant="acme"):
+    """The steps that the seed names, one after the other."""
+    page.goto("/")
+    page.get_by_role("navigation", name="Main").get_by_role("link", name="Tenants").click()
+    page.get_by_label("Search tenants").fill(tenant)
+    page.get_by_role("grid", name="Tenants").get_by_role("gridcell", name=tenant, exact=True).click()
+    panel = page.get_by_role("dialog", name=tenant)
+    panel.get_by_role("tab", name="Snapshots").click()
+    return panel
+
+
+def test_a_tenants_snapshots_are_found_as_the_seed_says(page, picture):
+    """Tenants in the left navigation, a click on the tenant, a panel that slides in, the Snapshots tab."""
+    panel = open_snapshots(page)
+    names = panel.get_by_role("grid", name="Snapshots")
+    for name in ("Account", "Invoice", "tenant-config.json", "mappings"):
+        expect(
+            names.get_by_role("gridcell", name=re.compile(f"^(File|Stream|Folder) {name}$"))
+        ).to_be_visible()
+    for button in ("Upload", "Create folder", "Download", "Delete"):
+        expect(panel.get_by_role("button", name=button, exact=True)).to_be_visible()
+    picture(page, "snapshots")
+    page.keyboard.press("Escape")
+    expect(panel).to_be_hidden()
+    assert "/tenants?" in page.url
+
+
+def test_files_are_uploaded_into_a_folder_and_downloaded(page, tmp_path):
+    """Create folder, open it, Upload, Download: the same bytes come back, several of them as a zip."""
+    panel = open_snapshots(page, "globex")
+    panel.get_by_role("button", name="Create folder").first.click()
+    page.get_by_role("dialog", name="Create folder").get_by_label("Name").fill("reports")
+    page.keyboard.press("Enter")
+    panel.get_by_role("gridcell", name="Folder reports").click()
+    expect(panel.get_by_text("This folder is empty.")).to_be_visible()
+    for name in ("a.bin", "b.bin"):
+        (tmp_path / name).write_bytes(bytes(range(256)) * 7 + name.encode())
+    panel.get_by_label("Files to upload").set_input_files([tmp_path / "a.bin", tmp_path / "b.bin"])
+    panel.get_by_role("gridcell", name="File b.bin").wait_for()
+    assert "path=reports" in page.url
+    panel.get_by_label("Select a.bin").check()
+    with page.expect_download() as one:
+        panel.get_by_role("button", name="Download").first.click()
+    assert (tmp_path / "a.bin").read_bytes() == one.value.path().read_bytes()
+    panel.get_by_label("Select all").check()
+    with page.expect_download() as both:
+        panel.get_by_role("button", name="Download zip").click()
+    with zipfile.ZipFile(both.value.path()) as bundle:
+        assert {"reports/a.bin", "reports/b.bin"} == set(bundle.namelist())
+        assert (tmp_path / "b.bin").read_bytes() == bundle.read("reports/b.bin")
+
+
+def test_a_file_is_deleted_at_once_and_brought_back_by_undo(page):
+    """Delete asks nothing for one file; Undo in the corner has it back with its bytes."""
+    panel = open_snapshots(page)
+    panel.get_by_label("Select readme.txt").check()
+    panel.get_by_role("button", name="Delete").first.click()
+    file = panel.get_by_role("gridcell", name="File readme.txt")
+    expect(file).to_be_hidden()
+    page.get_by_role("button", name="Undo").click()
+    expect(file).to_be_visible()
+    file.click()
+    expect(panel.get_by_label("Content of readme.txt")).to_contain_text("from the ledger")
+
+
+def test_a_name_that_is_there_is_asked_about(page, tmp_path):
+    """Of the same name: keeping both gives the new file a name of its own, nothing is replaced unasked."""
+    panel = open_snapshots(page, "customer-0001")
+    file = tmp_path / "rates.csv"
+    for text in ("first", "second"):
+        file.write_text(text)
+        panel.get_by_label("Files to upload").set_input_files([file])
+        panel.get_by_role("gridcell", name="File rates.csv").wait_for()
+    panel.get_by_role("button", name="Keep both").click()
+    panel.get_by_role("gridcell", name="File rates (2).csv").wait_for()
+    panel.get_by_role("gridcell", name="File rates.csv").click()
+    expect(panel.get_by_label("Content of rates.csv")).to_contain_text("first")
+
+
+def test_a_conflict_shows_both_texts(visit, served):
+    """Somebody saved first: the dialog has both, and the merged text becomes the newest version."""
+    mine, theirs = visit(), visit("editor")
+    for page in (mine, theirs):
+        page.goto("/tenants/acme?panel=snapshots&file=mappings%2Faccounts.csv")
+        page.get_by_label("Content of mappings/accounts.csv").click()
+        page.keyboard.press("Control+End")
+    theirs.keyboard.type("3,theirs")
+    theirs.get_by_role("button", name="Save").click()
+    expect(theirs.get_by_text("Saved mappings/accounts.csv")).to_be_visible()
+    mine.keyboard.type("4,mine")
+    mine.get_by_role("button", name="Save").click()
+    dialog = mine.get_by_role("dialog", name="Somebody saved mappings/accounts.csv meanwhile")
+    expect(dialog.get_by_label("Left text")).to_contain_text("3,theirs")
+    expect(dialog.get_by_label("Right text")).to_contain_text("4,mine")
+    dialog.get_by_role("button", name="Save the right side").click()
+    expect(mine.get_by_text("Saved mappings/accounts.csv")).to_be_visible()
+    kept = mine.request.get(
+        f"{served.url}/api/v1/environments/default/tenants/acme/files/mappings/accounts.csv"
+    )
+    assert "4,mine" in kept.text()
+
+
+def test_text_that_is_no_json_cannot_be_saved(page):
+    """The place of the mistake is told while one types, and there is nothing to save."""
+    page.goto("/tenants/acme?panel=snapshots&file=tenant-config.json")
+    page.get_by_label("Content of tenant-config.json").click()
+    page.keyboard.press("Control+End")
+    page.keyboard.type("}")
+    expect(page.get_by_text(re.compile("No valid JSON: line"))).to_be_visible()
+    expect(page.get_by_role("button", name="Save")).to_be_disabled()
+
+
+def test_a_sealed_file_is_revealed_and_leaves_a_trace(page, served):
+    """Nothing of it is shown before Reveal, and the audit has who read it."""
+    page.goto("/tenants/acme?panel=snapshots&file=api-config.json")
+    expect(page.get_by_text("This file is sealed.")).to_be_visible()
+    page.get_by_role("button", name="Reveal").click()
+    expect(page.get_by_label("Content of api-config.json")).to_contain_text("the secret")
+    told = page.request.get(
+        f"{served.url}/api/v1/environments/default/tenants/acme/audit?action=file.unseal"
+    ).text()
+    assert "api-config.json" == json.loads(told)["entries"][0]["subject"]

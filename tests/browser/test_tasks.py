@@ -1,0 +1,135 @@
+"""The tasks that decide, each within its number of actions (a click, or typing with Enter)."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def act(page):
+    """Counts what one does to the page."""
+
+    class Actor:
+        actions = 0
+
+        def click(self, locator):
+            self.actions += 1
+            locator.click()
+
+        def type(self, locator, text, *keys):
+            self.actions += 1
+            locator.press_sequentially(text) if locator else page.keyboard.type(text)
+            for key in keys:
+                page.keyboard.press(key)
+
+    return Actor()
+
+
+def tenants(page):
+    page.goto("/tenants")
+    page.get_by_role("grid", name="Tenants").wait_for()
+
+
+def test_a_tenant_among_a_thousand_is_found_in_two_actions(page, act):
+    """Typing a part of its id, and Enter."""
+    tenants(page)
+    expect(page.get_by_text("1,000 tenants", exact=True)).to_be_visible()
+    act.type(page.get_by_label("Search tenants"), "acme")
+    page.keyboard.press("Enter")
+    act.actions += 1
+    expect(page.get_by_role("grid", name="Snapshots")).to_be_visible()
+    assert act.actions <= 2
+
+
+def test_a_folder_of_fifty_files_is_uploaded_in_one_action(page, act, tmp_path):
+    """Choosing the folder is all there is to do."""
+    folder = tmp_path / "export"
+    folder.mkdir()
+    for number in range(50):
+        (folder / f"part-{number:02d}.txt").write_text(f"{number}")
+    page.goto("/tenants/customer-0002?panel=snapshots")
+    chooser = page.get_by_label("Folder to upload")
+    chooser.wait_for(state="attached")
+    act.actions += 1
+    chooser.set_input_files(folder)
+    expect(page.get_by_text("50 uploaded")).to_be_visible(timeout=30_000)
+    page.get_by_role("gridcell", name="Folder export").click()
+    expect(page.get_by_role("gridcell", name="File part-49.txt")).to_be_attached()
+    assert act.actions <= 1
+
+
+def test_what_a_job_changed_in_a_stream_is_seen_in_three_actions(page, act, picture):
+    """The tenant, History, the stream in the newest version: old and new values side by side."""
+    tenants(page)
+    act.click(page.get_by_role("gridcell", name="acme", exact=True))
+    act.click(page.get_by_role("tab", name="History"))
+    picture(page, "history")
+    version = page.get_by_role("article").filter(has_text="job-4711")
+    act.click(version.get_by_role("button", name="Invoice", exact=True))
+    rows = page.get_by_role("grid", name="Rows of Invoice that differ")
+    expect(rows).to_contain_text("9007199254740015")
+    expect(rows.locator("del").first).to_have_text("paid")
+    expect(rows.locator("ins").first).to_have_text("void")
+    picture(page, "difference")
+    assert act.actions <= 3
+
+
+def test_yesterdays_stream_is_brought_back_in_four_actions(page, act, picture):
+    """The tenant, History, the version's own button for the stream, and Restore after the preview."""
+    tenants(page)
+    act.click(page.get_by_role("gridcell", name="acme", exact=True))
+    act.click(page.get_by_role("tab", name="History"))
+    act.click(page.get_by_role("button", name="Restore Invoice as of version 2"))
+    dialog = page.get_by_role("dialog", name="Restore Invoice as of version 2")
+    expect(dialog).to_contain_text("4,997 → 5,000 rows")
+    expect(dialog.get_by_role("grid")).to_contain_text("paid")
+    picture(page, "restore")
+    act.click(dialog.get_by_role("button", name="Restore", exact=True))
+    expect(page.get_by_text(re.compile("Restored as version"))).to_be_visible()
+    assert act.actions <= 4
+    page.goto("/tenants/acme?panel=snapshots&stream=Invoice")
+    expect(page.get_by_text("5,000 rows", exact=True)).to_be_visible()
+
+
+def test_a_value_of_a_configuration_is_changed_in_three_actions(page, act, picture):
+    """Opening the file, typing, Save; what will change is marked before it is saved."""
+    page.goto("/tenants/acme?panel=snapshots")
+    act.click(page.get_by_role("gridcell", name="File tenant-config.json"))
+    text = page.get_by_label("Content of tenant-config.json")
+    text.wait_for()
+    page.get_by_text("EUR").dblclick()
+    act.type(None, "CHF")
+    expect(page.locator(".cm-deletedChunk")).to_contain_text("EUR")
+    picture(page, "file")
+    act.click(page.get_by_role("button", name="Save"))
+    expect(page.get_by_text("Saved tenant-config.json")).to_be_visible()
+    expect(text).to_contain_text("CHF")
+    assert act.actions <= 3
+
+
+def test_a_stream_of_the_past_is_downloaded_in_four_actions(page, act):
+    """The tenant, the stream, Versions, and the version's own button."""
+    tenants(page)
+    act.click(page.get_by_role("gridcell", name="acme", exact=True))
+    act.click(page.get_by_role("gridcell", name="Stream Account"))
+    act.click(page.locator("label").filter(has_text="Versions"))
+    oldest = page.get_by_role("grid", name="Versions of Account").get_by_role("row").last
+    with page.expect_download() as download:
+        act.click(oldest.get_by_role("button", name="CSV"))
+    lines = download.value.path().read_text().splitlines()
+    assert (121, "000,City 0") == (len(lines), lines[1])
+    assert act.actions <= 4
+
+
+def test_who_read_a_sealed_file_is_seen_in_three_actions(page, act):
+    """The tenant, the file, and the way from it to the audit."""
+    page.request.get("/api/v1/environments/default/tenants/acme/files/api-config.json")
+    tenants(page)
+    act.click(page.get_by_role("gridcell", name="acme", exact=True))
+    act.click(page.get_by_role("gridcell", name="Sealed file api-config.json"))
+    act.click(page.get_by_role("link", name="Who read it"))
+    expect(page.get_by_role("grid", name="Audit of acme")).to_contain_text("Sealed file read")
+    assert act.actions <= 3

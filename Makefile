@@ -10,20 +10,20 @@ demo: ## Two syncs of a tenant, a second tenant beside it, and a look back in ti
 	@tools/run.sh freezeframe demo $(if $(SAMPLES),--samples "$(SAMPLES)") $(if $(KEEP),--keep "$(KEEP)")
 
 test: ## Run every test but the nightly ones
-	@tools/setup.sh python java jars
+	@tools/setup.sh python java jars console browser
 	@tools/run.sh tools/test.sh $(ARGS)
 
 fast: ## Run the tests that need no Java
 	@tools/setup.sh python
-	@tools/run.sh pytest -m "not spark and not nightly" $(ARGS)
+	@tools/run.sh pytest -m "not spark and not browser and not nightly" $(ARGS)
 
 check: ## All that a change must pass: style, format, types, dependency directions, tests
-	@tools/setup.sh python java jars
+	@tools/setup.sh python java jars console browser
 	@tools/check.sh
 	@tools/run.sh tools/test.sh $(ARGS)
 
 nightly: ## Run the long tests
-	@tools/setup.sh python java jars
+	@tools/setup.sh python java jars console browser
 	@tools/run.sh pytest -m nightly $(ARGS)
 
 bench: ## Measure; results go to benchmarks/results/
@@ -36,4 +36,4 @@ bench: ## Measure; results go to benchmarks/results/
 	@tools/run.sh python benchmarks/updates.py
 
 clean: ## Remove what the other targets made here
-	rm -rf .venv .cache .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	rm -rf .venv .cache ui/node_modules ui/dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist

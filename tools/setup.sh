@@ -1,5 +1,5 @@
 #!/bin/sh
-# tools/setup.sh python|java|jars|bench ...: brings the named parts to where everything runs.
+# tools/setup.sh python|java|jars|console|browser|bench ...: brings the named parts to where everything runs.
 # What is there already is skipped: each part leaves a stamp that names what it was made from.
 set -eu
 cd "$(dirname "$0")/.."
@@ -45,7 +45,24 @@ setup_bench() {
 sync_packages() { # option ...
     # uv brings its own list of certificate authorities; a company's own one is in the system's.
     if [ -f /etc/ssl/certs/ca-certificates.crt ]; then export UV_SYSTEM_CERTS=1; fi
-    UV_PYTHON_DOWNLOADS=never .cache/uv/bin/uv sync --locked --quiet "$@" </dev/null
+    # The console's pages are a part of their own (below): most commands need none, and so no Node.js.
+    FREEZEFRAME_SKIP_CONSOLE="${with_console:-1}" UV_PYTHON_DOWNLOADS=never \
+        .cache/uv/bin/uv sync --locked --quiet "$@" </dev/null
+}
+
+setup_console() {
+    setup_python
+    key=$(find ui -name node_modules -prune -o -name dist -prune -o -type f -exec cksum {} + | sort | cksum)
+    if [ -f ui/dist/index.html ] && is_done console "$key"; then return; fi
+    echo "Building the console's pages (npm's packages are fetched the first time)" >&2
+    # Building the package anew builds them, with Node.js from a package where the machine has none.
+    with_console='' sync_packages --inexact --reinstall-package freezeframe
+    echo "$key" >"$stamps/console"
+}
+
+setup_browser() {
+    if [ -n "${CHROMIUM:-}" ] || command -v chromium >/dev/null; then return; fi
+    tools/install-debian-package.sh chromium "The console's tests need the browser Chromium and there is none."
 }
 
 setup_java() {
@@ -66,7 +83,7 @@ setup_jars() {
 
 for part in "$@"; do
     case $part in
-        python | java | jars | bench) "setup_$part" ;;
-        *) echo "tools/setup.sh knows python, java, jars and bench, not '$part'." >&2 && exit 2 ;;
+        python | java | jars | console | browser | bench) "setup_$part" ;;
+        *) echo "tools/setup.sh knows python, java, jars, console, browser and bench, not '$part'." >&2 && exit 2 ;;
     esac
 done

@@ -78,6 +78,14 @@ class SignIn(Order):
     password: str = Field(min_length=1, max_length=1000)
 
 
+class KeySignIn(Order):
+    """A key that its owner looks at the console with."""
+
+    model_config = ConfigDict(json_schema_extra=example(key="id.secret"))
+
+    key: str = Field(min_length=1, max_length=200, pattern=r"\.")
+
+
 class Who(Answer):
     """Who asks, and what they may do."""
 

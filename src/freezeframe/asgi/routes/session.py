@@ -6,7 +6,7 @@ from fastapi import Request, Response
 
 from freezeframe.asgi.authentication import SESSION_COOKIE, require_same_origin, service_of
 from freezeframe.asgi.caller import Calling
-from freezeframe.asgi.models.keys import SignIn, Who
+from freezeframe.asgi.models.keys import KeySignIn, SignIn, Who
 from freezeframe.asgi.problems import request_id_of
 from freezeframe.asgi.routes.routing import api_router
 from freezeframe.service.audit import AuditPlace
@@ -22,12 +22,16 @@ def show_session(caller: Calling) -> Who:
 
 
 @router.post("/session")
-def sign_in(request: Request, response: Response, order: SignIn) -> Who:
-    """Sign in with name and password; the session is in a cookie that no script can read."""
+def sign_in(request: Request, response: Response, order: SignIn | KeySignIn) -> Who:
+    """Sign in with name and password, or with a key; the session is in a cookie that no script can read."""
     require_same_origin(request)
     service = service_of(request)
     client = request.client.host if request.client else ""
     service.limits.count("sign-in", client)
+    if isinstance(order, KeySignIn):
+        principal = service.keys.authenticate(order.key)
+        _keep(request, response, order.key)
+        return _who(principal)
     service.limits.count("sign-in", order.name)
     session = service.people.sign_in(order.name, order.password)
     service.audit.write(
@@ -36,16 +40,20 @@ def sign_in(request: Request, response: Response, order: SignIn) -> Who:
         action="session.begin",
         request_id=request_id_of(request),
     )
+    _keep(request, response, session.token)
+    return _who(session.person.principal())
+
+
+def _keep(request: Request, response: Response, token: str) -> None:
     response.set_cookie(
         SESSION_COOKIE,
-        session.token,
-        max_age=int(service.settings.service_session_hours * 3600),
+        token,
+        max_age=int(service_of(request).settings.service_session_hours * 3600),
         path="/",
         secure=request.url.scheme == "https",
         httponly=True,
         samesite="lax",
     )
-    return _who(session.person.principal())
 
 
 @router.delete("/session", status_code=204, response_class=Response)

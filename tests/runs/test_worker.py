@@ -15,10 +15,15 @@ from freezeframe.control.queue import JobQueue
 from freezeframe.control.schedule import ScheduleRequest
 from freezeframe.control.schedules import Schedules
 from freezeframe.control.timing import Timing
-from freezeframe.errors import InvalidOption
-from freezeframe.runs.job_attempt import Times
+from freezeframe.errors import InvalidOption, JobRevoked
+from freezeframe.runs.attempt_token import attempt_token
+from freezeframe.runs.heartbeat import Heartbeat
+from freezeframe.runs.job_attempt import JobAttempt, Times
+from freezeframe.runs.tenants import request_store
 from freezeframe.runs.worker import Worker, WorkerOptions
 from freezeframe.settings import Settings
+from freezeframe.store.job_fate import committed_job
+from freezeframe.store.job_tenant import open_job_tenant
 
 SHORT = Times(lease_seconds=1.0, beat_seconds=0.05)
 
@@ -223,6 +228,36 @@ def test_a_silent_workers_job_is_brought_to_its_true_end(
     else:
         assert not (tmp_path / "store").exists()
     assert "lost" == queue.heartbeat(claimed)
+
+
+def test_what_a_silent_worker_started_cannot_commit_any_more(queue, make_worker, submit, settings, tmp_path):
+    """Not even a process that nobody has heard of yet, of any attempt, though the job is over."""
+    requests = []
+
+    def start(request, **_):
+        requests.append(request)
+        raise SystemExit  # the worker dies, and what it started lives on
+
+    file_run(order(tmp_path / "store", "acme", "before"), settings=settings)
+    submit("j", attempts_max=2)
+    for _ in range(2):
+        job = queue.claim("silent", lease_seconds=0.05)
+        with pytest.raises(SystemExit):
+            JobAttempt(queue, job, start, settings, SHORT, lambda: False)._report(Heartbeat(queue, job, 1, 1))
+        time.sleep(0.1)
+    make_worker().work("empty")
+
+    assert "dead" == queue.get("dev", "acme", "j").status
+    assert 2 == len({request.token for request in requests} - {""})
+    place = request_store(requests[0], settings).tenant("acme").place
+    for request in requests:
+        with pytest.raises(JobRevoked), open_job_tenant(place, "j", token=request.token):
+            pass
+    queue.retry("dev", "acme", "j")
+    job = queue.claim("next")
+    with open_job_tenant(place, "j", token=attempt_token(job, job.attempts)) as tenant:
+        tenant.files.write("a.txt", b"")
+    assert committed_job(place, "j") is not None
 
 
 def test_it_lets_schedules_come_due(tmp_path, settings):

@@ -102,7 +102,7 @@ def test_every_kind_of_change_comes_back_as_it_was():
         StreamChange(StreamName("Lead"), 7, "", Counts(), is_external=True),
         FileChange("a/b.json", "w/1", "f" * 64, 3, sealed=True),
         FileChange("gone", None),
-        TenantChange({"t": 1, "u": None}, {"keepDays": 1}, ("R",), ("D",), ("w2",), 4),
+        TenantChange({"t": 1, "u": None}, {"keepDays": 1}, ("R",), ("D",), ("w2",), 4, ("j/1",)),
     )
     entry = Entry("w", 1, changes, kind="external", receipt={"a": 1})
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from freezeframe.control.job import FinalStatus, QueuedJob
 from freezeframe.control.queue import JobQueue
 from freezeframe.errors import FixTheRequest, FreezeframeError, InvalidOption, ReportDamage, TryAgain
+from freezeframe.runs.attempt_token import attempt_token
 from freezeframe.runs.heartbeat import Heartbeat
 from freezeframe.runs.outcome import RunOutcome
 from freezeframe.runs.request import RunRequest, parse_run_request
@@ -114,7 +115,7 @@ class JobAttempt:
         if self.job.only_close:
             return self._closed(request)
         outcome = self.run(
-            request,
+            replace(request, token=attempt_token(self.job, self.job.attempts)),
             settings=self.settings,
             is_cancelled=lambda: heartbeat.state != "held" or self.must_stop(),
         )
@@ -136,10 +137,13 @@ class JobAttempt:
     def _make_void(self, request: RunRequest, heartbeat: Heartbeat) -> bool:
         """Keep the former worker from committing, however long it takes; False if we are to leave it."""
         reason = f"The worker {self.job.taken_over_from} fell silent; the job was taken over."
+        # All earlier ones: who took the job over before us may have fallen silent before it could do this.
+        begun = self.job.attempts + (1 if self.job.only_close else 0)
+        tokens = [attempt_token(self.job, number) for number in range(1, begun)]
         tries = 0
         while heartbeat.state != "lost" and not self.must_stop():
             try:
-                revoke(request, reason, settings=self.settings)
+                revoke(request, reason, tokens=tokens, settings=self.settings)
             except TryAgain as error:
                 _logger.warning("Job %s cannot be taken over yet: %s", self.job.job_id, error)
                 heartbeat.wait(_WAITS_SECONDS[min(tries, len(_WAITS_SECONDS) - 1)])

@@ -31,6 +31,7 @@ OWN_VARIABLES = frozenset(
 # Variables that decide which code a process is made of, and our own settings.
 FOREIGN_PREFIXES = ("FREEZEFRAME_", "PYTHON", "LD_", "DYLD_")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_TEXTS = ("root", "job_id", "flow", "connector_id", "job_type", "sync_type", "message", "who", "token")
 _PATHS = ("script", "input_dir", "config", "state", "catalog", "job_root")
 
 
@@ -41,7 +42,9 @@ class RunRequest:
     ``job_id`` is the caller's and unique for each run: the same id again is answered and not run again.
     ``parameters`` are given to the script, ``variables`` are environment variables of its own. ``config``,
     ``state`` and ``catalog`` are files to be laid beside ``sync-output``; ``job_root`` is a new or empty
-    folder to run in, where the store's own place is not wanted. Limits of None are none.
+    folder to run in, where the store's own place is not wanted. Limits of None are none. ``token`` names
+    this one run of the job, so that it can be revoked at any time (``runs.takeover``); who runs a request
+    that has none makes one up.
 
     Raises:
         InvalidName: no tenant or environment can have that name.
@@ -68,6 +71,7 @@ class RunRequest:
     state: Path | None = None
     catalog: Path | None = None
     job_root: Path | None = None
+    token: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "environment", str(EnvironmentName(self.environment)))
@@ -113,7 +117,7 @@ def parse_run_request(record: Mapping[str, Any] | str) -> RunRequest:
 
 
 def _require_texts(request: RunRequest) -> None:
-    for name in ("root", "job_id", "flow", "connector_id", "job_type", "sync_type", "message", "who"):
+    for name in _TEXTS:
         value = getattr(request, name)
         if not isinstance(value, str) or "\0" in value:
             raise InvalidOption(f"{name} cannot be {value!r}.", remedy="Pass a text.")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
+import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -86,7 +87,7 @@ def run(
 
 
 def _resolved(request: RunRequest) -> RunRequest:
-    """The request with absolute paths, after looking whether its files are there."""
+    """The request with absolute paths and a token, after looking whether its files are there."""
     places: dict[str, Any] = {"script": _file(request.script, "script")}
     for name in ("config", "state", "catalog"):
         given = getattr(request, name)
@@ -102,7 +103,7 @@ def _resolved(request: RunRequest) -> RunRequest:
     if request.job_root is not None:
         places["job_root"] = request.job_root.absolute()
     root = request.root if "://" in request.root else str(Path(request.root).resolve())
-    return replace(request, root=root, **places)
+    return replace(request, root=root, token=request.token or uuid.uuid4().hex, **places)
 
 
 def _file(path: Path, what: str) -> Path:

@@ -68,7 +68,8 @@ def _result(root: JobRoot, plan: ScriptPlan) -> ScriptResult:
 def _committed(root: JobRoot, plan: ScriptPlan, process: int) -> JobReceipt:
     request = plan.request
     place = request_store(request, plan.settings).tenant(request.tenant).place
-    with open_job_tenant(place, request.job_id, message=request.message, who=request.who) as tenant:
+    meaning = {"message": request.message, "who": request.who}
+    with open_job_tenant(place, request.job_id, token=request.token, **meaning) as tenant:
         root.note_sealed(entry.path for entry in tenant.files.list(recursive=True) if entry.sealed)
         before = check_out(tenant.files, root.snapshots)
         names = {"root": request.root, "environment": request.environment}

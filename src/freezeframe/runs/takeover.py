@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from freezeframe.runs.request import RunRequest
 from freezeframe.runs.tenants import request_tenant
 from freezeframe.settings import Settings, load_settings
 from freezeframe.store.job_fate import revoke_job
 
 
-def revoke(request: RunRequest, reason: str, *, settings: Settings | None = None) -> None:
+def revoke(
+    request: RunRequest, reason: str, *, tokens: Iterable[str] = (), settings: Settings | None = None
+) -> None:
     """Land a ``revoke`` in the tenant's log for every run of the request's job that is under way.
 
-    Such a run's commit is refused with ``JobRevoked`` from then on. A run that had committed before stays
-    committed: running the request again is then answered with its receipt. Nothing is written where no
-    run of the job has announced itself, or the tenant is not there.
+    Such a run's commit is refused with ``JobRevoked`` from then on: of runs that have announced
+    themselves, and of those that ``tokens`` or the request's own token name, wherever they are. A run that
+    had committed before stays committed: running the request again is then answered with its receipt.
+    Nothing is written where there is nothing to revoke, or the tenant is not there.
 
     Raises:
         TryAgain: the entry could not be written; the job must not be run again before it is.
     """
     tenant = request_tenant(request, load_settings() if settings is None else settings)
     if tenant is not None:
-        revoke_job(tenant.place, request.job_id, reason)
+        named = {*tokens, request.token} - {""}
+        revoke_job(tenant.place, request.job_id, reason, tokens=named)

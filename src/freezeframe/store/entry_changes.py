@@ -141,9 +141,9 @@ class TenantChange:
 
     ``tags``: name to tenant version, None removes the tag. ``policy``: the whole new retention policy
     as JSON. ``released`` streams leave the log and are anybody's; ``dropped`` ones are gone for
-    readers, and their tables stay until no listed version needs them. ``revoked`` transactions can
-    not commit any more. ``floor``: versions below it are not listed any more; ``THIS_VERSION``: nothing
-    before the entry itself is kept at all (an erasure).
+    readers, and their tables stay until no listed version needs them. ``revoked`` transactions, and
+    runs of jobs by their ``revoked_tokens``, can not commit any more. ``floor``: versions below it are
+    not listed any more; ``THIS_VERSION``: nothing before the entry itself is kept at all (an erasure).
     """
 
     tags: Mapping[str, int | None] = field(default_factory=lambda: MappingProxyType({}))
@@ -152,6 +152,7 @@ class TenantChange:
     dropped: tuple[str, ...] = ()
     revoked: tuple[str, ...] = ()
     floor: int | None = None
+    revoked_tokens: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in (*self.released, *self.dropped):
@@ -165,6 +166,7 @@ class TenantChange:
             "released": list(self.released),
             "dropped": list(self.dropped),
             "revoked": list(self.revoked),
+            "revokedTokens": list(self.revoked_tokens),
             "floor": self.floor,
         }
         return {"tenant": {name: value for name, value in record.items() if value not in (None, {}, [])}}
@@ -204,6 +206,7 @@ def parse_change(record: Mapping[str, Any]) -> Change:
             released=tuple(body.get("released", ())),
             dropped=tuple(body.get("dropped", ())),
             revoked=tuple(body.get("revoked", ())),
+            revoked_tokens=tuple(body.get("revokedTokens", ())),
             floor=body.get("floor"),
         )
     raise ValueError(f"the change {kind!r} is not known")

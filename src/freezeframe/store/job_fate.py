@@ -6,6 +6,8 @@ so, or live on after it was given up. The tenant's log knows, and decides.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from freezeframe.store.entries import TenantChange
 from freezeframe.store.job_receipt import JobReceipt, parse_job_receipt
 from freezeframe.store.lease import live_leases
@@ -25,25 +27,30 @@ def committed_job(place: TenantPlace, job_id: str) -> JobReceipt | None:
     return parse_job_receipt(kept)
 
 
-def revoke_job(place: TenantPlace, job_id: str, reason: str = "", who: str = "") -> tuple[str, ...]:
-    """Keep every run of that job that is under way from committing; the transactions concerned.
+def revoke_job(
+    place: TenantPlace, job_id: str, reason: str = "", who: str = "", *, tokens: Iterable[str] = ()
+) -> tuple[str, ...]:
+    """Keep every run of that job that is under way from committing; what was revoked.
 
-    A run that committed before stays committed: ``committed_job`` tells. Nothing is written where no run
-    has announced itself.
+    Runs that have announced themselves are found by their leases, and revoked as transactions. One that
+    was started and is not heard of yet is revoked by its token, if that is among ``tokens``. A run that
+    committed before stays committed: ``committed_job`` tells. Nothing is written where there is nothing
+    to revoke, or the job is committed.
 
     Raises:
         TryAgain: the entry could not be written; runs that are under way may still commit.
     """
-    revoked = place.log.current_state().revoked
-    found = tuple(
-        sorted(
-            lease.write_id
-            for lease in live_leases(place.storage)
-            if lease.job_id == job_id and lease.write_id not in revoked
-        )
+    leases = live_leases(place.storage)
+    state = place.log.current_state()  # read last: a run that announced itself later finds the tokens revoked
+    if job_id in state.jobs:
+        return ()
+    found = {lease.write_id for lease in leases if lease.job_id == job_id} - state.revoked.keys()
+    change = TenantChange(
+        revoked=tuple(sorted(found)), revoked_tokens=tuple(sorted(set(tokens) - state.revoked_tokens.keys()))
     )
-    if found:
+    revoked = (*change.revoked, *change.revoked_tokens)
+    if revoked:
         message = reason or f"The job {job_id!r} was taken over."
         with committed(Work(place, author=who, message=message)) as work:
-            work.change_tenant(TenantChange(revoked=found), "revoke")
-    return found
+            work.change_tenant(change, "revoke")
+    return revoked

@@ -24,10 +24,14 @@ from freezeframe.store.work import Work
 
 
 class JobTenant(Tenant):
-    """The tenant of one open job; threads of the script take turns."""
+    """The tenant of one open job; threads of the script take turns.
 
-    def __init__(self, place: TenantPlace, work: Work) -> None:
+    ``token`` names this run of the job: what is revoked when the job is taken over.
+    """
+
+    def __init__(self, place: TenantPlace, work: Work, token: str) -> None:
         # Without the checks of a tenant that is opened: the job has been through them.
+        self.token = token
         self._place = place
         self._work = work
         self._scope = _SharedScope(place, work)
@@ -36,11 +40,6 @@ class JobTenant(Tenant):
     def receipt(self) -> JobReceipt | None:
         """What the run did, once it is committed."""
         return self._work.receipt
-
-    @property
-    def token(self) -> str:
-        """The transaction's own id: what is revoked when the job is taken over."""
-        return self._work.write_id
 
     @contextmanager
     def job(
@@ -125,16 +124,20 @@ class _SharedScope(JobScope):
 
 @contextmanager
 def open_job_tenant(
-    place: TenantPlace, job_id: str, *, message: str = "", who: str = ""
+    place: TenantPlace, job_id: str, *, token: str, message: str = "", who: str = ""
 ) -> Iterator[JobTenant]:
     """A job for a script, announced at once so that it can be revoked; committed when the block ends well.
 
+    ``token`` names this run of the job, and was known to who started it before this process was: it can be
+    revoked although nobody has heard of the run yet.
+
     Raises:
+        JobRevoked: the token was revoked; nothing is written.
         As ``Tenant.job``.
     """
-    with committed(Work(place, job_id=job_id, author=who, message=message)) as work:
+    with committed(Work(place, job_id=job_id, token=token, author=who, message=message)) as work:
         work.announce()
-        yield JobTenant(place, work)
+        yield JobTenant(place, work, token)
 
 
 def _refuse(call: str) -> NoReturn:

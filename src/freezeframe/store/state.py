@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -56,7 +56,8 @@ class TenantState:
     it adds an entry. A state from a checkpoint alone has no head: all is landed.
 
     ``dropped`` are tables whose streams are gone, by name, with the table's version. ``revoked``
-    transactions may not commit; the value is when that was decided. Versions below ``floor`` are not
+    transactions may not commit, nor may runs of jobs by ``revoked_tokens``; the values are when that was
+    decided. Versions below ``floor`` are not
     listed (unless tagged) since ``floor_ms``. Of versions below ``erased`` nothing is left at all.
     """
 
@@ -69,6 +70,7 @@ class TenantState:
     jobs: Mapping[str, JobRecord] = field(default_factory=_nothing)
     tags: Mapping[str, int] = field(default_factory=_nothing)
     revoked: Mapping[str, int] = field(default_factory=_nothing)
+    revoked_tokens: Mapping[str, int] = field(default_factory=_nothing)
     policy: Mapping[str, Any] = field(default_factory=_nothing)
     floor: int = 0
     floor_ms: int = 0
@@ -112,7 +114,7 @@ class TenantState:
         return self.floor <= version <= self.version or version in self.tags.values()
 
     def to_checkpoint(self, oldest_job_ms: int = 0) -> bytes:
-        """The state as the content of a checkpoint file; older jobs than ``oldest_job_ms`` are left out."""
+        """The state as a checkpoint's content, without jobs and tokens from before ``oldest_job_ms``."""
         record = {
             "version": self.version,
             "timestamp": self.timestamp_ms,
@@ -124,6 +126,9 @@ class TenantState:
             },
             "tags": dict(self.tags),
             "revoked": dict(self.revoked),
+            "revokedTokens": {
+                token: since for token, since in self.revoked_tokens.items() if since >= oldest_job_ms
+            },
             "policy": dict(self.policy),
             "floor": [self.floor, self.floor_ms],
             "erased": self.erased,
@@ -178,7 +183,8 @@ class _Fold:
             state,
             tags=MappingProxyType({name: kept for name, kept in tags.items() if kept is not None}),
             policy=state.policy if change.policy is None else MappingProxyType(dict(change.policy)),
-            revoked=MappingProxyType({**state.revoked, **dict.fromkeys(change.revoked, state.timestamp_ms)}),
+            revoked=_since(state.revoked, change.revoked, state.timestamp_ms),
+            revoked_tokens=_since(state.revoked_tokens, change.revoked_tokens, state.timestamp_ms),
         )
         if change.floor is not None:
             begins_here = change.floor == THIS_VERSION
@@ -219,6 +225,7 @@ def parse_checkpoint(content: bytes, name: str) -> TenantState:
             jobs=_parsed(JobRecord, record.get("jobs", {})),
             tags=MappingProxyType(dict(record.get("tags", {}))),
             revoked=MappingProxyType(dict(record.get("revoked", {}))),
+            revoked_tokens=MappingProxyType(dict(record.get("revokedTokens", {}))),
             policy=MappingProxyType(dict(record.get("policy", {}))),
             floor=int(floor),
             floor_ms=int(floor_ms),
@@ -231,6 +238,10 @@ def parse_checkpoint(content: bytes, name: str) -> TenantState:
             remedy="Delete it: the state is then rebuilt from an older checkpoint or from the entries.",
             file=name,
         ) from error
+
+
+def _since(known: Mapping[str, int], names: Collection[str], moment_ms: int) -> Mapping[str, int]:
+    return MappingProxyType({**known, **dict.fromkeys(names, moment_ms)}) if names else known
 
 
 def _versions(record: Mapping[str, Any]) -> Mapping[str, int]:

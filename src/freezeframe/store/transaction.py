@@ -82,6 +82,7 @@ class Transaction:
         *,
         base: TenantState | None = None,
         job_id: str | None = None,
+        token: str = "",
         rebases_files: bool = False,
     ) -> None:
         self.place = place
@@ -93,6 +94,7 @@ class Transaction:
         self.taken_over: dict[str, StreamChange] = {}
         self.checks: list[Check] = []
         self._job_id = job_id
+        self._token = token
         self._files_read: set[str] = set()
         self._rebases_files = rebases_files
         self.origin = Origin(self.write_id, self.base.next_timestamp_ms(now_ms()), job_id)
@@ -167,10 +169,12 @@ class Transaction:
         """Say that files are going to be staged: from now on gc leaves them alone.
 
         Raises:
+            JobRevoked: this run of the job had been given up before it began.
             StorageUnsuitable: the storage of a new directory has no atomic create.
             StorageUnavailable: it could not be written; nothing may be staged then.
         """
         if not self._is_announced:
+            self._require_alive(self.base)
             ensure_format(self.place.storage)
             self._lease.hold()
             self._is_announced = True
@@ -183,7 +187,7 @@ class Transaction:
 
         Raises:
             ConflictError: others touched what this transaction rests on, or were quicker too often.
-            JobRevoked: somebody declared this transaction dead.
+            JobRevoked: somebody declared this transaction, or this run of the job, dead.
             OutcomeUnknown: the commit's answer was lost; nothing that it refers to was deleted.
             TenantNotFound: the tenant was deleted meanwhile; nothing of the transaction is left.
             TryAgain: the storage failed; nothing is visible.
@@ -248,7 +252,7 @@ class Transaction:
                 staged.replay(table)
 
     def _require_alive(self, state: TenantState) -> None:
-        if self.write_id in state.revoked:
+        if self.write_id in state.revoked or self._token in state.revoked_tokens:
             raise JobRevoked(
                 "This job was declared dead and can not be committed any more.",
                 cause="Its heartbeat stopped for so long that gc, or another run of it, took over.",

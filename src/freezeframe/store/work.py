@@ -42,6 +42,7 @@ class Work:
         place: TenantPlace,
         *,
         job_id: str | None = None,
+        token: str = "",
         author: str = "",
         message: str = "",
         is_single: bool = False,
@@ -50,7 +51,7 @@ class Work:
         now = place.log.current_state()
         self._known = None if job_id is None else now.jobs.get(job_id)
         base = now if self._known is None else _kept_state(place.log, now, self._known.version - 1)
-        self._transaction = Transaction(place, base=base, job_id=job_id, rebases_files=is_single)
+        self._transaction = Transaction(place, base=base, job_id=job_id, token=token, rebases_files=is_single)
         self._first = None if self._known is None else self._recorded(self._known)
         self._payload = None if job_id is None else Payload()
         self._meaning = Meaning("commit", job_id, None, author, message)

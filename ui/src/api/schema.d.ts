@@ -15,7 +15,7 @@ export interface paths {
          * List Environments
          * @description List the environments that have tenants.
          */
-        get: operations["list_environments_api_v1_environments_get"];
+        get: operations["list_environments"];
         put?: never;
         post?: never;
         delete?: never;
@@ -35,13 +35,13 @@ export interface paths {
          * List Tenants
          * @description List tenants by id, a page at a time.
          */
-        get: operations["list_tenants_api_v1_environments__environment__tenants_get"];
+        get: operations["list_tenants"];
         put?: never;
         /**
          * Create Tenant
          * @description Make a tenant; one that is there stays as it is (200).
          */
-        post: operations["create_tenant_api_v1_environments__environment__tenants_post"];
+        post: operations["create_tenant"];
         delete?: never;
         options?: never;
         head?: never;
@@ -59,14 +59,14 @@ export interface paths {
          * Show Tenant
          * @description Show a tenant: its version, streams and how many files it has.
          */
-        get: operations["show_tenant_api_v1_environments__environment__tenants__tenant__get"];
+        get: operations["show_tenant"];
         put?: never;
         post?: never;
         /**
          * Delete Tenant
          * @description Remove all that is kept for a tenant, for good, and certify it.
          */
-        delete: operations["delete_tenant_api_v1_environments__environment__tenants__tenant__delete"];
+        delete: operations["delete_tenant"];
         options?: never;
         head?: never;
         patch?: never;
@@ -83,7 +83,7 @@ export interface paths {
          * List Audit
          * @description List who did what to a tenant, the newest first.
          */
-        get: operations["list_audit_api_v1_environments__environment__tenants__tenant__audit_get"];
+        get: operations["list_audit"];
         put?: never;
         post?: never;
         delete?: never;
@@ -103,7 +103,7 @@ export interface paths {
          * Prove Audit
          * @description Go through a tenant's whole chain and say whether any entry was changed or taken out.
          */
-        get: operations["prove_audit_api_v1_environments__environment__tenants__tenant__audit_proof_get"];
+        get: operations["prove_audit"];
         put?: never;
         post?: never;
         delete?: never;
@@ -123,7 +123,7 @@ export interface paths {
          * Download Bundle
          * @description Download files, folders and streams as one zip; each sealed file leaves an entry in the audit.
          */
-        get: operations["download_bundle_api_v1_environments__environment__tenants__tenant__bundle_get"];
+        get: operations["download_bundle"];
         put?: never;
         post?: never;
         delete?: never;
@@ -145,7 +145,7 @@ export interface paths {
          * Clone Tenant
          * @description Make a new tenant with the newest streams and files of this one, and none of its past.
          */
-        post: operations["clone_tenant_api_v1_environments__environment__tenants__tenant__clone_post"];
+        post: operations["clone_tenant"];
         delete?: never;
         options?: never;
         head?: never;
@@ -163,7 +163,7 @@ export interface paths {
          * Show Difference
          * @description What differs between two versions of the tenant (without `after`: and now).
          */
-        get: operations["show_difference_api_v1_environments__environment__tenants__tenant__diff_get"];
+        get: operations["show_difference"];
         put?: never;
         post?: never;
         delete?: never;
@@ -183,7 +183,7 @@ export interface paths {
          * File History
          * @description List a file's versions, the newest first, deletions included.
          */
-        get: operations["file_history_api_v1_environments__environment__tenants__tenant__file_history_get"];
+        get: operations["file_history"];
         put?: never;
         post?: never;
         delete?: never;
@@ -205,7 +205,7 @@ export interface paths {
          * Move File
          * @description Give a file another path, in one change.
          */
-        post: operations["move_file_api_v1_environments__environment__tenants__tenant__file_moves_post"];
+        post: operations["move_file"];
         delete?: never;
         options?: never;
         head?: never;
@@ -225,7 +225,7 @@ export interface paths {
          * Return File
          * @description Bring a file back as it was at a version of the tenant, deleted or changed since.
          */
-        post: operations["return_file_api_v1_environments__environment__tenants__tenant__file_returns_post"];
+        post: operations["return_file"];
         delete?: never;
         options?: never;
         head?: never;
@@ -243,7 +243,7 @@ export interface paths {
          * List Files
          * @description List what a folder holds, now or earlier.
          */
-        get: operations["list_files_api_v1_environments__environment__tenants__tenant__files_get"];
+        get: operations["list_files"];
         put?: never;
         post?: never;
         delete?: never;
@@ -263,18 +263,18 @@ export interface paths {
          * Read File
          * @description Download a file, or with `Range` a part of it; reading a sealed one leaves an entry in the audit.
          */
-        get: operations["read_file_api_v1_environments__environment__tenants__tenant__files__path__get"];
+        get: operations["read_file"];
         /**
          * Write File
          * @description Upload a file, as its new version; `Content-Digest: sha-256=:…:` is checked before anything happens.
          */
-        put: operations["write_file_api_v1_environments__environment__tenants__tenant__files__path__put"];
+        put: operations["write_file"];
         post?: never;
         /**
          * Delete File
          * @description Remove a file; its older versions can still be read and brought back.
          */
-        delete: operations["delete_file_api_v1_environments__environment__tenants__tenant__files__path__delete"];
+        delete: operations["delete_file"];
         options?: never;
         head?: never;
         patch?: never;
@@ -293,7 +293,7 @@ export interface paths {
          * Create Folder
          * @description Make a folder that holds nothing yet.
          */
-        post: operations["create_folder_api_v1_environments__environment__tenants__tenant__folders_post"];
+        post: operations["create_folder"];
         delete?: never;
         options?: never;
         head?: never;
@@ -311,7 +311,7 @@ export interface paths {
          * List History
          * @description List a tenant's versions, the newest first; every one of them can be read and restored.
          */
-        get: operations["list_history_api_v1_environments__environment__tenants__tenant__history_get"];
+        get: operations["list_history"];
         put?: never;
         post?: never;
         delete?: never;
@@ -331,13 +331,13 @@ export interface paths {
          * List Jobs
          * @description List a tenant's jobs, the newest first.
          */
-        get: operations["list_jobs_api_v1_environments__environment__tenants__tenant__jobs_get"];
+        get: operations["list_jobs"];
         put?: never;
         /**
          * Run Job
          * @description Run one of the service's scripts for the tenant; a worker does it, `Location` shows how far it is.
          */
-        post: operations["run_job_api_v1_environments__environment__tenants__tenant__jobs_post"];
+        post: operations["run_job"];
         delete?: never;
         options?: never;
         head?: never;
@@ -355,7 +355,7 @@ export interface paths {
          * Show Job
          * @description Show a job, and what became of it.
          */
-        get: operations["show_job_api_v1_environments__environment__tenants__tenant__jobs__job_id__get"];
+        get: operations["show_job"];
         put?: never;
         post?: never;
         delete?: never;
@@ -377,7 +377,7 @@ export interface paths {
          * Cancel Job
          * @description Ask for a job's end; one that has ended stays as it is.
          */
-        post: operations["cancel_job_api_v1_environments__environment__tenants__tenant__jobs__job_id__cancel_post"];
+        post: operations["cancel_job"];
         delete?: never;
         options?: never;
         head?: never;
@@ -398,7 +398,7 @@ export interface paths {
          *     Each `line` has the place behind it in the log as its id; `status` tells what the job has become, and
          *     the one that is final is the last event.
          */
-        get: operations["follow_logs_api_v1_environments__environment__tenants__tenant__jobs__job_id__logs_get"];
+        get: operations["follow_logs"];
         put?: never;
         post?: never;
         delete?: never;
@@ -418,7 +418,7 @@ export interface paths {
          * Show Overview
          * @description Show a tenant's streams with rows, sizes and last changes, now or at a version of the tenant.
          */
-        get: operations["show_overview_api_v1_environments__environment__tenants__tenant__overview_get"];
+        get: operations["show_overview"];
         put?: never;
         post?: never;
         delete?: never;
@@ -438,12 +438,12 @@ export interface paths {
          * Show Policy
          * @description How long a tenant's versions are kept; without limits for ever.
          */
-        get: operations["show_policy_api_v1_environments__environment__tenants__tenant__policy_get"];
+        get: operations["show_policy"];
         /**
          * Set Policy
          * @description Say how long a tenant's versions are kept; `gc` carries it out.
          */
-        put: operations["set_policy_api_v1_environments__environment__tenants__tenant__policy_put"];
+        put: operations["set_policy"];
         post?: never;
         delete?: never;
         options?: never;
@@ -466,7 +466,7 @@ export interface paths {
          *
          *     With `dry_run` the effect is told and nothing is done. `If-Match` is the tenant's version in quotes.
          */
-        post: operations["restore_tenant_api_v1_environments__environment__tenants__tenant__restorations_post"];
+        post: operations["restore_tenant"];
         delete?: never;
         options?: never;
         head?: never;
@@ -484,7 +484,7 @@ export interface paths {
          * List Streams
          * @description List a tenant's streams, now or at a version of the tenant.
          */
-        get: operations["list_streams_api_v1_environments__environment__tenants__tenant__streams_get"];
+        get: operations["list_streams"];
         put?: never;
         post?: never;
         delete?: never;
@@ -504,14 +504,14 @@ export interface paths {
          * Show Stream
          * @description Show a stream: its version, key, columns and how many rows it has.
          */
-        get: operations["show_stream_api_v1_environments__environment__tenants__tenant__streams__stream__get"];
+        get: operations["show_stream"];
         put?: never;
         post?: never;
         /**
          * Drop Stream
          * @description Remove a stream in a new version; its past can be read and restored.
          */
-        delete: operations["drop_stream_api_v1_environments__environment__tenants__tenant__streams__stream__delete"];
+        delete: operations["drop_stream"];
         options?: never;
         head?: never;
         patch?: never;
@@ -531,7 +531,7 @@ export interface paths {
          *     `_change_type` is insert, update (with the old row in `_before`) or delete; without `since` from its
          *     beginning, without `until` to now.
          */
-        get: operations["list_changes_api_v1_environments__environment__tenants__tenant__streams__stream__changes_get"];
+        get: operations["list_changes"];
         put?: never;
         post?: never;
         delete?: never;
@@ -551,7 +551,7 @@ export interface paths {
          * Show Row Difference
          * @description Show which rows of a stream differ between two versions of the tenant, with each changed cell.
          */
-        get: operations["show_row_difference_api_v1_environments__environment__tenants__tenant__streams__stream__diff_get"];
+        get: operations["show_row_difference"];
         put?: never;
         post?: never;
         delete?: never;
@@ -571,7 +571,7 @@ export interface paths {
          * Export Stream
          * @description Download all rows as a file.
          */
-        get: operations["export_stream_api_v1_environments__environment__tenants__tenant__streams__stream__export_get"];
+        get: operations["export_stream"];
         put?: never;
         post?: never;
         delete?: never;
@@ -591,7 +591,7 @@ export interface paths {
          * Stream History
          * @description List the tenant's versions that changed the stream, the newest first.
          */
-        get: operations["stream_history_api_v1_environments__environment__tenants__tenant__streams__stream__history_get"];
+        get: operations["stream_history"];
         put?: never;
         post?: never;
         delete?: never;
@@ -613,7 +613,7 @@ export interface paths {
          * Import Stream
          * @description Bring a file's rows into a stream, as a job: CSV, Parquet or JSON Lines by `Content-Type`.
          */
-        post: operations["import_stream_api_v1_environments__environment__tenants__tenant__streams__stream__import_post"];
+        post: operations["import_stream"];
         delete?: never;
         options?: never;
         head?: never;
@@ -633,7 +633,7 @@ export interface paths {
          * Restore Stream
          * @description Bring a stream back to what it was at a version of the tenant, as a new version.
          */
-        post: operations["restore_stream_api_v1_environments__environment__tenants__tenant__streams__stream__restore_post"];
+        post: operations["restore_stream"];
         delete?: never;
         options?: never;
         head?: never;
@@ -651,7 +651,7 @@ export interface paths {
          * Preview Rows
          * @description Read some rows, in the order of the key, as JSON or (by `Accept`) as an Arrow IPC stream.
          */
-        get: operations["preview_rows_api_v1_environments__environment__tenants__tenant__streams__stream__rows_get"];
+        get: operations["preview_rows"];
         put?: never;
         post?: never;
         delete?: never;
@@ -671,7 +671,7 @@ export interface paths {
          * List Tags
          * @description List a tenant's tags, and the versions that they keep.
          */
-        get: operations["list_tags_api_v1_environments__environment__tenants__tenant__tags_get"];
+        get: operations["list_tags"];
         put?: never;
         post?: never;
         delete?: never;
@@ -692,13 +692,13 @@ export interface paths {
          * Set Tag
          * @description Name a version of the tenant, which is then kept whatever the policy says.
          */
-        put: operations["set_tag_api_v1_environments__environment__tenants__tenant__tags__tag__put"];
+        put: operations["set_tag"];
         post?: never;
         /**
          * Remove Tag
          * @description Take a tag off; the version is then kept as long as the policy says.
          */
-        delete: operations["remove_tag_api_v1_environments__environment__tenants__tenant__tags__tag__delete"];
+        delete: operations["remove_tag"];
         options?: never;
         head?: never;
         patch?: never;
@@ -717,13 +717,13 @@ export interface paths {
          * Begin Upload
          * @description Begin an upload; `Location` takes its bytes.
          */
-        post: operations["begin_upload_api_v1_environments__environment__tenants__tenant__uploads_post"];
+        post: operations["begin_upload"];
         delete?: never;
         /**
          * Tus Options
          * @description What of tus the service speaks, and the largest upload.
          */
-        options: operations["tus_options_api_v1_environments__environment__tenants__tenant__uploads_options"];
+        options: operations["tus_options"];
         head?: never;
         patch?: never;
         trace?: never;
@@ -742,18 +742,18 @@ export interface paths {
          * Give Up Upload
          * @description Give an upload up; its bytes are removed.
          */
-        delete: operations["give_up_upload_api_v1_environments__environment__tenants__tenant__uploads__upload_id__delete"];
+        delete: operations["give_up_upload"];
         options?: never;
         /**
          * Upload Offset
          * @description How far an upload has come.
          */
-        head: operations["upload_offset_api_v1_environments__environment__tenants__tenant__uploads__upload_id__head"];
+        head: operations["upload_offset"];
         /**
          * Continue Upload
          * @description Add bytes to an upload; with the last of them the file appears, and `ETag` is its own.
          */
-        patch: operations["continue_upload_api_v1_environments__environment__tenants__tenant__uploads__upload_id__patch"];
+        patch: operations["continue_upload"];
         trace?: never;
     };
     "/api/v1/keys": {
@@ -767,13 +767,13 @@ export interface paths {
          * List Keys
          * @description List the service's keys by id, without their secrets.
          */
-        get: operations["list_keys_api_v1_keys_get"];
+        get: operations["list_keys"];
         put?: never;
         /**
          * Create Key
          * @description Make a key; its secret is told this once.
          */
-        post: operations["create_key_api_v1_keys_post"];
+        post: operations["create_key"];
         delete?: never;
         options?: never;
         head?: never;
@@ -794,7 +794,7 @@ export interface paths {
          * Revoke Key
          * @description Revoke a key: it is good for nothing from the next second on.
          */
-        delete: operations["revoke_key_api_v1_keys__key_id__delete"];
+        delete: operations["revoke_key"];
         options?: never;
         head?: never;
         patch?: never;
@@ -813,7 +813,7 @@ export interface paths {
          * Rotate Key
          * @description Give a key a new secret; the one from before is good for some hours more.
          */
-        post: operations["rotate_key_api_v1_keys__key_id__rotate_post"];
+        post: operations["rotate_key"];
         delete?: never;
         options?: never;
         head?: never;
@@ -831,18 +831,18 @@ export interface paths {
          * Show Session
          * @description Who asks, and what they may do.
          */
-        get: operations["show_session_api_v1_session_get"];
+        get: operations["show_session"];
         put?: never;
         /**
          * Sign In
-         * @description Sign in with name and password; the session is in a cookie that no script can read.
+         * @description Sign in with name and password, or with a key; the session is in a cookie that no script can read.
          */
-        post: operations["sign_in_api_v1_session_post"];
+        post: operations["sign_in"];
         /**
          * Sign Out
          * @description End the session of who asks.
          */
-        delete: operations["sign_out_api_v1_session_delete"];
+        delete: operations["sign_out"];
         options?: never;
         head?: never;
         patch?: never;
@@ -859,7 +859,7 @@ export interface paths {
          * Live
          * @description Whether the process lives.
          */
-        get: operations["live_health_live_get"];
+        get: operations["live"];
         put?: never;
         post?: never;
         delete?: never;
@@ -879,7 +879,7 @@ export interface paths {
          * Ready
          * @description Whether the store and the control database can be used.
          */
-        get: operations["ready_health_ready_get"];
+        get: operations["ready"];
         put?: never;
         post?: never;
         delete?: never;
@@ -899,7 +899,7 @@ export interface paths {
          * Metrics
          * @description Numbers for Prometheus; no tenant's name is among them.
          */
-        get: operations["metrics_metrics_get"];
+        get: operations["metrics"];
         put?: never;
         post?: never;
         delete?: never;
@@ -919,12 +919,12 @@ export interface paths {
          * Hotglue Config
          * @description The tenant's configuration: its file `tenant-config.json`.
          */
-        get: operations["hotglue_config_tenant__env_id___tenant__config_get"];
+        get: operations["hotglue_config"];
         /**
          * Hotglue Set Config
          * @description Replace the tenant's configuration, all of it.
          */
-        put: operations["hotglue_set_config_tenant__env_id___tenant__config_put"];
+        put: operations["hotglue_set_config"];
         post?: never;
         delete?: never;
         options?: never;
@@ -933,7 +933,7 @@ export interface paths {
          * Hotglue Patch Config
          * @description Change the tenant's configuration by a merge patch (RFC 7396).
          */
-        patch: operations["hotglue_patch_config_tenant__env_id___tenant__config_patch"];
+        patch: operations["hotglue_patch_config"];
         trace?: never;
     };
     "/tenant/{env_id}/{tenant}/mapping": {
@@ -947,12 +947,12 @@ export interface paths {
          * Hotglue Mapping
          * @description The field mappings of all of the tenant's flows.
          */
-        get: operations["hotglue_mapping_tenant__env_id___tenant__mapping_get"];
+        get: operations["hotglue_mapping"];
         /**
          * Hotglue Set Mapping
          * @description Replace the field mapping of one flow: `{"config": {"mapping": {…}}, "flow": FLOW, …}`.
          */
-        put: operations["hotglue_set_mapping_tenant__env_id___tenant__mapping_put"];
+        put: operations["hotglue_set_mapping"];
         post?: never;
         delete?: never;
         options?: never;
@@ -971,12 +971,12 @@ export interface paths {
          * Hotglue Metadata
          * @description The tenant's metadata.
          */
-        get: operations["hotglue_metadata_tenant__env_id___tenant__metadata_get"];
+        get: operations["hotglue_metadata"];
         /**
          * Hotglue Set Metadata
          * @description Replace the tenant's metadata, all of it.
          */
-        put: operations["hotglue_set_metadata_tenant__env_id___tenant__metadata_put"];
+        put: operations["hotglue_set_metadata"];
         post?: never;
         delete?: never;
         options?: never;
@@ -997,20 +997,20 @@ export interface paths {
          *
          *     A stream appears as `{stream}.snapshot.csv`.
          */
-        get: operations["hotglue_snapshots_tenant__env_id___tenant__snapshots_get"];
+        get: operations["hotglue_snapshots"];
         /**
          * Hotglue Write
          * @description Upload a snapshot file; one named `{stream}.snapshot.csv` or `.parquet` replaces the stream's rows.
          *
          *     The tenant is made if it is not there.
          */
-        put: operations["hotglue_write_tenant__env_id___tenant__snapshots_put"];
+        put: operations["hotglue_write"];
         post?: never;
         /**
          * Hotglue Delete
          * @description Remove a snapshot file, or the stream that its name means.
          */
-        delete: operations["hotglue_delete_tenant__env_id___tenant__snapshots_delete"];
+        delete: operations["hotglue_delete"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1027,7 +1027,7 @@ export interface paths {
          * Hotglue Tenants
          * @description List the ids of all tenants of an environment.
          */
-        get: operations["hotglue_tenants_tenants__env_id__get"];
+        get: operations["hotglue_tenants"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1515,6 +1515,17 @@ export interface components {
             keys: components["schemas"]["Key"][];
             /** Next Cursor */
             next_cursor: string | null;
+        };
+        /**
+         * KeySignIn
+         * @description A key that its owner looks at the console with.
+         * @example {
+         *       "key": "id.secret"
+         *     }
+         */
+        KeySignIn: {
+            /** Key */
+            key: string;
         };
         /**
          * KeyWithSecret
@@ -2216,7 +2227,7 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
-    list_environments_api_v1_environments_get: {
+    list_environments: {
         parameters: {
             query?: never;
             header?: never;
@@ -2326,7 +2337,7 @@ export interface operations {
             };
         };
     };
-    list_tenants_api_v1_environments__environment__tenants_get: {
+    list_tenants: {
         parameters: {
             query?: {
                 /** @description `next_cursor` of the page before. */
@@ -2446,10 +2457,13 @@ export interface operations {
             };
         };
     };
-    create_tenant_api_v1_environments__environment__tenants_post: {
+    create_tenant: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The request is carried out once; sent again within a day it gets the same answer. */
+                "idempotency-key"?: string;
+            };
             path: {
                 /** @description The environment's name. */
                 environment: string;
@@ -2572,7 +2586,7 @@ export interface operations {
             };
         };
     };
-    show_tenant_api_v1_environments__environment__tenants__tenant__get: {
+    show_tenant: {
         parameters: {
             query?: never;
             header?: never;
@@ -2696,7 +2710,7 @@ export interface operations {
             };
         };
     };
-    delete_tenant_api_v1_environments__environment__tenants__tenant__delete: {
+    delete_tenant: {
         parameters: {
             query?: never;
             header?: never;
@@ -2820,7 +2834,7 @@ export interface operations {
             };
         };
     };
-    list_audit_api_v1_environments__environment__tenants__tenant__audit_get: {
+    list_audit: {
         parameters: {
             query?: {
                 /** @description Only this action. */
@@ -2953,7 +2967,7 @@ export interface operations {
             };
         };
     };
-    prove_audit_api_v1_environments__environment__tenants__tenant__audit_proof_get: {
+    prove_audit: {
         parameters: {
             query?: never;
             header?: never;
@@ -3077,7 +3091,7 @@ export interface operations {
             };
         };
     };
-    download_bundle_api_v1_environments__environment__tenants__tenant__bundle_get: {
+    download_bundle: {
         parameters: {
             query?: {
                 /** @description Paths of files. */
@@ -3210,10 +3224,13 @@ export interface operations {
             };
         };
     };
-    clone_tenant_api_v1_environments__environment__tenants__tenant__clone_post: {
+    clone_tenant: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The request is carried out once; sent again within a day it gets the same answer. */
+                "idempotency-key"?: string;
+            };
             path: {
                 /** @description The environment's name. */
                 environment: string;
@@ -3338,7 +3355,7 @@ export interface operations {
             };
         };
     };
-    show_difference_api_v1_environments__environment__tenants__tenant__diff_get: {
+    show_difference: {
         parameters: {
             query: {
                 after?: number | null;
@@ -3467,7 +3484,7 @@ export interface operations {
             };
         };
     };
-    file_history_api_v1_environments__environment__tenants__tenant__file_history_get: {
+    file_history: {
         parameters: {
             query: {
                 /** @description How many at most. */
@@ -3595,10 +3612,13 @@ export interface operations {
             };
         };
     };
-    move_file_api_v1_environments__environment__tenants__tenant__file_moves_post: {
+    move_file: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The request is carried out once; sent again within a day it gets the same answer. */
+                "idempotency-key"?: string;
+            };
             path: {
                 /** @description The environment's name. */
                 environment: string;
@@ -3723,10 +3743,13 @@ export interface operations {
             };
         };
     };
-    return_file_api_v1_environments__environment__tenants__tenant__file_returns_post: {
+    return_file: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The request is carried out once; sent again within a day it gets the same answer. */
+                "idempotency-key"?: string;
+            };
             path: {
                 /** @description The environment's name. */
                 environment: string;
@@ -3851,7 +3874,7 @@ export interface operations {
             };
         };
     };
-    list_files_api_v1_environments__environment__tenants__tenant__files_get: {
+    list_files: {
         parameters: {
             query?: {
                 /** @description A moment (RFC 3339); UTC without a zone. */
@@ -3988,7 +4011,7 @@ export interface operations {
             };
         };
     };
-    read_file_api_v1_environments__environment__tenants__tenant__files__path__get: {
+    read_file: {
         parameters: {
             query?: {
                 /** @description A moment (RFC 3339); UTC without a zone. */
@@ -4153,7 +4176,7 @@ export interface operations {
             };
         };
     };
-    write_file_api_v1_environments__environment__tenants__tenant__files__path__put: {
+    write_file: {
         parameters: {
             query?: {
                 /** @description Why, for the history. */
@@ -4320,7 +4343,7 @@ export interface operations {
             };
         };
     };
-    delete_file_api_v1_environments__environment__tenants__tenant__files__path__delete: {
+    delete_file: {
         parameters: {
             query?: {
                 /** @description Why, for the history. */
@@ -4472,10 +4495,13 @@ export interface operations {
             };
         };
     };
-    create_folder_api_v1_environments__environment__tenants__tenant__folders_post: {
+    create_folder: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The request is carried out once; sent again within a day it gets the same answer. */
+                "idempotency-key"?: string;
+            };
             path: {
                 /** @description The environment's name. */
                 environment: string;
@@ -4600,7 +4626,7 @@ export interface operations {
             };
         };
     };
-    list_history_api_v1_environments__environment__tenants__tenant__history_get: {
+    list_history: {
         parameters: {
             query?: {
                 /** @description `next_cursor` of the page before. */
@@ -4735,7 +4761,7 @@ export interface operations {
             };
         };
     };
-    list_jobs_api_v1_environments__environment__tenants__tenant__jobs_get: {
+    list_jobs: {
         parameters: {
             query?: {
                 /** @description `next_cursor` of the page before. */
@@ -4866,10 +4892,13 @@ export interface operations {
             };
         };
     };
-    run_job_api_v1_environments__environment__tenants__tenant__jobs_post: {
+    run_job: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The request is carried out once; sent again within a day it gets the same answer. */
+                "idempotency-key"?: string;
+            };
             path: {
                 /** @description The environment's name. */
                 environment: string;
@@ -4994,7 +5023,7 @@ export interface operations {
             };
         };
     };
-    show_job_api_v1_environments__environment__tenants__tenant__jobs__job_id__get: {
+    show_job: {
         parameters: {
             query?: never;
             header?: never;
@@ -5120,10 +5149,13 @@ export interface operations {
             };
         };
     };
-    cancel_job_api_v1_environments__environment__tenants__tenant__jobs__job_id__cancel_post: {
+    cancel_job: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The request is carried out once; sent again within a day it gets the same answer. */
+                "idempotency-key"?: string;
+            };
             path: {
                 /** @description The environment's name. */
                 environment: string;
@@ -5246,7 +5278,7 @@ export interface operations {
             };
         };
     };
-    follow_logs_api_v1_environments__environment__tenants__tenant__jobs__job_id__logs_get: {
+    follow_logs: {
         parameters: {
             query?: never;
             header?: {
@@ -5375,7 +5407,7 @@ export interface operations {
             };
         };
     };
-    show_overview_api_v1_environments__environment__tenants__tenant__overview_get: {
+    show_overview: {
         parameters: {
             query?: {
                 /** @description A version of the tenant; the newest without it. */
@@ -5502,7 +5534,7 @@ export interface operations {
             };
         };
     };
-    show_policy_api_v1_environments__environment__tenants__tenant__policy_get: {
+    show_policy: {
         parameters: {
             query?: never;
             header?: never;
@@ -5626,7 +5658,7 @@ export interface operations {
             };
         };
     };
-    set_policy_api_v1_environments__environment__tenants__tenant__policy_put: {
+    set_policy: {
         parameters: {
             query?: never;
             header?: never;
@@ -5754,10 +5786,12 @@ export interface operations {
             };
         };
     };
-    restore_tenant_api_v1_environments__environment__tenants__tenant__restorations_post: {
+    restore_tenant: {
         parameters: {
             query?: never;
             header?: {
+                /** @description The request is carried out once; sent again within a day it gets the same answer. */
+                "idempotency-key"?: string;
                 /** @description Only if it is this version. */
                 "if-match"?: string | null;
                 /** @description `*`: only if there is none; a tag: only if it is another one. */
@@ -5896,7 +5930,7 @@ export interface operations {
             };
         };
     };
-    list_streams_api_v1_environments__environment__tenants__tenant__streams_get: {
+    list_streams: {
         parameters: {
             query?: {
                 /** @description A version of the tenant; the newest without it. */
@@ -6023,7 +6057,7 @@ export interface operations {
             };
         };
     };
-    show_stream_api_v1_environments__environment__tenants__tenant__streams__stream__get: {
+    show_stream: {
         parameters: {
             query?: never;
             header?: {
@@ -6163,7 +6197,7 @@ export interface operations {
             };
         };
     };
-    drop_stream_api_v1_environments__environment__tenants__tenant__streams__stream__delete: {
+    drop_stream: {
         parameters: {
             query?: {
                 /** @description Why, for the history. */
@@ -6315,7 +6349,7 @@ export interface operations {
             };
         };
     };
-    list_changes_api_v1_environments__environment__tenants__tenant__streams__stream__changes_get: {
+    list_changes: {
         parameters: {
             query?: {
                 /** @description How many at most. */
@@ -6447,7 +6481,7 @@ export interface operations {
             };
         };
     };
-    show_row_difference_api_v1_environments__environment__tenants__tenant__streams__stream__diff_get: {
+    show_row_difference: {
         parameters: {
             query: {
                 /** @description Without it: now. */
@@ -6581,7 +6615,7 @@ export interface operations {
             };
         };
     };
-    export_stream_api_v1_environments__environment__tenants__tenant__streams__stream__export_get: {
+    export_stream: {
         parameters: {
             query?: {
                 /** @description A moment (RFC 3339); UTC without a zone. */
@@ -6717,7 +6751,7 @@ export interface operations {
             };
         };
     };
-    stream_history_api_v1_environments__environment__tenants__tenant__streams__stream__history_get: {
+    stream_history: {
         parameters: {
             query?: {
                 /** @description `next_cursor` of the page before. */
@@ -6848,7 +6882,7 @@ export interface operations {
             };
         };
     };
-    import_stream_api_v1_environments__environment__tenants__tenant__streams__stream__import_post: {
+    import_stream: {
         parameters: {
             query?: {
                 job_id?: string | null;
@@ -6859,7 +6893,10 @@ export interface operations {
                 /** @description `full`: what the file lacks is deleted. */
                 mode?: "upsert" | "full";
             };
-            header?: never;
+            header?: {
+                /** @description The request is carried out once; sent again within a day it gets the same answer. */
+                "idempotency-key"?: string;
+            };
             path: {
                 /** @description The environment's name. */
                 environment: string;
@@ -6998,10 +7035,13 @@ export interface operations {
             };
         };
     };
-    restore_stream_api_v1_environments__environment__tenants__tenant__streams__stream__restore_post: {
+    restore_stream: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The request is carried out once; sent again within a day it gets the same answer. */
+                "idempotency-key"?: string;
+            };
             path: {
                 /** @description The environment's name. */
                 environment: string;
@@ -7128,7 +7168,7 @@ export interface operations {
             };
         };
     };
-    preview_rows_api_v1_environments__environment__tenants__tenant__streams__stream__rows_get: {
+    preview_rows: {
         parameters: {
             query?: {
                 /** @description A moment (RFC 3339); UTC without a zone. */
@@ -7279,7 +7319,7 @@ export interface operations {
             };
         };
     };
-    list_tags_api_v1_environments__environment__tenants__tenant__tags_get: {
+    list_tags: {
         parameters: {
             query?: never;
             header?: never;
@@ -7403,7 +7443,7 @@ export interface operations {
             };
         };
     };
-    set_tag_api_v1_environments__environment__tenants__tenant__tags__tag__put: {
+    set_tag: {
         parameters: {
             query?: never;
             header?: never;
@@ -7533,7 +7573,7 @@ export interface operations {
             };
         };
     };
-    remove_tag_api_v1_environments__environment__tenants__tenant__tags__tag__delete: {
+    remove_tag: {
         parameters: {
             query?: never;
             header?: never;
@@ -7657,10 +7697,12 @@ export interface operations {
             };
         };
     };
-    begin_upload_api_v1_environments__environment__tenants__tenant__uploads_post: {
+    begin_upload: {
         parameters: {
             query?: never;
             header: {
+                /** @description The request is carried out once; sent again within a day it gets the same answer. */
+                "idempotency-key"?: string;
                 /** @description The version of tus that the client speaks. */
                 "tus-resumable"?: string;
                 /** @description All bytes together. */
@@ -7797,7 +7839,7 @@ export interface operations {
             };
         };
     };
-    tus_options_api_v1_environments__environment__tenants__tenant__uploads_options: {
+    tus_options: {
         parameters: {
             query?: never;
             header?: never;
@@ -7919,7 +7961,7 @@ export interface operations {
             };
         };
     };
-    give_up_upload_api_v1_environments__environment__tenants__tenant__uploads__upload_id__delete: {
+    give_up_upload: {
         parameters: {
             query?: never;
             header?: {
@@ -8055,7 +8097,7 @@ export interface operations {
             };
         };
     };
-    upload_offset_api_v1_environments__environment__tenants__tenant__uploads__upload_id__head: {
+    upload_offset: {
         parameters: {
             query?: never;
             header?: {
@@ -8191,7 +8233,7 @@ export interface operations {
             };
         };
     };
-    continue_upload_api_v1_environments__environment__tenants__tenant__uploads__upload_id__patch: {
+    continue_upload: {
         parameters: {
             query?: never;
             header: {
@@ -8342,7 +8384,7 @@ export interface operations {
             };
         };
     };
-    list_keys_api_v1_keys_get: {
+    list_keys: {
         parameters: {
             query?: {
                 /** @description `next_cursor` of the page before. */
@@ -8457,10 +8499,13 @@ export interface operations {
             };
         };
     };
-    create_key_api_v1_keys_post: {
+    create_key: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The request is carried out once; sent again within a day it gets the same answer. */
+                "idempotency-key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -8571,7 +8616,7 @@ export interface operations {
             };
         };
     };
-    revoke_key_api_v1_keys__key_id__delete: {
+    revoke_key: {
         parameters: {
             query?: never;
             header?: never;
@@ -8693,10 +8738,13 @@ export interface operations {
             };
         };
     };
-    rotate_key_api_v1_keys__key_id__rotate_post: {
+    rotate_key: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The request is carried out once; sent again within a day it gets the same answer. */
+                "idempotency-key"?: string;
+            };
             path: {
                 /** @description The key's id. */
                 key_id: string;
@@ -8819,7 +8867,7 @@ export interface operations {
             };
         };
     };
-    show_session_api_v1_session_get: {
+    show_session: {
         parameters: {
             query?: never;
             header?: never;
@@ -8929,7 +8977,7 @@ export interface operations {
             };
         };
     };
-    sign_in_api_v1_session_post: {
+    sign_in: {
         parameters: {
             query?: never;
             header?: never;
@@ -8938,7 +8986,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["SignIn"];
+                "application/json": components["schemas"]["SignIn"] | components["schemas"]["KeySignIn"];
             };
         };
         responses: {
@@ -9043,7 +9091,7 @@ export interface operations {
             };
         };
     };
-    sign_out_api_v1_session_delete: {
+    sign_out: {
         parameters: {
             query?: never;
             header?: never;
@@ -9151,7 +9199,7 @@ export interface operations {
             };
         };
     };
-    live_health_live_get: {
+    live: {
         parameters: {
             query?: never;
             header?: never;
@@ -9198,7 +9246,7 @@ export interface operations {
             };
         };
     };
-    ready_health_ready_get: {
+    ready: {
         parameters: {
             query?: never;
             header?: never;
@@ -9254,7 +9302,7 @@ export interface operations {
             };
         };
     };
-    metrics_metrics_get: {
+    metrics: {
         parameters: {
             query?: never;
             header?: never;
@@ -9310,7 +9358,7 @@ export interface operations {
             };
         };
     };
-    hotglue_config_tenant__env_id___tenant__config_get: {
+    hotglue_config: {
         parameters: {
             query?: never;
             header?: never;
@@ -9436,7 +9484,7 @@ export interface operations {
             };
         };
     };
-    hotglue_set_config_tenant__env_id___tenant__config_put: {
+    hotglue_set_config: {
         parameters: {
             query?: never;
             header?: never;
@@ -9566,7 +9614,7 @@ export interface operations {
             };
         };
     };
-    hotglue_patch_config_tenant__env_id___tenant__config_patch: {
+    hotglue_patch_config: {
         parameters: {
             query?: never;
             header?: never;
@@ -9696,7 +9744,7 @@ export interface operations {
             };
         };
     };
-    hotglue_mapping_tenant__env_id___tenant__mapping_get: {
+    hotglue_mapping: {
         parameters: {
             query?: never;
             header?: never;
@@ -9822,7 +9870,7 @@ export interface operations {
             };
         };
     };
-    hotglue_set_mapping_tenant__env_id___tenant__mapping_put: {
+    hotglue_set_mapping: {
         parameters: {
             query?: never;
             header?: never;
@@ -9952,7 +10000,7 @@ export interface operations {
             };
         };
     };
-    hotglue_metadata_tenant__env_id___tenant__metadata_get: {
+    hotglue_metadata: {
         parameters: {
             query?: never;
             header?: never;
@@ -10078,7 +10126,7 @@ export interface operations {
             };
         };
     };
-    hotglue_set_metadata_tenant__env_id___tenant__metadata_put: {
+    hotglue_set_metadata: {
         parameters: {
             query?: never;
             header?: never;
@@ -10208,7 +10256,7 @@ export interface operations {
             };
         };
     };
-    hotglue_snapshots_tenant__env_id___tenant__snapshots_get: {
+    hotglue_snapshots: {
         parameters: {
             query?: {
                 /** @description Give this file. */
@@ -10340,7 +10388,7 @@ export interface operations {
             };
         };
     };
-    hotglue_write_tenant__env_id___tenant__snapshots_put: {
+    hotglue_write: {
         parameters: {
             query?: {
                 /** @description The file's name. */
@@ -10483,7 +10531,7 @@ export interface operations {
             };
         };
     };
-    hotglue_delete_tenant__env_id___tenant__snapshots_delete: {
+    hotglue_delete: {
         parameters: {
             query: {
                 /** @description The file's name. */
@@ -10610,7 +10658,7 @@ export interface operations {
             };
         };
     };
-    hotglue_tenants_tenants__env_id__get: {
+    hotglue_tenants: {
         parameters: {
             query?: never;
             header?: never;

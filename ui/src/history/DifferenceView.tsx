@@ -71,6 +71,7 @@ export function DifferenceView({ before, after }: { before: number; after: numbe
                 key={stream}
                 component="button"
                 label={stream}
+                color="gray"
                 description={<Changes counts={one} />}
                 rightSection={one.fate !== "changed" && <Badge size="xs">{one.fate}</Badge>}
                 active={open === `stream ${stream}`}

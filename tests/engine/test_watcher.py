@@ -39,7 +39,7 @@ def is_alive(process):
 class Watched:
     """A server's folder and its watcher."""
 
-    def __init__(self, folder, script, idle_seconds):
+    def __init__(self, folder, script, idle_seconds, dump="exit 1"):
         self.folder = folder
         self.work = folder / "work"
         self.work.mkdir()
@@ -54,8 +54,16 @@ class Watched:
             "start": "the start",
             "about": {"master": "local[1]"},
             "work": str(self.work),
-            "archive": str(self.archive),
-            "archive_draft": str(folder / "classes.draft"),
+            "class_sharing": {
+                "after_idle_seconds": 0.2,
+                "needed_class": "a/job/Class",
+                "classes": str(self.work / "classes.lst"),
+                "classes_whole": str(self.work / "whole.lst"),
+                "draft": str(self.work / "classes.draft"),
+                "archive": str(self.archive),
+                "log": str(self.work / "archive.log"),
+                "command": ["/bin/sh", "-c", f"cd {self.work}; {dump}"],
+            },
         }
         (folder / "launch.json").write_text(json.dumps(launch))
         command = [sys.executable, "-I", "-S", watcher.__file__, str(folder)]
@@ -76,8 +84,8 @@ def watched(tmp_path):
     """Start a watcher for a script; it does not outlive the test."""
     started = []
 
-    def start(script, idle_seconds=600):
-        started.append(Watched(tmp_path, script, idle_seconds))
+    def start(script, idle_seconds=600, **options):
+        started.append(Watched(tmp_path, script, idle_seconds, **options))
         return started[-1]
 
     yield start
@@ -187,20 +195,57 @@ def test_a_terminated_watcher_stops_the_server_first(tmp_path, watched):
     assert not (tmp_path / "address.json").exists()
 
 
-@pytest.mark.parametrize(
-    ("last_words", "is_kept"), [("echo whole > $D", True), ("echo half > $D; kill -9 $$", False)]
-)
-def test_a_class_archive_is_kept_only_when_it_is_whole(tmp_path, watched, last_words, is_kept):
-    """What the server writes on its way out replaces the archive, unless it died while writing."""
-    draft = tmp_path / "classes.draft"
+LISTS = "printf 'java/lang/Object\\na/job/Class\\nhalf/a/na' > classes.lst"
+DUMPS = "cat whole.lst > classes.draft; ps -o nice= -p $$ >> classes.draft"
+
+
+def test_an_idle_server_has_its_classes_archived(tmp_path, watched):
+    """By a process of the lowest priority, from whole lines; once: it is not made again while it is there."""
     with used(tmp_path):
-        # A child would keep the shell from hearing the signal; wait is interrupted by it.
-        script = f"D={draft}; trap 'kill $!; {last_words}; exit 0' TERM; sleep 600 & {STARTED}; wait"
-        each = watched(script, idle_seconds=0)
+        each = watched(f"{LISTS}; {RUNS}", dump=DUMPS)
         process = each.address()["process"]
-    each.ended()
-    assert not is_alive(process)
-    assert (is_kept, False) == (each.archive.exists(), draft.exists())
+        time.sleep(0.5)
+        assert not each.archive.exists()
+    until(each.archive.exists)
+    assert ["java/lang/Object", "a/job/Class", "19"] == each.archive.read_text().split()
+    assert is_alive(process)
+
+
+@pytest.mark.parametrize("end", ["exit 1", "kill -9 $$"])
+def test_half_an_archive_is_never_kept(watched, end):
+    """What its process leaves when it fails or dies gets no name that is used, and the server lives."""
+    each = watched(f"{LISTS}; {RUNS}", dump=f"echo half > classes.draft; {end}")
+    process = each.address()["process"]
+    until((each.work / "classes.draft").exists)
+    time.sleep(0.3)
+    assert (False, True) == (each.archive.exists(), is_alive(process))
+
+
+def test_the_archive_waits_for_a_job_that_moved_rows(tmp_path, watched):
+    """A server that was only started has loaded too little; after a job and another rest it is made."""
+    each = watched(f"echo java/lang/Object > classes.lst; {RUNS}", dump=DUMPS)
+    each.address()
+    time.sleep(0.6)
+    assert not (each.work / "whole.lst").exists()
+    with used(tmp_path):
+        (each.work / "classes.lst").write_text("java/lang/Object\na/job/Class\n")
+        time.sleep(0.3)
+    until(each.archive.exists)
+
+
+@pytest.mark.parametrize("end", ["a stop", "a kill"])
+def test_what_makes_the_archive_ends_with_the_watcher(watched, end):
+    """A watcher that is stopped or killed leaves no process and no archive."""
+    each = watched(f"{LISTS}; {RUNS}", dump="echo $$ > dumper.new; mv dumper.new dumper; exec sleep 600")
+    each.address()
+    until((each.work / "dumper").exists)
+    dumper = int((each.work / "dumper").read_text())
+    if end == "a stop":
+        each.process.terminate()
+    else:
+        each.process.kill()
+    until(lambda: not is_alive(dumper))
+    assert not each.archive.exists()
 
 
 def test_the_server_has_the_environment_it_was_given(tmp_path, watched):

@@ -26,7 +26,14 @@ from freezeframe.engine.java import Java
 from freezeframe.errors import SetupError
 from freezeframe.settings import Settings
 
+# A server that is to stop soon is no server of a machine that runs jobs all day.
 _LASTING_SECONDS = 60
+_ARCHIVED_AFTER_IDLE_SECONDS = 10
+_CLASSES = "classes.lst"
+# Loaded with the first job that moves rows through Spark.
+_CLASS_OF_A_JOB = "org/apache/parquet/hadoop/ParquetFileReader"
+# The quick compiler is enough for a process of a minute.
+_ARCHIVE_OPTIONS = ("-Xmx1g", "-XX:TieredStopAtLevel=1", "-Xshare:dump")
 # Variables that would make Spark or Java something else than what the settings say.
 _FOREIGN_VARIABLES = (
     *("SPARK_REMOTE", "SPARK_HOME", "SPARK_SUBMIT_OPTS", "PYSPARK_SUBMIT_ARGS", "CLASSPATH"),
@@ -61,8 +68,7 @@ def write_launch(folder: Path, settings: Settings, master: str, java: Java, *, i
         "token": token,
         "start": start,
         "work": str(work),
-        "archive": str(archive),
-        "archive_draft": str(work.with_suffix(".draft")),
+        "class_sharing": _archive_order(settings, java, work, archive),
     }
     path = folder / "launch.json"
     path.unlink(missing_ok=True)
@@ -82,12 +88,11 @@ def _command(settings: Settings, master: str, java: Java, work: Path, archive: P
     properties.write_text("".join(f"{name} {value}\n" for name, value in configuration.items()))
     log_configuration = work / "log4j2.properties"
     log_configuration.write_text(LOG_CONFIGURATION)
-    draft = work.with_suffix(".draft")
     return [
         str(java.command),
         f"-Xmx{settings.spark_memory}",
         *JAVA_OPTIONS,
-        *_class_sharing(settings, archive, draft),
+        *_class_sharing(settings, archive, work),
         f"-Dlog4j2.configurationFile={log_configuration.as_uri()}",
         f"-Djava.io.tmpdir={work}",
         "-cp",
@@ -102,12 +107,40 @@ def _command(settings: Settings, master: str, java: Java, work: Path, archive: P
     ]
 
 
-def _class_sharing(settings: Settings, archive: Path, draft: Path) -> list[str]:
-    """Loaded and verified classes of an earlier run: less than half the time to start and to warm up."""
+def _class_sharing(settings: Settings, archive: Path, work: Path) -> list[str]:
+    """Classes as an archive has them, loaded and verified: half of what a start and a first job cost.
+
+    Without one, the classes that are loaded are listed, which costs nothing that can be measured.
+    """
     if archive.exists():
         return [f"-XX:SharedArchiveFile={archive}"]
-    # To write one takes some seconds of a stop; a server that is to stop at once shall stop at once.
-    return [f"-XX:ArchiveClassesAtExit={draft}"] if settings.spark_idle_seconds >= _LASTING_SECONDS else []
+    return [f"-XX:DumpLoadedClassList={work / _CLASSES}"] if _is_lasting(settings) else []
+
+
+def _is_lasting(settings: Settings) -> bool:
+    return settings.spark_idle_seconds >= _LASTING_SECONDS
+
+
+def _archive_order(settings: Settings, java: Java, work: Path, archive: Path) -> dict[str, object] | None:
+    """How `engine.watcher` has the archive made, if it is to be made."""
+    if archive.exists() or not _is_lasting(settings):
+        return None
+    whole, draft = work / "classes-whole.lst", work / "classes.jsa"
+    options = [option for option in JAVA_OPTIONS if not option.startswith("-Xshare")]
+    return {
+        "after_idle_seconds": _ARCHIVED_AFTER_IDLE_SECONDS,
+        "needed_class": _CLASS_OF_A_JOB,
+        "classes": str(work / _CLASSES),
+        "classes_whole": str(whole),
+        "draft": str(draft),
+        "archive": str(archive),
+        "log": str(work / "archive.log"),
+        "command": [
+            *(str(java.command), *_ARCHIVE_OPTIONS, *options),
+            *(f"-XX:SharedClassListFile={whole}", f"-XX:SharedArchiveFile={draft}"),
+            *("-cp", f"{_jars()}/*"),
+        ],
+    }
 
 
 def class_archive(state: Path, java: Java) -> Path:

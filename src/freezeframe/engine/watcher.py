@@ -11,6 +11,7 @@ standard library alone, so it starts fast and stays small.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -30,6 +31,7 @@ IDLE_SECONDS = "idle-seconds"
 
 _POLL_SECONDS = 0.1
 _STOP_SECONDS = 60
+_NICEST = 19
 
 # The pipe to the guard ends with the watcher, however the watcher ends.
 _GUARD = 'read -r _; kill -9 "$1"'
@@ -42,22 +44,111 @@ def watch(folder: Path) -> None:
         launch = json.loads((folder / "launch.json").read_text())
         (folder / "launch.json").unlink()
         server = _start(folder, launch)
-        guard = subprocess.Popen(  # noqa: S603 - a fixed command
-            ["/bin/sh", "-c", _GUARD, "guard", str(server.pid)], stdin=subprocess.PIPE, start_new_session=True
-        )
+        guard = _guard(server)
+        sharing = _ClassSharing(launch["class_sharing"])
         try:
             if _announce(folder, launch, server):
-                _wait_until_idle(folder, launch["idle_seconds"], server, clients)
+                _wait_until_idle(folder, launch["idle_seconds"], server, clients, sharing)
         finally:
             (folder / "address.json").unlink(missing_ok=True)
             # From here on a newcomer starts a server of its own and need not wait for this one.
             fcntl.flock(clients, fcntl.LOCK_UN)
             fcntl.flock(life, fcntl.LOCK_UN)
-            _stop(server, launch)
-            # The guard first: the process id it would kill is nobody's, or somebody else's, by now.
-            guard.kill()
-            guard.wait()
+            sharing.give_up()
+            _stop(server)
+            _dismiss(guard)
             shutil.rmtree(launch["remains"], ignore_errors=True)
+
+
+class _ClassSharing:
+    """The archive of loaded classes that makes later starts fast: made once, when nobody waits for anything.
+
+    Java writes it from the list of classes that this server has loaded, in a process of the lowest
+    priority, which goes on when a job comes. It appears under its name when it is whole.
+    """
+
+    def __init__(self, order: dict[str, Any] | None) -> None:
+        self._order = order
+        self._process: subprocess.Popen[bytes] | None = None
+        self._guard: subprocess.Popen[bytes] | None = None
+        self._lock: IO[str] | None = None
+        self._is_looked_at = False
+
+    def attend(self, idle_seconds: float) -> None:
+        """Go on with it: begin if the server was idle for long enough, and finish what has ended."""
+        if self._process:
+            self._finish()
+        elif self._order and idle_seconds < self._order["after_idle_seconds"]:
+            self._is_looked_at = False
+        elif self._order and not self._is_looked_at:
+            self._is_looked_at = True  # once in a rest: the list is long, and grows only with work
+            self._begin(self._order)
+
+    def give_up(self) -> None:
+        """End what is under way; nothing of it stays."""
+        self._order = None
+        if self._process:
+            self._process.kill()
+            self._process.wait()
+            self._finish()
+
+    def _begin(self, order: dict[str, Any]) -> None:
+        classes = Path(order["classes"])
+        # Only what is whole: the server writes its list on and on.
+        listed = b"".join(classes.read_bytes().rpartition(b"\n")[:2]) if classes.exists() else b""
+        if f"\n{order['needed_class']}\n".encode() not in listed:
+            return  # no job has moved rows yet, and they are most of what is to be shared
+        self._lock = Path(order["archive"]).with_suffix(".lock").open("a")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._let_go()  # another server's watcher makes the same
+            return
+        if Path(order["archive"]).exists():
+            self._let_go()
+            return
+        Path(order["classes_whole"]).write_bytes(listed)
+        with Path(order["log"]).open("wb") as log:
+            self._process = subprocess.Popen(  # noqa: S603 - our own command line
+                order["command"],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                preexec_fn=lambda: os.nice(_NICEST),  # noqa: PLW1509 - this process has one thread
+            )
+        self._guard = _guard(self._process)
+
+    def _finish(self) -> None:
+        """If Java is done: its archive under its name, or nothing; it is not tried again."""
+        if self._process is None or self._guard is None or self._process.poll() is None:
+            return
+        _dismiss(self._guard)
+        if self._order and self._process.returncode == 0:
+            with contextlib.suppress(FileNotFoundError):
+                Path(self._order["draft"]).replace(self._order["archive"])
+        self._process = None
+        self._let_go()
+
+    def _let_go(self) -> None:
+        self._order = None
+        if self._lock:
+            self._lock.close()
+
+
+def _guard(process: subprocess.Popen[bytes]) -> subprocess.Popen[bytes]:
+    """What kills the process when this one is gone."""
+    return subprocess.Popen(  # noqa: S603 - a fixed command
+        ["/bin/sh", "-c", _GUARD, "guard", str(process.pid)], stdin=subprocess.PIPE, start_new_session=True
+    )
+
+
+def _dismiss(guard: subprocess.Popen[bytes]) -> None:
+    # Killed, and not told to end: the process id it would kill is nobody's, or somebody else's, by now.
+    guard.kill()
+    guard.wait()
+    if guard.stdin:
+        guard.stdin.close()
 
 
 def _start(folder: Path, launch: dict[str, Any]) -> subprocess.Popen[bytes]:
@@ -99,7 +190,11 @@ def _announce(folder: Path, launch: dict[str, Any], server: subprocess.Popen[byt
 
 
 def _wait_until_idle(
-    folder: Path, idle_seconds: float, server: subprocess.Popen[bytes], clients: IO[str]
+    folder: Path,
+    idle_seconds: float,
+    server: subprocess.Popen[bytes],
+    clients: IO[str],
+    sharing: _ClassSharing,
 ) -> None:
     """Return when the server died, or when it is to stop: then the clients' lock is held."""
     last_used = time.monotonic()
@@ -115,6 +210,7 @@ def _wait_until_idle(
         if was_used and not is_used:
             (folder / LAST_USED).touch()
         was_used = is_used
+        sharing.attend(time.monotonic() - last_used)
         time.sleep(_POLL_SECONDS)
 
 
@@ -135,20 +231,13 @@ def _lock_alone(clients: IO[str]) -> bool:
     return True
 
 
-def _stop(server: subprocess.Popen[bytes], launch: dict[str, Any]) -> None:
-    """End Java; on its way out it writes the class archive that makes the next start fast."""
+def _stop(server: subprocess.Popen[bytes]) -> None:
     server.terminate()
     try:
         server.wait(_STOP_SECONDS)
     except subprocess.TimeoutExpired:
         server.kill()
         server.wait()
-    archive = Path(launch["archive"])
-    draft = Path(launch["archive_draft"])
-    # Killed while writing, Java leaves half an archive.
-    if draft.exists() and server.returncode != -signal.SIGKILL:
-        draft.replace(archive)
-    draft.unlink(missing_ok=True)
 
 
 def _leave(_number: int, _frame: object) -> None:

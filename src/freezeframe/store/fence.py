@@ -49,7 +49,7 @@ class RegistryFence:
             TenantNotFound: it was deleted.
             StorageUnavailable: the registry could not be read.
         """
-        if self._folder not in self._registry.current_state().folders:
+        if not self._registry.knows(self._folder):
             raise TenantNotFound(
                 "The tenant was deleted while the job was under way.",
                 cause="The store's registry does not name its folder any more.",

@@ -22,6 +22,7 @@ from freezeframe.log.paths import HINT_NAME, LogFile, commit_name, version_prefi
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.store.layout import REGISTRY_FOLDER
+from freezeframe.store.log_tail import LogTail
 from freezeframe.store.registry_entries import (
     Kind,
     RegistryEntry,
@@ -58,6 +59,8 @@ class Registry(SnapshotManagement[RegistrySnapshot]):
     def __init__(self, storage: Storage, settings: Settings) -> None:
         self._tries_max = settings.commit_tries_max
         options = LogOptions(staleness_limit_ms=settings.staleness_limit_ms)
+        self._tail = LogTail(storage, REGISTRY_FOLDER)
+        self._folders: tuple[RegistryState, frozenset[str]] = (RegistryState(), frozenset())
         super().__init__(storage, REGISTRY_FOLDER, options)
 
     def create_snapshot(
@@ -82,6 +85,24 @@ class Registry(SnapshotManagement[RegistrySnapshot]):
     def current_state(self) -> RegistryState:
         """The registry now, as the storage has it."""
         return self.update().state
+
+    def update_internal(self, *, is_async: bool = False) -> RegistrySnapshot:
+        """See ``SnapshotManagement.update_internal``; a log that has not grown is not listed."""
+        started = self.options.clock()
+        if self._tail.is_at(self.current_snapshot.version):
+            return self._touch(started)
+        snapshot = super().update_internal(is_async=is_async)
+        self._tail.note(snapshot.version)
+        return snapshot
+
+    def knows(self, folder: str) -> bool:
+        """Whether the folder is a tenant's now; quick for any number of tenants."""
+        state = self.current_state()
+        known, folders = self._folders
+        if known is not state:
+            folders = state.folders
+            self._folders = (state, folders)
+        return folder in folders
 
     def create(self, environment: str, tenant: str, folder: str) -> str:
         """The tenant's folder: ``folder``, or the one of whoever was first.

@@ -29,6 +29,7 @@ from freezeframe.store.keyring import rewrap
 from freezeframe.store.layout import TENANT_LOG_FOLDER, TENANTS_FOLDER, tenant_folder
 from freezeframe.store.master_key import MasterKey
 from freezeframe.store.registry import Registry
+from freezeframe.store.registry_entries import RegistryState
 from freezeframe.store.removal import remove_tenant, remove_tree
 from freezeframe.store.tenant import Tenant
 
@@ -55,6 +56,7 @@ class Store:
         self._registry = Registry(storage, settings)
         self._lock = threading.Lock()
         self._tenants: dict[str, Tenant] = {}
+        self._sorted: tuple[RegistryState, list[str]] = (RegistryState(), [])
 
     def __repr__(self) -> str:
         return f"Store({self._storage.root!r}, environment={self._environment!r})"
@@ -92,8 +94,7 @@ class Store:
         """
         if limit < 1:
             raise InvalidOption(f"limit cannot be {limit}.", remedy="Ask for at least one tenant.")
-        known = self._registry.current_state().tenants.get(self._environment, {})
-        names = sorted(known)
+        names = self._names()
         start = bisect.bisect_left(names, prefix)
         if after is not None:
             start = max(start, bisect.bisect_right(names, after))
@@ -218,6 +219,15 @@ class Store:
         """
         folders = self._registry.current_state().folders
         return sum(rewrap(self._folder(folder), old, new) for folder in sorted(folders))
+
+    def _names(self) -> list[str]:
+        """The ids of all tenants in order, sorted once for each state of the registry."""
+        state = self._registry.current_state()
+        known, names = self._sorted
+        if known is not state:
+            names = sorted(state.tenants.get(self._environment, {}))
+            self._sorted = (state, names)
+        return names
 
     def _created(self, tenant: TenantId, folder: str) -> str:
         ensure_format(self._storage)

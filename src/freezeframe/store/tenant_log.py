@@ -24,6 +24,7 @@ from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.store.entries import Entry, parse_entry
 from freezeframe.store.layout import TENANT_LOG_FOLDER
+from freezeframe.store.log_tail import LogTail
 from freezeframe.store.state import JobRecord, TenantState, parse_checkpoint
 
 _DAY_MS = 24 * 60 * 60 * 1000
@@ -54,6 +55,7 @@ class TenantLog(SnapshotManagement[TenantSnapshot]):
         self._checkpoint_interval = settings.checkpoint_interval
         self._job_id_ms = settings.job_id_days * _DAY_MS
         options = LogOptions(staleness_limit_ms=settings.staleness_limit_ms)
+        self._tail = LogTail(storage, TENANT_LOG_FOLDER)
         super().__init__(storage, TENANT_LOG_FOLDER, options)
 
     def create_snapshot(
@@ -74,6 +76,15 @@ class TenantLog(SnapshotManagement[TenantSnapshot]):
         for file in entries:
             state = state.after(file.version, self.entry(file.version))
         return TenantSnapshot(segment, state)
+
+    def update_internal(self, *, is_async: bool = False) -> TenantSnapshot:
+        """See ``SnapshotManagement.update_internal``; a log that has not grown is not listed."""
+        started = self.options.clock()
+        if self._tail.is_at(self.current_snapshot.version):
+            return self._touch(started)
+        snapshot = super().update_internal(is_async=is_async)
+        self._tail.note(snapshot.version)
+        return snapshot
 
     def current_state(self) -> TenantState:
         """The tenant's state now, as the storage has it."""

@@ -1,0 +1,83 @@
+"""A log that has not grown is known by two small reads, and every other one is listed."""
+
+import shutil
+
+import pytest
+
+from freezeframe.service.row_counter import RowCounter
+from freezeframe.settings import Settings
+from freezeframe.storage import LocalStorage
+from freezeframe.store import Tenant
+from freezeframe.store.layout import TENANT_LOG_FOLDER
+from freezeframe.store.snapshot_store import Store
+
+
+class Counted(LocalStorage):
+    """A local disk that counts how often a folder is listed."""
+
+    listings = 0
+
+    def list_from(self, folder, start=""):
+        self.listings += 1
+        return super().list_from(folder, start)
+
+
+def _tenant(storage):
+    return Tenant(storage, RowCounter(storage), Settings())
+
+
+@pytest.fixture
+def storage(tmp_path):
+    return Counted(tmp_path / "tenant")
+
+
+def test_a_log_that_stands_still_is_not_listed(storage):
+    """Looking at a tenant again and again lists nothing; what another process adds is seen at once."""
+    tenant, other = _tenant(storage), _tenant(LocalStorage(storage.root))
+    tenant.files.write("a.csv", b"1")
+    assert 0 == tenant.version
+    before = storage.listings
+    assert [0] * 20 == [tenant.version for _ in range(20)]
+    assert before == storage.listings
+    other.files.write("a.csv", b"2")
+    assert b"2" == tenant.files.read("a.csv")
+
+
+def test_a_log_that_was_put_back_from_a_backup_is_read_anew(storage, tmp_path):
+    """A log of the same length with other entries is not taken for the one that was seen."""
+    tenant = _tenant(storage)
+    tenant.files.write("a.csv", b"1")
+    shutil.copytree(storage.root, tmp_path / "backup")
+    tenant.files.write("a.csv", b"two")
+    other = _tenant(LocalStorage(tmp_path / "backup"))
+    other.files.write("a.csv", b"three")
+    shutil.rmtree(storage.root)
+    (tmp_path / "backup").rename(storage.root)
+    assert 1 == tenant.version
+    assert b"three" == tenant.files.read("a.csv")
+
+
+def test_a_log_whose_past_was_erased_is_listed(storage):
+    """Whoever has seen an entry that is gone, with those that followed it, finds the newest one."""
+    tenant, other = _tenant(storage), _tenant(LocalStorage(storage.root))
+    for number in range(3):
+        tenant.files.write("a.csv", b"%d" % number)
+    assert 2 == tenant.version
+    other.files.write("a.csv", b"3")
+    other.files.write("a.csv", b"4")
+    other.place.log.write_checkpoint(other.place.log.current_state())
+    for version in range(4):
+        other.place.storage.delete(f"{TENANT_LOG_FOLDER}/{version:020d}.json")
+    assert (4, b"4") == (tenant.version, tenant.files.read("a.csv"))
+
+
+def test_pages_of_tenants_follow_each_change(tmp_path):
+    """A tenant that somebody else makes or deletes is in, or out of, the next page."""
+    storage = LocalStorage(tmp_path)
+    here, there = (Store(storage, RowCounter(storage), Settings()) for _ in range(2))
+    here.tenant("b", create=True)
+    assert ("b",) == here.tenants()
+    there.tenant("a", create=True)
+    assert ("a", "b") == here.tenants()
+    here.delete_tenant("a")
+    assert ("b",) == there.tenants()

@@ -37,10 +37,25 @@ def authenticated(request: Request) -> Principal:
     return principal
 
 
-def _identified(request: Request) -> Principal:
-    service = service_of(request)
+def known_at_once(request: Request) -> Principal | None:
+    """Who asks, where that is known without asking the control database; nothing is waited for."""
+    known = getattr(request.state, "principal", None)
+    if isinstance(known, Principal):
+        return known
+    principal = service_of(request).keys.remembered(_key_of(request))
+    if principal is not None:
+        request.state.principal = principal
+    return principal
+
+
+def _key_of(request: Request) -> str:
+    """The key that the request came with; empty where it has none."""
     scheme, _, credentials = request.headers.get("authorization", "").partition(" ")
-    key = credentials.strip() if scheme.lower() == "bearer" else request.headers.get("x-api-key", "")
+    return credentials.strip() if scheme.lower() == "bearer" else request.headers.get("x-api-key", "")
+
+
+def _identified(request: Request) -> Principal:
+    service, key = service_of(request), _key_of(request)
     if key:
         return service.keys.authenticate(key)
     token = request.cookies.get(SESSION_COOKIE, "")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import Depends, Header, Path, Request
+from fastapi.concurrency import run_in_threadpool
 
-from freezeframe.asgi.authentication import authenticated, service_of
+from freezeframe.asgi.authentication import authenticated, known_at_once, service_of
 from freezeframe.asgi.problems import request_id_of
 from freezeframe.service.access import TenantAccess
 from freezeframe.service.audit import AuditPlace
@@ -76,14 +76,13 @@ class TenantCaller(Caller):
         return "\n".join(map(repr, (self.environment, self.tenant_id, what, *parameters)))
 
 
-def calling(request: Request) -> Caller:
+async def calling(request: Request) -> Caller:
     """The caller of a request that concerns no tenant, or all of them."""
-    service, principal = service_of(request), authenticated(request)
-    service.limits.count("principal", principal.kind, principal.id)
+    service, principal = service_of(request), await _principal(request)
     return Caller(service, service.access(principal), request_id_of(request))
 
 
-def calling_for_tenant(
+async def calling_for_tenant(
     request: Request,
     environment: Annotated[
         str, Path(description="The environment's name.", min_length=1, max_length=200, examples=["default"])
@@ -93,15 +92,29 @@ def calling_for_tenant(
     ],
 ) -> TenantCaller:
     """The caller of a request that concerns one tenant."""
-    service, principal = service_of(request), authenticated(request)
-    service.limits.count("principal", principal.kind, principal.id)
-    # What is not the principal's business counts for nobody, and takes the same time.
-    is_seen = principal.sees(environment, tenant)
-    service.limits.count("tenant", environment, tenant if is_seen else uuid.uuid4().hex)
+    service, principal = service_of(request), await _principal(request)
+    # What is not the principal's business counts for nobody, whether or not it is there.
+    if principal.sees(environment, tenant):
+        await _count(service, "tenant", environment, tenant)
     return TenantCaller(service, service.access(principal), request_id_of(request), environment, tenant)
 
 
-def conditions(
+async def _principal(request: Request) -> Principal:
+    """Who asks, counted. What the worker knows by itself is not worth a change of threads."""
+    service = service_of(request)
+    principal = known_at_once(request)
+    if principal is None:
+        principal = await run_in_threadpool(authenticated, request)
+    await _count(service, "principal", principal.kind, principal.id)
+    return principal
+
+
+async def _count(service: Service, kind: str, *names: str) -> None:
+    if not service.limits.count_at_once(kind, *names):
+        await run_in_threadpool(service.limits.count, kind, *names)
+
+
+async def conditions(
     if_match: Annotated[str | None, Header(description="Only if it is this version.")] = None,
     if_none_match: Annotated[
         str | None, Header(description="`*`: only if there is none; a tag: only if it is another one.")

@@ -2,12 +2,16 @@
 
 Each entry holds the hash of the one before it in its tenant's chain. What concerns no tenant (keys and
 people) has a chain of its own, that of the environment ``""`` and the tenant ``""``.
+
+Entries that are written at the same time share a transaction: whoever comes while one is under way
+waits for the next, which takes all that have come.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -69,11 +73,24 @@ class AuditEntry:
         }
 
 
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    """An entry that is to be written, and what became of it."""
+
+    place: AuditPlace
+    values: dict[str, Any]
+    entry: AuditEntry | None = None
+    error: BaseException | None = None
+
+
 class Audit:
     """The chains of one service's control database."""
 
     def __init__(self, database: ControlDatabase) -> None:
         self._database = database
+        self._lock = threading.Lock()
+        self._writing = threading.Lock()
+        self._waiting: list[_Waiting] = []
 
     def write(
         self,
@@ -90,24 +107,46 @@ class Audit:
         Raises:
             TryAgain: it could not be written. What was asked must not be answered then.
         """
-        with self._database.begin() as connection:
-            _lock(connection)
-            last = self._last(connection, place)
-            record: dict[str, Any] = {
-                "environment": place.environment,
-                "tenant": place.tenant,
-                "number": last.number + 1 if last else 0,
-                "moment_ms": max(self._database.now_ms(connection), last.moment_ms if last else 0),
-                "principal": principal,
-                "action": action,
-                "subject": subject,
-                "request_id": request_id,
-                "details": json.dumps(dict(details or {}), ensure_ascii=False, sort_keys=True),
-                "previous_hash": last.hash if last else FIRST,
-            }
-            entry = AuditEntry(**record, hash=_hash(record))
-            connection.execute(insert(audit).values(**record, hash=entry.hash))
-        return entry
+        values = {
+            "principal": principal,
+            "action": action,
+            "subject": subject,
+            "request_id": request_id,
+            "details": json.dumps(dict(details or {}), ensure_ascii=False, sort_keys=True),
+        }
+        mine = _Waiting(place, values)
+        with self._lock:
+            self._waiting.append(mine)
+        with self._writing:
+            if mine.entry is None and mine.error is None:  # else somebody took it along
+                with self._lock:
+                    taken, self._waiting = self._waiting, []
+                self._write_together(taken)
+        if mine.entry is None:
+            assert mine.error is not None  # noqa: S101 - every one that is taken gets one of the two
+            raise mine.error
+        return mine.entry
+
+    def _write_together(self, taken: list[_Waiting]) -> None:
+        """Add entries in one transaction; each learns what became of it."""
+        last: dict[AuditPlace, AuditEntry | None] = {}
+        made: list[AuditEntry] = []
+        try:
+            with self._database.begin() as connection:
+                _lock(connection)
+                now = self._database.now_ms(connection)
+                for one in taken:
+                    if one.place not in last:
+                        last[one.place] = self._last(connection, one.place)
+                    made.append(_following(last[one.place], one, now))
+                    last[one.place] = made[-1]
+                connection.execute(insert(audit), [{**one.to_record(), "hash": one.hash} for one in made])
+        except BaseException as error:  # noqa: BLE001 - raised again by each who waits
+            for one in taken:
+                one.error = error
+            return
+        for one, entry in zip(taken, made, strict=True):
+            one.entry = entry
 
     def entries(
         self,
@@ -147,6 +186,18 @@ class Audit:
         query = select(audit).where(*_chain(place)).order_by(audit.c.number.desc()).limit(1)
         row = connection.execute(query).one_or_none()
         return None if row is None else _entry(row)
+
+
+def _following(last: AuditEntry | None, waiting: _Waiting, now_ms: int) -> AuditEntry:
+    record: dict[str, Any] = {
+        "environment": waiting.place.environment,
+        "tenant": waiting.place.tenant,
+        "number": last.number + 1 if last else 0,
+        "moment_ms": max(now_ms, last.moment_ms if last else 0),
+        **waiting.values,
+        "previous_hash": last.hash if last else FIRST,
+    }
+    return AuditEntry(**record, hash=_hash(record))
 
 
 def _lock(connection: Connection) -> None:

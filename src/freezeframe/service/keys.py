@@ -200,17 +200,22 @@ class Keys:
         Raises:
             NotAuthenticated: it is unknown, wrong, revoked or expired; which of them is not told.
         """
-        fingerprint = self._hash(text)
-        with self._lock:
-            remembered = self._remembered.get(fingerprint)
-        if remembered is not None and remembered[0] > time.monotonic():
-            return remembered[1]
-        principal = self._looked_up(text)
+        known = self.remembered(text)
+        if known is not None:
+            return known
+        fingerprint, principal = self._hash(text), self._looked_up(text)
         with self._lock:
             if len(self._remembered) >= _REMEMBERED_MAX:
                 self._remembered.clear()
             self._remembered[fingerprint] = (time.monotonic() + _REMEMBERED_SECONDS, principal)
         return principal
+
+    def remembered(self, text: str) -> Principal | None:
+        """Who asks, if the key was good a moment ago; nothing is read."""
+        fingerprint = self._hash(text)
+        with self._lock:
+            found = self._remembered.get(fingerprint)
+        return found[1] if found is not None and found[0] > time.monotonic() else None
 
     def _looked_up(self, text: str) -> Principal:
         key_id, _, secret = text.partition(".")

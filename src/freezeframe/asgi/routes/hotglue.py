@@ -66,9 +66,9 @@ class FileDone(Answer):
     file: str
 
 
-def hotglue_caller(request: Request, env_id: EnvironmentPath, tenant: TenantPath) -> TenantCaller:
+async def hotglue_caller(request: Request, env_id: EnvironmentPath, tenant: TenantPath) -> TenantCaller:
     """The caller of a request for one tenant, by hotglue's names."""
-    return calling_for_tenant(request, env_id, tenant)
+    return await calling_for_tenant(request, env_id, tenant)
 
 
 HotglueCalling = Annotated[TenantCaller, Depends(hotglue_caller)]

@@ -86,12 +86,12 @@ def clone_tenant(caller: TenantCalling, order: NewTenant) -> TenantDetail:
 
 
 def _detail(environment: str, tenant_id: str, tenant: Tenant) -> TenantDetail:
-    files = tenant.files.list(recursive=True)
+    state = tenant.place.log.current_state()  # one look: all of it is of one moment
     return TenantDetail(
         environment=environment,
         tenant=tenant_id,
-        version=tenant.version,
-        streams=list(tenant.streams()),
-        files=len(files),
-        size_bytes=sum(one.size for one in files),
+        version=state.version,
+        streams=sorted(state.streams),
+        files=len(state.files),
+        size_bytes=sum(one.size for one in state.files.values()),
     )

@@ -18,8 +18,8 @@ import typer
 
 from freezeframe import errors
 from freezeframe.asgi.problems import status_of
+from freezeframe.cli.application import app
 from freezeframe.cli.exit_codes import exit_code
-from freezeframe.cli.main import app
 from freezeframe.settings import Settings
 from freezeframe.testing.type_matrix import SIZES, TYPES, Cell, Place, Policy, cells
 

@@ -3,7 +3,8 @@
 import pytest
 import typer
 
-from freezeframe.cli.main import app, main
+from freezeframe.cli.application import app
+from freezeframe.cli.main import main
 
 
 def commands():

@@ -15,7 +15,8 @@ import pytest
 
 from freezeframe.engine.base import MergeTask
 from freezeframe.engine.java import find_java
-from freezeframe.engine.server import attach, private_folder, server_folder
+from freezeframe.engine.private_folder import private_folder
+from freezeframe.engine.server import attach, server_folder
 from freezeframe.engine.spark import SparkEngine
 from freezeframe.errors import EngineUnavailable, InvalidOption, JavaNotFound, SetupError
 from freezeframe.log.schema import arrow_to_delta

@@ -1,128 +1,39 @@
-"""The ``freezeframe`` command: its parts, and what becomes of an error.
+"""Where the ``freezeframe`` command begins: a run goes to the warm runner if one is there.
 
-Modules that take long to load are imported by the command that needs them, so that
-``freezeframe --help`` answers at once.
+Loading the command line and its settings takes several times as long as handing a run over.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from pathlib import Path
 
-import typer
-from typer._click.exceptions import NoArgsIsHelpError
-from typer.exceptions import TyperException
+from freezeframe.cli.exit_codes import INTERRUPTED
 
-from freezeframe.cli.exit_codes import FAILED, INTERRUPTED, OK, exit_code
-from freezeframe.cli.lazy_group import LazyGroup, Part
-from freezeframe.cli.output import Output
-from freezeframe.errors import FixTheRequest, FreezeframeError
-
-_COMPLETION = "_FREEZEFRAME_COMPLETE"  # set by the shell when it asks what a line could go on with
-_BEGIN, _JOBS, _DATA, _SERVICE, _MACHINE = "Begin", "Jobs", "Data", "Service", "This machine"
-
-
-class _Commands(LazyGroup):
-    """All commands. Each module is imported when its command is used; the lines here are the help."""
-
-    parts = {  # noqa: RUF012 - declared as ClassVar by the base
-        "init": Part("init:init", "Start a project: a script, settings, and two syncs to try.", _BEGIN),
-        "demo": Part("demo:demo", "Two syncs of a tenant, one beside it, and a look back.", _BEGIN),
-        "run": Part("run:run", "Run a script for a tenant as one commit.", _JOBS),
-        "worker": Part("worker:worker", "Run the jobs of the queue.", _JOBS),
-        "job": Part("job:app", "The queue: submit, list, show, logs, cancel, retry, wait.", _JOBS),
-        "schedule": Part("schedule:app", "Scripts that are run again and again, by cron.", _JOBS),
-        "tenant": Part("tenant:app", "A store's tenants: their past, their coming and going.", _DATA),
-        "stream": Part("stream:app", "A tenant's streams: rows, history, import, custody.", _DATA),
-        "file": Part("file:app", "A tenant's files: list, read, write, history.", _DATA),
-        "import": Part("shortcuts:import_command", "Bring files of rows into a tenant's streams.", _DATA),
-        "export": Part("shortcuts:export_command", "Write a tenant to an archive.", _DATA),
-        "gc": Part("shortcuts:gc_command", "Delete what nobody can need any more.", _DATA),
-        "log": Part("log:app", "A Delta table's log: show, history, verify.", _DATA),
-        "serve": Part("serve:serve", "The REST service of a store.", _SERVICE),
-        "key": Part("key:app", "The keys of the service: create, list, rotate, revoke.", _SERVICE),
-        "person": Part("person:app", "Who may sign in to the service.", _SERVICE),
-        "spark": Part("spark:app", "The warm Spark server: status, start, stop, logs.", _MACHINE),
-        "doctor": Part("doctor:doctor", "Check that jobs can run here, and say what to do.", _MACHINE),
-        "config": Part("config:app", "The settings: show, get, set; and where each comes from.", _MACHINE),
-    }
-
-
-app = typer.Typer(
-    name="freezeframe",
-    cls=_Commands,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # boxes around the help would cost more time than all else of it
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        from importlib.metadata import version
-
-        sys.stdout.write(f"freezeframe {version('freezeframe')}\n")
-        raise typer.Exit
-
-
-@app.callback()
-def _options(
-    _version: Annotated[
-        bool,
-        typer.Option("--version", "-V", callback=_print_version, is_eager=True, help="Print the version."),
-    ] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Do not show how far a long command is.")
-    ] = False,
-) -> None:
-    """What an integration keeps for each of its tenants between two sync jobs."""
+_HELP = {"-h", "--help"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code; whatever happens, nobody sees a traceback."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    output = Output(as_json="--json" in given)
-    try:
-        return app(args=given, prog_name="freezeframe", standalone_mode=False) or OK
-    except FreezeframeError as error:
-        if _COMPLETION not in os.environ:  # a shell that asks while somebody types wants no sentences
-            output.error(error)
-        return exit_code(error)
-    except NoArgsIsHelpError as error:
-        # The help is the answer to a group without a command; for programs it is a wrong call like any other.
-        if output.as_json:
-            output.error(FixTheRequest("Missing command.", remedy="See freezeframe --help.", code="USAGE"))
-        else:
-            sys.stderr.write(f"{error.format_message()}\n")
-        return error.exit_code
-    except TyperException as error:
-        output.error(_usage(error))
-        return error.exit_code
-    except (KeyboardInterrupt, typer.Abort):
-        return INTERRUPTED
-    except BrokenPipeError:
-        # The reader (head, for example) has seen enough; Python must not complain at exit either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return OK
-    except Exception as error:
-        if os.environ.get("FREEZEFRAME_DEBUG"):
-            raise
-        output.error(_unexpected(error))
-        return FAILED
+    """Run one command and return its exit code; whatever happens, nobody sees a traceback.
+
+    Without ``arguments`` they are those of this process. With them the command is carried out in it.
+    """
+    if arguments is None and _is_a_run(sys.argv):
+        from freezeframe.runs.warm.shortcut import forwarded_at_once
+
+        try:
+            code = forwarded_at_once("freezeframe", sys.argv[1:])
+        except KeyboardInterrupt:
+            return INTERRUPTED
+        if code is not None:
+            return code
+    from freezeframe.cli.application import carry_out
+
+    return carry_out(list(sys.argv[1:] if arguments is None else arguments))
 
 
-def _usage(error: TyperException) -> FixTheRequest:
-    context = getattr(error, "ctx", None)
-    command = "freezeframe" if context is None else context.command_path
-    return FixTheRequest(error.format_message(), remedy=f"See {command} --help.", code="USAGE")
-
-
-def _unexpected(error: Exception) -> FreezeframeError:
-    return FreezeframeError(
-        "freezeframe met something that it did not expect.",
-        cause=f"{type(error).__name__}: {error}",
-        remedy="Run it again with FREEZEFRAME_DEBUG=1 and report what it prints.",
-    )
+def _is_a_run(line: Sequence[str]) -> bool:
+    """Whether this process is the command, not a program that calls it, and is to run a script."""
+    is_command = Path(line[0]).name in {"freezeframe", "__main__.py"}
+    return is_command and line[1:2] == ["run"] and not _HELP.intersection(line)

@@ -16,7 +16,6 @@ import os
 import secrets
 import shutil
 import socket
-import stat
 import subprocess
 import sys
 import time
@@ -30,7 +29,8 @@ from freezeframe.engine import watcher
 from freezeframe.engine.configuration import server_configuration
 from freezeframe.engine.java import Java, find_java
 from freezeframe.engine.launch import class_archive, write_launch
-from freezeframe.errors import EngineUnavailable, SetupError
+from freezeframe.engine.private_folder import private_folder
+from freezeframe.errors import EngineUnavailable
 from freezeframe.settings import Settings
 
 Progress = Callable[[str], None]
@@ -107,20 +107,6 @@ def server_folder(settings: Settings, master: str) -> Path:
 
 def _private_server_folder(settings: Settings) -> Path:
     return private_folder(private_folder(settings.state_dir) / f"{_PRIVATE}{secrets.token_hex(8)}")
-
-
-def private_folder(path: Path) -> Path:
-    """The folder, made if absent, after checking that nobody else can write into it."""
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    status = path.stat()
-    if status.st_uid != os.getuid():
-        raise SetupError(
-            f"The folder {path} belongs to another user, and a token would be kept in it.",
-            remedy="Set FREEZEFRAME_STATE_DIR to a folder of your own.",
-        )
-    if stat.S_IMODE(status.st_mode) & 0o077:
-        path.chmod(0o700)
-    return path
 
 
 def living_address(folder: Path) -> Address | None:

@@ -19,7 +19,7 @@ from freezeframe.engine.base import (
     Positions,
 )
 from freezeframe.engine.connect import can_share
-from freezeframe.engine.server import private_folder
+from freezeframe.engine.private_folder import private_folder
 from freezeframe.engine.spark_columns import struct_type
 from freezeframe.engine.spark_errors import spark_errors
 from freezeframe.engine.spark_files import local_folder

@@ -17,7 +17,7 @@ import sys
 import venv
 from pathlib import Path
 
-from freezeframe.engine.server import private_folder
+from freezeframe.engine.private_folder import private_folder
 from freezeframe.errors import SetupError
 from freezeframe.settings import Settings
 

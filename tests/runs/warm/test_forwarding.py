@@ -10,10 +10,16 @@ from pathlib import Path
 import pytest
 
 from freezeframe.runs.warm.place import asked, runner_folder
+from freezeframe.runs.warm.shortcut import forwarded_at_once
 from freezeframe.settings import Settings
 
 CLIENT = """
 import sys
+if sys.argv[1:] == ["at once"]:
+    from freezeframe.runs.warm.shortcut import forwarded_at_once
+    code = forwarded_at_once("command", ["talk"])
+    assert not {"typer", "pydantic", "pyarrow"} & set(sys.modules)
+    sys.exit(99 if code is None else code)
 from freezeframe.runs.warm.forwarding import forwarded
 from freezeframe.settings import Settings
 code = forwarded("command", sys.argv[1:], Settings())
@@ -101,3 +107,25 @@ def test_a_killed_command_does_not_run_on(folder):
     while is_alive(worker):
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+def test_a_runner_that_is_there_is_reached_without_the_library_of_settings(folder):
+    """The command is the same, and nothing that takes long is loaded for it."""
+    with client(folder, "talk") as process:
+        process.communicate("a word\n", timeout=60)
+    with client(folder, "at once") as process:
+        output, errors = process.communicate("a word\n", timeout=60)
+    assert (3, f"a word None {folder}\n", "trouble\n") == (process.returncode, output, errors)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("STATE_DIR", "absent"), ("RUNNER_IDLE_SECONDS", "0"), ("RUNNER_IDLE_SECONDS", "soon")],
+)
+def test_without_a_runner_nothing_is_done_at_once(tmp_path, monkeypatch, name, value):
+    """No runner is started and no folder made; settings that are wrong are left to who checks them."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FREEZEFRAME_STATE_DIR", str(tmp_path))
+    monkeypatch.setenv(f"FREEZEFRAME_{name}", value)
+    assert forwarded_at_once("command", []) is None
+    assert [] == [path for path in tmp_path.rglob("*") if not path.name.startswith("runner-")]

@@ -14,16 +14,16 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from freezeframe.runs.warm.forked import Work, current_limits
+from freezeframe.runs.warm.place import RunnerSettings
 from freezeframe.runs.warm.process import ForkedProcess
 from freezeframe.runs.warm.spawning import current_umask, forked
-from freezeframe.settings import Settings
 
 _STREAMS = (0, 1, 2)
 _HANDED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _SIGNAL_EXIT = 128
 
 
-def forwarded(module: str, arguments: Sequence[str], settings: Settings) -> int | None:
+def forwarded(module: str, arguments: Sequence[str], settings: RunnerSettings) -> int | None:
     """The exit code of ``python -m MODULE ARGUMENTS``, run by the warm runner with this process's streams.
 
     None where nothing was run: there can be no runner here, or this process is a fork of it already.

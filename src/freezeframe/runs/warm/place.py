@@ -15,11 +15,10 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from freezeframe.engine.server import private_folder
+from freezeframe.engine.private_folder import private_folder
 from freezeframe.runs.warm.messages import receive, require_own_user, send
-from freezeframe.settings import Settings
 
 SOCKET_NAME = "socket"
 _PREFIX = "runner-"
@@ -53,6 +52,22 @@ _INHERITED = frozenset(
 )
 
 
+class RunnerSettings(Protocol):
+    """What a runner is found by, and how long it stays without a job: a part of `Settings`."""
+
+    @property
+    def state_dir(self) -> Path:
+        """Where its folder is."""
+
+    @property
+    def runner_idle_seconds(self) -> int:
+        """0: there is none."""
+
+    @property
+    def script_variables(self) -> str:
+        """Names, separated by commas."""
+
+
 def is_supported() -> bool:
     """Whether this system can say who is at the other end of a socket, and hold a process by a file."""
     return hasattr(socket, "SO_PEERCRED") and hasattr(os, "pidfd_open")
@@ -67,14 +82,14 @@ def startup_variables(environment: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def runner_variables(environment: Mapping[str, str], settings: Settings) -> dict[str, str]:
+def runner_variables(environment: Mapping[str, str], settings: RunnerSettings) -> dict[str, str]:
     """Those of a user's startup variables that the scripts of the user's jobs inherit: a runner has them."""
     named = {name.strip() for name in settings.script_variables.split(",")} | _INHERITED
     found = startup_variables(environment)
     return {name: value for name, value in found.items() if name in named or name.startswith("LC_")}
 
 
-def runner_folder(settings: Settings, environment: Mapping[str, str]) -> Path:
+def runner_folder(settings: RunnerSettings, environment: Mapping[str, str]) -> Path:
     """The folder of the runner of a user with this environment, created with mode 0700.
 
     Raises:
@@ -94,7 +109,7 @@ def other_runners(folder: Path) -> list[Path]:
     return [other for other in folder.parent.glob(f"{_PREFIX}*") if other != folder and other.is_dir()]
 
 
-def retire_all(settings: Settings) -> int:
+def retire_all(settings: RunnerSettings) -> int:
     """Have all of this user's runners leave as soon as their jobs have ended; how many heard it."""
     found = settings.state_dir.glob(f"{_PREFIX}*/{SOCKET_NAME}")
     return sum(asked(path.parent, {"retire": True}, _ASK_SECONDS) is not None for path in found)

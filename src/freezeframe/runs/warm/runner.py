@@ -40,7 +40,7 @@ _FOR_JOBS = (
     "freezeframe.runs.script_process",
     "freezeframe.runs.running",
     "freezeframe.cli.run",
-    "freezeframe.cli.main",
+    "freezeframe.cli.application",
 )
 # Loaded when nobody waits: only notebooks need them.
 _FOR_LATER = ("freezeframe.runs.notebook",)

@@ -20,6 +20,7 @@ from freezeframe.errors import SetupError
 from freezeframe.runs.warm.forked import Work, current_limits
 from freezeframe.runs.warm.messages import ConnectionLost, receive, send
 from freezeframe.runs.warm.place import (
+    RunnerSettings,
     asked,
     connected,
     is_supported,
@@ -29,7 +30,6 @@ from freezeframe.runs.warm.place import (
     startup_variables,
 )
 from freezeframe.runs.warm.process import ForkedProcess, Process
-from freezeframe.settings import Settings
 
 _RUNNER = "freezeframe.runs.warm.runner"
 _ANSWER_SECONDS = 60.0
@@ -48,7 +48,7 @@ def spawn(
     environment: Mapping[str, str],
     cwd: Path,
     stdout: int,
-    settings: Settings,
+    settings: RunnerSettings,
     stdin: int = subprocess.DEVNULL,
     stderr: int = subprocess.STDOUT,
 ) -> Process:
@@ -89,7 +89,7 @@ def forked(
     work: Work,
     cwd: Path,
     streams: tuple[int, int, int],
-    settings: Settings,
+    settings: RunnerSettings,
     on_forked: Callable[[ForkedProcess], object] = lambda _: None,
 ) -> ForkedProcess | None:
     """The work as a process that the warm runner forked, None where there can be no runner.
@@ -108,7 +108,7 @@ def forked(
         return None
 
 
-def start_runner(settings: Settings) -> bool:
+def start_runner(settings: RunnerSettings) -> bool:
     """Whether there is a runner, which is started if there was none; it may still be loading.
 
     Raises:
@@ -122,14 +122,14 @@ def start_runner(settings: Settings) -> bool:
     return False
 
 
-def _can_fork(command: Sequence[str], environment: Mapping[str, str], settings: Settings) -> bool:
+def _can_fork(command: Sequence[str], environment: Mapping[str, str], settings: RunnerSettings) -> bool:
     """Whether a fork of this user's runner would be what the command is."""
     is_module = len(command) > 2 and command[0] == sys.executable and command[1] == "-m"  # noqa: PLR2004
     return is_module and startup_variables(environment) == runner_variables(os.environ, settings)
 
 
 def _asked_for(
-    work: Work, descriptors: list[int], settings: Settings, on_forked: Callable[[ForkedProcess], object]
+    work: Work, descriptors: list[int], settings: RunnerSettings, on_forked: Callable[[ForkedProcess], object]
 ) -> ForkedProcess:
     folder = runner_folder(settings, os.environ)
     connection = _reached(folder, settings)
@@ -177,7 +177,7 @@ def current_umask() -> int:
     return 0o022
 
 
-def _reached(folder: Path, settings: Settings) -> socket.socket:
+def _reached(folder: Path, settings: RunnerSettings) -> socket.socket:
     with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
         return connected(folder, _ANSWER_SECONDS)
     deadline = time.monotonic() + _START_SECONDS
@@ -205,7 +205,7 @@ def _listening(folder: Path, process: subprocess.Popen[bytes], deadline: float) 
         time.sleep(_POLL_SECONDS)
 
 
-def _start(folder: Path, settings: Settings) -> subprocess.Popen[bytes]:
+def _start(folder: Path, settings: RunnerSettings) -> subprocess.Popen[bytes]:
     variables = {name: os.environ[name] for name in _KEPT if name in os.environ}
     with (folder / "runner.log").open("wb") as log:
         return subprocess.Popen(  # noqa: S603 - our own module

@@ -1,0 +1,30 @@
+"""A folder of this user's alone, for tokens and sockets."""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import TYPE_CHECKING
+
+from freezeframe.errors import SetupError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def private_folder(path: Path) -> Path:
+    """The folder, made if absent, after checking that nobody else can write into it.
+
+    Raises:
+        SetupError: it is somebody else's.
+    """
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    status = path.stat()
+    if status.st_uid != os.getuid():
+        raise SetupError(
+            f"The folder {path} belongs to another user, and a token would be kept in it.",
+            remedy="Set FREEZEFRAME_STATE_DIR to a folder of your own.",
+        )
+    if stat.S_IMODE(status.st_mode) & 0o077:
+        path.chmod(0o700)
+    return path

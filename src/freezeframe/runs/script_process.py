@@ -27,6 +27,8 @@ from freezeframe.runs.request import RunRequest
 from freezeframe.runs.script_failure import ScriptFailure, Stopped, failure_of
 from freezeframe.runs.tenants import request_store
 from freezeframe.script.current_job import current_job
+from freezeframe.script.exported_file import own_exports
+from freezeframe.script.run_copies import refresh_copies
 from freezeframe.store.job_receipt import JobReceipt
 from freezeframe.store.job_tenant import JobTenant, open_job_tenant
 from freezeframe.store.working_copy import apply_changes, capture, check_out
@@ -75,8 +77,9 @@ def _committed(root: JobRoot, plan: ScriptPlan, process: int) -> JobReceipt:
         names = {"root": request.root, "environment": request.environment}
         names |= {"tenant": request.tenant, "job": request.job_id}
         with current_job(root.snapshots, tenant, names):
+            refresh_copies(root.snapshots, tenant, before)
             _run_script(request, root, process)
-            changes = capture(root.snapshots, before)
+            changes = capture(root.snapshots, before, own_exports(root.snapshots))
             apply_changes(tenant.files, root.snapshots, changes)
     return _receipt(tenant)
 

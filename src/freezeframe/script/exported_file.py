@@ -104,6 +104,18 @@ def export(directory: str | os.PathLike[str], stream: Stream) -> None:
         _logger.warning("Committed, but the file of %s could not be written.", stream.name, exc_info=True)
 
 
+def own_exports(directory: Path) -> frozenset[str]:
+    """The files there that ``export`` wrote and nobody has changed since, as far as that is recorded."""
+    found = set()
+    for path in (directory / OURS / "exported").glob("*.json"):
+        record = json.loads(path.read_text(encoding="utf-8"))
+        file = directory / record["file"]
+        states = (record["held"], record["pending"])
+        if file.is_file() and file_sha256(file) in {state["sha256"] for state in states if state}:
+            found.add(record["file"])
+    return frozenset(found)
+
+
 def file_sha256(path: Path) -> str:
     """The digest of a file's bytes, in hexadecimal."""
     with path.open("rb") as content:

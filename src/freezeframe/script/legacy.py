@@ -27,7 +27,7 @@ from freezeframe.errors import BadInput, ConflictError, MissingColumn, Unreadabl
 from freezeframe.log.schema import arrow_to_delta, delta_to_arrow
 from freezeframe.log.skipping import as_expression, columns_of
 from freezeframe.script.csv_file import read_csv_text
-from freezeframe.script.current_job import is_working_copy
+from freezeframe.script.current_job import is_working_copy, job_at
 from freezeframe.script.exported_file import ADOPTED_NOTE, export, file_sha256, known_file
 from freezeframe.script.parquet_files import read_parquet_files
 from freezeframe.script.row_hashes import table_hashes
@@ -179,11 +179,18 @@ def adopt(directory: str | os.PathLike[str], stream: Stream, update: Update, fra
         try:
             known = column_types(frame) if adoption.version < 0 else None
             adoption.take_over(_adoption_key(update), update.null_keys, known)
+            _keep_in_run(Path(directory), adoption.file)
         except ConflictError:
             if not tries_left:
                 raise
         else:
             return
+
+
+def snapshot_file_stream(path: str) -> str | None:
+    """The stream that a file of that path would be a snapshot file of; None for any other file."""
+    suffix = next((one for one in _SUFFIXES if path.endswith(one)), None)
+    return None if suffix is None or "/" in path else path.removesuffix(suffix)
 
 
 def merged(
@@ -214,6 +221,17 @@ def export_adopted(directory: str | os.PathLike[str], stream: Stream) -> None:
     """Write the file that the stream adopted again, unless ``export_adopted_files`` is off."""
     if load_settings().export_adopted_files:
         export(directory, stream)
+
+
+def _keep_in_run(directory: Path, file: LegacyFile) -> None:
+    """Make what was adopted the tenant's file in a run: the next run must not take older content for new."""
+    job = job_at(directory.resolve())
+    if job is None:
+        return
+    held = next((one for one in job.files.list() if one.path == file.path.name), None)
+    if held is None or held.sealed or held.sha256 != file.sha256:
+        with file.path.open("rb") as content:
+            job.files.write(file.path.name, content)
 
 
 def _previewed(adoption: Adoption, frame: Any, update: Update, sort_columns: Sequence[str]) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,10 +75,11 @@ def check_out(files: Files, folder: Path) -> dict[str, CopiedFile]:
         raise failure("check out", str(folder), error) from error
 
 
-def capture(folder: Path, before: Mapping[str, CopiedFile]) -> WorkingChanges:
+def capture(folder: Path, before: Mapping[str, CopiedFile], derived: Collection[str] = ()) -> WorkingChanges:
     """What was added, changed and deleted in ``folder`` since ``before``.
 
-    A file is looked into only where its size, time or identity differ.
+    A file is looked into only where its size, time or identity differ. The content of ``derived`` paths is
+    made of something else that is kept, so it is no change.
 
     Raises:
         InvalidName: a new file has a name that cannot be a file's path.
@@ -87,11 +88,13 @@ def capture(folder: Path, before: Mapping[str, CopiedFile]) -> WorkingChanges:
     try:
         now = dict(_plain_files(folder))
         changed = [
-            path for path in now if path in before and _differs(folder / path, now[path], before[path])
+            path
+            for path in now
+            if path in before and path not in derived and _differs(folder / path, now[path], before[path])
         ]
     except OSError as error:
         raise failure("capture", str(folder), error) from error
-    added = [str(FilePath(path)) for path in now if path not in before]
+    added = [str(FilePath(path)) for path in now if path not in before and path not in derived]
     gone = [path for path in before if path not in now]
     sealed = frozenset(path for path in changed if before[path].sealed)
     return WorkingChanges(tuple(sorted(added)), tuple(sorted(changed)), tuple(sorted(gone)), sealed)

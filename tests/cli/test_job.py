@@ -139,6 +139,7 @@ def test_what_is_not_there_is_said(place, capsys, tmp_path):
         (2, ["job", "list", "--cursor", "x"]),
         (2, [*submit, "a", "--param", "novalue"]),
         (2, [*submit, "a", "--at", "tomorrow"]),
+        (2, [*submit, "a", "--attempts", "0"]),
         (2, ["worker", "--once", "--drain"]),
         (2, ["schedule", "create", "s", "etl.py", "--tenant", "a", "--cron", "often"]),
         (1, ["job", "wait", "same", "--tenant", "a", "--timeout", "0"]),
@@ -146,8 +147,16 @@ def test_what_is_not_there_is_said(place, capsys, tmp_path):
         assert code == main([*arguments, *place]), arguments
     assert "Traceback" not in capsys.readouterr().err
     assert 2 == main(["job", "list", "--root", "s3://bucket/x"])
+    (tmp_path / "empty").mkdir()
     assert 0 == main(["job", "list", "--root", str(tmp_path / "empty")])
     assert "There are no such jobs." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", [["job", "list"], ["job", "show", "x"], ["schedule", "list"]])
+def test_looking_makes_no_store(tmp_path, command):
+    """A mistyped root is exit code 4, and nothing is there afterwards either."""
+    assert 4 == main([*command, "--root", str(tmp_path / "absent")])
+    assert not (tmp_path / "absent").exists()
 
 
 def test_schedules_come_and_go(told, capsys, place):

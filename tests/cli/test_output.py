@@ -121,12 +121,33 @@ def test_a_terminal_gets_what_it_wants(monkeypatch, variables, has_colour, has_b
         assert 60 == plain.count("x")
 
 
-def printed_on_terminal(monkeypatch, rows):
+def test_an_error_on_a_terminal_is_broken_between_words(monkeypatch):
+    """No line is wider than the terminal, but for a path, which stays whole."""
+    for name, value in {"TERM": "xterm", "COLUMNS": "40", "NO_COLOR": "1"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("sys.stderr", err := Terminal())
+    path = "/a" * 30
+    Output().error(VersionNotFound("No version 7.", cause="There are three words " * 4, remedy=f"See {path}"))
+    text = re.sub(r"\x1b\[[\d;]*m", "", err.getvalue())
+
+    assert "Cause: " + "There are three words " * 4 + f"Remedy: See {path} " == text.replace("\n", " ")[14:]
+    assert path in text.splitlines()
+    assert all(len(line) <= 40 for line in text.splitlines() if line != path)
+
+
+def test_a_table_without_a_title_begins_with_its_head(monkeypatch, capsys):
+    """No empty line stands in its stead, in a pipe and on a terminal."""
+    Output().table("", [{"a": 1}])
+    assert ["a", "1"] == capsys.readouterr().out.split("\n")[:2]
+    assert ["a"] == printed_on_terminal(monkeypatch, [{"a": 1}], title="")[0].split()
+
+
+def printed_on_terminal(monkeypatch, rows, title="Rows"):
     """What a table looks like on a terminal of 60 columns without colours, line by line."""
     for name, value in {"TERM": "xterm", "COLUMNS": "60", "NO_COLOR": "1"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("sys.stdout", out := Terminal())
-    Output().table("Rows", rows)
+    Output().table(title, rows)
     text = re.sub(r"\x1b\[[\d;]*m", "", out.getvalue())
     return [line.rstrip() for line in text.splitlines()]
 

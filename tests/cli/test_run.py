@@ -40,8 +40,26 @@ def test_a_run_says_what_it_did(store, capsys):
     assert "acme is at version 0" in said
     assert "Output: " in said
     assert (store / "freezeframe-data" / "job-roots").is_dir()
+    assert "Log: freezeframe-data/job-roots/" in said
     assert 0 == main(["run", "--tenant", "acme", "--job-id", "x", script])
-    assert "not run again" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "not run again" in said
+    assert "That was version 0 of acme.\n" in said
+
+
+def test_a_run_without_input_or_changes_says_so(store, capsys):
+    """An empty sync-output is named with its reason, and a version that holds no change is called so."""
+    script = _script(store, "open('errors.txt', 'w').write('a warning')")
+    (store / "empty").mkdir()
+    assert 0 == main(["run", "--tenant", "acme", script])
+    said = capsys.readouterr().out
+    assert "The script's sync-output was empty: there was no --input.\n" in said
+    assert "Nothing was changed; the run is kept as version 0 of acme" in said
+    assert "The script ended well, but wrote freezeframe-data/" in said
+    assert 0 == main(["run", "--tenant", "acme", "--input", "empty", script])
+    said = capsys.readouterr().out
+    assert "sync-output was empty: nothing is in empty.\n" in said
+    assert "kept as version 1 of acme" in said
 
 
 def test_json_is_the_outcome(store, capsys):
@@ -69,13 +87,16 @@ def test_json_is_the_outcome(store, capsys):
         (["--param", "novalue", "etl.py"], 2),
         (["--var", "novalue", "etl.py"], 2),
         (["--input", "absent", "etl.py"], 4),
+        (["--input", "etl.py", "etl.py"], 4),
+        (["--memory", "0", "etl.py"], 2),
         (["--timeout", "-1", "etl.py"], 2),
     ],
 )
 def test_a_wrong_call_runs_nothing(store, capsys, options, code):
-    """What is not there is 4, what cannot be is 2, and no store comes to be."""
+    """What is not there is 4, what cannot be is 2, each with a remedy, and no store comes to be."""
     _script(store, "pass")
     assert code == main(["run", "--tenant", "acme", *options])
+    assert "\nRemedy: " in capsys.readouterr().err
     assert not (store / "freezeframe-data").exists()
 
 

@@ -5,6 +5,7 @@ import time
 from contextlib import closing
 from itertools import pairwise
 
+import pytest
 from sqlalchemy import insert, select
 
 from freezeframe.control.database import ControlDatabase
@@ -33,15 +34,16 @@ for number in range(processes):
 for _ in range(processes):
     assert os.wait()[1] == 0
 """
-PROCESSES, JOBS, TENANTS = 8, 400, 40
+PROCESSES = 8
 
 
-def test_eight_processes_claim_400_jobs(database_url, run_python):
+@pytest.mark.parametrize("count", [96, pytest.param(400, marks=pytest.mark.nightly)])
+def test_eight_processes_claim_all_jobs(database_url, run_python, count):
     """None is lost, none is run twice, and none runs beside another of its tenant."""
     with closing(ControlDatabase.open(database_url)) as database:
         queue = JobQueue(database)
-        for number in range(JOBS):
-            queue.submit("{}", environment="dev", tenant=f"t{number % TENANTS}", job_id=f"j{number}")
+        for number in range(count):
+            queue.submit("{}", environment="dev", tenant=f"t{number % (count // 6)}", job_id=f"j{number}")
         out, error = run_python(WORK, database_url, PROCESSES).communicate(timeout=120)
         claimed = [job_id for line in out.splitlines() for job_id in json.loads(line)]
         # A worker ends when each tenant with work has a job running elsewhere, so a few may be left.
@@ -51,7 +53,7 @@ def test_eight_processes_claim_400_jobs(database_url, run_python):
 
         found = queue.list(limit=1000).jobs
     assert ("", PROCESSES) == (error, len(out.splitlines()))
-    assert sorted(f"j{number}" for number in range(JOBS)) == sorted(claimed)
+    assert sorted(f"j{number}" for number in range(count)) == sorted(claimed)
     assert {("succeeded", 1)} == {(job.status, job.attempts) for job in found}
     assert 1 < len({job.worker for job in found})
     assert not overlapping(found)

@@ -94,6 +94,7 @@ def test_a_cell_that_prints_much_is_cut_in_the_notebook_alone(runs, notebook):
 
 def test_what_is_no_notebook_is_refused(runs):
     """A damaged file is named; nothing was run."""
-    for text in ("{", json.dumps({"cells": 1})):
+    for text in ("{", "{}", "[]", json.dumps({"cells": 1})):
         done = runs.run(runs.script(text, name="etl.ipynb"))
         assert ("failed", "UNREADABLE_INPUT") == (done.status, done.error["code"])
+        assert "object" not in done.error["cause"]

@@ -191,8 +191,9 @@ def test_what_is_not_there_is_refused_before_anything_is_written(runs, tmp_path)
     assert not Path(runs.root).exists()
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").touch()
-    with pytest.raises(InvalidOption):
-        runs.run(script, job_root=tmp_path / "full")
+    for taken in (tmp_path / "full", tmp_path / "full" / "file"):
+        with pytest.raises(InvalidOption):
+            runs.run(script, job_root=taken)
 
 
 def test_a_script_that_takes_too_long_is_ended(runs):

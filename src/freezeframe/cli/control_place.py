@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from freezeframe.cli.place import require_root
 from freezeframe.errors import InvalidOption, NotFound
 
 if TYPE_CHECKING:
@@ -61,10 +62,13 @@ class Control:
 
 
 @contextmanager
-def control(root: str, environment: str | None = None) -> Iterator[Control]:
-    """The control database of the store at ``root``, made if it is not there; closed at the end.
+def control(root: str, environment: str | None = None, *, create: bool = False) -> Iterator[Control]:
+    """The control database of the store at ``root``, closed at the end.
+
+    With ``create`` neither need be there yet; without, a mistyped root is an error and no new store.
 
     Raises:
+        InputNotFound: there is no such directory.
         InvalidOption, SetupError, TryAgain: as ``ControlDatabase.open``.
     """
     from freezeframe.control.database import ControlDatabase
@@ -72,6 +76,8 @@ def control(root: str, environment: str | None = None) -> Iterator[Control]:
     from freezeframe.settings import load_settings
 
     settings = load_settings(root=root, environment=environment)
+    if not create and not settings.database_url:
+        require_root(root)
     database = ControlDatabase.open(database_url(settings, root))
     try:
         yield Control(settings, database, settings.environment)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import secrets
 import sys
 import time
-import uuid
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
@@ -84,8 +84,8 @@ def submit(
     """
     asked = Asked(script, flow, input_dir, parameters or (), timeout, memory, message or "")
     run_at = None if at is None else _moment(at)
-    with control(root, environment) as found:
-        name = job_id or f"job-{uuid.uuid4()}"
+    with control(root, environment, create=True) as found:
+        name = job_id or f"job-{secrets.token_hex(8)}"
         job = found.queue.submit(
             json.dumps(asked.request(root, found.environment, tenant, name).to_json()),
             environment=found.environment,

@@ -100,5 +100,5 @@ def _keys(root: str) -> Iterator[Keys]:
     from freezeframe.service.keys import Keys
     from freezeframe.service.pepper import load_pepper
 
-    with control(root) as found:
+    with control(root, create=True) as found:
         yield Keys(found.database, load_pepper(found.settings, root))

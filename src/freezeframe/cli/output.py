@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import textwrap
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
@@ -39,7 +40,7 @@ class Output:
         return Console(highlight=False, emoji=False)
 
     def table(self, title: str, rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> None:
-        """Rows of equal fields: a table with a heading, or a JSON array of objects.
+        """Rows of equal fields: a table with a heading (none for ""), or a JSON array of objects.
 
         ``columns`` are the fields of the text table and their order; without it those of the first row.
         """
@@ -93,7 +94,8 @@ class Output:
 
         console = Console(stderr=True, soft_wrap=True, highlight=False, emoji=False)
         for label, text in lines:
-            console.print(Text.assemble((label, "bold"), (text, "" if label else "bold red")))
+            folded = _folded(f"{label}{text}", console.width).removeprefix(label)
+            console.print(Text.assemble((label, "bold"), (folded, "" if label else "bold red")))
 
     def _on_terminal(self, title: str, names: list[str], numeric: list[bool], cells: list[list[str]]) -> None:
         """A table if it can be read in this width; else without what is empty, else row by row."""
@@ -114,7 +116,7 @@ class Output:
     def _row_by_row(self, title: str, names: list[str], cells: list[list[str]]) -> None:
         from rich.text import Text
 
-        self._console.print(Text(visible(title), style="bold"))
+        self._heading(title)
         for number, row in enumerate(cells, start=1):
             self._console.print(Text(f"{number} ".ljust(self._console.width, "─"), style="dim"))
             self.record_of({name: cell for name, cell in zip(names, row, strict=True) if cell != _MISSING})
@@ -130,8 +132,20 @@ class Output:
             table.add_column(Text(visible(name)), justify=justify, overflow="fold")  # type: ignore[arg-type]
         for row in cells:
             table.add_row(*(Text(cell) for cell in row))
-        self._console.print(Text(visible(title), style="bold"))
+        self._heading(title)
         self._console.print(table)
+
+    def _heading(self, title: str) -> None:
+        from rich.text import Text
+
+        if title:
+            self._console.print(Text(visible(title), style="bold"))
+
+
+def _folded(text: str, width: int) -> str:
+    """Its lines broken between words; a path stays whole, so that it can be copied."""
+    fold = textwrap.TextWrapper(width, break_long_words=False, break_on_hyphens=False)
+    return "\n".join("\n".join(fold.wrap(line)) for line in text.split("\n"))
 
 
 def _needed(
@@ -172,7 +186,7 @@ def _plain_table(
     heads = [visible(name) for name in names]
     widths = [max(map(_width, column)) for column in zip(heads, *cells, strict=True)]
     lines = ["  ".join(map(_padded, row, widths, numeric)).rstrip() for row in [heads, *cells]]
-    return [visible(title), *lines]
+    return [visible(title), *lines] if title else lines
 
 
 def _padded(text: str, width: int, is_right: bool) -> str:

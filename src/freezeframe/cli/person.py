@@ -81,5 +81,5 @@ def _password() -> str:
 def _people(root: str) -> Iterator[People]:
     from freezeframe.service.people import People
 
-    with control(root) as found:
+    with control(root, create=True) as found:
         yield People(found.database, found.settings.service_session_hours)

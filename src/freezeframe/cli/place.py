@@ -149,12 +149,8 @@ def open_store(root: str, environment: str | None, *, create: bool = False) -> S
         InputNotFound: there is no such directory.
         InvalidOption, InvalidName: as ``freezeframe.open``.
     """
-    if not create and "://" not in root and not Path(root).exists():
-        raise InputNotFound(
-            f"There is no directory {root}.",
-            remedy="Name a store by --root; freezeframe tenant create makes a new one.",
-            path=root,
-        )
+    if not create:
+        require_root(root)
     from freezeframe.script import stores
 
     if environment is None:
@@ -162,6 +158,21 @@ def open_store(root: str, environment: str | None, *, create: bool = False) -> S
 
         environment = load_settings().environment
     return stores.open(root, environment)
+
+
+def require_root(root: str) -> None:
+    """Whether something is at a root; of one in a bucket only its first use can tell.
+
+    Raises:
+        InputNotFound: there is no such directory.
+    """
+    if "://" not in root and not Path(root).exists():
+        raise InputNotFound(
+            f"There is no directory {root}.",
+            cause="No store was made there yet, or it is somewhere else.",
+            remedy="Name a store by --root; freezeframe run and tenant create make a new one.",
+            path=root,
+        )
 
 
 def _tenant_of(store: Store, tenant_id: str) -> Tenant:

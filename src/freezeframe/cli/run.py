@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import secrets
 import signal
 import sys
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -18,12 +18,10 @@ from freezeframe.cli.exit_codes import INTERRUPTED
 from freezeframe.cli.options import Json, Message, Who
 from freezeframe.cli.output import Output
 from freezeframe.cli.place import Environment, StoreRoot
+from freezeframe.cli.run_report import report_run
 from freezeframe.cli.run_request import Asked, Flow, Input, Memory, Parameters, Script, Tenant, Timeout
 from freezeframe.cli.visible import visible_lines
 from freezeframe.errors import FreezeframeError, InvalidOption
-
-if TYPE_CHECKING:
-    from freezeframe.runs.outcome import RunOutcome
 
 JobId = Annotated[
     str | None,
@@ -39,7 +37,6 @@ Variables = Annotated[
 KeptRoot = Annotated[
     Path | None, typer.Option("--job-root", help="A new folder to run in; all that is in it is kept.")
 ]
-_COUNTS = ("inserted", "updated", "unchanged", "deleted")
 
 
 def run(
@@ -82,7 +79,7 @@ def run(
     from freezeframe.runs.running import run as run_request
 
     asked = Asked(script, flow, input_dir, parameters or (), timeout, memory, message or "")
-    name = job_id or f"run-{uuid.uuid4()}"
+    name = job_id or f"run-{secrets.token_hex(8)}"
     request = replace(
         asked.request(root, environment or settings.environment, tenant, name),
         variables=dict(map(_variable, variables or ())),
@@ -99,21 +96,11 @@ def run(
         outcome = run_request(
             request, settings=settings, on_line=_silent if as_json else _shown(), is_cancelled=is_cancelled
         )
-    _show(outcome, tenant, Output(as_json=as_json), as_json=as_json)
-
-
-def _is_command(arguments: Sequence[str]) -> bool:
-    """Whether this process is the command, and not a program that calls it by the same name."""
-    return "run" in arguments[1:] and Path(arguments[0]).name in {"freezeframe", "__main__.py"}
-
-
-def _show(outcome: RunOutcome, tenant: str, output: Output, *, as_json: bool) -> None:
+    output = Output(as_json=as_json)
     if as_json:
         output.record(outcome.to_json())
-    elif outcome.receipt is not None:
-        _tell(outcome, tenant, outcome.receipt, output)
-    elif outcome.job_root.is_dir():
-        output.line(f"The job's root is {outcome.job_root}")
+    else:
+        report_run(request, outcome, output)
     if outcome.status == "cancelled":
         output.error(_error_of(outcome.error or {}))
         raise typer.Exit(INTERRUPTED)
@@ -121,33 +108,17 @@ def _show(outcome: RunOutcome, tenant: str, output: Output, *, as_json: bool) ->
         raise _error_of(outcome.error)
 
 
-def _tell(outcome: RunOutcome, tenant: str, receipt: Mapping[str, Any], output: Output) -> None:
-    """What was done, in a few lines."""
-    streams, files = receipt["streams"], (receipt["files_written"], receipt["files_deleted"])
-    if outcome.status == "repeated":
-        output.line(f"{outcome.job_id} was run before, and is not run again. What it did then:")
-    if streams:
-        rows = [{"stream": name, **{one: told[one] for one in _COUNTS}} for name, told in streams.items()]
-        output.table("", rows)
-    for what, paths in zip(("written", "deleted"), files, strict=True):
-        if paths:
-            output.line(f"Files {what}: {', '.join(paths)}")
-    if not streams and not any(files):
-        output.line("Nothing was changed.")
-    output.line(f"{tenant} is at version {outcome.tenant_version} ({outcome.seconds:.1f} s).")
-    written = outcome.job_root / "etl-output"
-    if written.is_dir() and any(written.iterdir()):
-        output.line(f"Output: {written}")
-    if outcome.log.is_file():
-        output.line(f"Log: {outcome.log}")
-    if outcome.notebook is not None:
-        output.line(f"Notebook: {outcome.notebook}")
+def _is_command(arguments: Sequence[str]) -> bool:
+    """Whether this process is the command, and not a program that calls it by the same name."""
+    return "run" in arguments[1:] and Path(arguments[0]).name in {"freezeframe", "__main__.py"}
 
 
 def _variable(text: str) -> tuple[str, str]:
     name, sign, value = text.partition("=")
     if not sign:
-        raise InvalidOption(f"{text!r} is no variable.", remedy="Write it as name=value.")
+        raise InvalidOption(
+            f"{text!r} is no variable.", cause="It has no equals sign.", remedy="Write it as name=value."
+        )
     return name, value
 
 

@@ -23,9 +23,13 @@ Input = Annotated[Path | None, typer.Option("--input", help="The folder with the
 Parameters = Annotated[
     list[str] | None, typer.Option("--param", help="A parameter as name=value; may be repeated.")
 ]
-Timeout = Annotated[float | None, typer.Option("--timeout", help="Seconds that an attempt may take.")]
-Memory = Annotated[int | None, typer.Option("--memory", help="Bytes of memory that the script may use.")]
-Attempts = Annotated[int, typer.Option("--attempts", help="How often it may be tried.")]
+Timeout = Annotated[
+    float | None, typer.Option("--timeout", min=0.001, help="Seconds that an attempt may take.")
+]
+Memory = Annotated[
+    int | None, typer.Option("--memory", min=1, help="Bytes of memory that the script may use.")
+]
+Attempts = Annotated[int, typer.Option("--attempts", min=1, max=100, help="How often it may be tried.")]
 Priority = Annotated[int, typer.Option("--priority", help="Higher ones run first.")]
 
 
@@ -51,9 +55,9 @@ class Asked:
         from freezeframe.runs.request import RunRequest
 
         if not self.script.is_file():
-            raise InputNotFound(f"There is no file {self.script}.", remedy="Check the path.")
+            raise _absent(self.script, "file")
         if self.input_dir is not None and not self.input_dir.is_dir():
-            raise InputNotFound(f"There is no folder {self.input_dir}.", remedy="Check the path.")
+            raise _absent(self.input_dir, "folder")
         return RunRequest(
             root=root if "://" in root else str(Path(root).resolve()),
             environment=environment,
@@ -69,11 +73,23 @@ class Asked:
         )
 
 
+def _absent(path: Path, kind: str) -> InputNotFound:
+    """The error of a path that leads to nothing, or to a thing of another kind."""
+    cause = "It is something else." if path.exists() else f"It was looked for from {Path.cwd()}."
+    return InputNotFound(
+        f"There is no {kind} {path}.", cause=cause, remedy=f"Name a {kind} that is there.", path=str(path)
+    )
+
+
 def _parameter(text: str) -> tuple[str, Scalar]:
     """``limit=5`` is a number, ``full=true`` a truth value, ``name="5"`` and ``name=abc`` are text."""
     name, sign, value = text.partition("=")
     if not sign or not name:
-        raise InvalidOption(f"{text!r} is no parameter.", remedy="Write it as name=value.")
+        raise InvalidOption(
+            f"{text!r} is no parameter.",
+            cause="It has no name before an equals sign.",
+            remedy="Write it as name=value.",
+        )
     try:
         found = json.loads(value)
     except ValueError:

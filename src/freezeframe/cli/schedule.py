@@ -64,7 +64,7 @@ def create(
     from freezeframe.control.timing import Timing
 
     asked = Asked(script, flow, input_dir, parameters or (), timeout, memory, message or "")
-    with control(root, environment) as found:
+    with control(root, environment, create=True) as found:
         request = asked.request(root, found.environment, tenant, name)
         made = found.schedules.create(
             ScheduleRequest(

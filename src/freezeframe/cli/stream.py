@@ -107,7 +107,7 @@ def history(
     ]
     output = Output(as_json=as_json)
     if name is not None and rows and not as_json:
-        versions = [row["tenant version"] for row in reversed(rows)]
+        versions = [int(row["tenant version"] or 0) for row in reversed(rows)]
         counts = [_rows_at(tenant, name, version) for version in versions]
         output.line(f"Rows {sparkline(counts)} {counts[0]:,} at version {versions[0]}, {counts[-1]:,} now")
     output.table(f"History of {name or place}", rows)

@@ -43,7 +43,7 @@ def worker(
 
     if once and drain:
         raise InvalidOption("--once and --drain cannot be used together.", remedy="Give one of them.")
-    with control(root) as found:
+    with control(root, create=True) as found:
         times = Times(found.settings.job_lease_seconds, found.settings.job_beat_seconds)
         options = WorkerOptions(concurrency, poll, grace, times)
         one = Worker(found.database, run, found.settings, options, lambda job: _tell(job, as_json=as_json))

@@ -14,8 +14,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal
 from zoneinfo import ZoneInfo
 
-from croniter import croniter  # type: ignore[import-untyped]
-from croniter.croniter import CroniterBadDateError, CroniterError  # type: ignore[import-untyped]
+from croniter import croniter
+from croniter.croniter import CroniterBadDateError, CroniterError
 
 from freezeframe.errors import InvalidOption
 
@@ -107,7 +107,7 @@ class Timing:
             if self._counts(found):
                 yield found.astimezone(UTC)
 
-    def _cron(self, moment: datetime) -> croniter:
+    def _cron(self, moment: datetime) -> croniter[datetime]:
         return croniter(self.cron, moment.astimezone(ZoneInfo(self.zone)), ret_type=datetime)
 
     def _counts(self, found: datetime) -> bool:

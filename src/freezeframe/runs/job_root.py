@@ -125,10 +125,12 @@ def make_job_root(folder: Path, request: RunRequest) -> JobRoot:
     """A new root in the tenant's folder of roots, or where the request says, with all that it brings.
 
     Raises:
-        InvalidOption: the folder that the request names is not empty.
+        InvalidOption: the folder that the request names is not empty, or no folder.
         StorageUnavailable: it could not be written.
     """
     path = request.job_root or folder / _name(request.job_id)
+    if path.exists() and not path.is_dir():
+        raise InvalidOption(f"{path} is no folder.", cause="A file is there.", remedy="Name a new folder.")
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         if any(path.iterdir()):

@@ -15,6 +15,7 @@ from typing import Any
 
 from IPython.core.interactiveshell import ExecutionResult
 from nbformat import NotebookNode
+from nbformat.validator import ValidationError
 from papermill.engines import Engine, NotebookExecutionManager  # type: ignore[import-untyped]
 from papermill.exceptions import PapermillExecutionError  # type: ignore[import-untyped]
 from papermill.execute import (  # type: ignore[import-untyped]
@@ -100,10 +101,12 @@ def _loaded(script: Path, parameters: Mapping[str, Any]) -> NotebookNode:
             notebook = parameterize_notebook(
                 notebook, dict(parameters), kernel_name=_KERNEL, language=_LANGUAGE, engine_name=None
             )
-    except (ValueError, KeyError, AttributeError, TypeError) as error:
+    except (ValueError, KeyError, AttributeError, TypeError, ValidationError) as error:
+        # nbformat looks into what it takes for a notebook: what it says then is about its own code.
+        is_told = isinstance(error, ValueError)
         raise UnreadableInput(
             f"{script} cannot be read as a notebook.",
-            cause=str(error),
+            cause=str(error).strip() if is_told else "It is JSON, but has not a notebook's parts.",
             remedy="Open and save it with Jupyter, or name another file.",
             file=str(script),
         ) from error

@@ -120,7 +120,7 @@ class _Watch:
 
 def group_memory_bytes(pid: int) -> int:
     """The memory of a process and all below it; pages that several share are counted once."""
-    import psutil  # type: ignore[import-untyped]  # noqa: PLC0415 - only a limit needs it
+    import psutil  # noqa: PLC0415 - only a limit needs it
 
     total = 0
     with contextlib.suppress(psutil.Error):

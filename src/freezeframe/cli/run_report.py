@@ -1,0 +1,71 @@
+"""What ``freezeframe run`` tells a person once the script has ended, in a few lines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from freezeframe.cli.near_path import near_path
+from freezeframe.cli.output import Output
+
+if TYPE_CHECKING:
+    from freezeframe.runs.outcome import RunOutcome
+    from freezeframe.runs.request import RunRequest
+
+_COUNTS = ("inserted", "updated", "unchanged", "deleted")
+
+
+def report_run(request: RunRequest, outcome: RunOutcome, output: Output) -> None:
+    """Tell what was changed, at which version, and where the rest is; of a failure where to look."""
+    if outcome.status != "repeated":
+        _tell_empty_input(request, output)
+    if outcome.receipt is not None:
+        _tell_changes(request.tenant, outcome, outcome.receipt, output)
+        _tell_places(outcome, output)
+    elif outcome.job_root.is_dir():
+        output.line(f"The job's root is {near_path(outcome.job_root)}")
+
+
+def _tell_empty_input(request: RunRequest, output: Output) -> None:
+    """A script that finds no input ends well as a rule, so that nobody would notice."""
+    if request.input_dir is None:
+        output.line("The script's sync-output was empty: there was no --input.")
+    elif not any(request.input_dir.iterdir()):
+        output.line(f"The script's sync-output was empty: nothing is in {near_path(request.input_dir)}.")
+
+
+def _tell_changes(tenant: str, outcome: RunOutcome, receipt: Mapping[str, Any], output: Output) -> None:
+    streams, files = receipt["streams"], (receipt["files_written"], receipt["files_deleted"])
+    if outcome.status == "repeated":
+        output.line(f"{outcome.job_id} was run before, and is not run again. What it did then:")
+    if streams:
+        rows = [{"stream": name, **{one: told[one] for one in _COUNTS}} for name, told in streams.items()]
+        output.table("", rows)
+    for what, paths in zip(("written", "deleted"), files, strict=True):
+        if paths:
+            output.line(f"Files {what}: {', '.join(paths)}")
+    is_changed = any(files) or any(told["committed"] for told in streams.values())
+    # A version without a change keeps the job's id, by which it is never run twice, and shows that it ran.
+    output.line(_version_line(tenant, outcome, is_changed=is_changed))
+
+
+def _version_line(tenant: str, outcome: RunOutcome, *, is_changed: bool) -> str:
+    version = outcome.tenant_version
+    if outcome.status == "repeated":
+        return f"That was version {version} of {tenant}{'' if is_changed else ', which changed nothing'}."
+    if is_changed:
+        return f"{tenant} is at version {version} ({outcome.seconds:.1f} s)."
+    return f"Nothing was changed; the run is kept as version {version} of {tenant} ({outcome.seconds:.1f} s)."
+
+
+def _tell_places(outcome: RunOutcome, output: Output) -> None:
+    written = outcome.job_root / "etl-output"
+    if written.is_dir() and any(written.iterdir()):
+        output.line(f"Output: {near_path(written)}")
+    warning = outcome.job_root / "errors.txt"
+    if warning.is_file():
+        output.line(f"The script ended well, but wrote {near_path(warning)}")
+    if outcome.log.is_file():
+        output.line(f"Log: {near_path(outcome.log)}")
+    if outcome.notebook is not None:
+        output.line(f"Notebook: {near_path(outcome.notebook)}")

@@ -44,6 +44,7 @@ FILE_CALLS = {
     "chunks": lambda t, n: b"".join(t.files.chunks(n)),
     "read_text": lambda t, n: t.files.read_text(n),
     "read_json": lambda t, n: t.files.read_json(n),
+    "entry": lambda t, n: t.files.entry(n),
     "exists": lambda t, n: t.files.exists(n) or None,
     "list": lambda t, n: t.files.list(n, recursive=True),
     "write": lambda t, n: t.files.write(n, b"x"),

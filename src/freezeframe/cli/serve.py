@@ -26,7 +26,9 @@ def serve(
     root: StoreRoot,
     host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes any that is free.")] = 8750,
-    workers: Annotated[int, typer.Option(min=1, max=64, help="How many processes answer.")] = 1,
+    workers: Annotated[
+        int | None, typer.Option(min=1, max=64, help="How many processes answer; one for each core.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Serve a store's tenants over HTTP.
@@ -34,18 +36,39 @@ def serve(
     It stops at SIGTERM or SIGINT, when all that is under way is answered. Keys are made by
     freezeframe key create; jobs are run by freezeframe worker.
     """
+    output, count = Output(as_json=as_json), workers or os.cpu_count() or 1
     with tempfile.TemporaryDirectory(prefix="freezeframe-metrics-") as metrics:
         # Set before prometheus-client is loaded, which looks but then.
-        if workers > 1:
+        if count > 1:
             os.environ[_METRICS] = metrics
         os.environ[_SERVED_ROOT] = root
-        # Made once here: what is wrong with the store is told now, and workers do not race to upgrade.
-        if workers == 1:
-            _run(_config(application(), host, port), workers, root, Output(as_json=as_json))
-        else:
-            application()
-            name = f"{__name__}:application"
-            _run(_config(name, host, port, workers), workers, root, Output(as_json=as_json))
+        # Looked at once here: what is wrong with the store is told now, and workers do not race to upgrade.
+        _require_servable(root)
+        app = application() if count == 1 else f"{__name__}:application"
+        _run(_config(app, host, port, count), count, root, output)
+
+
+def _require_servable(root: str) -> None:
+    """Open all that the service stands on, and warn of what should not lie there as it is."""
+    from freezeframe.control.database import ControlDatabase
+    from freezeframe.control.place import database_url
+    from freezeframe.service.service import open_service
+    from freezeframe.service.unsealed import unsealed_configurations
+    from freezeframe.settings import load_settings
+
+    settings = load_settings(root=root)
+    database = ControlDatabase.open(database_url(settings, root))
+    try:
+        stores = open_service(root, settings, database).stores
+        found = next(unsealed_configurations(stores), None)
+    finally:
+        database.close()
+    if found is not None:
+        typer.echo(
+            f"Warning: {found} is not sealed: whoever reads the store's files reads it. "
+            "Set a master key, and write it again with --sealed.",
+            err=True,
+        )
 
 
 def application() -> object:

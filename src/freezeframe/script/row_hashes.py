@@ -13,13 +13,15 @@ import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 from freezeframe.engine.pandas_columns import is_missing
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 DIGEST_BYTES = 16
 
@@ -130,6 +132,13 @@ def _moment(value: dt.datetime) -> bytes:
     return b"t" + value.astimezone(dt.UTC).isoformat().encode()
 
 
+def _numpy_moment(value: Any) -> bytes:
+    # The service shares this module, and starts without pandas: few rows hold such values.
+    import pandas as pd  # noqa: PLC0415
+
+    return _moment(pd.Timestamp(value))
+
+
 _Encode = Callable[[Any], bytes | None]
 _QUICK: dict[type, _Encode] = {
     str: _text,
@@ -145,7 +154,7 @@ _ENCODERS: tuple[tuple[type | tuple[type, ...], _Encode], ...] = (
     (str, _text),
     (Decimal, _decimal),
     (dt.datetime, _moment),
-    (np.datetime64, lambda value: _moment(pd.Timestamp(value))),
+    (np.datetime64, _numpy_moment),
     (dt.date, lambda value: b"d" + value.isoformat().encode()),
     ((bytes, bytearray, memoryview), lambda value: b"y" + bytes(value)),
 )

@@ -7,6 +7,7 @@ import json
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from argon2 import PasswordHasher
@@ -79,8 +80,11 @@ class People:
         self._database = database
         self._session_ms = int(session_hours * 3_600_000)
         self._hasher = PasswordHasher()
-        # Who is not there costs as much as who is: this one's password is verified instead.
-        self._nobody = self._hasher.hash(secrets.token_urlsafe(_TOKEN_BYTES))
+
+    @cached_property
+    def _nobody(self) -> str:
+        """A password's hash that is verified for who is not there, who then costs as much as who is."""
+        return self._hasher.hash(secrets.token_urlsafe(_TOKEN_BYTES))
 
     def create(
         self,

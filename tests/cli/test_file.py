@@ -11,6 +11,8 @@ import pytest
 from freezeframe.cli.main import main
 from freezeframe.script import open_tenant
 
+GROUP = "file"
+
 
 @pytest.fixture
 def snapshots(tmp_path):
@@ -20,17 +22,6 @@ def snapshots(tmp_path):
     tenant.files.write("maps/a.bin", b"\xff\x00")
     tenant.files.write("maps/a.bin", b"\xff\x01")
     return str(tmp_path / "acme")
-
-
-@pytest.fixture
-def told(capsys, snapshots):
-    """Run a command on the tenant and give the JSON that it prints."""
-
-    def run(*arguments):
-        assert main(["file", *arguments, "--dir", snapshots, "--json"]) == 0
-        return json.loads(capsys.readouterr().out)
-
-    return run
 
 
 def test_list_goes_by_folder(capsys, told, snapshots):

@@ -11,23 +11,14 @@ from freezeframe.log.commit import land
 from freezeframe.script import open_tenant
 from freezeframe.storage import LocalStorage
 
+GROUP = "stream"
+
 
 @pytest.fixture
 def snapshots(tmp_path):
     """A tenant with one stream."""
     open_tenant(tmp_path).stream("Account").update(pd.DataFrame({"Id": ["1", "2"]}), key=["Id"])
     return str(tmp_path)
-
-
-@pytest.fixture
-def told(capsys, snapshots):
-    """Run a command on the tenant and give the JSON that it prints."""
-
-    def run(*arguments):
-        assert main(["stream", *arguments, "--dir", snapshots, "--json"]) == 0
-        return json.loads(capsys.readouterr().out)
-
-    return run
 
 
 def test_a_stream_is_released_and_taken_back(told, snapshots):

@@ -1,12 +1,12 @@
 """``freezeframe stream changes|diff|restore`` and ``show --where``, on a stream with two versions."""
 
-import json
-
 import pandas as pd
 import pytest
 
 from freezeframe.cli.main import main
 from freezeframe.script import open_tenant
+
+GROUP = "stream"
 
 
 @pytest.fixture
@@ -16,17 +16,6 @@ def snapshots(tmp_path):
     tenant.stream("Account").update(pd.DataFrame({"Id": ["1", "2"], "v": [1, 2]}), key=["Id"])
     tenant.stream("Owner").update(pd.DataFrame({"Id": [9]}), key=["Id"])
     return str(tmp_path)
-
-
-@pytest.fixture
-def told(capsys, snapshots):
-    """Run a command on the tenant and give the JSON that it prints."""
-
-    def run(*arguments):
-        assert main(["stream", *arguments, "--dir", snapshots, "--json"]) == 0
-        return json.loads(capsys.readouterr().out)
-
-    return run
 
 
 def test_show_takes_conditions(told, snapshots):

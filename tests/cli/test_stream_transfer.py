@@ -1,12 +1,12 @@
 """``freezeframe stream import|export``: a stream as one file."""
 
-import json
-
 import pandas as pd
 import pytest
 
 from freezeframe.cli.main import main
 from freezeframe.script import open_tenant
+
+GROUP = "stream"
 
 
 @pytest.fixture
@@ -15,17 +15,6 @@ def snapshots(tmp_path):
     accounts = pd.DataFrame({"Id": ["007", "8"], "N": [1, None]})
     open_tenant(tmp_path / "acme").stream("Account").update(accounts, key=["Id"])
     return str(tmp_path / "acme")
-
-
-@pytest.fixture
-def told(capsys, snapshots):
-    """Run a command on the tenant and give the JSON that it prints."""
-
-    def run(*arguments):
-        assert main(["stream", *arguments, "--dir", snapshots, "--json"]) == 0
-        return json.loads(capsys.readouterr().out)
-
-    return run
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])

@@ -8,6 +8,8 @@ import pytest
 from freezeframe.cli.main import main
 from freezeframe.script import open_tenant
 
+GROUP = "tenant"
+
 
 @pytest.fixture
 def snapshots(tmp_path):
@@ -20,17 +22,6 @@ def snapshots(tmp_path):
         job.files.write("config.json", b"first")
     tenant.files.write("config.json", b"second")
     return str(tmp_path / "acme")
-
-
-@pytest.fixture
-def told(capsys, snapshots):
-    """Run a command on the tenant and give the JSON that it prints."""
-
-    def run(*arguments):
-        assert main(["tenant", *arguments, "--dir", snapshots, "--json"]) == 0
-        return json.loads(capsys.readouterr().out)
-
-    return run
 
 
 def test_retention_is_shown_and_set(told, snapshots):

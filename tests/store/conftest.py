@@ -1,6 +1,7 @@
 """Tenants for tests that move no stored rows, so that no engine is needed."""
 
 import io
+import os
 from typing import Any, NoReturn
 
 import pyarrow as pa
@@ -82,6 +83,15 @@ def open_finding():
 def open_on():
     """A function that opens a tenant on any storage, without an engine."""
     return lambda storage: Tenant(storage, NoEngine(), Settings())
+
+
+@pytest.fixture
+def keyed(tmp_path):
+    """Settings with a master key in a file."""
+    file = tmp_path / "master.key"
+    file.write_bytes(os.urandom(32))
+    file.chmod(0o600)
+    return Settings(master_key_file=file)
 
 
 @pytest.fixture

@@ -21,15 +21,6 @@ from freezeframe.store.snapshot_store import Store
 SECRET = b"canary-secret-55d1"
 
 
-@pytest.fixture
-def keyed(tmp_path):
-    """Settings with a master key in a file."""
-    file = tmp_path / "master.key"
-    file.write_bytes(os.urandom(32))
-    file.chmod(0o600)
-    return Settings(master_key_file=file)
-
-
 def store(chosen=None):
     return Store(MemoryStorage(), None, chosen or Settings())
 

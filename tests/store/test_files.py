@@ -18,21 +18,11 @@ from freezeframe.errors import (
     UnreadableInput,
     VersionNotFound,
 )
-from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
 from freezeframe.store import Tenant
 
 SECRET = "canary-7f3a9c-secret"
-
-
-@pytest.fixture
-def keyed(tmp_path):
-    """Settings with a master key in a file."""
-    file = tmp_path / "master.key"
-    file.write_bytes(os.urandom(32))
-    file.chmod(0o600)
-    return Settings(master_key_file=file)
 
 
 @pytest.fixture

@@ -29,15 +29,6 @@ from freezeframe.store.snapshot_store import Store
 CANARY = b"canary-of-another-tenant-91c4"
 
 
-@pytest.fixture
-def keyed(tmp_path):
-    """Settings with a master key in a file."""
-    file = tmp_path / "master.key"
-    file.write_bytes(os.urandom(32))
-    file.chmod(0o600)
-    return Settings(master_key_file=file)
-
-
 def store_on(storage, environment="default", settings=None):
     return Store(storage, None, settings or Settings(), environment)
 

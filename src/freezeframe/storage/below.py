@@ -11,6 +11,7 @@ from pathlib import Path
 
 from freezeframe.errors import InvalidName
 from freezeframe.storage.base import FileStatus, Storage
+from freezeframe.storage.relative_name import checked_name
 
 
 class FolderStorage:
@@ -67,11 +68,5 @@ class FolderStorage:
         return self._inner.uri(self._name(name))
 
     def _name(self, name: str) -> str:
-        if name.startswith("/") or ".." in name.split("/") or "\0" in name:
-            raise InvalidName(
-                f"{name!r} is no name below {self.root}.",
-                cause="It is absolute, holds a NUL, or climbs to a parent folder.",
-                remedy="Use a relative name without '..'.",
-                name=name,
-            )
-        return f"{self._folder}/{name}" if name.strip("/") else self._folder
+        checked = checked_name(name, self.root)
+        return f"{self._folder}/{checked}" if checked.strip("/") else self._folder

@@ -22,7 +22,6 @@ from typing import BinaryIO
 
 from freezeframe.errors import (
     FreezeframeError,
-    InvalidName,
     OutcomeUnknown,
     PlatformUnsupported,
     StorageFull,
@@ -39,6 +38,7 @@ from freezeframe.storage.beneath import (
     remove_empty_below,
     remove_if_empty,
 )
+from freezeframe.storage.relative_name import checked_name
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 _ENCODING, _ENCODE_ERRORS = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
@@ -215,15 +215,7 @@ class LocalStorage:
         return path
 
     def _checked(self, name: str) -> str:
-        parts = name.split("/")
-        if name.startswith("/") or ".." in parts or "\0" in name:
-            raise InvalidName(
-                f"{name!r} is no name below {self.root}.",
-                cause="It is absolute, holds a NUL, or climbs to a parent folder.",
-                remedy="Use a relative name without '..'.",
-                name=name,
-            )
-        return name
+        return checked_name(name, self.root)
 
 
 def make_folder(folder: Path) -> None:

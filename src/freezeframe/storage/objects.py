@@ -23,8 +23,9 @@ from obstore.exceptions import (
 )
 from obstore.store import ObjectStore, from_url
 
-from freezeframe.errors import InvalidName, OutcomeUnknown, StorageUnavailable
+from freezeframe.errors import OutcomeUnknown, StorageUnavailable
 from freezeframe.storage.base import FileStatus
+from freezeframe.storage.relative_name import checked_name
 
 # What a store answers without having done anything.
 _REFUSED = (PermissionDeniedError, UnauthenticatedError)
@@ -172,14 +173,7 @@ class ObjectStorage:
         return f"{_SPARK_SCHEMES.get(scheme, scheme)}://{rest}/{name}"
 
     def _path(self, name: str) -> str:
-        if name.startswith("/") or ".." in name.split("/") or "\0" in name:
-            raise InvalidName(
-                f"{name!r} is no name below {self.root}.",
-                cause="It is absolute, holds a NUL, or climbs to a parent folder.",
-                remedy="Use a relative name without '..'.",
-                name=name,
-            )
-        clean = name.strip("/")
+        clean = checked_name(name, self.root).strip("/")
         return f"{self._prefix}/{clean}" if self._prefix else clean
 
 

@@ -1,0 +1,21 @@
+"""The names that storages take: relative ones, that lead to nothing but what is below the root."""
+
+from __future__ import annotations
+
+from freezeframe.errors import InvalidName
+
+
+def checked_name(name: str, root: str) -> str:
+    """The name itself; ``root`` is for the message.
+
+    Raises:
+        InvalidName: it is absolute, holds a NUL, or climbs to a parent folder.
+    """
+    if name.startswith("/") or ".." in name.split("/") or "\0" in name:
+        raise InvalidName(
+            f"{name!r} is no name below {root}.",
+            cause="It is absolute, holds a NUL, or climbs to a parent folder.",
+            remedy="Use a relative name without '..'.",
+            name=name,
+        )
+    return name

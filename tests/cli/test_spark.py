@@ -6,6 +6,8 @@ import sys
 import pytest
 
 from freezeframe.cli.main import main
+from freezeframe.engine.java import find_java
+from freezeframe.engine.launch import class_archive
 
 LISTENER = """
 import socket, time
@@ -75,3 +77,12 @@ def test_a_server_elsewhere_is_not_started_from_here(machine, capsys, monkeypatc
     printed = capsys.readouterr().out
     assert "sc://spark.example.com:15002/." in printed
     assert "secret" not in printed
+
+
+def test_a_start_says_that_later_ones_will_be_faster(machine, capsys):
+    """As long as there is no archive of the classes, and a server that stays long enough to make one."""
+    assert 0 == main(["spark", "start"])
+    assert "classes are archived" in capsys.readouterr().out
+    class_archive(machine / "state", find_java()).touch()
+    assert 0 == main(["spark", "start"])
+    assert "classes are archived" not in capsys.readouterr().out

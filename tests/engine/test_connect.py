@@ -3,14 +3,18 @@
 import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
+import grpc
 import pytest
+from pyspark.sql.connect import proto
+from pyspark.sql.connect.proto import base_pb2_grpc
 from pyspark.sql.connect.session import SparkSession
 
 from freezeframe.engine.configuration import SESSION_CONFIGURATION, cores
 from freezeframe.engine.connect import connect
 from freezeframe.engine.server import attach, server_folder
-from freezeframe.errors import EngineUnavailable, InvalidOption, JavaUnsupported
+from freezeframe.errors import InvalidOption, JavaUnsupported, SetupError
 from freezeframe.settings import Settings
 
 # A job in a process of its own: where it was, what it computed, and that it ends by itself.
@@ -81,7 +85,7 @@ def test_the_setting_wins_over_sparks_variable(address, spark_settings, monkeypa
 def test_without_the_token_nobody_gets_in(address, spark_settings):
     """Another user of the machine, who can reach the port, is refused."""
     url = f"sc://localhost:{address.port}/;token=guessed"
-    with pytest.raises(EngineUnavailable, match=r"(?i)unauthenticated|token"):
+    with pytest.raises(SetupError, match=r"does not take this token"):
         connect(spark_settings.model_copy(update={"spark": url}), lambda _: None)
 
 
@@ -109,6 +113,34 @@ def test_a_java_too_old_is_told_before_anything_starts(tmp_path, monkeypatch, sp
         connect(Settings(spark=spark, state_dir=tmp_path / "state"), told.append)
     assert [] == told
     assert [] == [path for path in (tmp_path / "state").rglob("*") if path.name in LEFT_BY_A_START]
+
+
+class OldServer(base_pb2_grpc.SparkConnectServiceServicer):
+    """A Spark Connect server of another release, as far as a client asks before its first rows."""
+
+    def Config(self, request, _context):  # noqa: N802 - the protocol's name
+        return proto.ConfigResponse(session_id=request.session_id, server_side_session_id="s")
+
+    def AnalyzePlan(self, request, _context):  # noqa: N802 - the protocol's name
+        version = proto.AnalyzePlanResponse.SparkVersion(version="3.5.4")
+        return proto.AnalyzePlanResponse(
+            session_id=request.session_id, server_side_session_id="s", spark_version=version
+        )
+
+
+def test_a_server_of_another_release_is_refused(spark_settings):
+    """Both versions are named; nothing is asked of it."""
+    server = grpc.server(ThreadPoolExecutor(1))
+    base_pb2_grpc.add_SparkConnectServiceServicer_to_server(OldServer(), server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    try:
+        with pytest.raises(SetupError, match=r"version 3\.5\.4, and PySpark here of") as raised:
+            connect(spark_settings.model_copy(update={"spark": f"sc://127.0.0.1:{port}"}), lambda _: None)
+    finally:
+        server.stop(None)
+    assert raised.value.cause
+    assert "Use a server of Spark" in raised.value.remedy
 
 
 LEFT_BY_A_START = ("launch.json", "watcher.log", "server.log", "address.json")

@@ -73,6 +73,7 @@ def start(idle_seconds: IdleSeconds = None, as_json: Json = False) -> None:
     import os
 
     from freezeframe.engine.configuration import cores
+    from freezeframe.engine.launch import is_archive_awaited
     from freezeframe.engine.server import attach
     from freezeframe.engine.standing import keep_idle, standings
     from freezeframe.runs.warm.spawning import start_runner
@@ -87,6 +88,8 @@ def start(idle_seconds: IdleSeconds = None, as_json: Json = False) -> None:
         output.line("Spark is a server elsewhere, which is not started from here.")
     else:
         attachment = attach(settings, master, output.line)
+        if not as_json and is_archive_awaited(settings):
+            output.line("Later starts will be faster: after a first job its classes are archived at rest.")
         if idle_seconds is not None:
             keep_idle(attachment.folder, idle_seconds)
         attachment.close()

@@ -13,6 +13,7 @@ import hashlib
 import os
 import uuid
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 
 import grpc
@@ -24,7 +25,7 @@ from pyspark.sql.connect.session import SparkSession
 from freezeframe.engine.configuration import SESSION_CONFIGURATION, cores
 from freezeframe.engine.server import Attachment, Progress, attach
 from freezeframe.engine.spark_errors import spark_errors
-from freezeframe.errors import InvalidOption
+from freezeframe.errors import InvalidOption, SetupError
 from freezeframe.settings import Settings
 
 # Waits of 0.05, 0.2, 0.8 and then 2 s: some eight seconds for a server that is being restarted.
@@ -110,10 +111,11 @@ def connect(settings: Settings, progress: Progress, *, is_shared: bool = False) 
     Raises:
         InvalidOption: `Settings.spark` is none of the forms it may have.
         JavaNotFound, JavaUnsupported, EngineUnavailable: Spark cannot be started or reached.
+        SetupError: a server elsewhere does not take the token, or is of another version than PySpark here.
     """
     where = _where(settings)
     if where.startswith("sc://"):
-        return Connection(_session(where, is_local=False), None)
+        return Connection(_session_elsewhere(where), None)
     if where == "auto":
         return _attached(attach(settings, f"local[{cores()}]", progress), is_shared=is_shared)
     if where.startswith("spark://"):
@@ -169,6 +171,27 @@ def _agreed_id(name: Path) -> str:
             return str(uuid.UUID(name.read_text()))
         return str(uuid.uuid4())
     return name.read_text()
+
+
+def _session_elsewhere(url: str) -> SparkSession:
+    session = _session(url, is_local=False)
+    try:
+        with spark_errors():
+            theirs = session.version
+        _require_same_release(theirs, version("pyspark"))
+    except BaseException:
+        session.client.close()
+        raise
+    return session
+
+
+def _require_same_release(theirs: str, ours: str) -> None:
+    if theirs.split(".")[:2] != ours.split(".")[:2]:
+        raise SetupError(
+            f"The Spark server is of version {theirs}, and PySpark here of {ours}.",
+            cause="Releases of Spark differ in what they read and write, and updates are tested with one.",
+            remedy=f"Use a server of Spark {'.'.join(ours.split('.')[:2])}.",
+        )
 
 
 def _session(url: str, *, is_local: bool) -> SparkSession:

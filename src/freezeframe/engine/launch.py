@@ -22,7 +22,7 @@ from freezeframe.engine.configuration import (
     STARTED_PATTERN,
     server_configuration,
 )
-from freezeframe.engine.java import Java
+from freezeframe.engine.java import Java, find_java
 from freezeframe.errors import SetupError
 from freezeframe.settings import Settings
 
@@ -115,6 +115,11 @@ def _class_sharing(settings: Settings, archive: Path, work: Path) -> list[str]:
     if archive.exists():
         return [f"-XX:SharedArchiveFile={archive}"]
     return [f"-XX:DumpLoadedClassList={work / _CLASSES}"] if _is_lasting(settings) else []
+
+
+def is_archive_awaited(settings: Settings) -> bool:
+    """Whether a server of these settings has its classes archived, and that is still to be done."""
+    return _is_lasting(settings) and not class_archive(settings.state_dir, find_java()).exists()
 
 
 def _is_lasting(settings: Settings) -> bool:

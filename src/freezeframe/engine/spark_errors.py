@@ -14,6 +14,7 @@ from freezeframe.errors import (
     EngineUnavailable,
     FreezeframeError,
     SchemaDriftError,
+    SetupError,
     StorageFull,
     StorageUnavailable,
 )
@@ -40,6 +41,18 @@ _GONE = (
 )
 # Words of Spark or the system, by what they mean and what to do; the first that fits decides.
 _SIGNS: tuple[tuple[type[FreezeframeError], str, str, tuple[str, ...]], ...] = (
+    (
+        SetupError,
+        "The Spark server does not take this token.",
+        "Correct the token in FREEZEFRAME_SPARK: sc://host:port/;token=...",
+        ("StatusCode.UNAUTHENTICATED",),
+    ),
+    (
+        SetupError,
+        "The Spark server cannot be spoken to over TLS.",
+        "Check the address; an authority of your own is named by GRPC_DEFAULT_SSL_ROOTS_FILE_PATH.",
+        ("CERTIFICATE_VERIFY_FAILED", "WRONG_VERSION_NUMBER", "Ssl handshake failed", "SSL_ERROR_SSL"),
+    ),
     (
         EngineUnavailable,
         "Spark does not answer.",

@@ -1,0 +1,268 @@
+"""Spark that is not ours: a Connect server and a standalone cluster give what the warm server gives."""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
+
+import pyspark
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from freezeframe.engine.configuration import JAVA_OPTIONS, SERVER_CLASS, STARTED_PATTERN
+from freezeframe.engine.java import find_java
+
+pytestmark = [pytest.mark.spark, pytest.mark.nightly]
+
+# An insert, an upsert, a full extract and a frame of Spark's own: each goes its own way through the engine.
+JOB = """
+import json, sys
+import pandas as pd
+from freezeframe import open_tenant
+from freezeframe.engine.connect import connect
+from freezeframe.errors import FreezeframeError
+from freezeframe.settings import Settings
+
+stream = open_tenant(sys.argv[1]).stream("Account")
+numbers = range(1000)
+rows = pd.DataFrame({"Id": [f"A{n:04d}" for n in numbers], "Name": "n", "Size": [n / 4 for n in numbers]})
+told = []
+def update(frame, **options):
+    receipt = stream.update(frame, key=["Id"], **options)
+    told.append([receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted])
+try:
+    update(rows)
+    update(rows.assign(Name=None, Size=rows.Size + 1).tail(300))
+    update(rows.iloc[100:].assign(Name="m"), mode="full")
+    session = connect(Settings(), lambda _: None)
+    update(session.session.range(950, 1050).selectExpr("format_string('A%04d', id) AS Id", "'s' AS Name"))
+    session.close()
+except FreezeframeError as error:
+    told.append(error.to_json())
+try:
+    found = stream.read(as_="pandas").sort_values("Id").to_dict("split")["data"]
+except FreezeframeError:
+    found = None
+print(json.dumps([told, found]))
+"""
+COUNTS = [[1000, 0, 0, 0], [0, 300, 0, 0], [0, 900, 0, 100], [50, 50, 0, 0]]
+
+
+def answers(folder, spark, **environment):
+    """What the job was told, and the rows that the stream has then."""
+    done = subprocess.run(
+        [sys.executable, "-c", JOB, str(folder)],
+        env={**os.environ, "FREEZEFRAME_SPARK": spark, **environment},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert 0 == done.returncode, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.fixture(scope="module")
+def expected(spark_settings, tmp_path_factory):
+    """What the warm server gives."""
+    told, rows = answers(tmp_path_factory.mktemp("local"), "auto")
+    assert COUNTS == told
+    assert 950 == len(rows)
+    return [told, rows]
+
+
+def java(main, *arguments, heap="600m"):
+    """A command line of Spark's, as its own scripts would make it."""
+    jars = Path(pyspark.__file__).parent / "jars"
+    return [str(find_java().command), f"-Xmx{heap}", *JAVA_OPTIONS, "-cp", f"{jars}/*", main, *arguments]
+
+
+@contextlib.contextmanager
+def running(command, log, pattern, **environment):
+    """A process, and what the pattern finds in its log; it ends with its children."""
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command,
+            stdout=output,
+            stderr=output,
+            env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", **environment},
+            start_new_session=True,
+        )
+    try:
+        deadline = time.monotonic() + 120
+        while not (found := re.search(pattern, log.read_text(errors="replace"))):
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.2)
+        yield found
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """The port of a Connect server that somebody started, with a token, and a folder that it does not see."""
+    folder = tmp_path_factory.mktemp("elsewhere")
+    hidden = folder / "hidden"
+    hidden.mkdir()
+    options = {
+        "spark.connect.grpc.binding.port": "0",
+        "spark.ui.enabled": "false",
+        "spark.master": "local[2]",
+    }
+    words = [word for name, value in options.items() for word in ("--conf", f"{name}={value}")]
+    command = java("org.apache.spark.deploy.SparkSubmit", *words, "--class", SERVER_CLASS, "spark-internal")
+    # In a view of the file system of its own, as in a container.
+    apart = ["unshare", "--mount", "sh", "-c", f'mount -t tmpfs none "{hidden}" && exec "$@"', "sh", *command]
+    log, token = folder / "log", {"SPARK_CONNECT_AUTHENTICATE_TOKEN": "the-token"}
+    # The name and not a number is all that the server tells of its address.
+    with running(apart if can_be_apart() else command, log, STARTED_PATTERN, **token) as found:
+        yield int(found[1]), hidden
+
+
+def can_be_apart():
+    """Whether this system lets this user mount."""
+    return not subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False).returncode
+
+
+def test_a_connect_server_gives_what_the_warm_server_gives(server, expected, tmp_path):
+    """Every route of an update, the same counts and rows."""
+    assert expected == answers(tmp_path, f"sc://localhost:{server[0]}/;token=the-token")
+
+
+def test_a_connect_server_behind_tls_does_too(server, expected, tmp_path):
+    """A certificate of an own authority, named as gRPC wants it; without the name it is refused."""
+    roots, key = certificate(tmp_path)
+    with tls_in_front_of(server[0], roots, key) as port:
+        url = f"sc://127.0.0.1:{port}/;use_ssl=true;token=the-token"
+        found = answers(tmp_path / "t", url, GRPC_DEFAULT_SSL_ROOTS_FILE_PATH=str(roots))
+        assert expected == found
+        told, _ = answers(tmp_path / "u", url)
+    assert "cannot be spoken to over TLS" in told[-1]["problem"]
+    assert told[-1]["remedy"]
+
+
+@pytest.mark.parametrize(
+    ("url", "code", "problem"),
+    [
+        ("sc://localhost:{port}/;token=guessed", "SETUP", "does not take this token"),
+        ("sc://localhost:1/;token=the-token", "ENGINE_UNAVAILABLE", "does not answer"),
+    ],
+)
+def test_what_is_wrong_is_told_and_nothing_is_changed(server, expected, tmp_path, url, code, problem):
+    """A wrong token, and a server that is not there: an error with a remedy, the tenant as it was."""
+    told, rows = answers(tmp_path, url.format(port=server[0]))
+    error = told[-1]
+    assert (code, True) == (error["code"], problem in error["problem"])
+    assert error["cause"]
+    assert error["remedy"]
+    assert None is rows or COUNTS[: len(told) - 1] == told[:-1]
+
+
+def test_a_server_that_sees_other_files_is_refused(server, tmp_path):
+    """The first step that needs Spark finds it out; what was there before stays."""
+    if not can_be_apart():
+        pytest.skip("this user may not mount")
+    told, rows = answers(server[1] / "tenant", f"sc://localhost:{server[0]}/;token=the-token")
+    assert "STORAGE_NOT_SHARED" == told[-1]["code"]
+    assert told[-1]["remedy"]
+    assert COUNTS[: len(told) - 1] == told[:-1]
+    assert (1000 if told[:-1] else None) == (rows and len(rows))
+
+
+def test_a_standalone_cluster_gives_what_the_warm_server_gives(expected, tmp_path):
+    """A master and a worker: the warm server is the cluster's driver, its tasks run on the worker."""
+    master, work = f"127.0.0.1:{free_port()}", tmp_path / "work"
+    host, port = master.split(":")
+    started = java(
+        "org.apache.spark.deploy.master.Master", *f"--host {host} --port {port} --webui-port 0".split()
+    )
+    joined = java(
+        "org.apache.spark.deploy.worker.Worker",
+        *f"--host {host} --webui-port 0 -c 2 -m 1500m -d {work} spark://{master}".split(),
+    )
+    home = {"SPARK_HOME": str(Path(pyspark.__file__).parent), "SPARK_SCALA_VERSION": "2.13"}
+    settings = {
+        "FREEZEFRAME_STATE_DIR": str(tmp_path / "state"),
+        "FREEZEFRAME_SPARK_MEMORY": "600m",
+        "FREEZEFRAME_SPARK_IDLE_SECONDS": "1",
+        "SPARK_CONF_DIR": str(tmp_path),
+    }
+    with (
+        running(started, tmp_path / "master.log", "I have been elected leader", **home),
+        running(joined, tmp_path / "worker.log", "Successfully registered with master", **home),
+    ):
+        assert expected == answers(tmp_path / "tenant", f"spark://{master}", **settings)
+    assert "Executor app-" in (tmp_path / "worker.log").read_text()
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        return found.getsockname()[1]
+
+
+def certificate(folder):
+    """A self-signed certificate for 127.0.0.1 and its key, as files."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "spark")])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + timedelta(hours=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    paths = folder / "certificate.pem", folder / "key.pem"
+    paths[0].write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    kind, plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    paths[1].write_bytes(key.private_bytes(serialization.Encoding.PEM, kind, plain))
+    return paths
+
+
+@contextlib.contextmanager
+def tls_in_front_of(port, chain, key):
+    """The port of a proxy that ends TLS and hands on what it hears."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(chain, key)
+    context.set_alpn_protocols(["h2"])
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=_accept, args=(listener, context, port), daemon=True).start()
+        yield listener.getsockname()[1]
+
+
+def _accept(listener, context, port):
+    while True:
+        try:
+            plain, _ = listener.accept()
+        except OSError:
+            return
+        threading.Thread(target=_serve, args=(plain, context, port), daemon=True).start()
+
+
+def _serve(plain, context, port):
+    with contextlib.suppress(OSError):
+        secure = context.wrap_socket(plain, server_side=True)
+        behind = socket.create_connection(("127.0.0.1", port))
+        threading.Thread(target=_hand_on, args=(behind, secure), daemon=True).start()
+        _hand_on(secure, behind)
+
+
+def _hand_on(source, target):
+    with contextlib.suppress(OSError), source, target:
+        while heard := source.recv(65536):
+            target.sendall(heard)

@@ -2,8 +2,11 @@
 
 import ast
 import json
+import subprocess
+import sys
 
 import nbformat
+import pytest
 
 import freezeframe.gluestick as gs
 from freezeframe.cli.main import main
@@ -51,3 +54,22 @@ def test_nothing_is_overwritten(tmp_path, capsys):
     (tmp_path / "etl.py").rename(tmp_path / "other.py")
     assert 0 == main(["init", str(tmp_path)])
     assert 2 == main(["init", str(tmp_path)])
+
+
+@pytest.mark.parametrize("limit", [0, 2_000])
+def test_half_a_project_is_none(tmp_path, limit):
+    """Where the files or the syncs cannot be written, the error is typed and nothing is left."""
+    code = (
+        "import resource, signal, sys; from freezeframe.cli.main import main\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]),) * 2)\n"
+        "sys.exit(main(['init', sys.argv[1]]))"
+    )
+    project = tmp_path / "project"
+    done = subprocess.run(
+        [sys.executable, "-c", code, project, str(limit)], capture_output=True, text=True, check=False
+    )
+    assert 1 == done.returncode
+    assert "\nRemedy: Check the disk" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not project.exists()

@@ -84,3 +84,16 @@ def test_an_accident_is_told_without_a_traceback(capsys, tmp_path, monkeypatch):
     monkeypatch.setenv("FREEZEFRAME_DEBUG", "1")
     with pytest.raises(RuntimeError, match="disk gone"):
         main(["doctor"])
+
+
+def test_what_the_system_refuses_is_told_with_a_remedy(tmp_path, monkeypatch, capsys):
+    """A command that stands in a folder which is gone: no traceback, and no word of a fault of ours."""
+    monkeypatch.setenv("FREEZEFRAME_ROOT", str(tmp_path / "store"))
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    folder.rmdir()
+    assert 1 == main(["run", "etl.py", "--tenant", "acme"])
+    said = capsys.readouterr().err
+    assert said.startswith("The system refused ")
+    assert "\nRemedy: " in said

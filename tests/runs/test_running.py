@@ -269,6 +269,20 @@ def test_much_output_fills_neither_memory_nor_disk(runs):
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 * 1024
 
 
+def test_the_workers_of_a_pool_end_without_a_word(runs):
+    """A pool ends its workers by SIGTERM; the script's own answer to that is not theirs."""
+    done = runs.run(
+        """
+        import multiprocessing
+
+        with multiprocessing.get_context("fork").Pool(2) as pool:
+            print(pool.map(abs, [-1, -2]))
+        """
+    )
+    assert "succeeded" == done.status, done.error
+    assert ["[1, 2]"] == runs.lines
+
+
 def test_processes_that_a_script_starts_have_no_part_in_the_job(runs):
     """A fork and a command that use the snapshot directory get an error; the script's own calls count."""
     done = runs.run(

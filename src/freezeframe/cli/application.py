@@ -109,7 +109,7 @@ def carry_out(given: Sequence[str]) -> int:
     except Exception as error:
         if os.environ.get("FREEZEFRAME_DEBUG"):
             raise
-        output.error(_unexpected(error))
+        output.error(_refused(error) if isinstance(error, OSError) else _unexpected(error))
         return FAILED
 
 
@@ -117,6 +117,15 @@ def _usage(error: TyperException) -> FixTheRequest:
     context = getattr(error, "ctx", None)
     command = "freezeframe" if context is None else context.command_path
     return FixTheRequest(error.format_message(), remedy=f"See {command} --help.", code="USAGE")
+
+
+def _refused(error: OSError) -> FreezeframeError:
+    """What the system said of a file that a command reads or writes outside of any store."""
+    return FreezeframeError(
+        f"The system refused {error.filename or 'something that the command needs'}.",
+        cause=error.strerror or str(error),
+        remedy="Check the disk and its permissions; FREEZEFRAME_DEBUG=1 shows where it was.",
+    )
 
 
 def _unexpected(error: Exception) -> FreezeframeError:

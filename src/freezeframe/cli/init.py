@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +15,7 @@ import typer
 
 from freezeframe.cli.options import Json
 from freezeframe.cli.output import Output
-from freezeframe.errors import InvalidOption
+from freezeframe.errors import InvalidOption, StorageUnavailable
 
 _HERE = Path()
 _SYNCS = {"sync-1": 1, "sync-2": 2}
@@ -39,12 +41,7 @@ def init(
         ".gitignore": _text("gitignore"),
     }
     _require_free(directory, [*texts, *_SYNCS])
-    directory.mkdir(parents=True, exist_ok=True)
-    for name, text in texts.items():
-        with (directory / name).open("x", encoding="utf-8") as file:
-            file.write(text)
-    for name, sync in _SYNCS.items():
-        _write_sync(directory / name, sync)
+    _write(directory, texts)
     steps = [] if directory.resolve() == Path.cwd() else [f"cd {directory}"]
     steps += [f"freezeframe run {script} --tenant {_TENANT} --input {name}" for name in _SYNCS]
     steps.append(f"freezeframe stream history --tenant {_TENANT}")
@@ -53,7 +50,9 @@ def init(
 
 def _require_free(directory: Path, names: list[str]) -> None:
     if directory.exists() and not directory.is_dir():
-        raise InvalidOption(f"{directory} is a file.", remedy="Name a folder.")
+        raise InvalidOption(
+            f"{directory} is a file.", cause="A project is a folder.", remedy="Name a folder."
+        )
     taken = [name for name in names if (directory / name).exists() or (directory / name).is_symlink()]
     if taken:
         raise InvalidOption(
@@ -63,10 +62,47 @@ def _require_free(directory: Path, names: list[str]) -> None:
         )
 
 
+def _write(directory: Path, texts: Mapping[str, str]) -> None:
+    """Write all of the project, or leave the folder as it was: half of one would be in the next one's way.
+
+    Raises:
+        StorageUnavailable: it could not be written.
+    """
+    is_new = not directory.exists()
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            with (directory / name).open("x", encoding="utf-8") as file:
+                file.write(text)
+        for name, sync in _SYNCS.items():
+            _write_sync(directory / name, sync)
+    except (OSError, StorageUnavailable) as error:
+        for name in texts:
+            (directory / name).unlink(missing_ok=True)
+        for name in _SYNCS:
+            shutil.rmtree(directory / name, ignore_errors=True)
+        if is_new and directory.exists():
+            directory.rmdir()
+        if isinstance(error, OSError):
+            from freezeframe.storage.local import failure
+
+            raise failure("make", str(directory), error) from error
+        raise
+
+
 def _write_sync(folder: Path, sync: int) -> None:
     # A tap is a program of its own; this one invents what it brings.
     command = [sys.executable, "-m", "freezeframe.testing.tap", str(folder), f"--sync={sync}"]
-    subprocess.run(command, check=True, stdin=subprocess.DEVNULL)  # noqa: S603 - our own tap
+    done = subprocess.run(  # noqa: S603 - our own tap
+        command, check=False, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    if done.returncode:
+        said = done.stderr.strip().splitlines()
+        raise StorageUnavailable(
+            f"The sync {folder} could not be written.",
+            cause=said[-1] if said else f"The program that invents it ended with {done.returncode}.",
+            remedy="Check the disk and its permissions, then run the same call again.",
+        )
 
 
 def _tell(output: Output, directory: Path, made: list[str], steps: list[str]) -> None:

@@ -14,6 +14,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing import active_children
 from pathlib import Path
@@ -44,10 +45,10 @@ def main(job_folder: str) -> int:
     """
     root = JobRoot(Path(job_folder))
     plan = take_plan(root)
-    signal.signal(signal.SIGTERM, _stop)
+    process = os.getpid()
+    signal.signal(signal.SIGTERM, _stop_here(process))
     _end_with(plan.supervisor)
     _use_utf8()
-    process = os.getpid()
     try:
         result = _result(root, plan)
     except BaseException as error:  # noqa: BLE001 - the last one to see it
@@ -137,8 +138,17 @@ def _wait_for_others() -> None:
             child.join()
 
 
-def _stop(_: int, __: FrameType | None) -> None:
-    raise Stopped
+def _stop_here(process: int) -> Callable[[int, FrameType | None], None]:
+    """A handler that stops the script in ``process``, and ends its forks as if there were no handler."""
+
+    def stop(number: int, _: FrameType | None) -> None:
+        if os.getpid() == process:
+            raise Stopped
+        # A pool ends its workers so; each would print a traceback of ours.
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    return stop
 
 
 def _told(error: BaseException) -> dict[str, object]:

@@ -38,4 +38,4 @@ def looked_at(part: str, look: Callable[[], Finding]) -> Finding:
     except FreezeframeError as error:
         return Finding(part, "error", f"{error.problem} {error.cause}".strip(), error.remedy)
     except OSError as error:
-        return Finding(part, "error", str(error))
+        return Finding(part, "error", str(error), "check who may read and write there, and the disk itself")

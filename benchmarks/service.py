@@ -1,7 +1,7 @@
 """What does the REST service answer on this machine: at which rate, how quickly, for how much processor time?
 
-1,000 tenants on a local disk, ``freezeframe serve`` on its defaults with the quotas raised, and a generator in
-a process of its own (``service_load.py``): open loop, constant rate, 64 connections, latency from when a
+1,000 tenants on a local disk, ``freezeframe serve`` on its defaults with the quotas raised, and a generator
+in a process of its own (``service_load.py``): open loop, constant rate, 64 connections, latency from when a
 request was due. The generator shares the machine's cores with the service; its processor time is told.
 
 - A tenant's metadata at 1,000/s, a file of 16 KB at 800/s, a durable upload of 16 KB at 200/s.
@@ -118,7 +118,7 @@ def measured(service: Served, name: str, rate: float, seconds: float) -> dict[st
 
 
 def highest(service: Served, name: str, seconds: float) -> dict[str, Any]:
-    """The highest rate that is held, going up or down from the one that is asked for, in steps of a quarter."""
+    """The highest rate that is held, going up or down from the usual one in steps of a quarter."""
     rate, held, run = float(RATES[name]), None, {}
     goes_up = None
     for _ in range(STEPS_MAX):

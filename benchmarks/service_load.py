@@ -1,8 +1,8 @@
 """A constant rate of requests from a number of connections; a process of its own, told what to do on stdin.
 
 Open loop: request ``n`` is due ``n / rate`` seconds after the start, whatever became of those before it. The
-next free connection sends it, and its latency counts from when it was due: an answer that is late delays what
-waits behind it, and that is counted too. Speaks plain HTTP/1.1 with connections that are kept, and nothing else.
+next free connection sends it, and its latency counts from when it was due: an answer that is late delays
+what waits behind it, and that is counted too. Speaks HTTP/1.1 with connections that are kept, nothing else.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class _Connection(asyncio.Protocol):
         self._load.idle.append(self)
         self._load.send()
 
-    def connection_lost(self, error: Exception | None) -> None:
+    def connection_lost(self, _: Exception | None) -> None:
         if self._stream is not None:
             self._stream.statuses["broken"] += 1
 

@@ -161,7 +161,8 @@ def test_the_audit_shows_if_somebody_changed_it(served, api, acme):
     rest = api.get(f"{acme}/audit", params={"limit": 2, "cursor": page["next_cursor"]}).json()
     whole = api.get(f"{acme}/audit/proof").json()
     with served.service.database.begin() as connection:
-        tenant = acme.rpartition("/")[2]
+        name = acme.rpartition("/")[2]
+        tenant = f"{name}@{served.service.stores.environment('dev').folder(name)}"
         connection.exec_driver_sql(
             "UPDATE audit SET subject = 'forged' WHERE tenant = ? AND number = 1", (tenant,)
         )

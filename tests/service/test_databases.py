@@ -68,6 +68,26 @@ def test_a_request_that_did_nothing_may_come_again(database):
     assert answers.begin(request) is None
 
 
+def test_the_key_of_a_dead_request_is_free_within_half_a_minute(database_url):  # noqa: F811 - the fixture
+    """A request that is renewed keeps its key; one whose process died loses it after thirty seconds."""
+    now_ms = [1_000_000]
+    database = ControlDatabase.open(database_url, lambda _: now_ms[0])
+    answers, request = KeptAnswers(database), RequestIdentity("key:1", "k", "f" * 64)
+    answers.begin(request)
+    for _ in range(3):
+        now_ms[0] += 20_000
+        answers.renew(request)
+    with pytest.raises(RequestInFlight):
+        answers.begin(request)
+    now_ms[0] += 30_000
+    assert answers.begin(request) is None
+    answers.finish(request, KeptAnswer(201, {}, b"done"))
+    answers.renew(request)  # too late to matter: the answer is kept for its day
+    now_ms[0] += 3_600_000
+    assert 201 == answers.begin(request).status
+    database.close()
+
+
 def test_keys_are_known_by_their_pepper_only(database):
     """The right secret under the right pepper is somebody; anything else is nobody."""
     keys = Keys(database, b"p" * 32)

@@ -69,7 +69,11 @@ class TenantCaller(Caller):
 
     def note(self, action: str, subject: str = "", **details: Any) -> None:
         """Leave an entry in the tenant's audit."""
-        self.audit(action, subject, place=AuditPlace(self.environment, self.tenant_id), details=details)
+        self.audit(action, subject, place=self.audit_place(), details=details)
+
+    def audit_place(self) -> AuditPlace:
+        """Whose chain the tenant's audit is."""
+        return self.access.audit_place(self.environment, self.tenant_id)
 
     def listing(self, what: str, *parameters: object) -> str:
         """The name of a list of the tenant, which cursors are bound to."""

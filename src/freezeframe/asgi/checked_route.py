@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any
 
 from fastapi import Request, Response
@@ -12,8 +14,8 @@ from fastapi.routing import APIRoute
 
 from freezeframe.asgi.authentication import authenticated, service_of
 from freezeframe.asgi.strict_json import strict_json
-from freezeframe.errors import TooLarge, UnreadableRequest
-from freezeframe.service.idempotency import KeptAnswer, RequestIdentity
+from freezeframe.errors import TooLarge, TryAgain, UnreadableRequest
+from freezeframe.service.idempotency import RENEWED_EVERY_SECONDS, KeptAnswer, KeptAnswers, RequestIdentity
 
 JSON_BYTES_MAX = 1024 * 1024
 IDEMPOTENCY_KEY_LENGTH_MAX = 200
@@ -68,11 +70,14 @@ async def _once(request: Request, key: str, body: bytes, inner: Handler) -> Resp
     kept = await run_in_threadpool(answers.begin, identity)
     if kept is not None:
         return Response(kept.body, kept.status, {**kept.headers, "Idempotency-Replayed": "true"})
+    renewal = asyncio.create_task(_renewed(answers, identity))
     try:
         answer = await inner(request)
     except BaseException:
         await run_in_threadpool(answers.forget, identity)
         raise
+    finally:
+        renewal.cancel()
     content = getattr(answer, "body", None)
     if isinstance(content, bytes):
         headers = {name: answer.headers[name] for name in _SENT_AGAIN if name in answer.headers}
@@ -80,6 +85,14 @@ async def _once(request: Request, key: str, body: bytes, inner: Handler) -> Resp
     else:
         await run_in_threadpool(answers.forget, identity)
     return answer
+
+
+async def _renewed(answers: KeptAnswers, identity: RequestIdentity) -> None:
+    """Say again and again that the request is being answered; who dies says it no more."""
+    while True:
+        await asyncio.sleep(RENEWED_EVERY_SECONDS)
+        with suppress(TryAgain):  # the next one may succeed
+            await run_in_threadpool(answers.renew, identity)
 
 
 def _fingerprint(request: Request, body: bytes) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Literal
 
-from sqlalchemy import Connection, func, select, update
+from sqlalchemy import Connection, delete, func, select, update
 
 from freezeframe.control.backoff import Backoff
 from freezeframe.control.claiming import claim_queued, claim_silent, leave_lane
@@ -259,6 +259,20 @@ class JobQueue:
                     "cancel_requested": False,
                 },
             )
+
+    def forget(self, environment: str, tenant: str) -> int:
+        """Remove a tenant's jobs, whatever their status; how many there were.
+
+        A worker that runs one of them has lost it: it learns so at its next heartbeat.
+        """
+        own = (jobs.c.environment == environment, jobs.c.tenant == tenant)
+        with self._database.begin() as connection:
+            for row in connection.execute(select(jobs).where(*own).with_for_update()).all():
+                if row.status == "running":
+                    leave_lane(connection, job_of(row).lane)
+            return connection.execute(
+                delete(jobs).where(*own), execution_options={"preserve_rowcount": True}
+            ).rowcount
 
     def _held(self, connection: Connection, job: QueuedJob) -> QueuedJob:
         """The job as it is now, locked, if its lease is still the one it was claimed by."""

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from freezeframe.errors import NotAllowed, TenantNotFound
 from freezeframe.identifiers import EnvironmentName, TenantId
+from freezeframe.service.audit import AuditPlace
 from freezeframe.service.principal import Principal, Scope
 from freezeframe.service.stores import Stores
 from freezeframe.store import Tenant
@@ -21,6 +22,8 @@ from freezeframe.store.certificate import DeletionCertificate
 from freezeframe.store.snapshot_store import Store
 
 _T = TypeVar("_T")
+# What the audit's table has room for beside the folder: the name is for who reads the table itself.
+_NAMED_LETTERS = 160
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,11 @@ class TenantAccess:
     def require(self, environment: str, tenant: str, scope: Scope) -> None:
         """Check what ``tenant`` checks, for what is kept elsewhere under the tenant's name."""
         self.tenant(environment, tenant, scope)
+
+    def audit_place(self, environment: str, tenant: str) -> AuditPlace:
+        """Whose chain the tenant's audit is: its own alone, not that of an earlier tenant of the same id."""
+        folder = self._stores.environment(environment).folder(tenant)
+        return AuditPlace(environment, f"{tenant[:_NAMED_LETTERS]}@{folder or ''}")
 
     def create(self, environment: str, tenant: str) -> tuple[Tenant, bool]:
         """The tenant, made if it was not there, and whether it was made by this call.

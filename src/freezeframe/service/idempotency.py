@@ -1,7 +1,8 @@
 """Answers that are given again: a request with an ``Idempotency-Key`` is carried out once.
 
-Keys belong to who asks. An answer is kept for a day; a request whose answer was never recorded (the
-process died) may be sent again after some minutes.
+Keys belong to who asks. An answer is kept for a day. While a request is being answered its key is renewed
+again and again, so one whose process died may be sent again within half a minute: changes are then made
+on what the first attempt has left, and a job is known by its id.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from freezeframe.control.schema.idempotency import idempotency
 from freezeframe.errors import IdempotencyConflict, RequestInFlight
 
 _KEPT_MS = 86_400_000
-_IN_FLIGHT_MS = 300_000
+_IN_FLIGHT_MS = 30_000
+RENEWED_EVERY_SECONDS = 8.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,13 @@ class KeptAnswers:
                 remedy="Wait and send it again with the same Idempotency-Key.",
             )
         return KeptAnswer(row["status"], json.loads(row["headers"]), row["body"] or b"")
+
+    def renew(self, request: RequestIdentity) -> None:
+        """The request is still being answered."""
+        with self._database.begin() as connection:
+            values = {"expires_ms": self._database.now_ms(connection) + _IN_FLIGHT_MS}
+            open_row = (*_row(request), idempotency.c.status.is_(None))
+            connection.execute(update(idempotency).where(*open_row).values(values))
 
     def finish(self, request: RequestIdentity, answer: KeptAnswer) -> None:
         """Keep the answer."""

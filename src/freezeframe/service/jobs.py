@@ -183,6 +183,10 @@ class TenantJobs:
         """
         return self._queue.cancel(job.environment, job.tenant, job.job_id)
 
+    def forget(self, environment: str, tenant: str) -> int:
+        """Take a tenant's jobs out of the queue; one that runs is given up. How many there were."""
+        return self._queue.forget(environment, tenant)
+
     def counts(self) -> Mapping[JobStatus, int]:
         """How many jobs of each status the whole queue has."""
         return self._queue.counts()
@@ -197,7 +201,7 @@ class TenantJobs:
             for place in (*(outcome.get(name) for name in _PLACES), str(Path(self._root).resolve())):
                 if isinstance(place, str) and place:
                     text = text.replace(json.dumps(place, ensure_ascii=False)[1:-1], "the store")
-            record["outcome"] = json.loads(text)
+            record["outcome"] = {**json.loads(text), "has_notebook": outcome.get("notebook") is not None}
         return record
 
     def log_lines(self, job: QueuedJob, place: LogPlace) -> tuple[list[tuple[str, LogPlace]], LogPlace]:

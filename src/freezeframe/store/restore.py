@@ -8,7 +8,7 @@ restoration looks at the floor of the very state that it is committed on.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import unquote
@@ -30,6 +30,10 @@ from freezeframe.store.transaction import TenantPlace
 from freezeframe.store.work import Work
 
 Fate = Literal["changed", "brought back", "removed"]
+
+
+VersionCheck = Callable[[int], None]
+"""Raises if a change must not be made after this version; asked of the state that is committed on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +108,13 @@ def restore(
     dry_run: bool = False,
     message: str = "",
     who: str = "",
+    check: VersionCheck | None = None,
 ) -> Restoration:
     """Make streams and files what they were at a tenant version; see ``Tenant.restore``."""
     for _ in range(place.settings.commit_tries_max):
         plan = _planned(place, version, streams, files)
+        if check is not None:
+            check(plan.now.version)  # the commit is refused after any other version
         if dry_run or not (plan.targets or plan.files):
             return plan.outcome(plan.now.version, committed=False)
         try:
@@ -121,11 +128,15 @@ def restore(
     )
 
 
-def drop_stream(place: TenantPlace, name: StreamName, message: str = "", who: str = "") -> int:
+def drop_stream(
+    place: TenantPlace, name: StreamName, message: str = "", who: str = "", check: VersionCheck | None = None
+) -> int:
     """Remove a stream in a new version; see ``Tenant.drop_stream``."""
     if str(name) not in place.log.current_state().streams:
         raise StreamNotFound(f"There is no stream {str(name)!r}.", remedy="Check the name.", stream=str(name))
     with committed(Work(place, author=who, message=message or f"drop {name}")) as work:
+        if check is not None:
+            work.require(lambda state: check(state.table_version(name)))
         work.add_step(name, Step(_dropping), "drop")
         work.change_tenant(TenantChange(dropped=(str(name),)), "commit")
     assert work.receipt is not None  # noqa: S101 - leaving the block commits

@@ -84,6 +84,13 @@ class Store:
             folder = self._created(known, uuid.uuid4().hex)
         return self._opened(folder)
 
+    def folder(self, tenant_id: str | TenantId) -> str | None:
+        """The opaque name of the tenant's folder, which no other tenant has, earlier ones of its id included.
+
+        None: there is no such tenant.
+        """
+        return self._registry.current_state().folder(self._environment, str(_tenant_id(tenant_id)))
+
     def tenants(
         self, prefix: str = "", after: str | None = None, limit: int = TENANTS_PAGE
     ) -> tuple[str, ...]:

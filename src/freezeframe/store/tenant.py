@@ -20,7 +20,7 @@ from freezeframe.store.garbage import Garbage, collect_garbage
 from freezeframe.store.history import HistoryEntry, history
 from freezeframe.store.job import Job, open_job
 from freezeframe.store.purge import purge
-from freezeframe.store.restore import Restoration, drop_stream, restore
+from freezeframe.store.restore import Restoration, VersionCheck, drop_stream, restore
 from freezeframe.store.retention import Policy, policy_of, set_policy
 from freezeframe.store.scope import TenantScope
 from freezeframe.store.stream import Stream
@@ -133,11 +133,13 @@ class Tenant:
         dry_run: bool = False,
         message: str | None = None,
         who: str | None = None,
+        check: VersionCheck | None = None,
     ) -> Restoration:
         """Make everything, or the streams and files that are named, what it was at a version.
 
         That is a new version and costs log writes only; nothing that came since is lost. With
         ``dry_run`` the effect is told and nothing is done. A protocol that was raised stays so.
+        ``check`` sees the tenant version that is committed on, and may raise.
 
         Raises:
             VersionNotFound: there is no such version, or it is not kept any more.
@@ -153,15 +155,25 @@ class Tenant:
             dry_run=dry_run,
             message=message or "",
             who=who or "",
+            check=check,
         )
 
-    def drop_stream(self, name: str, *, message: str | None = None, who: str | None = None) -> int:
+    def drop_stream(
+        self,
+        name: str,
+        *,
+        message: str | None = None,
+        who: str | None = None,
+        check: VersionCheck | None = None,
+    ) -> int:
         """Remove a stream in a new version, which is returned; its past can be read and restored.
+
+        ``check`` sees the stream's version that is committed on, and may raise.
 
         Raises:
             StreamNotFound: there is no such stream.
         """
-        return drop_stream(self._place, StreamName(name), message or "", who or "")
+        return drop_stream(self._place, StreamName(name), message or "", who or "", check)
 
     def tags(self) -> dict[str, int]:
         """The tags and the versions that they keep."""

@@ -10,7 +10,6 @@ from freezeframe.asgi.caller import TenantCalling
 from freezeframe.asgi.models.audit import AuditEntry, AuditPage, AuditProof
 from freezeframe.asgi.routes.parameters import CursorText, Limit
 from freezeframe.asgi.routes.routing import tenant_router
-from freezeframe.service.audit import AuditPlace
 
 router = tenant_router("audit")
 
@@ -30,7 +29,7 @@ def list_audit(
     listing = caller.listing("audit", action, subject)
     before = None if cursor is None else int(caller.service.cursors.read(listing, cursor))
     found = caller.service.audit.entries(
-        AuditPlace(caller.environment, caller.tenant_id),
+        caller.audit_place(),
         before=before,
         limit=limit + 1,
         action=action,
@@ -44,5 +43,5 @@ def list_audit(
 def prove_audit(caller: TenantCalling) -> AuditProof:
     """Go through a tenant's whole chain and say whether any entry was changed or taken out."""
     caller.tenant("admin")
-    broken_at = caller.service.audit.broken_at(AuditPlace(caller.environment, caller.tenant_id))
+    broken_at = caller.service.audit.broken_at(caller.audit_place())
     return AuditProof(is_whole=broken_at is None, broken_at=broken_at)

@@ -75,7 +75,6 @@ def restore_tenant(caller: TenantCalling, order: RestorationOrder, conditions: C
     With `dry_run` the effect is told and nothing is done. `If-Match` is the tenant's version in quotes.
     """
     tenant = caller.tenant("snapshots:read" if order.dry_run else "snapshots:write")
-    conditions.require(f'"{tenant.version}"')
     done = tenant.restore(
         order.version,
         streams=order.streams,
@@ -83,6 +82,7 @@ def restore_tenant(caller: TenantCalling, order: RestorationOrder, conditions: C
         dry_run=order.dry_run,
         message=order.message,
         who=caller.who,
+        check=lambda version: conditions.require(f'"{version}"'),
     )
     if done.committed:
         caller.note("tenant.restore", version=order.version, tenant_version=done.tenant_version)

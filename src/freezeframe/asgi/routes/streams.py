@@ -80,9 +80,9 @@ def drop_stream(
 ) -> Dropped:
     """Remove a stream in a new version; its past can be read and restored."""
     tenant = caller.tenant("snapshots:delete")
-    found = streams.require_stream(tenant, stream)
-    conditions.require(f'"{found.version()}"')
-    version = tenant.drop_stream(stream, message=message, who=caller.who)
+    version = tenant.drop_stream(
+        stream, message=message, who=caller.who, check=lambda found: conditions.require(f'"{found}"')
+    )
     caller.note("stream.drop", stream, tenant_version=version)
     return Dropped(tenant_version=version)
 

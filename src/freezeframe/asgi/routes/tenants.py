@@ -11,7 +11,6 @@ from freezeframe.asgi.models.tenants import Certificate, EnvironmentList, NewTen
 from freezeframe.asgi.problems import declared
 from freezeframe.asgi.routes.parameters import CursorText, Limit
 from freezeframe.asgi.routes.routing import TENANT, api_router
-from freezeframe.service.audit import AuditPlace
 from freezeframe.store import Tenant
 
 router = api_router("tenants")
@@ -49,7 +48,9 @@ def create_tenant(
     """Make a tenant; one that is there stays as it is (200)."""
     tenant, is_new = caller.access.create(environment, order.tenant)
     if is_new:
-        caller.audit("tenant.create", order.tenant, place=AuditPlace(environment, order.tenant))
+        caller.audit(
+            "tenant.create", order.tenant, place=caller.access.audit_place(environment, order.tenant)
+        )
     response.status_code = 201 if is_new else 200
     return _detail(environment, order.tenant, tenant)
 
@@ -64,9 +65,11 @@ def show_tenant(caller: TenantCalling) -> TenantDetail:
 def delete_tenant(caller: TenantCalling) -> Certificate:
     """Remove all that is kept for a tenant, for good, and certify it."""
     caller.access.require(caller.environment, caller.tenant_id, "snapshots:delete")
-    # Before the effect: what is gone cannot be asked any more who removed it.
+    # Before the effect, and in the service's own chain as well: what is gone cannot be asked any more.
     caller.note("tenant.delete", caller.tenant_id)
+    caller.audit("tenant.delete", f"{caller.environment}/{caller.tenant_id}")
     caller.service.uploads.remove_all(caller.environment, caller.tenant_id)
+    caller.service.jobs.forget(caller.environment, caller.tenant_id)
     certificate = caller.access.delete(caller.environment, caller.tenant_id).to_json()
     return Certificate(**{name: certificate[name] for name in Certificate.model_fields})
 
@@ -78,7 +81,7 @@ def clone_tenant(caller: TenantCalling, order: NewTenant) -> TenantDetail:
     caller.audit(
         "tenant.clone",
         order.tenant,
-        place=AuditPlace(caller.environment, order.tenant),
+        place=caller.access.audit_place(caller.environment, order.tenant),
         details={"source": caller.tenant_id},
     )
     caller.note("tenant.cloned", order.tenant)

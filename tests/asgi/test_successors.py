@@ -1,0 +1,50 @@
+"""A tenant that has the id of an earlier one has nothing else of it."""
+
+import threading
+
+import httpx
+
+IMPORTED = b"Id\n1\n"
+
+
+def test_a_new_tenant_sees_nothing_of_the_one_before(served, api):
+    """Deleted and made again, a tenant has no audit entry, no job and no file of the earlier one."""
+    place = served.tenant("phoenix")
+    api.put(f"{place}/files/secret-of-the-first.txt", content=b"x").raise_for_status()
+    body = {"content": IMPORTED, "headers": {"content-type": "text/csv"}}
+    done = api.post(f"{place}/streams/Account/import?key=Id", **body)
+    assert 202 == done.status_code, done.text
+    assert 1 == len(api.get(f"{place}/jobs").json()["jobs"])
+    before = api.get(f"{place}/audit").text
+    assert "secret-of-the-first" in before
+
+    assert 200 == api.delete(place).status_code
+    made = api.post("/api/v1/environments/dev/tenants", json={"tenant": "phoenix"})
+    assert 201 == made.status_code
+    after = api.get(f"{place}/audit").json()["entries"]
+    assert ["tenant.create"] == [one["action"] for one in after]
+    assert [] == api.get(f"{place}/jobs").json()["jobs"]
+    assert {"is_whole": True, "broken_at": None} == api.get(f"{place}/audit/proof").json()
+    assert 404 == api.get(f"{place}/files/secret-of-the-first.txt").status_code
+
+
+def test_of_restorations_of_the_same_version_one_is_done(served, api):
+    """If-Match holds at the commit: of many restorations that rest on the same version one is carried out."""
+    place, key = served.tenant("rewound"), served.key()
+    for number in range(3):
+        api.put(f"{place}/files/a.txt", content=b"%d" % number).raise_for_status()
+    statuses, begun = [], threading.Barrier(6)
+
+    def restore(version):
+        with httpx.Client(base_url=served.url, headers={"x-api-key": key, "if-match": '"2"'}) as client:
+            begun.wait(10)
+            answer = client.post(f"{place}/restorations", json={"version": version}, timeout=60)
+            statuses.append(answer.status_code)
+
+    threads = [threading.Thread(target=restore, args=(number % 2,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert [200, *[412] * 5] == sorted(statuses)
+    assert 3 == api.get(place).json()["version"]

@@ -66,7 +66,7 @@ class Farm:
 @pytest.mark.spark
 def test_jobs_of_four_tenants_share_a_server_at_once(runs, spark_settings):
     """All succeed, each tenant has its own rows, and one server did the work of all."""
-    farm = Farm(runs, load_settings())
+    farm = Farm(runs, load_settings(runner_idle_seconds=20))
     farm.all_succeed(0)
     farm.all_succeed(1)
     assert 1 == sum(not server.is_retiring for server in standings(spark_settings))

@@ -73,6 +73,8 @@ TENANT_ROWS = {
     ("get", f"{T}/jobs/{{job_id}}"): Row("jobs:read"),
     ("post", f"{T}/jobs/{{job_id}}/cancel"): Row("jobs:run"),
     ("get", f"{T}/jobs/{{job_id}}/logs"): Row("jobs:read"),
+    ("post", f"{T}/jobs/{{job_id}}/repetitions"): Row("jobs:run"),
+    ("get", f"{T}/jobs/{{job_id}}/notebook"): Row("jobs:read"),
     ("get", f"{T}/audit"): Row("admin"),
     ("get", f"{T}/audit/proof"): Row("admin"),
     ("get", f"{H}/snapshots"): Row("snapshots:read", "?file=a.txt"),

@@ -22,6 +22,7 @@ from freezeframe.asgi.routes import (
     jobs,
     keys,
     overview,
+    past_jobs,
     row_differences,
     session,
     streams,
@@ -36,6 +37,7 @@ VERSION = "1"
 _ROUTERS = (
     bundle,
     overview,
+    past_jobs,
     row_differences,
     tenants,
     streams,

@@ -87,3 +87,22 @@ class JobsOperations:
         )
         headers = {"last-event-id": last_event_id}
         return self._connection.lines("GET", place, headers=headers)
+
+    def download_notebook(self, environment: str, tenant: str, job_id: str) -> bytes:
+        """Download a job's notebook as it was executed, with what its cells showed."""
+        place = path_of(
+            "/api/v1/environments/{environment}/tenants/{tenant}/jobs/{job_id}/notebook",
+            {"environment": environment, "tenant": tenant, "job_id": job_id},
+        )
+        return self._connection.content("GET", place)
+
+    def repeat_job(
+        self, environment: str, tenant: str, job_id: str, *, idempotency_key: str | None = None
+    ) -> Job:
+        """Run a job again that has ended: the same script and parameters, under an id of its own."""
+        place = path_of(
+            "/api/v1/environments/{environment}/tenants/{tenant}/jobs/{job_id}/repetitions",
+            {"environment": environment, "tenant": tenant, "job_id": job_id},
+        )
+        headers = {"idempotency-key": idempotency_key}
+        return cast("Job", self._connection.json("POST", place, headers=headers))

@@ -9,6 +9,7 @@ from typing import cast
 
 from freezeframe.client.connection import Connection, path_of
 from freezeframe.client.types import (
+    KeySignIn,
     SignIn,
     Who,
 )
@@ -24,8 +25,11 @@ class SessionOperations:
         place = path_of("/api/v1/session", {})
         return cast("Who", self._connection.json("GET", place))
 
-    def sign_in(self, body: SignIn) -> Who:
-        """Sign in with name and password; the session is in a cookie that no script can read."""
+    def sign_in(self, body: SignIn | KeySignIn) -> Who:
+        """Sign in with name and password, or with a key.
+
+        The session is in a cookie that no script can read.
+        """
         place = path_of("/api/v1/session", {})
         return cast("Who", self._connection.json("POST", place, body=body))
 

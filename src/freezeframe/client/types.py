@@ -250,6 +250,12 @@ class KeyPage(TypedDict):
     next_cursor: str | None
 
 
+class KeySignIn(TypedDict):
+    """A key that its owner looks at the console with."""
+
+    key: str
+
+
 class KeyWithSecret(TypedDict):
     """A key with what a client sends, ``id.secret``; it is told this once."""
 

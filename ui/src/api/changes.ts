@@ -97,6 +97,11 @@ export function runJob(place: Place, order: { script: string; message?: string }
   return call("POST", `${tenantAddress(place)}/jobs`, { body: order });
 }
 
+/** Runs a job again that has ended, under an id of its own. */
+export function repeatJob(place: Place, jobId: string): Promise<Job> {
+  return call("POST", `${tenantAddress(place)}/jobs/${encodeURIComponent(jobId)}/repetitions`);
+}
+
 /** Brings a file's rows into a stream, as a job. */
 export function importRows(
   place: Place,

@@ -46,3 +46,8 @@ export function bundleAddress(place: Place, chosen: Chosen, version?: number): s
     tenant_version: version,
   });
 }
+
+/** Where a job's notebook is, as it was executed. */
+export function notebookAddress(place: Place, jobId: string): string {
+  return `${tenantAddress(place)}/jobs/${encodeURIComponent(jobId)}/notebook`;
+}

@@ -2,13 +2,16 @@
 import { Button, Group, Text } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef } from "react";
-import { cancelJob } from "@/api/changes";
+import { cancelJob, repeatJob } from "@/api/changes";
+import { notebookAddress, tenantKey } from "@/api/place";
 import { jobQuery } from "@/api/queries";
 import { CopyText } from "@/parts/CopyText";
 import { LateSkeleton } from "@/parts/LateSkeleton";
 import { Moment } from "@/parts/Moment";
 import { ProblemNote } from "@/parts/ProblemNote";
+import { tellProblem } from "@/parts/toasts";
 import { useMay } from "@/session/session";
+import { save } from "@/snapshots/download";
 import { NOTHING_OPEN, usePanel } from "@/tenants/panel";
 import { JobStatus } from "./jobColumns";
 import { useJobLog } from "./useJobLog";
@@ -28,6 +31,16 @@ export function JobDetail({ jobId }: { jobId: string }) {
   const refresh = () => client.invalidateQueries({ queryKey: query.queryKey });
   const log = useJobLog(place, jobId, refresh);
   const cancelling = useMutation({ mutationFn: () => cancelJob(place, jobId), onSettled: refresh });
+  const repeating = useMutation({
+    mutationFn: () => repeatJob(place, jobId),
+    onSuccess: async (again) => {
+      await client.invalidateQueries({ queryKey: [...tenantKey(place), "jobs"] });
+      go({ job: again.job_id });
+    },
+    onError: tellProblem,
+  });
+  // An import's file is gone with the import: there is nothing to run again.
+  const isRepeatable = job.data?.finished != null && !jobId.startsWith("import-");
   const version = job.data?.outcome?.tenant_version;
   const error = job.data?.outcome?.error as JobError | null | undefined;
   return (
@@ -51,6 +64,21 @@ export function JobDetail({ jobId }: { jobId: string }) {
               onClick={() => go({ ...NOTHING_OPEN, panel: "history", before: version - 1, after: version })}
             >
               What it changed
+            </Button>
+          )}
+          {job.data?.outcome?.has_notebook === true && (
+            <Button size="compact-sm" variant="default" onClick={() => save(notebookAddress(place, jobId))}>
+              Executed notebook
+            </Button>
+          )}
+          {isRepeatable && may("jobs:run") && (
+            <Button
+              size="compact-sm"
+              variant="default"
+              loading={repeating.isPending}
+              onClick={() => repeating.mutate()}
+            >
+              Run again
             </Button>
           )}
           {job.data && job.data.finished === null && may("jobs:run") && (

@@ -1,0 +1,54 @@
+"""A tenant at a glance, several things as one zip, and rows that differ, over HTTP."""
+
+import io
+import zipfile
+
+import pytest
+
+CSV = b"Id,City\n007,Bern\n1,Basel\n2,Thun\n"
+
+
+@pytest.fixture
+def tenant(api, acme):
+    """The path of a tenant with two versions of a stream, and two files after them."""
+    hotglue = f"/tenant/dev/{acme.rpartition('/')[2]}/snapshots?file=Account.snapshot.csv"
+    for content in (CSV, CSV.replace(b"Basel", b"Chur").replace(b"2,Thun", b"3,Zug")):
+        api.put(hotglue, content=content).raise_for_status()
+    for path in ("a.txt", "folder/b.txt"):
+        api.put(f"{acme}/files/{path}", content=path.encode()).raise_for_status()
+    return acme
+
+
+def test_a_tenant_at_a_glance(api, tenant):
+    """Streams with rows and last changes, files with their bytes; of a past version what it had."""
+    now = api.get(f"{tenant}/overview").json()
+    stream = now["streams"][0]
+    first = api.get(f"{tenant}/overview", params={"tenant_version": 0}).json()
+
+    assert (3, 2, len(b"a.txtfolder/b.txt")) == (now["version"], now["files"], now["file_bytes"])
+    assert ("Account", 3, 1) == (stream["stream"], stream["rows"], stream["last"]["version"])
+    assert (30, True) == (len(now["days"]), now["days"][-1] > 0)
+    assert (0, 0, 0) == (first["version"], first["files"], first["streams"][0]["last"]["version"])
+    assert 404 == api.get(f"{tenant}/overview", params={"tenant_version": 9}).status_code
+
+
+def test_a_tenant_without_a_version_is_empty(api, acme):
+    """Nothing was kept yet, and that is no error."""
+    told = api.get(f"{acme}/overview").json()
+
+    assert (-1, None, [], 0) == (told["version"], told["timestamp"], told["streams"], told["files"])
+
+
+def test_files_folders_and_streams_come_as_one_zip(api, tenant):
+    """Each under its path, a stream as CSV; nothing selected or nothing there is told."""
+    chosen = {"file": "a.txt", "folder": "folder", "stream": "Account", "tenant_version": 3}
+    answer = api.get(f"{tenant}/bundle", params=chosen)
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as bundle:
+        found = {name: bundle.read(name) for name in bundle.namelist()}
+
+    assert {"a.txt", "folder/b.txt", "Account.snapshot.csv"} == found.keys()
+    assert b"folder/b.txt" == found["folder/b.txt"]
+    assert b"Chur" in found["Account.snapshot.csv"]
+    assert 422 == api.get(f"{tenant}/bundle").status_code
+    assert 404 == api.get(f"{tenant}/bundle", params={"folder": "nowhere"}).status_code
+    assert 404 == api.get(f"{tenant}/bundle", params={"file": "b.txt"}).status_code

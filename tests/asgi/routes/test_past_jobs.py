@@ -1,0 +1,87 @@
+"""Jobs that have ended: run again under another id, and their executed notebooks."""
+
+import json
+
+import pytest
+
+from freezeframe.runs.request import RunRequest
+
+NOTEBOOK = b'{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}'
+
+
+@pytest.fixture(scope="module")
+def running(serve, tmp_path_factory):
+    """A service with a script of its own."""
+    scripts = tmp_path_factory.mktemp("scripts")
+    (scripts / "etl.py").write_text("")
+    return serve(service_scripts_dir=scripts, service_tenant_requests_per_minute=0)
+
+
+@pytest.fixture(scope="module")
+def client(running):
+    """One who may do everything."""
+    with running.client() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def jobs(running):
+    """The path of a tenant's jobs."""
+    return f"{running.tenant('acme')}/jobs"
+
+
+def ended(running, outcome):
+    """Ends the job that waits, as a worker does."""
+    queue = running.service.jobs._queue
+    return queue.finish(queue.claim("worker"), "succeeded", json.dumps(outcome))
+
+
+def test_a_job_is_run_again_with_its_parameters(running, client, jobs):
+    """The new job has an id of its own and the order of the old one; it waits like any other."""
+    order = {"script": "etl.py", "parameters": {"full": True}, "flow": "F1", "attempts_max": 2}
+    first = client.post(jobs, json=order).json()["job_id"]
+    early = client.post(f"{jobs}/{first}/repetitions")
+    past = ended(running, {})
+    answer = client.post(f"{jobs}/{first}/repetitions")
+    again = running.service.jobs._queue.get("dev", "acme", answer.json()["job_id"])
+    ended(running, {})
+    old, new = json.loads(past.request), json.loads(again.request)
+
+    assert (422, 202, "queued") == (early.status_code, answer.status_code, answer.json()["status"])
+    assert answer.headers["location"].endswith(again.job_id)
+    assert first != again.job_id
+    assert (old["script"], old["parameters"], old["flow"], 2) == (
+        new["script"],
+        new["parameters"],
+        new["flow"],
+        again.attempts_max,
+    )
+
+
+def test_what_others_submitted_is_not_run_again(running, client, jobs, tmp_path):
+    """A script from elsewhere is not run by who may only run the service's."""
+    request = RunRequest(running.root, "dev", "acme", tmp_path / "other.py", "elsewhere")
+    running.service.jobs._queue.submit(
+        json.dumps(request.to_json()), environment="dev", tenant="acme", job_id="elsewhere", attempts_max=1
+    )
+    ended(running, {})
+    answer = client.post(f"{jobs}/elsewhere/repetitions")
+
+    assert 422 == answer.status_code
+    assert str(tmp_path) not in answer.text
+
+
+def test_an_executed_notebook_is_downloaded(running, client, jobs, tmp_path):
+    """Its bytes under its name; the job says that there is one; where there is none that is told."""
+    (tmp_path / "etl.ipynb").write_bytes(NOTEBOOK)
+    job = client.post(jobs, json={"script": "etl.py"}).json()["job_id"]
+    ended(running, {"notebook": str(tmp_path / "etl.ipynb")})
+    told = client.get(f"{jobs}/{job}")
+    answer = client.get(f"{jobs}/{job}/notebook")
+    (tmp_path / "etl.ipynb").unlink()
+
+    assert told.json()["outcome"]["has_notebook"]
+    assert str(tmp_path) not in told.text
+    assert (200, NOTEBOOK) == (answer.status_code, answer.content)
+    assert "etl.ipynb" in answer.headers["content-disposition"]
+    assert 404 == client.get(f"{jobs}/{job}/notebook").status_code

@@ -1,0 +1,55 @@
+"""Rows of a stream that differ between two versions of a tenant, over HTTP."""
+
+from collections import Counter
+
+import pytest
+
+FIRST = b"Id,City,Born\n007,Bern,2000\n1,Basel,\n2,Thun,1990\n"
+SECOND = b"Id,City,Born\n007,Bern,2000\n1,Chur,\n3,Zug,\n"
+
+
+@pytest.fixture
+def stream(api, acme):
+    """The path of a stream of two versions, with its key."""
+    hotglue = f"/tenant/dev/{acme.rpartition('/')[2]}/snapshots?file=Account.snapshot.csv"
+    for content in (FIRST, SECOND):
+        api.put(hotglue, content=content).raise_for_status()
+    return f"{acme}/streams/Account"
+
+
+def test_rows_that_differ_are_counted_and_shown(api, stream):
+    """Rows with what became of them, columns in which something changed, counts of all."""
+    told = api.get(f"{stream}/diff", params={"before": 0, "after": 1}).json()
+    fates = Counter(row["fate"] for row in told["rows"])
+    counts = told["counts"]
+
+    assert told["total"] == len(told["rows"]) == sum(fates.values())
+    assert (fates["insert"], fates["update"], fates["delete"]) == (
+        counts["inserted"],
+        counts["updated"],
+        counts["deleted"],
+    )
+    assert {"Id", "City", "Born"} == set(told["columns"])
+    assert "007" not in str(told["rows"])
+    gone = [row["before"]["City"] for row in told["rows"] if row["before"]]
+    new = [row["after"]["City"] for row in told["rows"] if row["after"]]
+    assert (["Basel", "Thun"], ["Chur", "Zug"]) == (sorted(gone), sorted(new))
+
+
+def test_a_page_holds_what_was_asked_for(api, stream):
+    """Pages of one row make up the whole; each tells the same total."""
+    whole = api.get(f"{stream}/diff", params={"before": 0}).json()
+    pages = [
+        api.get(f"{stream}/diff", params={"before": 0, "limit": 1, "offset": place}).json()
+        for place in range(whole["total"])
+    ]
+
+    assert whole["rows"] == [row for page in pages for row in page["rows"]]
+    assert {whole["total"]} == {page["total"] for page in pages}
+
+
+def test_the_same_version_twice_differs_in_nothing(api, stream):
+    """No rows, and no error; a version or a stream that is not there is one."""
+    assert 0 == api.get(f"{stream}/diff", params={"before": 1, "after": 1}).json()["total"]
+    assert 404 == api.get(f"{stream}/diff", params={"before": 7}).status_code
+    assert 404 == api.get(stream.replace("Account", "Nobody") + "/diff", params={"before": 0}).status_code

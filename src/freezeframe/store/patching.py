@@ -29,8 +29,8 @@ from freezeframe.store.row_shape import in_schema
 from freezeframe.store.staged import Staging
 from freezeframe.store.staging import Attempt
 
-LANDED_BYTES_MAX = 64 * 1024 * 1024
-"""Batches of up to this many bytes, as Spark wrote them, are taken into memory."""
+LANDED_BYTES_MAX = 128 * 1024 * 1024
+"""Batches that Spark wrote are taken into memory up to this many bytes there."""
 
 PATCHED_BYTES_MAX = 16 * 1024 * 1024 * 1024
 """Streams of more bytes are merged by Spark alone."""

@@ -65,7 +65,7 @@ def stage(
         return merge(work, hindrance)
     rows = batch_rows(plan, incoming, attempt)
     if rows is None:
-        reason = f"the batch, as Spark landed it, has more than {LANDED_BYTES_MAX:,} bytes"
+        reason = f"the batch that Spark landed takes more than {LANDED_BYTES_MAX:,} bytes of memory"
         return merge_touched(work, reason) if can_look_for_keys(work) else merge(work, reason)
     return _patched(work, rows)
 

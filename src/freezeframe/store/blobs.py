@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from freezeframe.errors import CorruptData
 from freezeframe.storage import Storage
 from freezeframe.store.layout import blob_file
+from freezeframe.store.proved_blobs import ProvedBlobs, identity_of
 
 CHUNK_BYTES = 4 * 1024 * 1024
+_PROVED = ProvedBlobs()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,23 @@ def blob_chunks(storage: Storage, blob: Blob) -> Iterator[bytes]:
         raise _damaged(blob, "It changed while it was read.")
 
 
+def blob_part(storage: Storage, blob: Blob, first: int, last: int) -> Iterator[bytes]:
+    """The bytes from ``first`` to ``last``, both included, in chunks.
+
+    All of the blob is read and proved before, unless that was done some minutes ago and its file is
+    the same since (see ``ProvedBlobs``).
+
+    Raises:
+        CorruptData: the bytes are not the ones that were written, or the blob is gone.
+    """
+    path = storage.local_path(blob_file(blob.name))
+    if not _PROVED.holds(path):
+        before = identity_of(path)
+        _prove(storage, blob)
+        _PROVED.note(path, before)
+    return _chunks(storage, blob, first, min(last + 1, blob.size))
+
+
 def _prove(storage: Storage, blob: Blob) -> None:
     measured = Measured(_chunks(storage, blob))
     for _ in measured:
@@ -95,11 +114,11 @@ def _prove(storage: Storage, blob: Blob) -> None:
         raise _damaged(blob, f"Its SHA-256 is not {blob.sha256}.")
 
 
-def _chunks(storage: Storage, blob: Blob) -> Iterator[bytes]:
-    offset = 0
-    while offset < blob.size:
+def _chunks(storage: Storage, blob: Blob, start: int = 0, end: int | None = None) -> Iterator[bytes]:
+    offset, behind = start, blob.size if end is None else end
+    while offset < behind:
         try:
-            chunk = storage.read(blob_file(blob.name), offset, min(CHUNK_BYTES, blob.size - offset))
+            chunk = storage.read(blob_file(blob.name), offset, min(CHUNK_BYTES, behind - offset))
         except FileNotFoundError:
             raise _damaged(blob, "It is gone.") from None
         if not chunk:

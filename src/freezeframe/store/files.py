@@ -15,7 +15,7 @@ from freezeframe.errors import FileNotFound, InvalidOption, StorageUnavailable, 
 from freezeframe.identifiers import FilePath
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
-from freezeframe.store.blobs import Blob, Measured, blob_chunks, read_blob, write_blob
+from freezeframe.store.blobs import Blob, Measured, blob_chunks, blob_part, read_blob, write_blob
 from freezeframe.store.entries import FileChange
 from freezeframe.store.file_entries import FileEntry, FileRevision, file_entry, file_revision
 from freezeframe.store.file_paths import require_place
@@ -78,6 +78,27 @@ class Files:
         self._scope.note_file_read(str(known))
         stored = blob_chunks(self._scope.storage, _blob(held))
         return self._opened(known, stored) if held.sealed else stored
+
+    def part(
+        self,
+        path: str,
+        first: int,
+        last: int,
+        *,
+        as_of: datetime | str | None = None,
+        tenant_version: int | None = None,
+    ) -> Iterator[bytes]:
+        """The file's bytes from ``first`` to ``last``, both included, piece by piece; errors as of ``read``.
+
+        Of a large file that is not sealed no more is read than that, once all of it was proved.
+        """
+        known = FilePath(path)
+        held = self._held(known, self._state(None, as_of, tenant_version))
+        self._scope.note_file_read(str(known))
+        if held.sealed:
+            content = self.read(path, as_of=as_of, tenant_version=tenant_version)
+            return iter([content[first : last + 1]])
+        return blob_part(self._scope.storage, _blob(held), first, last)
 
     def read_text(self, path: str, version: int | None = None, **moment: Any) -> str:
         """The file as text; errors as of ``read``.

@@ -137,7 +137,11 @@ def read_file(
         first, last = _bounds(wanted, size)
         if first > last:
             return Response(status_code=416, headers={"Content-Range": f"bytes */{size}"})
-        part = files.sliced(chunks, first, last)
+        part = (
+            files.sliced(chunks, first, last)
+            if entry.size <= _WHOLE_BYTES_MAX or entry.sealed
+            else tenant.files.part(path, first, last, tenant_version=tenant_version, as_of=as_of)
+        )
         told = {"Content-Range": f"bytes {first}-{last}/{size}", "Content-Length": str(last - first + 1)}
         return StreamingResponse(part, 206, {**headers, **told}, kind)
     if size <= _WHOLE_BYTES_MAX:

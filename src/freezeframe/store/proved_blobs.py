@@ -1,0 +1,51 @@
+"""Blobs that were read whole and found to be what was written, so that a part of one can be read alone.
+
+A proof holds for some minutes, for the very file that was read: one that was written anew or touched is
+proved again. Places without files of this machine have nothing to know a file by, and prove each time.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+_HOLDS_SECONDS = 600.0
+_REMEMBERED_MAX = 10_000
+_Identity = tuple[int, int, int, int, int]
+
+
+class ProvedBlobs:
+    """Which files were proved, and when. Safe to share between threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._proved: dict[Path, tuple[_Identity, float]] = {}
+
+    def holds(self, path: Path | None) -> bool:
+        """Whether the file was proved not long ago and is the same since."""
+        if path is None:
+            return False
+        with self._lock:
+            found = self._proved.get(path)
+        return found is not None and found[1] > time.monotonic() and found[0] == identity_of(path)
+
+    def note(self, path: Path | None, before: _Identity | None) -> None:
+        """The file was read whole and proved; ``before`` is what it was when the reading began."""
+        if path is None or before is None or before != identity_of(path):
+            return
+        with self._lock:
+            if len(self._proved) >= _REMEMBERED_MAX:
+                self._proved.clear()
+            self._proved[path] = (before, time.monotonic() + _HOLDS_SECONDS)
+
+
+def identity_of(path: Path | None) -> _Identity | None:
+    """What a file is known by: any writing to it changes this. None: it is not there."""
+    if path is None:
+        return None
+    try:
+        found = path.lstat()
+    except OSError:
+        return None
+    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)

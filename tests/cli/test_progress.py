@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 
 import pytest
 
@@ -87,13 +88,17 @@ def test_an_interrupted_command_leaves_nothing_half_done(tmp_path):
     before = tenant.version
     command = ["file", "write", "a.bin", "--root", str(tmp_path), "--tenant", "acme"]
     command = [sys.executable, "-m", "freezeframe", *command]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0) as process:
         # More than a pipe holds: this returns when the command is reading, within its job.
-        process.stdin.write(os.urandom(1_000_000))
-        # Python looks for signals when a read is interrupted, so it has to wait in one.
-        time.sleep(0.5)
+        for _ in range(100):
+            process.stdin.write(os.urandom(10_000))
         process.send_signal(signal.SIGINT)
-        code, err = process.wait(30), process.stderr.read()
+        # A signal just before a read is seen only after it, so there is something to read until the end.
+        with suppress(BrokenPipeError):
+            while process.poll() is None:
+                process.stdin.write(b"x")
+                time.sleep(0.05)
+        code, err = process.wait(60), process.stderr.read()
 
     assert (130, b"") == (code, err)
     tenant = freezeframe.open(tmp_path).tenant("acme")

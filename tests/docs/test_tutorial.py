@@ -35,8 +35,10 @@ def _line(line):
 
 
 @pytest.mark.spark
-def test_every_block_runs_in_order(tmp_path, monkeypatch, capsys, spark_settings):
+def test_every_block_runs_in_order(tmp_path, monkeypatch, capsys, spark_session):
     """From an empty folder to a schedule, with the outputs that the page shows."""
+    # The session holds the server: between two runs it would stop, and starting it again is most of the time.
+    monkeypatch.setenv("FREEZEFRAME_RUNNER_IDLE_SECONDS", "60")
     monkeypatch.chdir(tmp_path)
     for name in ("FREEZEFRAME_ROOT", "FREEZEFRAME_CONFIG", "FREEZEFRAME_ENVIRONMENT"):
         monkeypatch.delenv(name, raising=False)

@@ -99,7 +99,7 @@ class Machine(RuleBasedStateMachine):
     new_storage = MemoryStorage
     steps_done = 0
 
-    @initialize(interval=st.sampled_from([3, 10]))
+    @initialize(interval=st.sampled_from([4, 15]))
     def begin(self, interval):
         self.storage = self.new_storage()
         self.now = ({}, {})
@@ -274,11 +274,11 @@ class Machine(RuleBasedStateMachine):
 
     @invariant()
     def it_holds_what_it_should(self):
-        """Tags are where they were put; at every second step a version, each time another, is what it was."""
+        """Tags are where they were put; at every third step a version, each time another, is what it was."""
         type(self).steps_done += 1
         self.steps += 1
         assert self.tags == self.observer.tags()
-        listed = self.listed() if self.steps % 2 else ()
+        listed = () if self.steps % 3 else self.listed()
         self.require_past(listed[self.steps % len(listed) :][:1] if listed else ())
 
     def teardown(self):
@@ -334,10 +334,10 @@ def quiet(caplog):
     pa.set_cpu_count(threads)
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1_200)
 def test_any_order_of_operations_with_crashes(open_finding):
     """Five thousand steps: the tenant holds what plain dicts say, now and at each listed version."""
-    assert run(open_finding, examples=210, steps=25) >= 5_000
+    assert run(open_finding, examples=235, steps=25) >= 5_000  # an example has 22.6 steps on average
 
 
 @pytest.mark.parametrize("broken", [OverwritingStorage, ForgetfulStorage])

@@ -1,0 +1,137 @@
+"""The service on PostgreSQL, and on a bucket: what it does on one machine's disk, it does there."""
+
+import threading
+import time
+from types import SimpleNamespace
+
+import boto3
+import httpx
+import pytest
+import uvicorn
+from moto.server import ThreadedMotoServer
+from tests.control.conftest import made_database, postgresql_server  # noqa: F401 - a fixture
+
+from freezeframe.asgi.application import create_application
+from freezeframe.control.database import ControlDatabase
+from freezeframe.settings import Settings
+
+TENANTS = "/api/v1/environments/dev/tenants"
+
+
+@pytest.fixture(scope="module")
+def bucket():
+    """The name of a bucket on a server of this machine, which the usual variables lead to."""
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    variables = {
+        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
+        "AWS_ALLOW_HTTP": "true",
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_REGION": "us-east-1",
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in variables.items():
+            patch.setenv(name, value)
+        boto3.client("s3", region_name="us-east-1").create_bucket(Bucket="served")
+        yield "served"
+    server.stop()
+
+
+@pytest.fixture(scope="module", params=["postgresql", "bucket"])
+def placed(request, tmp_path_factory):
+    """A server whose control database, or whose store, is not on this disk; with its client."""
+    folder = tmp_path_factory.mktemp("placed")
+    secret = folder / "secret"
+    secret.write_bytes(b"s" * 32)
+    secret.chmod(0o600)
+    settings = Settings(state_dir=folder / "state", service_secret_file=secret)
+    if request.param == "bucket":
+        root = f"s3://{request.getfixturevalue('bucket')}/store"
+        yield from _served(root, settings, f"sqlite:///{folder / 'control.db'}")
+    else:
+        with made_database(request.getfixturevalue("postgresql_server")) as url:
+            yield from _served(str(folder / "store"), settings, url)
+
+
+def _served(root, settings, url):
+    database = ControlDatabase.open(url)
+    app = create_application(settings, root, database)
+    config = uvicorn.Config(app, log_level="critical", port=0, access_log=False)
+    socket = config.bind_socket()
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]}, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    key = app.state.service.keys.create(scopes=["admin"]).text
+    address = f"http://127.0.0.1:{socket.getsockname()[1]}"
+    with httpx.Client(base_url=address, headers={"x-api-key": key}, timeout=60) as client:
+        yield SimpleNamespace(client=client, service=app.state.service)
+    server.should_exit = True
+    thread.join(10)
+    database.close()
+
+
+def test_files_have_versions_conditions_and_a_past(placed):
+    """Written, changed under a condition, read in part, moved, deleted and brought back."""
+    api, place = placed.client, f"{TENANTS}/acme"
+    assert 201 == api.post(TENANTS, json={"tenant": "acme"}).status_code
+    first = api.put(f"{place}/files/mappings/a.csv", content=b"Id\n1\n", headers={"if-none-match": "*"})
+    again = api.put(f"{place}/files/mappings/a.csv", content=b"no", headers={"if-none-match": "*"})
+    changed = {"if-match": first.headers["etag"]}
+    assert [201, 412, 200, 412] == [
+        first.status_code,
+        again.status_code,
+        api.put(f"{place}/files/mappings/a.csv", content=b"Id\n2\n", headers=changed).status_code,
+        api.put(f"{place}/files/mappings/a.csv", content=b"Id\n3\n", headers=changed).status_code,
+    ]
+    part = api.get(f"{place}/files/mappings/a.csv", headers={"range": "bytes=3-3"})
+    assert (206, b"2") == (part.status_code, part.content)
+    api.post(f"{place}/file-moves", json={"path": "mappings/a.csv", "target": "b.csv"}).raise_for_status()
+    assert 404 == api.get(f"{place}/files/mappings/a.csv").status_code
+    api.post(f"{place}/restorations", json={"version": 0}).raise_for_status()
+    assert b"Id\n1\n" == api.get(f"{place}/files/mappings/a.csv").content
+    assert [3, 2, 1, 0] == [one["version"] for one in api.get(f"{place}/history").json()["versions"]]
+    large = bytes(range(256)) * 8_000
+    api.put(f"{place}/files/large.bin", content=large).raise_for_status()
+    for _ in range(2):
+        part = api.get(f"{place}/files/large.bin", headers={"range": "bytes=1000000-1000003"})
+        assert large[1_000_000:1_000_004] == part.content
+
+
+def test_a_request_is_done_once_and_leaves_a_trace(placed):
+    """A repeated POST is answered again, jobs wait in the queue, and the audit's chain is whole."""
+    api, place = placed.client, f"{TENANTS}/globex"
+    headers = {"idempotency-key": "one"}
+    made = [api.post(TENANTS, json={"tenant": "globex"}, headers=headers) for _ in range(2)]
+    assert [201, 201] == [one.status_code for one in made]
+    assert "true" == made[1].headers["idempotency-replayed"]
+    job = api.post(
+        f"{place}/streams/A/import?key=Id", content=b"Id\n1\n", headers={"content-type": "text/csv"}
+    )
+    assert (202, "queued") == (job.status_code, api.get(job.headers["location"]).json()["status"])
+    told = [one["action"] for one in api.get(f"{place}/audit").json()["entries"]]
+    assert ["stream.import", "tenant.create"] == told
+    assert api.get(f"{place}/audit/proof").json()["is_whole"]
+    assert 200 == api.delete(place).status_code
+    assert 404 == api.get(place).status_code
+    api.post(TENANTS, json={"tenant": "globex"}).raise_for_status()
+    assert [] == api.get(f"{place}/jobs").json()["jobs"]
+
+
+def test_a_foreign_tenant_is_like_none(placed):
+    """A key of one tenant sees the other one as little as one that never was."""
+    api = placed.client
+    for name in ("mine", "theirs"):
+        api.post(TENANTS, json={"tenant": name}).raise_for_status()
+    api.put(f"{TENANTS}/theirs/files/a", content=b"canary").raise_for_status()
+    key = placed.service.keys.create(scopes=["admin"], environments=["dev"], tenants=["mine"]).text
+    answers = [
+        api.get(f"{TENANTS}/{name}/files/a", headers={"x-api-key": key, "x-request-id": "r"})
+        for name in ("theirs", "never")
+    ]
+    assert [404, 404] == [one.status_code for one in answers]
+    assert answers[0].text.replace("theirs", "never") == answers[1].text
+    assert ["mine"] == api.get(TENANTS, headers={"x-api-key": key}).json()["tenants"]

@@ -115,7 +115,7 @@ class _ClassSharing:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                preexec_fn=lambda: os.nice(_NICEST),  # noqa: PLW1509 - this process has one thread
+                preexec_fn=_stand_back,  # noqa: PLW1509 - this process has one thread
             )
         self._guard = _guard(self._process)
 
@@ -134,6 +134,13 @@ class _ClassSharing:
         self._order = None
         if self._lock:
             self._lock.close()
+
+
+def _stand_back() -> None:
+    """Take the lowest priority among processes, and where Linux groups them by session, among the groups."""
+    os.nice(_NICEST)
+    with contextlib.suppress(OSError):
+        Path("/proc/self/autogroup").write_text(str(_NICEST))
 
 
 def _guard(process: subprocess.Popen[bytes]) -> subprocess.Popen[bytes]:

@@ -15,6 +15,7 @@ from freezeframe.asgi.request_guard import RequestGuard
 from freezeframe.asgi.routes import (
     audit,
     bundle,
+    file_deletions,
     files,
     health,
     history,
@@ -36,6 +37,7 @@ from freezeframe.settings import Settings
 VERSION = "1"
 _ROUTERS = (
     bundle,
+    file_deletions,
     overview,
     past_jobs,
     row_differences,

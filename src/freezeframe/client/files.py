@@ -11,10 +11,12 @@ from freezeframe.client.connection import Connection, Content, path_of
 from freezeframe.client.types import (
     Dropped,
     File,
+    FileDeletion,
     FileHistory,
     FileMove,
     FilePage,
     FileReturn,
+    FilesDeleted,
     Folder,
     NewFolder,
     Restoration,
@@ -43,6 +45,17 @@ class FilesOperations:
         )
         query = {"file": file, "folder": folder, "stream": stream, "tenant_version": tenant_version}
         return self._connection.content("GET", place, query=query)
+
+    def delete_many(
+        self, environment: str, tenant: str, body: FileDeletion, *, idempotency_key: str | None = None
+    ) -> FilesDeleted:
+        """Remove files and folders in one version of the tenant, all of them or none; the past stays."""
+        place = path_of(
+            "/api/v1/environments/{environment}/tenants/{tenant}/file-deletions",
+            {"environment": environment, "tenant": tenant},
+        )
+        headers = {"idempotency-key": idempotency_key}
+        return cast("FilesDeleted", self._connection.json("POST", place, headers=headers, body=body))
 
     def file_history(
         self, environment: str, tenant: str, *, path: str, limit: int | None = None

@@ -111,6 +111,14 @@ class File(TypedDict):
     version: int
 
 
+class FileDeletion(TypedDict):
+    """Files, and folders with all below them, that are to go in one version of the tenant."""
+
+    paths: NotRequired[list[str]]
+    folders: NotRequired[list[str]]
+    message: NotRequired[str]
+
+
 class FileDifference(TypedDict):
     """How a file differs; ``text`` is a unified diff, null where there is none to show."""
 
@@ -170,6 +178,13 @@ class FileRevision(TypedDict):
     job_id: str | None
     author: str
     message: str
+
+
+class FilesDeleted(TypedDict):
+    """The version without them, and every path that went."""
+
+    tenant_version: int
+    paths: list[str]
 
 
 class Folder(TypedDict):

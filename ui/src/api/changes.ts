@@ -28,8 +28,16 @@ export function createFolder(place: Place, path: string): Promise<unknown> {
   return call("POST", `${tenantAddress(place)}/folders`, { body: { path } });
 }
 
-export function deleteFile(place: Place, path: string): Promise<{ tenant_version: number }> {
-  return call("DELETE", fileAddress(place, path));
+/** Files, and folders with all below them, go in one version: all of them or none. */
+export function deleteFiles(
+  place: Place,
+  order: { paths: readonly string[]; folders: readonly string[] },
+): Promise<{ tenant_version: number; paths: string[] }> {
+  return call("POST", `${tenantAddress(place)}/file-deletions`, { body: order });
+}
+
+export function moveFile(place: Place, path: string, target: string): Promise<FileEntry> {
+  return call("POST", `${tenantAddress(place)}/file-moves`, { body: { path, target } });
 }
 
 export function dropStream(place: Place, stream: string): Promise<{ tenant_version: number }> {

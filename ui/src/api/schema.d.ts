@@ -172,6 +172,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/environments/{environment}/tenants/{tenant}/file-deletions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Delete Many
+         * @description Remove files and folders in one version of the tenant, all of them or none; the past stays.
+         */
+        post: operations["delete_many"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/environments/{environment}/tenants/{tenant}/file-history": {
         parameters: {
             query?: never;
@@ -1311,6 +1331,29 @@ export interface components {
             version: number;
         };
         /**
+         * FileDeletion
+         * @description Files, and folders with all below them, that are to go in one version of the tenant.
+         * @example {
+         *       "folders": [
+         *         "exports"
+         *       ],
+         *       "paths": [
+         *         "a.csv"
+         *       ]
+         *     }
+         */
+        FileDeletion: {
+            /** Folders */
+            folders?: string[];
+            /**
+             * Message
+             * @default
+             */
+            message: string;
+            /** Paths */
+            paths?: string[];
+        };
+        /**
          * FileDifference
          * @description How a file differs; `text` is a unified diff, null where there is none to show.
          */
@@ -1432,6 +1475,16 @@ export interface components {
             size: number;
             /** Version */
             version: number;
+        };
+        /**
+         * FilesDeleted
+         * @description The version without them, and every path that went.
+         */
+        FilesDeleted: {
+            /** Paths */
+            paths: string[];
+            /** Tenant Version */
+            tenant_version: number;
         };
         /**
          * Folder
@@ -3421,6 +3474,137 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Difference"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Header Fields Too Large */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_many: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The request is carried out once; sent again within a day it gets the same answer. */
+                "idempotency-key"?: string;
+            };
+            path: {
+                /** @description The environment's name. */
+                environment: string;
+                /** @description The tenant's id. */
+                tenant: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["FileDeletion"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FilesDeleted"];
                 };
             };
             /** @description Bad Request */

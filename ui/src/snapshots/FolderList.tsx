@@ -21,6 +21,7 @@ import { useDownload } from "./download";
 import { FolderActions } from "./FolderActions";
 import { ITEM_COLUMNS } from "./itemColumns";
 import { type Item, itemsOf, shownItems } from "./items";
+import { MoveFile } from "./MoveFile";
 import { SelectionBar } from "./SelectionBar";
 import { useDeletion } from "./useDeletion";
 
@@ -31,6 +32,7 @@ export function FolderList() {
   const sort = useMemo(() => sortFrom(search.order, "name"), [search.order]);
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const [isCreating, setCreating] = useState(false);
+  const [moved, setMoved] = useState<string | null>(null);
   const chooser = useRef<HTMLInputElement>(null);
   const content = useInfiniteQuery(folderQuery(place, folder, version));
   const overview = useQuery(overviewQuery(place, version));
@@ -43,6 +45,8 @@ export function FolderList() {
   const chosen = items.filter((item) => selected.has(item.key));
   const canWrite = may("snapshots:write") && version === undefined;
   const canDelete = may("snapshots:delete") && version === undefined;
+  const [only] = chosen.length === 1 ? chosen : [];
+  const movable = only?.kind === "file" && canWrite ? only.file.path : null;
   const download = useDownload();
   const deletion = useDeletion(() => setSelected(new Set()));
 
@@ -127,10 +131,20 @@ export function FolderList() {
           canDelete={canDelete}
           onDownload={() => download(chosen)}
           onDelete={() => deletion.ask(chosen)}
+          onMove={movable === null ? undefined : () => setMoved(movable)}
           onClear={() => setSelected(new Set())}
         />
       )}
       <CreateFolder folder={folder} isOpen={isCreating} onClose={() => setCreating(false)} />
+      {moved !== null && (
+        <MoveFile
+          path={moved}
+          onClose={() => {
+            setMoved(null);
+            setSelected(new Set());
+          }}
+        />
+      )}
       <DeleteDialog deletion={deletion} />
     </DropZone>
   );

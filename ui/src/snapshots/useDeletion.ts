@@ -1,18 +1,14 @@
 // Deleting: at once with Undo for a few files, after a question for streams, folders and many items.
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { deleteFile, dropStream, restore } from "@/api/changes";
-import { get } from "@/api/client";
-import { type Place, tenantAddress, tenantKey } from "@/api/place";
-import { asProblem } from "@/api/problem";
-import type { FilePage } from "@/api/types";
+import { deleteFiles, dropStream, restore } from "@/api/changes";
+import { type Place, tenantKey } from "@/api/place";
 import { countText } from "@/parts/formats";
 import { offerUndo, tellProblem } from "@/parts/toasts";
 import { usePanel } from "@/tenants/panel";
 import type { Item } from "./items";
 
 const UNASKED_MAX = 20;
-const NOT_FOUND = 404;
 
 export interface Deletion {
   /** What the dialog asks about; empty: it is closed. */
@@ -63,13 +59,12 @@ export function useDeletion(onDone: () => void): Deletion {
 
 async function removed(place: Place, items: readonly Item[]): Promise<Removed> {
   const gone: Removed = { before: -1, streams: [], files: [] };
-  const files = items.flatMap((item) => (item.kind === "file" ? [item.file.path] : []));
-  for (const item of items) if (item.kind === "folder") files.push(...(await filesBelow(place, item.path)));
-  for (const path of files) {
-    const version = await deleteFile(place, path).then((done) => done.tenant_version, missing);
-    if (version === undefined) continue;
-    if (gone.before < 0) gone.before = version - 1;
-    gone.files.push(path);
+  const paths = items.flatMap((item) => (item.kind === "file" ? [item.file.path] : []));
+  const folders = items.flatMap((item) => (item.kind === "folder" ? [item.path] : []));
+  if (paths.length + folders.length > 0) {
+    const done = await deleteFiles(place, { paths, folders });
+    gone.before = done.tenant_version - 1;
+    gone.files.push(...done.paths);
   }
   for (const item of items) {
     if (item.kind !== "stream") continue;
@@ -80,23 +75,6 @@ async function removed(place: Place, items: readonly Item[]): Promise<Removed> {
   return gone;
 }
 
-/** All files below a folder, the mark of an empty one included. */
-async function filesBelow(place: Place, folder: string): Promise<string[]> {
-  const found: string[] = [];
-  let cursor: string | null = null;
-  do {
-    const page: FilePage = await get<FilePage>(`${tenantAddress(place)}/files`, {
-      folder,
-      recursive: true,
-      cursor,
-    });
-    found.push(...page.files.map((file) => file.path));
-    if (cursor === null) found.push(...[folder, ...page.folders].map((one) => `${one}/_folder`));
-    cursor = page.next_cursor;
-  } while (cursor !== null);
-  return found;
-}
-
 function broughtBack(place: Place, gone: Removed): Promise<unknown> {
   return restore(place, {
     version: gone.before,
@@ -105,11 +83,6 @@ function broughtBack(place: Place, gone: Removed): Promise<unknown> {
     dry_run: false,
     message: "undo of a deletion",
   });
-}
-
-/** Of a file that somebody else has deleted meanwhile, or a mark that never was, there is no version to tell. */
-function missing(error: unknown): undefined {
-  if (asProblem(error).status !== NOT_FOUND) throw error;
 }
 
 function told(items: readonly Item[]): string {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import tempfile
 from typing import TYPE_CHECKING, Annotated
@@ -20,6 +21,7 @@ _METRICS = "PROMETHEUS_MULTIPROC_DIR"
 _STOP_SECONDS = 30
 _KEEP_ALIVE_SECONDS = 30
 _BACKLOG = 2048
+_GARBAGE_OBJECTS = 20_000
 
 
 def serve(
@@ -80,7 +82,13 @@ def application() -> object:
 
     root = os.environ[_SERVED_ROOT]
     settings = load_settings(root=root)
-    return create_application(settings, root, ControlDatabase.open(database_url(settings, root)))
+    made = create_application(settings, root, ControlDatabase.open(database_url(settings, root)))
+    # What is loaded by now stays, and tenants' states are kept for long: to look through all of it for
+    # garbage after every few hundred objects would hold up every hundredth answer.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_GARBAGE_OBJECTS, 20, 100)
+    return made
 
 
 def _config(app: object, host: str, port: int, workers: int = 1) -> uvicorn.Config:

@@ -7,10 +7,9 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import expect, sync_playwright
 from tests.browser.seeding import PASSWORD, fill
 
 SCREENSHOTS = Path(
@@ -42,7 +41,7 @@ def served(tmp_path_factory):
 
 
 class Process:
-    """``freezeframe serve`` as people start it; it can be stopped and started at the same port."""
+    """``freezeframe serve`` as people start it."""
 
     def __init__(self, root, environment):
         self.root = root
@@ -72,13 +71,6 @@ class Process:
         self._process = subprocess.Popen(command, env=self.environment, stdout=subprocess.PIPE, text=True)
         self.url = json.loads(self._process.stdout.readline())["url"]
 
-    def restart(self):
-        """End it at once, as a crash does, and start it again where it was."""
-        self._process.kill()
-        self._process.wait()
-        self._process.stdout.close()
-        self.start(urlsplit(self.url).port)
-
     def stop(self):
         self._process.terminate()
         self._process.wait(timeout=40)
@@ -90,6 +82,8 @@ def browser():
     """A Chromium with a fresh profile."""
     place = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
     assert place, "The browser tests need Chromium: install it, or name it in CHROMIUM."
+    # A machine that runs other tests beside these is slow; what is waited for is told as soon as it is there.
+    expect.set_options(timeout=20_000)
     with sync_playwright() as playwright:
         found = playwright.chromium.launch(executable_path=place, args=FLAGS)
         yield found

@@ -75,6 +75,39 @@ def test_a_file_is_deleted_at_once_and_brought_back_by_undo(page):
     expect(panel.get_by_label("Content of readme.txt")).to_contain_text("from the ledger")
 
 
+def test_a_folder_goes_in_one_version_and_undo_brings_it_back(page, served):
+    """The question names it; all its files go as one version of the tenant, and come back as one."""
+    place = f"{served.url}/api/v1/environments/default/tenants/customer-0003"
+    for name in ("a.txt", "b.txt"):
+        page.request.put(f"{place}/files/export/{name}", data=name, headers={"Origin": served.url})
+    panel = open_snapshots(page, "customer-0003")
+    panel.get_by_label("Select export").check()
+    panel.get_by_role("button", name="Delete", exact=True).first.click()
+    page.get_by_role("dialog", name="Delete 1 item?").get_by_role("button", name="Delete").click()
+    expect(panel.get_by_role("gridcell", name="Folder export")).to_be_hidden()
+    assert 2 == page.request.get(f"{place}/overview").json()["version"]
+    page.get_by_role("button", name="Undo").click()
+    expect(panel.get_by_role("gridcell", name="Folder export")).to_be_visible()
+    assert (3, 2) == tuple(
+        page.request.get(f"{place}/overview").json()[name] for name in ("version", "files")
+    )
+
+
+def test_a_file_is_renamed_and_moved(page, served):
+    """One file selected: another path for it, with the folder that it needs."""
+    place = f"{served.url}/api/v1/environments/default/tenants/customer-0004"
+    page.request.put(f"{place}/files/old.txt", data="kept", headers={"Origin": served.url})
+    panel = open_snapshots(page, "customer-0004")
+    panel.get_by_label("Select old.txt").check()
+    panel.get_by_role("button", name="Rename or move").click()
+    dialog = page.get_by_role("dialog", name="Rename or move old.txt")
+    dialog.get_by_label("Path").fill("archive/new.txt")
+    dialog.get_by_role("button", name="Move").click()
+    panel.get_by_role("gridcell", name="Folder archive").click()
+    expect(panel.get_by_role("gridcell", name="File new.txt")).to_be_visible()
+    assert "kept" == page.request.get(f"{place}/files/archive/new.txt").text()
+
+
 def test_a_name_that_is_there_is_asked_about(page, tmp_path):
     """Of the same name: keeping both gives the new file a name of its own, nothing is replaced unasked."""
     panel = open_snapshots(page, "customer-0001")

@@ -29,16 +29,12 @@ export function editing(path: string, isReadOnly: boolean, label: string): Exten
     highlightSelectionMatches(),
     highlightActiveLine(),
     keymap.of([...defaultKeymap, ...historyKeymap, ...searchKeymap]),
-    // Its colours are made for a light ground; on a dark one plain text is what can be read.
-    isDark() ? [] : syntaxHighlighting(defaultHighlightStyle, { fallback: true }),
+    // Its colours are made for a light ground; on a dark one the page's styles take them back.
+    syntaxHighlighting(defaultHighlightStyle, { fallback: true }),
     EditorView.lineWrapping,
     EditorView.contentAttributes.of({ "aria-label": label }),
     EditorState.readOnly.of(isReadOnly),
     looks,
     ...(path.endsWith(".json") ? [json()] : []),
   ];
-}
-
-function isDark(): boolean {
-  return document.documentElement.getAttribute("data-mantine-color-scheme") === "dark";
 }

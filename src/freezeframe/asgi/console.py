@@ -7,6 +7,7 @@ answer. The content security policy lets the pages load from this service alone.
 
 from __future__ import annotations
 
+import gzip
 import mimetypes
 import os
 import secrets
@@ -22,6 +23,8 @@ PAGES = frozenset({"", "tenants", "jobs", "keys", "audit", "sign-in"})
 _ASSETS = "/assets/"
 _NONCE = "__STYLE_NONCE__"
 _NONCE_BYTES = 18
+_ACCEPTED = "Accept-Encoding"
+_COMPRESSED = frozenset({".js", ".css", ".svg"})
 _NOT_BUILT = (
     "The console's pages are not in this installation.\n"
     "Build them in a checkout: cd ui && npm ci && npm run build. The API is at /api/v1.\n"
@@ -56,25 +59,32 @@ class Console:
         self._application = application
         self._pages = pages
         self._assets = _assets(pages)
+        self._content: dict[Path, bytes] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, or hand on."""
         if scope["type"] == "http" and scope["method"] in {"GET", "HEAD"}:
             request = Request(scope)
-            answer = self._asset(scope["path"]) or (self._page() if is_page(request) else None)
+            answer = self._asset(request) or (self._page() if is_page(request) else None)
             if answer is not None:
                 await answer(scope, receive, send)
                 return
         await self._application(scope, receive, send)
 
-    def _asset(self, path: str) -> Response | None:
-        file = self._assets.get(path)
+    def _asset(self, request: Request) -> Response | None:
+        file = self._assets.get(request.url.path)
         if file is None:
             return None
         # A file's name holds the hash of its content, so it is never another one.
-        headers = {"Cache-Control": "public, max-age=31536000, immutable", **_HEADERS}
+        headers = {"Cache-Control": "public, max-age=31536000, immutable", "Vary": _ACCEPTED, **_HEADERS}
         kind = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
-        return FileResponse(file, headers=headers, media_type=kind)
+        if file.suffix not in _COMPRESSED or not _takes_gzip(request):
+            return FileResponse(file, headers=headers, media_type=kind)
+        content = self._content.get(file)
+        if content is None:
+            # At most the built pages, a few hundred kilobytes, and each of them once.
+            content = self._content[file] = gzip.compress(file.read_bytes(), mtime=0)
+        return Response(content, headers={"Content-Encoding": "gzip", **headers}, media_type=kind)
 
     def _page(self) -> Response:
         try:
@@ -95,6 +105,15 @@ def is_page(request: Request) -> bool:
     """Whether a browser asks for one of the console's pages, not a program for the API at that address."""
     first = request.url.path.strip("/").partition("/")[0]
     return first in PAGES and "text/html" in request.headers.get("accept", "")
+
+
+def _takes_gzip(request: Request) -> bool:
+    """Whether gzip is among what may be sent; ``gzip;q=0`` says that it may not."""
+    for one in request.headers.get(_ACCEPTED, "").lower().split(","):
+        name, _, quality = one.replace(" ", "").partition(";q=")
+        if name == "gzip":
+            return quality.strip("0.") != "" or quality == ""
+    return False
 
 
 def content_security_policy(nonce: str) -> str:

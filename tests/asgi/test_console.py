@@ -1,0 +1,82 @@
+"""The console's pages: who gets them, what they may load, and how they are sent."""
+
+import asyncio
+import gzip
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from freezeframe.asgi.console import add_console, content_security_policy
+
+SCRIPT = b"console.log('a page');\n" * 200
+
+
+@pytest.fixture
+def application(tmp_path):
+    """An application with built pages, and a route at a page's address."""
+    (tmp_path / "assets").mkdir()
+    (tmp_path / "index.html").write_text('<meta name="nonce" content="__STYLE_NONCE__">')
+    (tmp_path / "assets" / "index-1a2b.js").write_bytes(SCRIPT)
+    (tmp_path / "secret.txt").write_text("not for anybody")
+    found = FastAPI()
+    found.add_api_route("/tenants", lambda: {"tenants": []})
+    add_console(found, tmp_path)
+    return found
+
+
+async def asked(application, path, **headers):
+    """The application's answer."""
+    transport = httpx.ASGITransport(application)
+    async with httpx.AsyncClient(transport=transport, base_url="http://console") as client:
+        return await client.get(
+            path, headers={name.replace("_", "-"): value for name, value in headers.items()}
+        )
+
+
+@pytest.fixture
+def ask(application):
+    """Asks the application for a path with headers."""
+    return lambda path, **headers: asyncio.run(asked(application, path, **headers))
+
+
+def test_a_browser_gets_the_page_and_a_program_the_answer(ask):
+    """By Accept, at the same address; each page has a nonce of its own, and its policy names it."""
+    first, second = (ask("/tenants", accept="text/html") for _ in range(2))
+
+    assert {"tenants": []} == ask("/tenants", accept="application/json").json()
+    assert first.text != second.text
+    assert "__STYLE_NONCE__" not in first.text
+    nonce = first.text.partition('content="')[2].partition('"')[0]
+    assert content_security_policy(nonce) == first.headers["content-security-policy"]
+
+
+def test_scripts_are_sent_compressed_to_who_takes_that(ask):
+    """The same bytes either way; a browser may keep them for ever, by encoding."""
+    plain = ask("/assets/index-1a2b.js", accept_encoding="identity")
+    refused = ask("/assets/index-1a2b.js", accept_encoding="br, gzip;q=0")
+    packed = ask("/assets/index-1a2b.js", accept_encoding="br, gzip")
+
+    assert SCRIPT == plain.content == refused.content == packed.content
+    assert (None, None, "gzip") == tuple(
+        one.headers.get("content-encoding") for one in (plain, refused, packed)
+    )
+    assert len(gzip.compress(SCRIPT)) >= int(packed.headers["content-length"])
+    assert "immutable" in packed.headers["cache-control"]
+    assert "Accept-Encoding" == packed.headers["vary"]
+
+
+@pytest.mark.parametrize("path", ["/assets/../secret.txt", "/assets/%2e%2e/secret.txt", "/secret.txt"])
+def test_nothing_but_the_built_assets_is_sent(ask, path):
+    """A path that leads elsewhere is no asset."""
+    assert 404 == ask(path).status_code
+
+
+def test_pages_that_are_not_built_are_told(tmp_path):
+    """What to do is said, and the API is named."""
+    found = FastAPI()
+    add_console(found, tmp_path)
+    answer = asyncio.run(asked(found, "/tenants", accept="text/html"))
+
+    assert 503 == answer.status_code
+    assert "npm run build" in answer.text

@@ -46,7 +46,7 @@ sync_packages() { # option ...
     # uv brings its own list of certificate authorities; a company's own one is in the system's.
     if [ -f /etc/ssl/certs/ca-certificates.crt ]; then export UV_SYSTEM_CERTS=1; fi
     # The console's pages are a part of their own (below): most commands need none, and so no Node.js.
-    FREEZEFRAME_SKIP_CONSOLE="${with_console:-1}" UV_PYTHON_DOWNLOADS=never \
+    FREEZEFRAME_SKIP_CONSOLE="${with_console-1}" UV_PYTHON_DOWNLOADS=never \
         .cache/uv/bin/uv sync --locked --quiet "$@" </dev/null
 }
 

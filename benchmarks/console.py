@@ -35,6 +35,7 @@ from freezeframe.service.stores import Stores
 from freezeframe.settings import load_settings
 
 FILES, RUNS, OTHERS = 10_000, 20, 20
+FILES_PER_JOB = 200
 LIMIT_SECONDS = 0.3
 TENANT, PERSON, PASSWORD = "acme", "ada", "a long enough password"
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
@@ -82,9 +83,11 @@ def served(folder: Path, files: int) -> Iterator[str]:
     store = Stores(str(root), settings).environment("default")
     for number in range(OTHERS):
         store.tenant(f"customer-{number:02d}", create=True)
-    with store.tenant(TENANT, create=True).job("seed") as job:
-        for number in range(files):
-            job.files.write(f"file-{number:05d}.json", b"{}")
+    tenant = store.tenant(TENANT, create=True)
+    for start in range(0, files, FILES_PER_JOB):
+        with tenant.job(f"seed-{start}") as job:
+            for number in range(start, min(start + FILES_PER_JOB, files)):
+                job.files.write(f"file-{number:05d}.json", b"{}")
     database = ControlDatabase.open(database_url(settings, str(root)))
     People(database, session_hours=1).create(PERSON, PASSWORD, "admin")
     database.close()

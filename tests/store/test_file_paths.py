@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from freezeframe.errors import InvalidName
 from freezeframe.identifiers import FilePath, folded
-from freezeframe.store.file_paths import require_place
+from freezeframe.store.file_paths import FileNames
 
 names = st.sampled_from(["a", "A", "b", "ß", "SS", "é", "É"])
 paths = st.lists(names, min_size=1, max_size=3).map("/".join)
@@ -17,7 +17,7 @@ def test_what_is_kept_can_lie_on_a_disk_without_case(tried):
     kept = []
     for path in tried:
         try:
-            require_place(FilePath(path), kept)
+            FileNames(kept).require(FilePath(path))
         except InvalidName:
             continue
         kept.append(path)
@@ -34,8 +34,31 @@ def test_what_is_kept_can_lie_on_a_disk_without_case(tried):
 def test_a_refusal_has_a_reason(first, second):
     """Two paths are refused beside each other only if they begin alike, but for case."""
     try:
-        require_place(FilePath(second), [first])
+        FileNames([first]).require(FilePath(second))
     except InvalidName:
         shorter, longer = sorted((folded(first).split("/"), folded(second).split("/")), key=len)
         assert shorter[0] == longer[0]
         assert first != second
+
+
+@given(st.lists(st.tuples(st.booleans(), paths), max_size=12), paths)
+def test_names_that_came_and_went_leave_no_trace(steps, asked):
+    """What was added and removed answers like the names that are left, written down anew."""
+    names = FileNames()
+    left = []
+    for is_added, path in steps:
+        if is_added and _answer(names, path) is None:
+            names.add(path)
+            left = [*(name for name in left if name != path), path]
+        elif not is_added:
+            names.remove(path)
+            left = [name for name in left if name != path]
+    assert _answer(FileNames(left), asked) == _answer(names, asked)
+
+
+def _answer(names, path):
+    try:
+        names.require(FilePath(path))
+    except InvalidName as error:
+        return error.cause
+    return None

@@ -6,32 +6,69 @@ writes must be able to lie in its working copy on any disk. Failure mode 31.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from freezeframe.errors import InvalidName
 from freezeframe.identifiers import FilePath, folded, folders_of
 
 
-def require_place(path: FilePath, existing: Iterable[str]) -> None:
-    """Refuse a path that cannot lie beside the existing ones (which may include the path itself).
+class FileNames:
+    """The paths of files, as a disk would find them that sees no case; for one thread.
 
-    Raises:
-        InvalidName: it is a file where there is a folder or the other way round, or it differs from one
-            only by case.
+    It is kept while a job adds files, so that the ten-thousandth one costs as much as the first.
     """
-    files = {folded(name): name for name in existing if name != str(path)}
-    folders = {folded(folder): folder for name in files.values() for folder in folders_of(name)}
-    _require_same(path, files.get(path.folded), str(path))
-    if path.folded in folders:
-        raise _refused(path, f"There is a folder of that name, {folders[path.folded]!r}.")
-    for folder in path.folders:
-        if folded(folder) in files:
-            raise _refused(path, f"{files[folded(folder)]!r} is a file, so it cannot be a folder.")
-        _require_same(path, folders.get(folded(folder)), folder)
+
+    def __init__(self, paths: Iterable[str] = ()) -> None:
+        self._files: dict[str, str] = {}
+        self._folders: dict[str, Counter[str]] = {}
+        for path in paths:
+            self.add(path)
+
+    def add(self, path: str) -> None:
+        """There is a file of that path now; ``require`` says beforehand whether there can be."""
+        if self._files.get(folded(path)) == path:
+            return
+        self._files[folded(path)] = path
+        for folder in folders_of(path):
+            self._folders.setdefault(folded(folder), Counter())[folder] += 1
+
+    def remove(self, path: str) -> None:
+        """The file is gone, and so are folders that it was the last one in."""
+        if self._files.get(folded(path)) != path:
+            return
+        del self._files[folded(path)]
+        for folder in folders_of(path):
+            spellings = self._folders[folded(folder)]
+            spellings[folder] -= 1
+            if not spellings[folder]:
+                del spellings[folder]
+            if not spellings:
+                del self._folders[folded(folder)]
+
+    def require(self, path: FilePath) -> None:
+        """Refuse a path that cannot lie beside these (which may include the path itself).
+
+        Raises:
+            InvalidName: it is a file where there is a folder or the other way round, or it differs from
+                one only by case.
+        """
+        _require_same(path, self._files.get(path.folded, str(path)), str(path))
+        if path.folded in self._folders:
+            raise _refused(path, f"There is a folder of that name, {self._folder(path.folded)!r}.")
+        for folder in path.folders:
+            if folded(folder) in self._files:
+                cause = f"{self._files[folded(folder)]!r} is a file, so it cannot be a folder."
+                raise _refused(path, cause)
+            if folded(folder) in self._folders:
+                _require_same(path, self._folder(folded(folder)), folder)
+
+    def _folder(self, folder: str) -> str:
+        return next(iter(self._folders[folder]))
 
 
-def _require_same(path: FilePath, found: str | None, wanted: str) -> None:
-    if found is not None and found != wanted:
+def _require_same(path: FilePath, found: str, wanted: str) -> None:
+    if found != wanted:
         raise _refused(path, f"It differs from {found!r} only by case, and some file systems see no case.")
 
 

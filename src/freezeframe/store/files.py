@@ -18,7 +18,6 @@ from freezeframe.storage import Storage
 from freezeframe.store.blobs import Blob, Measured, blob_chunks, blob_part, read_blob, write_blob
 from freezeframe.store.entries import FileChange
 from freezeframe.store.file_entries import FileEntry, FileRevision, file_entry, file_revision
-from freezeframe.store.file_paths import require_place
 from freezeframe.store.json_files import from_json_bytes, merged, to_json_bytes
 from freezeframe.store.keyring import data_key
 from freezeframe.store.layout import blob_file
@@ -177,7 +176,7 @@ class Files:
         """
         known = FilePath(path)
         with self._scope.changing() as work:
-            _require_place(work, known)
+            work.require_place(known)
             held = work.state().files.get(str(known))
             is_sealed = (held is not None and held.sealed) if sealed is None else sealed
             self._stage(work, known, _chunks(content), is_sealed=is_sealed)
@@ -216,7 +215,7 @@ class Files:
                 content = b"".join(self._opened(known, [stored])) if held.sealed else stored
                 before = from_json_bytes(content, str(known))
             value = merged({} if held is None else before, patch)
-            _require_place(work, known)
+            work.require_place(known)
             is_sealed = (held is not None and held.sealed) if sealed is None else sealed
             self._stage(work, known, [to_json_bytes(value)], is_sealed=is_sealed)
         return value
@@ -248,7 +247,7 @@ class Files:
                 raise InvalidOption(
                     f"There is a file {str(goal)!r} already.", remedy="Delete it first, or use another path."
                 )
-            _require_place(work, goal, moved=str(source))
+            work.require_place(goal, moved=str(source))
             work.note_file_read(str(source))
             stored = blob_chunks(work.storage, _blob(held))
             content = self._opened(source, stored) if held.sealed else stored
@@ -337,19 +336,6 @@ def read_file(storage: Storage, settings: Settings, state: TenantState, path: Fi
         return content
     key = data_key(storage, settings)
     return b"".join(unseal([content], key.secret, key.tenant, path))
-
-
-def _require_place(work: FileWork, path: FilePath, moved: str | None = None) -> None:
-    require_place(path, set(work.state().files) - {moved})
-
-    def again(newest: TenantState) -> None:
-        # Another job may have taken a name beside this one since.
-        mine = work.state()
-        if str(path) in mine.files:
-            others = (name for name, held in newest.files.items() if held.version > mine.version)
-            require_place(path, {*mine.files, *others})
-
-    work.require(again)
 
 
 def _blob(held: HeldFile) -> Blob:

@@ -17,7 +17,7 @@ from freezeframe.storage import Storage
 from freezeframe.store.blobs import Measured, write_blob
 from freezeframe.store.entries import Counts, Entry, FileChange, StreamChange
 from freezeframe.store.entry_changes import Change
-from freezeframe.store.file_paths import require_place
+from freezeframe.store.file_paths import FileNames
 from freezeframe.store.format import ensure_format
 from freezeframe.store.keyring import data_key
 from freezeframe.store.landing import keep_long_commits, roll_forward, shortened
@@ -38,6 +38,7 @@ class Planting:
         self._settings = settings
         self._streams: dict[str, StreamChange] = {}
         self._files: dict[str, FileChange] = {}
+        self._names = FileNames()
 
     def add_table_file(self, stream: StreamName, file: PortableFile, content: Iterable[bytes]) -> None:
         """Copy a file of a table, proved against what is known of it.
@@ -73,11 +74,12 @@ class Planting:
             InvalidName: it cannot lie beside the others.
             SealingUnavailable: it is to be sealed and there is no master key.
         """
-        require_place(path, self._files)
+        self._names.require(path)
         if sealed:
             key = data_key(self._storage, self._settings, create=True)
             content = seal(content, key.secret, key.tenant, path)
         blob = write_blob(self._storage, self.origin.write_id, content)
+        self._names.add(str(path))
         self._files[str(path)] = FileChange(str(path), blob.name, blob.sha256, blob.size, sealed)
 
     def commit(self, message: str) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from freezeframe.engine.base import TableEngine
 from freezeframe.errors import InvalidOption, StorageUnavailable, VersionNotFound
-from freezeframe.identifiers import StreamName
+from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.log import Snapshot
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
@@ -56,6 +56,15 @@ class FileWork(Protocol):
 
     def note_file_read(self, path: str) -> None:
         """Remember that the content of ``path`` was read: what is written to it then rests on it."""
+
+    def require_place(self, path: FilePath, moved: str | None = None) -> None:
+        """Refuse a path that cannot lie beside the files there are, now and when the job is committed.
+
+        ``moved`` is the path of a file that is about to leave its place.
+
+        Raises:
+            InvalidName: see ``FileNames``.
+        """
 
     def require(self, check: Check) -> None:
         """Have ``check`` look at the state that the job is committed on."""

@@ -38,8 +38,9 @@ from freezeframe.store.landing import forget_long_commits, keep_long_commits, ro
 from freezeframe.store.layout import blob_file
 from freezeframe.store.lease import Lease
 from freezeframe.store.net_commit import restamped
+from freezeframe.store.staged_files import StagedFiles
 from freezeframe.store.staged_stream import StagedStream, Step, StepResult
-from freezeframe.store.state import HeldFile, JobRecord, TenantState
+from freezeframe.store.state import JobRecord, TenantState
 from freezeframe.store.table_commit import Origin
 from freezeframe.store.tables import present_tables, require_no_case_twin, stream_base, table_snapshot
 from freezeframe.store.tenant_log import TenantLog
@@ -89,7 +90,6 @@ class Transaction:
         self.write_id = uuid.uuid4().hex
         self.base = place.log.current_state() if base is None else base
         self.streams: dict[str, StagedStream] = {}
-        self.files: dict[str, FileChange] = {}
         self.tenant: TenantChange | None = None
         self.taken_over: dict[str, StreamChange] = {}
         self.checks: list[Check] = []
@@ -98,6 +98,7 @@ class Transaction:
         self._files_read: set[str] = set()
         self._rebases_files = rebases_files
         self.origin = Origin(self.write_id, self.base.next_timestamp_ms(now_ms()), job_id)
+        self.files = StagedFiles(self.base, self.origin.timestamp_ms)
         self._lease = Lease(place.storage, self.write_id, job_id, place.settings.lease_heartbeat_seconds)
         self._is_announced = False
         self._may_be_committed = False
@@ -106,19 +107,13 @@ class Transaction:
     def is_empty(self) -> bool:
         """Whether a commit would change nothing."""
         staged = any(stream.content for stream in self.streams.values())
-        return not (staged or self.files or self.tenant or self.taken_over)
+        return not (staged or self.files.changes or self.tenant or self.taken_over)
 
     def state(self) -> TenantState:
         """The tenant as this transaction sees it."""
         fresh = {name: one.version for name, one in self.streams.items() if one.content}
         streams = {**self.base.streams, **fresh} if fresh else self.base.streams
-        files = dict(self.base.files)
-        for path, change in self.files.items():
-            files.pop(path, None)
-            if change.blob is not None:
-                held = (change.blob, change.sha256, change.size, change.sealed)
-                files[path] = HeldFile(*held, self.base.version, self.origin.timestamp_ms)
-        return replace(self.base, streams=MappingProxyType(streams), files=MappingProxyType(files))
+        return replace(self.base, streams=MappingProxyType(streams), files=self.files.seen())
 
     def snapshot(self, name: StreamName, version: int | None = None) -> Snapshot:
         """The stream's table as this transaction sees it, or at one of its older versions.
@@ -163,7 +158,7 @@ class Transaction:
 
     def add_file(self, change: FileChange) -> None:
         """Make a change of a file part of the transaction."""
-        self.files[change.path] = change
+        self.files.add(change)
 
     def announce(self) -> None:
         """Say that files are going to be staged: from now on gc leaves them alone.
@@ -230,7 +225,7 @@ class Transaction:
             return
         for staged in self.streams.values():
             staged.discard()
-        for change in self.files.values():
+        for change in self.files.changes.values():
             self._delete_blob(change)
         self._lease.release()
 
@@ -243,6 +238,7 @@ class Transaction:
         for check in self.checks:
             check(state)
         self._require_files_untouched(state)
+        self.files.require_places(state)
         for name, table in zip(self._touched(), tables, strict=True):
             staged = self.streams[str(name)]
             if str(name) not in state.streams:
@@ -261,7 +257,7 @@ class Transaction:
             )
 
     def _require_files_untouched(self, state: TenantState) -> None:
-        for path in self.files:
+        for path in self.files.changes:
             before, now = self.base.files.get(path), state.files.get(path)
             if before != now and not (self._rebases_files and path not in self._files_read):
                 raise ConflictError(
@@ -292,7 +288,7 @@ class Transaction:
         return Entry(
             self.write_id,
             timestamp_ms,
-            (*streams, *taken_over, *self.files.values(), *tenant),
+            (*streams, *taken_over, *self.files.changes.values(), *tenant),
             job_id=meaning.job_id,
             payload_hash=meaning.payload_hash,
             author=meaning.author,

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from freezeframe.errors import IdempotencyConflict, InvalidOption
-from freezeframe.identifiers import StreamName
+from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.log import Snapshot
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
@@ -149,6 +149,16 @@ class Work:
             self._payload.add_file(change.path, content, sealed=change.sealed)
         self._transaction.add_file(change)
 
+    def require_place(self, path: FilePath, moved: str | None = None) -> None:
+        """Refuse a path that cannot lie beside the files there are, now and when the job is committed.
+
+        ``moved`` is the path of a file that is about to leave its place.
+
+        Raises:
+            InvalidName: see ``FileNames``.
+        """
+        self._transaction.files.require_place(path, moved)
+
     def announce(self) -> None:
         """To be called before a blob is written: from now on gc leaves the job's files alone."""
         self._transaction.announce()
@@ -258,8 +268,8 @@ class Work:
             committed=committed,
             seconds=time.monotonic() - self._started,
             streams=MappingProxyType({name: one for name, one in streams.items() if one is not None}),
-            files_written=_paths(transaction.files, deleted=False),
-            files_deleted=_paths(transaction.files, deleted=True),
+            files_written=_paths(transaction.files.changes, deleted=False),
+            files_deleted=_paths(transaction.files.changes, deleted=True),
         )
 
 

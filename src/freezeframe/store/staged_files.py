@@ -1,0 +1,82 @@
+"""A transaction's changes of files, over the files that it began on.
+
+A job may write ten thousand files, so no call here looks at all of them but the first one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from freezeframe.identifiers import FilePath
+from freezeframe.store.entries import FileChange
+from freezeframe.store.file_paths import FileNames
+from freezeframe.store.state import HeldFile, TenantState
+
+
+class StagedFiles:
+    """What was asked of files so far, and what the transaction sees of them; for one thread."""
+
+    def __init__(self, base: TenantState, timestamp_ms: int) -> None:
+        self.changes: dict[str, FileChange] = {}
+        self._base_version = base.version
+        self._timestamp_ms = timestamp_ms
+        self._seen = dict(base.files)
+        self._is_shown = False
+        self._names: FileNames | None = None
+        self._placed: set[str] = set()
+
+    def seen(self) -> Mapping[str, HeldFile]:
+        """The files by path; what is staged later does not show in it."""
+        self._is_shown = True
+        return MappingProxyType(self._seen)
+
+    def add(self, change: FileChange) -> None:
+        """Make a change part of the transaction; a later one of the same path takes its place."""
+        if self._is_shown:
+            self._seen, self._is_shown = dict(self._seen), False
+        self.changes[change.path] = change
+        self._seen.pop(change.path, None)
+        if change.blob is not None:
+            held = (change.blob, change.sha256, change.size, change.sealed)
+            self._seen[change.path] = HeldFile(*held, self._base_version, self._timestamp_ms)
+        if self._names is not None:
+            if change.blob is None:
+                self._names.remove(change.path)
+            else:
+                self._names.add(change.path)
+
+    def require_place(self, path: FilePath, moved: str | None = None) -> None:
+        """Refuse a path that cannot lie beside the files that are seen, but for the one that is moved.
+
+        Raises:
+            InvalidName: as ``FileNames.require``.
+        """
+        if str(path) not in self._seen:  # a file that is there already lies well
+            if self._names is None:
+                self._names = FileNames(self._seen)
+            if moved is not None:
+                self._names.remove(moved)
+            try:
+                self._names.require(path)
+            finally:
+                if moved is not None and moved in self._seen:
+                    self._names.add(moved)
+        self._placed.add(str(path))
+
+    def require_places(self, newest: TenantState) -> None:
+        """Ask again for all paths that were placed: another job may have taken names beside them since.
+
+        Raises:
+            InvalidName: as ``FileNames.require``.
+        """
+        others = [
+            path
+            for path, held in newest.files.items()
+            if held.version > self._base_version and path not in self.changes
+        ]
+        if not others:
+            return
+        names = FileNames((*self._seen, *others))
+        for path in sorted(self._placed & self._seen.keys()):
+            names.require(FilePath(path))

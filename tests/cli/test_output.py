@@ -177,3 +177,13 @@ def test_a_table_that_cannot_be_read_is_told_row_by_row(monkeypatch):
 def test_the_bare_table_stays_where_there_is_room(monkeypatch):
     """Columns without a value are shown as long as they fit."""
     assert ["a", "empty"] == printed_on_terminal(monkeypatch, [{"a": 1, "empty": None}])[1].split()
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_what_is_printed_reaches_a_pipe_at_once(monkeypatch, as_json):
+    """A program that reads the address of a service, which then runs for days, gets it now."""
+    pipe = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(pipe, encoding="utf-8"))
+    Output(as_json=as_json).record({"url": "http://127.0.0.1:1"})
+
+    assert b"http://127.0.0.1:1" in pipe.getvalue()

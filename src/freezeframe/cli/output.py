@@ -162,7 +162,7 @@ def is_terminal(stream: TextIO) -> bool:
 
 
 def write_json(value: object, stream: TextIO | None = None) -> None:
-    """One line of JSON; where the stream cannot say a letter, its escape."""
+    """One line of JSON, sent at once; where the stream cannot say a letter, its escape."""
     target = sys.stdout if stream is None else stream
     text = visible_json(json.dumps(value, default=str, ensure_ascii=False))
     try:
@@ -170,6 +170,7 @@ def write_json(value: object, stream: TextIO | None = None) -> None:
     except UnicodeEncodeError:
         text = json.dumps(value, default=str)
     target.write(text + "\n")
+    target.flush()  # who reads a pipe waits for the address of a service, or for the next line of a log
 
 
 def _write(lines: Sequence[str], stream: TextIO | None = None) -> None:
@@ -178,6 +179,7 @@ def _write(lines: Sequence[str], stream: TextIO | None = None) -> None:
     for line in lines:
         # A terminal of another alphabet shows the escapes of what it cannot say.
         target.write(line.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+    target.flush()
 
 
 def _plain_table(

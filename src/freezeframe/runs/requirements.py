@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import importlib.util
 import os
 import shutil
 import site
@@ -62,8 +61,8 @@ def _install(place: Path, file: Path) -> None:
     ours = "; ".join(f"site.addsitedir({path!r})" for path in site.getsitepackages())
     (library / "freezeframe-packages.pth").write_text(f"import site; {ours}\n", encoding="utf-8")
     python = place / "bin" / "python"
-    command = [*_installer(python), "-r", str(file)]
-    done = subprocess.run(  # noqa: S603 - the installer that was found
+    command = [sys.executable, "-m", "pip", "--python", str(python), "install", "-r", str(file)]
+    done = subprocess.run(  # noqa: S603 - pip, which we depend on
         command,
         cwd=file.parent,
         stdin=subprocess.DEVNULL,
@@ -83,22 +82,3 @@ def _install(place: Path, file: Path) -> None:
             code="REQUIREMENTS",
             file=str(file),
         )
-
-
-def _installer(python: Path) -> list[str]:
-    if importlib.util.find_spec("pip") is not None:
-        return [sys.executable, "-m", "pip", "--python", str(python), "install"]
-    uv = shutil.which("uv")
-    if uv is not None:
-        return [uv, "pip", "install", "--python", str(python)]
-    # Python brings a pip of its own, which runs from its archive.
-    bundled = importlib.util.find_spec("ensurepip")
-    for place in bundled.submodule_search_locations or () if bundled else ():
-        for wheel in Path(place).glob("_bundled/pip-*.whl"):
-            return [sys.executable, str(wheel / "pip"), "--python", str(python), "install"]
-    raise SetupError(
-        "There is nothing to install a script's packages with.",
-        cause="Neither pip nor uv is there.",
-        remedy="Install one of them: python -m ensurepip, for example.",
-        code="REQUIREMENTS",
-    )

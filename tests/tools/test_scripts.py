@@ -64,7 +64,7 @@ def test_a_part_that_nobody_knows_is_a_usage_error():
     done = subprocess.run([TOOLS / "setup.sh", "nonsense"], capture_output=True, text=True, check=False)
 
     assert done.returncode == 2
-    assert "python, java, jars and bench" in done.stderr
+    assert "python, java, jars, console, browser and bench" in done.stderr
 
 
 def test_every_target_is_in_the_help():

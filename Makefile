@@ -32,6 +32,9 @@ bench: ## Measure; results go to benchmarks/results/
 	@tools/run.sh python benchmarks/second_process.py
 	@tools/run.sh python benchmarks/log_load.py
 	@tools/run.sh python benchmarks/tenants.py
+	@tools/run.sh python benchmarks/jobs.py
+	@tools/run.sh python benchmarks/job_queue.py --spark
+	@tools/run.sh python benchmarks/service.py
 	@tools/run.sh python benchmarks/update_steps.py
 	@tools/run.sh python benchmarks/updates.py
 

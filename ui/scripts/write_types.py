@@ -1,7 +1,7 @@
 """Writes ui/src/api/schema.d.ts from the service's OpenAPI document; `--check` only compares.
 
 Usage: tools/run.sh python ui/scripts/write_types.py [--check]
-"""
+"""  # noqa: INP001 - a script, no package
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ export function FolderList() {
           onClear={() => setSelected(new Set())}
         />
       )}
-      <CreateFolder folder={folder} isOpen={isCreating} onClose={() => setCreating(false)} />
+      {isCreating && <CreateFolder folder={folder} onClose={() => setCreating(false)} />}
       {moved !== null && (
         <MoveFile
           path={moved}

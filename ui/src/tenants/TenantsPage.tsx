@@ -99,12 +99,13 @@ export function TenantsPage() {
           onOpen={openTenant}
         />
       )}
-      <CreateTenant
-        environment={environment}
-        isOpen={isCreating}
-        onClose={() => setCreating(false)}
-        onCreated={openTenant}
-      />
+      {isCreating && (
+        <CreateTenant
+          environment={environment}
+          onClose={() => setCreating(false)}
+          onCreated={openTenant}
+        />
+      )}
       <Outlet />
     </div>
   );

@@ -2,34 +2,17 @@
 
 from __future__ import annotations
 
-import base64
-import math
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 
 from freezeframe.errors import StreamNotFound
+from freezeframe.service.changed_rows import ChangedRow, changed_rows
 from freezeframe.store import Tenant
-from freezeframe.store.changes import BEFORE, CHANGE_TYPE
 from freezeframe.store.entries import Counts
 from freezeframe.store.guard import stored_key
-
-RowFate = Literal["insert", "update", "delete"]
-_SAFE_INTEGER = 2**53
-
-
-@dataclass(frozen=True, slots=True)
-class ChangedRow:
-    """A row at both versions: ``before`` is empty for a new one, ``after`` for a deleted one."""
-
-    fate: RowFate
-    before: dict[str, Any]
-    after: dict[str, Any]
-    changed: tuple[str, ...]
-    """Of an update: the columns whose values are not the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +52,7 @@ def row_difference(
     table: pa.Table = found.changes("arrow")
     old = _columns(found.before)
     new = _columns(found.after)
-    rows = list(_rows(table))
+    rows = list(changed_rows(table))
     changed = Counter(name for row in rows for name in row.changed)
     kinds = Counter(row.fate for row in rows)
     snapshot = found.after or found.before
@@ -96,44 +79,3 @@ def _columns(snapshot: Any) -> dict[str, str]:
 
 def _kind(kind: Any) -> str:
     return kind if isinstance(kind, str) else str(kind["type"])
-
-
-def _rows(table: pa.Table) -> Iterator[ChangedRow]:
-    for record in table.to_pylist():
-        fate = record.pop(CHANGE_TYPE)
-        before = record.pop(BEFORE) or {}
-        if fate == "delete":
-            yield ChangedRow("delete", _plain_row(record), {}, ())
-            continue
-        if fate == "insert":
-            yield ChangedRow("insert", {}, _plain_row(record), ())
-            continue
-        differing = tuple(name for name, value in record.items() if not _same(before.get(name), value))
-        yield ChangedRow("update", _plain_row(before), _plain_row(record), differing)
-
-
-def _same(one: Any, other: Any) -> bool:
-    if isinstance(one, float) and isinstance(other, float) and math.isnan(one) and math.isnan(other):
-        return True
-    return bool(one == other)
-
-
-def _plain_row(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: _plain(value) for name, value in row.items()}
-
-
-def _plain(value: Any) -> Any:
-    """The value in JSON; what JSON or its readers have no exact value for is text."""
-    if value is None or isinstance(value, bool | str):
-        return value
-    if isinstance(value, int):
-        return value if abs(value) < _SAFE_INTEGER else str(value)
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    if isinstance(value, list):
-        return [_plain(one) for one in value]
-    if isinstance(value, dict):
-        return {str(name): _plain(one) for name, one in value.items()}
-    return value.isoformat() if hasattr(value, "isoformat") else str(value)

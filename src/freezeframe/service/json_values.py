@@ -1,0 +1,26 @@
+"""One value as JSON has it (pure): what JSON or its readers have no exact value for is text."""
+
+from __future__ import annotations
+
+import base64
+import math
+from typing import Any
+
+_SAFE_INTEGER = 2**53
+
+
+def json_value(value: Any) -> Any:
+    """The value; integers beyond 2^53, moments, decimals, and numbers that are none are text."""
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, int):
+        return value if abs(value) < _SAFE_INTEGER else str(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, list):
+        return [json_value(one) for one in value]
+    if isinstance(value, dict):
+        return {str(name): json_value(one) for name, one in value.items()}
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)

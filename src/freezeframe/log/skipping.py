@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import reduce
@@ -27,7 +27,7 @@ from freezeframe.log.partitions import instant
 
 Predicate: TypeAlias = Any  # pc.Expression | Sequence[Any]: pyarrow ships no types
 
-_MILLISECOND_US = 1_000
+MILLISECOND_US = 1_000
 _BOUNDED = (
     kinds.is_integer,
     kinds.is_floating,
@@ -105,27 +105,29 @@ def keep(
     where: pc.Expression, schema: pa.Schema, files: Iterable[FileFacts], names: Mapping[str, str]
 ) -> list[bool]:
     """For each file whether rows of it may match; ``schema`` has the predicate's columns only."""
-    listed = list(files)
+    return keep_claimed(where, schema, [_known(facts, schema, names) for facts in files])
+
+
+def keep_claimed(where: pc.Expression, schema: pa.Schema, claims: Sequence[pc.Expression]) -> list[bool]:
+    """For each claim whether the predicate can be true for rows of which the claim is."""
     # It brings pandas along, which costs most of a second: only those who skip files pay for it.
     import pyarrow.dataset as ds  # noqa: PLC0415 - said above
 
     format_ = ds.ParquetFileFormat()
     place = LocalFileSystem()
     fragments = [
-        format_.make_fragment(str(index), place, partition_expression=_known(facts, schema, names))
-        for index, facts in enumerate(listed)
+        format_.make_fragment(str(index), place, partition_expression=claim)
+        for index, claim in enumerate(claims)
     ]
     kept = {
         int(fragment.path)
         for fragment in ds.FileSystemDataset(fragments, schema, format_, place).get_fragments(filter=where)
     }
-    return [index in kept for index in range(len(listed))]
+    return [index in kept for index in range(len(claims))]
 
 
 def _known(facts: FileFacts, schema: pa.Schema, names: Mapping[str, str]) -> pc.Expression:
-    claims = [
-        _partition_claim(name, value) for name, value in facts.partition.items() if name in schema.names
-    ]
+    claims = [partition_claim(name, value) for name, value in facts.partition.items() if name in schema.names]
     if all(name in facts.partition for name in schema.names):
         return reduce(and_, claims) if claims else pc.scalar(True)  # noqa: FBT003 - the literal is the claim
     statistics = _parsed(facts.statistics)
@@ -135,7 +137,8 @@ def _known(facts: FileFacts, schema: pa.Schema, names: Mapping[str, str]) -> pc.
     return reduce(and_, claims) if claims else pc.scalar(True)  # noqa: FBT003 - the literal is the claim
 
 
-def _partition_claim(name: str, value: pa.Scalar) -> pc.Expression:
+def partition_claim(name: str, value: pa.Scalar) -> pc.Expression:
+    """What a partition value says of its column as an expression."""
     field = pc.field(name)
     return field == pc.scalar(value) if value.is_valid else field.is_null()
 
@@ -159,17 +162,30 @@ def value_bounds(
 
 
 def _bounds(field: pa.Field, key: str, statistics: Mapping[str, Any]) -> list[pc.Expression]:
-    column = pc.field(field.name)
-    nulls, rows = _entry(statistics, "nullCount", key), statistics.get("numRecords")
-    if isinstance(nulls, int) and nulls == rows:
-        return [column.is_null()]
-    low, high = _limits(field, key, statistics)
+    if _holds_only_nulls(key, statistics):
+        return [pc.field(field.name).is_null()]
+    return bound_claims(field.name, *_limits(field, key, statistics))
+
+
+def bound_claims(name: str, low: pa.Scalar | None, high: pa.Scalar | None) -> list[pc.Expression]:
+    """What bounds say of a column as expressions; None says nothing."""
+    column = pc.field(name)
     claims = []
     if low is not None:
         claims.append((column >= pc.scalar(low)) | column.is_null())
     if high is not None:
         claims.append((column <= pc.scalar(high)) | column.is_null())
     return claims
+
+
+def is_only_nulls(key: str, statistics: str | None) -> bool:
+    """Whether a file's statistics say that the column of that key has no value in it."""
+    return _holds_only_nulls(key, _parsed(statistics))
+
+
+def _holds_only_nulls(key: str, statistics: Mapping[str, Any]) -> bool:
+    nulls = _entry(statistics, "nullCount", key)
+    return isinstance(nulls, int) and nulls == statistics.get("numRecords")
 
 
 def _limits(
@@ -181,7 +197,7 @@ def _limits(
     high = _bound(_entry(statistics, "maxValues", key), field.type)
     if high is not None and kinds.is_timestamp(field.type):
         # Delta cuts times to whole milliseconds, so the greatest may be up to one later.
-        high = pa.scalar(high.value + _MILLISECOND_US, field.type)
+        high = pa.scalar(high.value + MILLISECOND_US, field.type)
     return low, high
 
 

@@ -2,40 +2,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
 
-from freezeframe.log.skipping import value_bounds
+from freezeframe.log.arrow_numbers import Bools
+from freezeframe.log.column_bounds import ColumnBounds, column_bounds
 
 
 def may_hold(
-    statistics: Sequence[str | None], keys: pa.Table, stored: pa.Schema, names: Mapping[str, str]
+    statistics: pa.ChunkedArray | Sequence[str | None],
+    keys: pa.Table,
+    stored: pa.Schema,
+    names: Mapping[str, str],
 ) -> list[bool]:
     """For each file, by its statistics' JSON text, whether a row of it can have one of the keys.
 
     ``stored`` has the types in which the files hold the key's columns, ``names`` their names there.
     A file without usable statistics may hold anything.
     """
-    held = [True] * len(statistics)
+    texts = (
+        statistics
+        if isinstance(statistics, pa.ChunkedArray)
+        else pa.chunked_array([pa.array(statistics, pa.string())])
+    )
+    held = np.ones(len(texts), np.bool_)
     for name in keys.column_names:
         column = keys[name]
         # No bound speaks of nulls or of NaN, and another type may order its values differently.
         if column.null_count or kinds.is_floating(column.type) or column.type != stored.field(name).type:
             continue
-        field = stored.field(name)
-        for index, text in enumerate(statistics):
-            held[index] = held[index] and _overlaps(column, *value_bounds(field, names[name], text))
-    return held
+        bounds = column_bounds(texts, stored.field(name), names[name])
+        values = column.combine_chunks().unique()
+        held &= _meet(values.take(pc.sort_indices(values)), bounds)
+    found: list[bool] = held.tolist()
+    return found
 
 
-def _overlaps(column: pa.ChunkedArray, low: pa.Scalar | None, high: pa.Scalar | None) -> bool:
-    within = None
-    if low is not None:
-        within = pc.greater_equal(column, low)
-    if high is not None:
-        below = pc.less_equal(column, high)
-        within = below if within is None else pc.and_(within, below)
-    return True if within is None else bool(pc.any(within).as_py())
+def _meet(values: pa.Array, bounds: ColumnBounds) -> Bools:
+    """For each file whether one of the sorted ``values`` is within its bounds."""
+    if not len(values):
+        return np.zeros(len(bounds.low), np.bool_)
+    # Most files are before or after all keys, which takes one look and not one for each halving.
+    near = ~_true(pc.greater(bounds.low, values[-1])) & ~_true(pc.less(bounds.high, values[0]))
+    places = pa.array(np.flatnonzero(near))
+    first = _places(values, bounds.low.take(places), pc.less, unknown=0)
+    end = _places(values, bounds.high.take(places), pc.less_equal, unknown=len(values))
+    near[near] = first < end
+    return near
+
+
+def _true(flags: pa.ChunkedArray) -> Bools:
+    found: Bools = pc.fill_null(flags, False).to_numpy()  # noqa: FBT003 - Arrow's signature
+    return found
+
+
+def _places(
+    values: pa.Array,
+    bounds: pa.ChunkedArray,
+    is_before: Callable[[pa.Array, pa.ChunkedArray], pa.ChunkedArray],
+    *,
+    unknown: int,
+) -> npt.NDArray[np.int64]:
+    """How many of the sorted ``values`` are before each bound: all of them halved at once."""
+    low = np.zeros(len(bounds), np.int64)
+    high = np.full(len(bounds), len(values), np.int64)
+    for _ in range(len(values).bit_length()):
+        middle = (low + high) // 2
+        is_open = low < high
+        at = values.take(pa.array(np.minimum(middle, len(values) - 1)))
+        before = _true(is_before(at, bounds))
+        low = np.where(is_open & before, middle + 1, low)
+        high = np.where(is_open & ~before, middle, high)
+    is_known = pc.is_valid(bounds).to_numpy()
+    return np.where(is_known, low, unknown)

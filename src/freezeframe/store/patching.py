@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from freezeframe.errors import CorruptData
 from freezeframe.log import Snapshot, rows
@@ -81,12 +82,12 @@ def obstacle(plan: Plan, snapshot: Snapshot) -> str:
         return "the stream keeps its rows' history or flags deleted ones"
     if plan.evolution.changes_stored_files:
         return "columns are dropped or change their type"
-    paths = files["path"].to_pylist()
-    if len({path.rpartition("/")[2] for path in paths}) < len(paths):
+    names = pc.replace_substring_regex(files["path"], ".*/", "")
+    if pc.count_distinct(names).as_py() < len(names):
         return "two files have one name, and Spark tells a row's file by its name"
-    if not all("numRecords" in (text or "") for text in files["stats"].to_pylist()):
+    if not pc.all(pc.match_substring(pc.fill_null(files["stats"], ""), "numRecords"), min_count=0).as_py():
         return "the log does not say how many rows a file has"
-    total = sum(files["size"].to_pylist())
+    total = snapshot.size
     return "" if total <= PATCHED_BYTES_MAX else f"the stream has {total:,} bytes"
 
 
@@ -151,7 +152,7 @@ def _met(work: Staging, batch: pa.Table) -> _Met:
 def _candidates(work: Staging, keys: pa.Table) -> pa.Table:
     files = work.snapshot.files
     schema = work.snapshot.schema
-    held = may_hold(files["stats"].to_pylist(), keys, arrow_columns(schema), physical_names(schema))
+    held = may_hold(files["stats"], keys, arrow_columns(schema), physical_names(schema))
     return files.filter(pa.array(held, pa.bool_()))
 
 

@@ -1,0 +1,133 @@
+"""Between which values a column lies in each of many files, read from their statistics at once.
+
+A file's statistics are a JSON text. Looking into a million of them one by one takes a minute and
+some gigabytes; Arrow's JSON reader takes a second. It reads what our writers and Spark write; texts
+that it cannot follow are looked into one by one, with the same answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+import pyarrow.types as kinds
+
+from freezeframe.log.arrow_numbers import Bools, to_flags
+from freezeframe.log.skipping import MILLISECOND_US, is_only_nulls, value_bounds
+
+_PIECE_ROWS = 1 << 16
+_ZONE = r"(Z|[+-]\d{2}:?\d{2})$"
+_AS_TEXT: tuple[Callable[[pa.DataType], bool], ...] = (kinds.is_string, kinds.is_date, kinds.is_timestamp)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnBounds:
+    """For each file the least and the greatest value of a column; null where nothing is known.
+
+    They say nothing of nulls and NaN. ``only_nulls`` flags the files that hold no value at all.
+    """
+
+    low: pa.ChunkedArray
+    high: pa.ChunkedArray
+    only_nulls: Bools
+
+
+def column_bounds(statistics: pa.ChunkedArray, field: pa.Field, key: str) -> ColumnBounds:
+    """The bounds of ``field``, whose name in the statistics' JSON texts is ``key``, file by file."""
+    found = [_piece(texts, field, key) for texts in _pieces(statistics)]
+    return ColumnBounds(
+        pa.chunked_array([low for low, _, _ in found], field.type),
+        pa.chunked_array([high for _, high, _ in found], field.type),
+        np.concatenate([flags for _, _, flags in found]) if found else np.zeros(0, np.bool_),
+    )
+
+
+def _pieces(statistics: pa.ChunkedArray) -> Iterator[pa.StringArray]:
+    for chunk in statistics.chunks:
+        for at in range(0, len(chunk), _PIECE_ROWS):
+            yield chunk.slice(at, _PIECE_ROWS)
+
+
+def _piece(texts: pa.StringArray, field: pa.Field, key: str) -> tuple[pa.Array, pa.Array, Bools]:
+    try:
+        return _read_at_once(texts, field, key)
+    except (pa.ArrowException, _OddTexts):
+        return _read_each(texts, field, key)
+
+
+class _OddTexts(Exception):
+    """Texts, or a type, that are not to be read at once."""
+
+
+def _read_at_once(texts: pa.StringArray, field: pa.Field, key: str) -> tuple[pa.Array, pa.Array, Bools]:
+    told = _told_type(field.type)
+    if told is None or pc.any(pc.match_substring(texts, "\n")).as_py():
+        raise _OddTexts
+    lines = pc.if_else(pc.equal(pc.fill_null(pc.binary_length(texts), 0), 0), "{}", texts)
+    whole = pa.ListArray.from_arrays(pa.array([0, len(lines)], pa.int32()), lines)
+    body = pc.binary_join(whole, "\n").buffers()[2]
+    values = pa.struct([(key, told)])
+    schema = pa.schema(
+        [
+            ("numRecords", pa.int64()),
+            ("minValues", values),
+            ("maxValues", values),
+            ("nullCount", pa.struct([(key, pa.int64())])),
+        ]
+    )
+    table = pj.read_json(
+        pa.BufferReader(body),
+        parse_options=pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
+        memory_pool=pa.system_memory_pool(),
+    )
+    if table.num_rows != len(texts):
+        raise _OddTexts
+    found = {
+        name: pc.struct_field(table[name].combine_chunks(), key)
+        for name in ("minValues", "maxValues", "nullCount")
+    }
+    nulls = pc.equal(found["nullCount"], table["numRecords"].combine_chunks())
+    high = _typed(found["maxValues"], field.type)
+    if kinds.is_timestamp(field.type):
+        # Delta cuts times to whole milliseconds, so the greatest may be up to one later.
+        high = pc.add(high.cast(pa.int64()), MILLISECOND_US).cast(field.type)
+    return _typed(found["minValues"], field.type), high, to_flags(nulls)
+
+
+def _told_type(kind: pa.DataType) -> pa.DataType | None:
+    """As what the JSON reader is to take the values; None for types that it reads in another way than we."""
+    if any(is_kind(kind) for is_kind in _AS_TEXT):
+        return pa.string()
+    if kinds.is_signed_integer(kind):
+        return pa.int64()
+    return pa.float64() if kinds.is_float64(kind) else None
+
+
+def _typed(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    if kinds.is_float64(kind):
+        return pc.if_else(pc.is_nan(values), None, values)  # NaN bounds nothing
+    if not kinds.is_timestamp(kind):
+        return values if values.type == kind else values.cast(kind)
+    with_zone = pc.match_substring_regex(values, _ZONE)
+    all_have, any_has = pc.all(with_zone).as_py(), pc.any(with_zone).as_py()
+    if any_has and not all_have:
+        raise _OddTexts
+    stored = pa.timestamp("us", "UTC") if any_has else pa.timestamp("us")
+    return values.cast(stored).cast(pa.int64()).cast(kind)
+
+
+def _read_each(texts: pa.StringArray, field: pa.Field, key: str) -> tuple[pa.Array, pa.Array, Bools]:
+    each = texts.to_pylist()
+    bounds = [value_bounds(field, key, text) for text in each]
+    sides = [_array([pair[side] for pair in bounds], field.type) for side in (0, 1)]
+    return sides[0], sides[1], np.array([is_only_nulls(key, text) for text in each], np.bool_)
+
+
+def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
+    nothing = pa.scalar(None, kind)
+    return pa.array([nothing if value is None else value for value in values], kind)

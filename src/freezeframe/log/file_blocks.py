@@ -1,0 +1,148 @@
+"""Which of very many files a predicate needs: first by the block, then file by file.
+
+Asking Arrow's simplifier about one file costs some fifty microseconds, so a million files would
+take a minute. Files that lie together in the log mostly hold values that lie together, so blocks of
+them are asked about first, with bounds that hold for all of a block's files. Only the files of
+blocks that may match are then asked about one by one: the answer is that of ``skipping.keep`` alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from freezeframe.log.arrow_numbers import Bools
+from freezeframe.log.column_bounds import column_bounds
+from freezeframe.log.partitions import partition_scalar
+from freezeframe.log.skipping import FileFacts, bound_claims, keep, keep_claimed, partition_claim
+
+BLOCK_FILES = 512
+BLOCKS_FROM_FILES = 4 * BLOCK_FILES
+
+_Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Skipper:
+    """What a predicate asks: ``schema`` has its columns only, ``names`` their keys in the statistics.
+
+    ``partition`` gives for each partition column of the table its key in the log and its Arrow type.
+    """
+
+    where: pc.Expression
+    schema: pa.Schema
+    names: Mapping[str, str]
+    partition: Mapping[str, tuple[str, pa.DataType]]
+
+    def kept(self, files: pa.Table) -> Bools:
+        """For each row of ``FILE_SCHEMA`` whether its file may hold a row that matches.
+
+        Raises:
+            CorruptLog: a partition value is no value of its column's type.
+        """
+        wanted = np.ones(files.num_rows, np.bool_)
+        if files.num_rows >= BLOCKS_FROM_FILES:
+            wanted = self.by_block(files)
+            if all(field.name in self.partition for field in self.schema):
+                return wanted  # a block's files have the same partition values: nothing is left to ask
+        places = np.flatnonzero(wanted)
+        for at in range(0, len(places), BLOCK_FILES):
+            here = places[at : at + BLOCK_FILES]
+            facts = [self._facts(row) for row in _taken(files, here)]
+            wanted[here] = keep(self.where, self.schema, facts, self.names)
+        return wanted
+
+    def _facts(self, row: Mapping[str, Any]) -> FileFacts:
+        texts = dict(row["partition_values"] or ())
+        return FileFacts(
+            {name: partition_scalar(texts.get(key), kind) for name, (key, kind) in self.partition.items()},
+            row["stats"],
+        )
+
+    def by_block(self, files: pa.Table) -> Bools:
+        """For each file whether one of its block may hold a row that matches; errors as of ``kept``."""
+        order, blocks, values = self._blocks(files)
+        claims: list[list[pc.Expression]] = [
+            [partition_claim(name, scalar) for name, scalar in one.items()] for one in values
+        ]
+        for field in self.schema:
+            if field.name not in self.partition:
+                bounds = self._block_bounds(field, files["stats"], order, blocks, len(values))
+                claims = [[*one, *found] for one, found in zip(claims, bounds, strict=True)]
+        # A claim that is always true stands for a block of which nothing is known.
+        known = [reduce(and_, one) if one else pc.scalar(True) for one in claims]  # noqa: FBT003
+        kept = np.array(keep_claimed(self.where, self.schema, known), np.bool_)
+        wanted = np.empty(files.num_rows, np.bool_)
+        wanted[order] = kept[blocks]
+        return wanted
+
+    def _blocks(self, files: pa.Table) -> tuple[_Ints, _Ints, list[dict[str, pa.Scalar]]]:
+        """(the files' order, each one's block in that order, the blocks' partition values)."""
+        asked = [name for name in self.partition if name in self.schema.names]
+        codes = np.zeros(files.num_rows, np.int64)
+        for name in asked:
+            texts = pc.map_lookup(files["partition_values"].combine_chunks(), self.partition[name][0], "last")
+            # Nulls are a value of their own here.
+            encoded = texts.dictionary_encode(null_encoding="encode")
+            own = encoded.indices.to_numpy().astype(np.int64)
+            _, codes = np.unique(codes * (len(encoded.dictionary) + 1) + own, return_inverse=True)
+        order = np.argsort(codes, kind="stable")
+        ordered = codes[order]
+        begins_code = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+        place_in_code = np.arange(len(ordered)) - np.repeat(
+            begins_code, np.diff(np.append(begins_code, len(ordered)))
+        )
+        begins = place_in_code % BLOCK_FILES == 0
+        blocks = np.cumsum(begins) - 1
+        firsts = _taken(files, order[begins])
+        values = []
+        for row in firsts:
+            texts = dict(row["partition_values"] or ())
+            values.append(
+                {name: partition_scalar(texts.get(key), kind) for name, key, kind in self._of(asked)}
+            )
+        return order, blocks, values
+
+    def _of(self, names: Sequence[str]) -> list[tuple[str, str, pa.DataType]]:
+        return [(name, *self.partition[name]) for name in names]
+
+    def _block_bounds(
+        self, field: pa.Field, statistics: pa.ChunkedArray, order: _Ints, blocks: _Ints, count: int
+    ) -> list[list[pc.Expression]]:
+        """The claims that hold for every file of a block, block by block."""
+        bounds = column_bounds(statistics, field, self.names.get(field.name, field.name))
+        valued = ~bounds.only_nulls[order]
+        rows = pa.table(
+            {
+                "block": pa.array(blocks[valued]),
+                "low": bounds.low.take(pa.array(order[valued])),
+                "high": bounds.high.take(pa.array(order[valued])),
+            }
+        )
+        # One file of unknown bounds makes its block's unknown.
+        strict = pc.ScalarAggregateOptions(skip_nulls=False)
+        found = rows.group_by("block").aggregate([("low", "min", strict), ("high", "max", strict)])
+        claims = [[pc.field(field.name).is_null()] for _ in range(count)]
+        lows, highs = found["low_min"].combine_chunks(), found["high_max"].combine_chunks()
+        for place, block in enumerate(found["block"].to_pylist()):
+            claims[block] = bound_claims(field.name, _known(lows[place]), _known(highs[place]))
+        return claims
+
+
+def _known(value: pa.Scalar) -> pa.Scalar | None:
+    return value if value.is_valid else None
+
+
+def _taken(files: pa.Table, places: _Ints) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = (
+        files.select(["partition_values", "stats"]).take(pa.array(places)).to_pylist()
+    )
+    return rows

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -12,11 +14,14 @@ from fastapi.concurrency import run_in_threadpool
 from freezeframe.asgi.authentication import authenticated, known_at_once, service_of
 from freezeframe.asgi.problems import request_id_of
 from freezeframe.service.access import TenantAccess
-from freezeframe.service.audit import AuditPlace
+from freezeframe.service.audit import AuditPlace, Undertaking
 from freezeframe.service.conditions import Conditions
+from freezeframe.service.idempotency import RequestIdentity
+from freezeframe.service.jobs import TenantJob
 from freezeframe.service.principal import Principal, Scope
 from freezeframe.service.service import Service
 from freezeframe.store import Tenant
+from freezeframe.store.occasion import Occasion
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +31,7 @@ class Caller:
     service: Service
     access: TenantAccess
     request_id: str
+    identity: RequestIdentity | None
 
     @property
     def principal(self) -> Principal:
@@ -47,13 +53,32 @@ class Caller:
     ) -> None:
         """Leave an entry in the audit; it is durable when this returns."""
         self.service.audit.write(
-            place or AuditPlace(),
-            principal=f"{self.principal.kind}:{self.principal.id} {self.principal.name}",
-            action=action,
-            subject=subject,
-            request_id=self.request_id,
-            details=details,
+            place or AuditPlace(), subject=subject, details=details, **self._trace(action)
         )
+
+    def auditing(
+        self,
+        action: str,
+        *subjects: str,
+        place: AuditPlace | None = None,
+        details: Mapping[str, Any] | None = None,
+    ) -> AbstractContextManager[Undertaking]:
+        """Change something in a ``with`` block that is entered once the audit has it; see ``undertaking``."""
+        return self.service.audit.undertaking(
+            place or AuditPlace(), subjects or ("",), details=details, **self._trace(action)
+        )
+
+    def new_id(self, prefix: str = "") -> str:
+        """An id for what the request makes: the same whenever it comes under its Idempotency-Key."""
+        return f"{prefix}{uuid.uuid4().hex}" if self.identity is None else self.identity.job_id
+
+    def occasion(self) -> Occasion:
+        """What versions of tenants tell of this request."""
+        return Occasion(self.request_id, None if self.identity is None else self.identity.job_id)
+
+    def _trace(self, action: str) -> dict[str, str]:
+        who = f"{self.principal.kind}:{self.principal.id} {self.principal.name}"
+        return {"principal": who, "action": action, "request_id": self.request_id}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +90,24 @@ class TenantCaller(Caller):
 
     def tenant(self, scope: Scope) -> Tenant:
         """The tenant, for something that needs ``scope``; see ``TenantAccess.tenant``."""
-        return self.access.tenant(self.environment, self.tenant_id, scope)
+        found = self.access.tenant(self.environment, self.tenant_id, scope)
+        return found if scope.endswith(":read") else found.on(self.occasion())
 
     def note(self, action: str, subject: str = "", **details: Any) -> None:
         """Leave an entry in the tenant's audit."""
         self.audit(action, subject, place=self.audit_place(), details=details)
+
+    def noting(self, action: str, *subjects: str, **details: Any) -> AbstractContextManager[Undertaking]:
+        """Change the tenant in a ``with`` block that is entered once its audit has it."""
+        return self.auditing(action, *subjects, place=self.audit_place(), details=details)
+
+    def folder(self) -> str:
+        """The tenant's folder in the store; no other tenant has it, earlier ones of the same id included."""
+        return self.access.folder(self.environment, self.tenant_id)
+
+    def job(self, job_id: str) -> TenantJob:
+        """The tenant's job of that id."""
+        return TenantJob(self.environment, self.tenant_id, job_id, self.folder())
 
     def audit_place(self) -> AuditPlace:
         """Whose chain the tenant's audit is."""
@@ -83,7 +121,7 @@ class TenantCaller(Caller):
 async def calling(request: Request) -> Caller:
     """The caller of a request that concerns no tenant, or all of them."""
     service, principal = service_of(request), await _principal(request)
-    return Caller(service, service.access(principal), request_id_of(request))
+    return Caller(service, service.access(principal), request_id_of(request), _identity(request))
 
 
 async def calling_for_tenant(
@@ -100,7 +138,13 @@ async def calling_for_tenant(
     # What is not the principal's business counts for nobody, whether or not it is there.
     if principal.sees(environment, tenant):
         await _count(service, "tenant", environment, tenant)
-    return TenantCaller(service, service.access(principal), request_id_of(request), environment, tenant)
+    request_id, identity = request_id_of(request), _identity(request)
+    return TenantCaller(service, service.access(principal), request_id, identity, environment, tenant)
+
+
+def _identity(request: Request) -> RequestIdentity | None:
+    """What the request is known by, where it came with an Idempotency-Key."""
+    return getattr(request.state, "identity", None)
 
 
 async def _principal(request: Request) -> Principal:

@@ -1,9 +1,11 @@
-"""Routes whose JSON bodies are read strictly, and whose POSTs are carried out once by idempotency key."""
+"""Routes whose JSON bodies are read strictly, and whose changes are carried out once by idempotency key."""
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import hashlib
+import inspect
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any
@@ -14,19 +16,37 @@ from fastapi.routing import APIRoute
 
 from freezeframe.asgi.authentication import authenticated, service_of
 from freezeframe.asgi.strict_json import strict_json
-from freezeframe.errors import TooLarge, TryAgain, UnreadableRequest
-from freezeframe.service.idempotency import RENEWED_EVERY_SECONDS, KeptAnswer, KeptAnswers, RequestIdentity
+from freezeframe.errors import NotAuthenticated, TooLarge, TryAgain, UnreadableRequest
+from freezeframe.service.idempotency import (
+    RENEWED_EVERY_SECONDS,
+    KeptAnswer,
+    KeptAnswers,
+    RequestIdentity,
+    other_request,
+)
 
 JSON_BYTES_MAX = 1024 * 1024
 IDEMPOTENCY_KEY_LENGTH_MAX = 200
 _SENT_AGAIN = ("content-type", "location", "etag")
-_IDENTIFYING = ("content-type", "content-length", "content-digest", "if-match", "if-none-match")
+_KEYED_METHODS = frozenset({"POST", "PUT"})
+_IDENTIFYING = (
+    "content-type",
+    "content-length",
+    "content-digest",
+    "if-match",
+    "if-none-match",
+    "upload-length",
+    "upload-metadata",
+)
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class CheckedRoute(APIRoute):
     """A route of the API; its handler sees a body that was read strictly."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        super().__init__(path, _in_a_thread(endpoint), **options)
 
     def get_route_handler(self) -> Handler:
         """See ``APIRoute.get_route_handler``."""
@@ -35,11 +55,27 @@ class CheckedRoute(APIRoute):
         async def handle(request: Request) -> Response:
             body = await _json_body(request)
             key = request.headers.get("idempotency-key")
-            if request.method != "POST" or key is None:
+            if key is None or request.method not in _KEYED_METHODS:
                 return await inner(request)
             return await _once(request, key, body, inner)
 
         return handle
+
+
+def _in_a_thread(endpoint: Callable[..., Any]) -> Callable[..., Any]:
+    """The endpoint as a coroutine that runs it in a thread.
+
+    Of a plain function FastAPI checks the answer in a thread as well, though it is of the right type by then:
+    a second change of threads, which costs more than most answers do.
+    """
+    if inspect.iscoroutinefunction(endpoint):
+        return endpoint
+
+    @functools.wraps(endpoint)
+    async def run(**values: Any) -> Any:
+        return await run_in_threadpool(endpoint, **values)
+
+    return run
 
 
 async def _json_body(request: Request) -> bytes:
@@ -65,11 +101,17 @@ async def _once(request: Request, key: str, body: bytes, inner: Handler) -> Resp
             remedy=f"Send 1 to {IDEMPOTENCY_KEY_LENGTH_MAX} printable letters, a UUID for example.",
         )
     answers = service_of(request).answers
-    principal = await run_in_threadpool(authenticated, request)
+    try:
+        principal = await run_in_threadpool(authenticated, request)
+    except NotAuthenticated:
+        return await inner(request)  # which refuses it too, unless it is who signs in
     identity = RequestIdentity(f"{principal.kind}:{principal.id}", key, _fingerprint(request, body))
     kept = await run_in_threadpool(answers.begin, identity)
     if kept is not None:
+        if kept.body_sha256 and kept.body_sha256 != await _body_sha256(request):
+            raise other_request()
         return Response(kept.body, kept.status, {**kept.headers, "Idempotency-Replayed": "true"})
+    request.state.identity = identity
     renewal = asyncio.create_task(_renewed(answers, identity))
     try:
         answer = await inner(request)
@@ -79,12 +121,24 @@ async def _once(request: Request, key: str, body: bytes, inner: Handler) -> Resp
     finally:
         renewal.cancel()
     content = getattr(answer, "body", None)
-    if isinstance(content, bytes):
+    if "no-store" in answer.headers.get("cache-control", ""):
+        await run_in_threadpool(answers.let_go, identity)
+    elif isinstance(content, bytes):
         headers = {name: answer.headers[name] for name in _SENT_AGAIN if name in answer.headers}
-        await run_in_threadpool(answers.finish, identity, KeptAnswer(answer.status_code, headers, content))
+        received = getattr(request.state, "body_sha256", "")
+        done = KeptAnswer(answer.status_code, headers, content, received)
+        await run_in_threadpool(answers.finish, identity, done)
     else:
         await run_in_threadpool(answers.forget, identity)
     return answer
+
+
+async def _body_sha256(request: Request) -> str:
+    """The SHA-256 of a body that is nothing but looked at; it is as long as the first one was announced."""
+    digest = hashlib.sha256()
+    async for chunk in request.stream():
+        digest.update(chunk)
+    return digest.hexdigest()
 
 
 async def _renewed(answers: KeptAnswers, identity: RequestIdentity) -> None:

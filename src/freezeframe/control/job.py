@@ -33,6 +33,8 @@ class QueuedJob:
     Of a job just claimed: ``taken_over_from`` is the worker whose lease ran out ("" for none), so that
     whatever that worker may still do has to be made void first; with ``only_close`` it must not be run
     again (it was cancelled, or its attempts are used up), only brought to its end.
+
+    ``incarnation`` tells tenants apart that had the same id one after the other; empty: whichever has it.
     """
 
     sequence: int
@@ -57,6 +59,7 @@ class QueuedJob:
     taken_over_from: str
     only_close: bool
     outcome: Mapping[str, Any] | None
+    incarnation: str = ""
 
     @property
     def is_final(self) -> bool:

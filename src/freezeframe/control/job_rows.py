@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import ColumnElement, Connection, Row, select
 
 from freezeframe.control.clock import moment
 from freezeframe.control.job import QueuedJob
@@ -24,9 +24,17 @@ def job_of(row: Row[Any]) -> QueuedJob:
 
 
 def job_named(
-    connection: Connection, environment: str, tenant: str, job_id: str, *, lock: bool = False
+    connection: Connection,
+    environment: str,
+    tenant: str,
+    job_id: str,
+    *,
+    incarnation: str = "",
+    lock: bool = False,
 ) -> QueuedJob:
     """The job of that name; with ``lock`` nobody else changes it until the transaction's end.
+
+    With an ``incarnation`` one of another tenant that had the id before is not there.
 
     Raises:
         NotFound: there is none.
@@ -34,6 +42,8 @@ def job_named(
     query = select(jobs).where(
         jobs.c.environment == environment, jobs.c.tenant == tenant, jobs.c.job_id == job_id
     )
+    if incarnation:
+        query = query.where(of_incarnation(incarnation))
     row = connection.execute(query.with_for_update() if lock else query).one_or_none()
     if row is None:
         raise NotFound(
@@ -45,6 +55,11 @@ def job_named(
             code="JOB_NOT_FOUND",
         )
     return job_of(row)
+
+
+def of_incarnation(incarnation: str) -> ColumnElement[bool]:
+    """Jobs of that very tenant, and those of whichever tenant has the id."""
+    return jobs.c.incarnation.in_(("", incarnation))
 
 
 def job_at(connection: Connection, sequence: int) -> QueuedJob:

@@ -6,7 +6,7 @@ decides. The lease's id is the fencing token: what comes under an older one is r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any, Literal
 
@@ -26,10 +26,10 @@ from freezeframe.control.job import (
     canonical_request,
     require_between,
 )
-from freezeframe.control.job_rows import job_at, job_named, job_of
+from freezeframe.control.job_rows import job_at, job_named, job_of, of_incarnation
 from freezeframe.control.schema import jobs
 from freezeframe.control.submission import Submission, insert_job
-from freezeframe.errors import InvalidOption, JobRevoked
+from freezeframe.errors import InvalidOption, JobRevoked, NotFound
 
 LEASE_SECONDS = 30.0
 PAGE_MAX = 1000
@@ -56,12 +56,14 @@ class JobQueue:
         priority: int = 0,
         concurrency_key: str = "",
         concurrency_max: int = 1,
+        incarnation: str = "",
     ) -> QueuedJob:
         """Put a job into the queue, or find the one that is there by the same environment, tenant and id.
 
         It runs at ``run_at`` (now without one) or later, higher priorities first, else in the order of
         submission. At most ``concurrency_max`` jobs of one ``concurrency_key`` run at once; without
         a key it is the tenant's own. The newest number given for a key holds for all its jobs.
+        Jobs of one ``incarnation`` of a tenant are not those of a later one with the same id.
 
         Raises:
             InvalidName, InvalidOption: an argument is outside what it may be.
@@ -78,31 +80,36 @@ class JobQueue:
             priority=priority,
             lane=concurrency_key,
             running_max=concurrency_max,
+            incarnation=incarnation,
         )
         with self._database.begin() as connection:
             return insert_job(connection, submission, self._database.now_ms(connection))
 
-    def get(self, environment: str, tenant: str, job_id: str) -> QueuedJob:
+    def get(self, environment: str, tenant: str, job_id: str, incarnation: str = "") -> QueuedJob:
         """The job of that name.
 
         Raises:
             NotFound: there is none.
         """
         with self._database.read() as connection:
-            return job_named(connection, environment, tenant, job_id)
+            return job_named(connection, environment, tenant, job_id, incarnation=incarnation)
 
     def list(
         self,
         *,
         environment: str | None = None,
         tenant: str | None = None,
+        tenants: Collection[str] | None = None,
         status: JobStatus | None = None,
         job_id: str | None = None,
         schedule: str | None = None,
+        incarnation: str = "",
         limit: int = 100,
         cursor: str | None = None,
     ) -> JobPage:
         """The jobs that fit all that is given, newest first, a page at a time.
+
+        ``tenants`` leaves only jobs of some of them.
 
         Raises:
             InvalidOption: no such status, a page of less than 1 or more than 1,000, or no cursor of a list.
@@ -123,6 +130,10 @@ class JobQueue:
         for name, value in wanted.items():
             if value is not None:
                 query = query.where(jobs.c[name] == value)
+        if tenants is not None:
+            query = query.where(jobs.c.tenant.in_(tenants))
+        if incarnation:
+            query = query.where(of_incarnation(incarnation))
         if cursor is not None:
             query = query.where(jobs.c.sequence < sequence_of(cursor))
         with self._database.read() as connection:
@@ -136,6 +147,13 @@ class JobQueue:
         with self._database.read() as connection:
             found = {row[0]: row[1] for row in connection.execute(query)}
         return {status: found.get(status, 0) for status in STATUSES}
+
+    def has_ended(self, environment: str, tenant: str, job_id: str) -> bool | None:
+        """Whether nothing will happen to the job any more; None: there is none of that name."""
+        try:
+            return self.get(environment, tenant, job_id).is_final
+        except NotFound:
+            return None
 
     def claim(self, worker: str, lease_seconds: float = LEASE_SECONDS) -> QueuedJob | None:
         """The next job, running and this worker's for ``lease_seconds``; None where there is none now.
@@ -213,7 +231,7 @@ class JobQueue:
                 values = {"status": "queued", "run_at_ms": now_ms, "attempts": max(0, held.attempts - 1)}
             return _released(connection, held, values)
 
-    def cancel(self, environment: str, tenant: str, job_id: str) -> QueuedJob:
+    def cancel(self, environment: str, tenant: str, job_id: str, incarnation: str = "") -> QueuedJob:
         """Ask for a job's end: a queued one ends at once, a running one at its worker's next heartbeat.
 
         One that has ended stays as it is.
@@ -222,7 +240,7 @@ class JobQueue:
             NotFound: there is no such job.
         """
         with self._database.begin() as connection:
-            found = job_named(connection, environment, tenant, job_id, lock=True)
+            found = job_named(connection, environment, tenant, job_id, incarnation=incarnation, lock=True)
             if found.is_final:
                 return found
             values: dict[str, Any] = {"cancel_requested": True}

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, update
+from sqlalchemy import Connection, delete, select, update
 
+from freezeframe.control.claiming import leave_lane
 from freezeframe.control.clock import milliseconds
 from freezeframe.control.database import insert_if_absent
 from freezeframe.control.job import (
@@ -46,6 +47,7 @@ class Submission:
     lane: str = ""
     running_max: int = 1
     schedule: str = ""
+    incarnation: str = ""
 
     def __post_init__(self) -> None:
         for name, value in (
@@ -77,6 +79,7 @@ def insert_job(connection: Connection, submission: Submission, now_ms: int) -> Q
         IdempotencyConflict: a job of that name has another request.
     """
     _make_lane(connection, submission)
+    _forget_former(connection, submission)
     run_at_ms = now_ms if submission.run_at is None else milliseconds(submission.run_at)
     insert_if_absent(
         connection,
@@ -94,6 +97,7 @@ def insert_job(connection: Connection, submission: Submission, now_ms: int) -> Q
             "created_ms": now_ms,
             "attempts": 0,
             "attempts_max": submission.attempts_max,
+            "incarnation": submission.incarnation,
         },
     )
     found = job_named(connection, submission.environment, submission.tenant, submission.job_id)
@@ -104,6 +108,23 @@ def insert_job(connection: Connection, submission: Submission, now_ms: int) -> Q
             remedy="Submit other work by an id of its own.",
         )
     return found
+
+
+def _forget_former(connection: Connection, submission: Submission) -> None:
+    """Take away the job of that name of a tenant that had the id before; its worker has lost it."""
+    if not submission.incarnation:
+        return
+    former = (
+        jobs.c.environment == submission.environment,
+        jobs.c.tenant == submission.tenant,
+        jobs.c.job_id == submission.job_id,
+        jobs.c.incarnation.not_in(("", submission.incarnation)),
+    )
+    row = connection.execute(select(jobs).where(*former).with_for_update()).one_or_none()
+    if row is not None:
+        if row.status == "running":
+            leave_lane(connection, row.lane)
+        connection.execute(delete(jobs).where(jobs.c.sequence == row.sequence))
 
 
 def _make_lane(connection: Connection, submission: Submission) -> None:

@@ -15,13 +15,20 @@ from typing import Any, Protocol
 
 from freezeframe.control.job import FinalStatus, QueuedJob
 from freezeframe.control.queue import JobQueue
-from freezeframe.errors import FixTheRequest, FreezeframeError, InvalidOption, ReportDamage, TryAgain
+from freezeframe.errors import (
+    FixTheRequest,
+    FreezeframeError,
+    InvalidOption,
+    ReportDamage,
+    TenantNotFound,
+    TryAgain,
+)
 from freezeframe.runs.attempt_token import attempt_token
 from freezeframe.runs.heartbeat import Heartbeat
 from freezeframe.runs.outcome import RunOutcome
 from freezeframe.runs.request import RunRequest, parse_run_request
 from freezeframe.runs.takeover import revoke
-from freezeframe.runs.tenants import request_tenant
+from freezeframe.runs.tenants import request_folder, request_tenant
 from freezeframe.settings import Settings
 from freezeframe.store.job_fate import committed_job
 
@@ -110,6 +117,7 @@ class JobAttempt:
     def _report(self, heartbeat: Heartbeat) -> _Report | None:
         """How the attempt ended; None where the job is to be given back."""
         request = self._request()
+        self._require_same_tenant(request)
         if self.job.taken_over_from and not self._make_void(request, heartbeat):
             return _LEFT
         if self.job.only_close:
@@ -133,6 +141,15 @@ class JobAttempt:
                 remedy="Submit it under the names that its request has.",
             )
         return request
+
+    def _require_same_tenant(self, request: RunRequest) -> None:
+        if self.job.incarnation and self.job.incarnation != request_folder(request, self.settings):
+            raise TenantNotFound(
+                f"The tenant {request.tenant!r} that the job was for was deleted.",
+                cause="If there is one of that id, it was made after the job was submitted.",
+                remedy="Submit the job again if it is meant for the tenant that is there now.",
+                tenant=request.tenant,
+            )
 
     def _make_void(self, request: RunRequest, heartbeat: Heartbeat) -> bool:
         """Keep the former worker from committing, however long it takes; False if we are to leave it."""

@@ -15,7 +15,12 @@ from freezeframe.store.tenant import Tenant
 
 def request_store(request: RunRequest, settings: Settings) -> Store:
     """The store of the request; errors as of ``freezeframe.open``."""
-    return Store(storage_at(request.root), shared_engine(), settings, request.environment)
+    return Store(storage_at(request.root, settings), shared_engine(), settings, request.environment)
+
+
+def request_folder(request: RunRequest, settings: Settings) -> str | None:
+    """The folder of the request's tenant, which no other tenant has; None where there is no such tenant."""
+    return request_store(request, settings).folder(request.tenant)
 
 
 def request_tenant(request: RunRequest, settings: Settings) -> Tenant | None:

@@ -19,6 +19,7 @@ from freezeframe.service.principal import Principal, Scope
 from freezeframe.service.stores import Stores
 from freezeframe.store import Tenant
 from freezeframe.store.certificate import DeletionCertificate
+from freezeframe.store.occasion import NO_OCCASION, Occasion
 from freezeframe.store.snapshot_store import Store
 
 _T = TypeVar("_T")
@@ -58,8 +59,18 @@ class TenantAccess:
 
     def audit_place(self, environment: str, tenant: str) -> AuditPlace:
         """Whose chain the tenant's audit is: its own alone, not that of an earlier tenant of the same id."""
-        folder = self._stores.environment(environment).folder(tenant)
-        return AuditPlace(environment, f"{tenant[:_NAMED_LETTERS]}@{folder or ''}")
+        return AuditPlace(environment, f"{tenant[:_NAMED_LETTERS]}@{self.folder(environment, tenant)}")
+
+    def folder(self, environment: str, tenant: str) -> str:
+        """The tenant's folder in the store, empty where there is none; asked for who may see the tenant."""
+        return self._stores.environment(environment).folder(tenant) or ""
+
+    def found(self, environment: str, tenant: str) -> Tenant | None:
+        """The tenant if it is there, for who may make it; errors as of ``create``."""
+        self.principal.require("snapshots:write")
+        self._require_seen(environment, tenant)
+        store = self._stores.environment(environment)
+        return store.tenant(tenant) if self._is_there(store, TenantId(tenant)) else None
 
     def create(self, environment: str, tenant: str) -> tuple[Tenant, bool]:
         """The tenant, made if it was not there, and whether it was made by this call.
@@ -78,18 +89,24 @@ class TenantAccess:
         self.principal.require("snapshots:delete")
         return self._found(environment, tenant, lambda store, known: store.delete_tenant(known))
 
-    def clone(self, environment: str, source: str, target: str) -> Tenant:
-        """A new tenant with the newest content of another, both the principal's business.
-
-        Raises:
-            InvalidOption: there is a ``target`` already.
-        """
+    def require_clone(self, environment: str, source: str, target: str) -> None:
+        """Check that the principal may make ``target`` out of ``source``, both its business."""
         self.principal.require("snapshots:read")
         self.principal.require("snapshots:write")
         self.tenant(environment, source, "snapshots:read")
         self._require_seen(environment, target)
+
+    def clone(self, environment: str, source: str, target: str, occasion: Occasion = NO_OCCASION) -> Tenant:
+        """A new tenant with the newest content of another, both the principal's business.
+
+        Raises:
+            InvalidOption: there is a ``target`` already, and it was not made for this occasion.
+        """
+        self.require_clone(environment, source, target)
         goal = TenantId(target)
-        return self._found(environment, source, lambda store, known: store.clone_tenant(known, goal))
+        return self._found(
+            environment, source, lambda store, known: store.clone_tenant(known, goal, occasion)
+        )
 
     def page(self, environment: str, prefix: str, after: str | None, limit: int) -> TenantPage:
         """The tenants of an environment that are the principal's business, by id."""

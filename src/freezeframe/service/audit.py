@@ -12,7 +12,8 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,9 +21,12 @@ from sqlalchemy import Connection, Row, func, insert, select
 
 from freezeframe.control.database import ControlDatabase
 from freezeframe.control.schema.audit import audit
+from freezeframe.errors import ConflictError, FixTheRequest, FreezeframeError
 from freezeframe.service.moments import rfc3339
 
 FIRST = "0" * 64
+UNCHANGED = "unchanged"
+_CHANGE_NOTHING = (FixTheRequest, ConflictError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,17 @@ class AuditEntry:
         }
 
 
+@dataclass(slots=True)
+class Undertaking:
+    """Something that is about to be done and has its entries already.
+
+    ``outcome`` is set by who finds that there was nothing to be done.
+    """
+
+    entries: Sequence[AuditEntry]
+    outcome: str = ""
+
+
 @dataclass(slots=True, eq=False)
 class _Waiting:
     """An entry that is to be written, and what became of it."""
@@ -107,25 +122,65 @@ class Audit:
         Raises:
             TryAgain: it could not be written. What was asked must not be answered then.
         """
-        values = {
-            "principal": principal,
-            "action": action,
-            "subject": subject,
-            "request_id": request_id,
-            "details": json.dumps(dict(details or {}), ensure_ascii=False, sort_keys=True),
-        }
-        mine = _Waiting(place, values)
+        trace = {"principal": principal, "action": action, "request_id": request_id}
+        return self._written(place, (subject,), details, trace)[0]
+
+    def _written(
+        self,
+        place: AuditPlace,
+        subjects: Sequence[str],
+        details: Mapping[str, Any] | None,
+        trace: Mapping[str, str],
+    ) -> list[AuditEntry]:
+        """An entry for each of the subjects, all in one transaction."""
+        text = json.dumps(dict(details or {}), ensure_ascii=False, sort_keys=True)
+        mine = [_Waiting(place, {**trace, "subject": one, "details": text}) for one in subjects]
         with self._lock:
-            self._waiting.append(mine)
+            self._waiting += mine
         with self._writing:
-            if mine.entry is None and mine.error is None:  # else somebody took it along
+            if mine and mine[0].entry is None and mine[0].error is None:  # else somebody took them along
                 with self._lock:
                     taken, self._waiting = self._waiting, []
                 self._write_together(taken)
-        if mine.entry is None:
-            assert mine.error is not None  # noqa: S101 - every one that is taken gets one of the two
-            raise mine.error
-        return mine.entry
+        for one in mine:
+            if one.error is not None:
+                raise one.error
+        return [one.entry for one in mine if one.entry is not None]
+
+    @contextmanager
+    def undertaking(
+        self,
+        place: AuditPlace,
+        subjects: Sequence[str],
+        *,
+        details: Mapping[str, Any] | None = None,
+        **trace: str,
+    ) -> Iterator[Undertaking]:
+        """Do something in the ``with`` block, once its entries (one for each subject) are durable.
+
+        ``trace`` is ``principal``, ``action`` and ``request_id`` as of ``write``. They are all that a success
+        costs. Where the block raises, a second entry of the same request has the ``outcome``: ``refused``
+        (nothing was changed), or ``failed`` (what has the request's id in the tenant's history was changed).
+        Who dies meanwhile leaves the first one.
+
+        Raises:
+            TryAgain: an entry could not be written; the block was not entered.
+        """
+        begun = Undertaking(self._written(place, subjects, details, trace))
+        told: dict[str, Any] = {}
+        try:
+            yield begun
+            told = {"outcome": begun.outcome}
+        except BaseException as error:
+            told = {"outcome": "refused" if isinstance(error, _CHANGE_NOTHING) else "failed"}
+            if isinstance(error, FreezeframeError):
+                told["code"] = error.error_code
+            raise
+        finally:
+            if told.get("outcome"):
+                first = min((entry.number for entry in begun.entries), default=None)
+                with suppress(FreezeframeError):  # the first entry stands, and says enough
+                    self._written(place, subjects, {"entry": first, **told}, trace)
 
     def _write_together(self, taken: list[_Waiting]) -> None:
         """Add entries in one transaction; each learns what became of it."""

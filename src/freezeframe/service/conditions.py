@@ -18,6 +18,11 @@ class Conditions:
     if_match: str | None = None
     if_none_match: str | None = None
 
+    @property
+    def are_given(self) -> bool:
+        """Whether there is any."""
+        return self.if_match is not None or self.if_none_match is not None
+
     def require(self, etag: str | None, *, strict: bool = False) -> None:
         """Refuse a change unless what is there (None: nothing) is what the request was made for.
 

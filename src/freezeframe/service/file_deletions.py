@@ -8,6 +8,19 @@ from freezeframe.errors import FileNotFound, InvalidOption
 from freezeframe.identifiers import FilePath
 from freezeframe.service.files import Author
 from freezeframe.store import Tenant
+from freezeframe.store.files import Files
+
+
+def selected(files: Files, paths: Sequence[str], folders: Sequence[str]) -> list[str]:
+    """The paths that are named, and those of all files in the folders now; what is not there is not told.
+
+    Raises:
+        InvalidName: no file can have such a path.
+    """
+    found = {str(FilePath(path)) for path in paths}
+    for folder in folders:
+        found.update(one.path for one in files.list(folder, recursive=True))
+    return sorted(found)
 
 
 def delete_files(tenant: Tenant, paths: Sequence[str], folders: Sequence[str], author: Author) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO, Any, TypeVar
 
@@ -87,8 +88,8 @@ def write_file(
         job.files.write(known, content(), sealed=sealed)
         return before is None
 
-    is_new = _changed(tenant, author, change)
-    return tenant.files.entry(known), is_new
+    is_new, version = _changed(tenant, author, change)
+    return _entry_of(tenant, known, version), is_new
 
 
 def delete_file(
@@ -98,8 +99,8 @@ def delete_file(
     conditions: Conditions = Conditions(),  # noqa: B008 - a value that cannot change
     *,
     strict: bool = False,
-) -> None:
-    """Remove the file; its older versions can still be read. Errors as of ``write_file``.
+) -> int:
+    """Remove the file; the version. Its older versions can still be read. Errors as of ``write_file``.
 
     Raises:
         FileNotFound: there is no such file.
@@ -112,13 +113,13 @@ def delete_file(
             conditions.require(before, strict=strict)
         job.files.delete(known)
 
-    _changed(tenant, author, change)
+    return _changed(tenant, author, change)[1]
 
 
 def move_file(tenant: Tenant, path: str, target: str, author: Author) -> FileEntry:
     """Give the file another path, in one change; errors as of ``Files.move``."""
-    _changed(tenant, author, lambda job: job.files.move(path, target))
-    return tenant.files.entry(target)
+    _, version = _changed(tenant, author, lambda job: job.files.move(path, target))
+    return _entry_of(tenant, target, version)
 
 
 def create_folder(tenant: Tenant, path: str, author: Author) -> str:
@@ -157,6 +158,11 @@ def sliced(chunks: Iterator[bytes], first: int, last: int) -> Iterator[bytes]:
             return
 
 
+def require_conditions(tenant: Tenant, path: str, conditions: Conditions) -> None:
+    """Refuse what the conditions say now of a file; errors as of ``write_file``."""
+    conditions.require(_etag(tenant.files, path))
+
+
 def _etag(files: Files, path: str) -> str | None:
     try:
         return etag_of(files.entry(path))
@@ -164,14 +170,28 @@ def _etag(files: Files, path: str) -> str | None:
         return None
 
 
-def _changed(tenant: Tenant, author: Author, change: Callable[[Job], _T]) -> _T:
-    """Carry out a change as a job of its own, again where somebody else changed the file meanwhile."""
+def _entry_of(tenant: Tenant, path: str, version: int) -> FileEntry:
+    """The file as a version of the tenant made it, whatever became of it since."""
+    with suppress(FileNotFound):
+        now = tenant.files.entry(path)
+        if now.version == version:
+            return now
+    return tenant.files.entry(path, tenant_version=version)
+
+
+def _changed(tenant: Tenant, author: Author, change: Callable[[Job], _T]) -> tuple[_T, int]:
+    """Carry out a change as a job of its own, again where somebody else changed the file meanwhile.
+
+    What ``change`` gave, and the version that it is in.
+    """
     for tries_left in reversed(range(_TRIES_MAX)):
         try:
             with tenant.job(who=author.who, message=author.message) as job:
-                return change(job)
+                done = change(job)
         except ConflictError:
             # What the condition was true of is gone by now; the next try says so.
             if not tries_left:
                 raise
+        else:
+            return done, job.receipt.tenant_version
     raise AssertionError("unreachable")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import shutil
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO, Any
@@ -17,7 +18,7 @@ from freezeframe.errors import InvalidOption, NotFound, UnreadableRequest
 from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.runs.job_log import log_path
 from freezeframe.runs.request import RunRequest, Scalar
-from freezeframe.service.uploads import Uploads
+from freezeframe.service.uploads import InputOwner, Uploads
 from freezeframe.settings import Settings
 
 IMPORT_KINDS: Mapping[str, str] = MappingProxyType(
@@ -36,11 +37,15 @@ _LOG_PLACE = re.compile(r"([0-9]{1,6})-([0-9]{1,15})")
 
 @dataclass(frozen=True, slots=True)
 class TenantJob:
-    """Which job: its tenant's environment and id, and its own id."""
+    """Which job: its tenant's environment and id, its own id, and the tenant's folder in the store.
+
+    The folder tells the tenant from others that had the id before; without it all of them are meant.
+    """
 
     environment: str
     tenant: str
     job_id: str
+    folder: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,15 +132,19 @@ class TenantJobs:
             message=order.message,
             who=who,
         )
-        return self._submitted(request, order.attempts_max)
+        return self._submitted(request, order.attempts_max, job.folder)
 
     def submit_import(self, job: TenantJob, order: ImportOrder, content: IO[bytes], who: str) -> QueuedJob:
         """Keep the file until the job has run, and put its import into the queue; errors as of ``submit``."""
         name = f"rows.{order.kind}"
-        folder = self._uploads.kept_folder(job.environment, job.tenant)
+        # Of all that makes the import what it is: the same one again is the same job, with the same input.
+        identity = hashlib.sha256(json.dumps([astuple(job), astuple(order), who]).encode())
+        while chunk := content.read(_LOG_CHUNK_BYTES):
+            identity.update(chunk)
+        content.seek(0)
+        owner = InputOwner(job.folder, identity.hexdigest()[:32], job.environment, job.tenant, job.job_id)
+        folder, is_new = self._uploads.keep_input(owner, name, content)
         try:
-            with (folder / name).open("xb") as file:
-                shutil.copyfileobj(content, file)
             options = {"stream": order.stream, "file": name, "key": list(order.key), "mode": order.mode}
             request = RunRequest(
                 root=self._root,
@@ -148,9 +157,10 @@ class TenantJobs:
                 message=order.message or f"import {order.stream}",
                 who=who,
             )
-            return self._submitted(request, attempts_max=3)
+            return self._submitted(request, 3, job.folder)
         except BaseException:
-            shutil.rmtree(folder.parent, ignore_errors=True)
+            if is_new:
+                shutil.rmtree(folder.parent, ignore_errors=True)
             raise
 
     def get(self, job: TenantJob) -> QueuedJob:
@@ -159,20 +169,46 @@ class TenantJobs:
         Raises:
             NotFound: the tenant has none of that id.
         """
-        return self._queue.get(job.environment, job.tenant, job.job_id)
+        return self._queue.get(job.environment, job.tenant, job.job_id, job.folder)
 
     def page(
         self,
         environment: str,
         tenant: str,
         *,
+        folder: str = "",
         status: JobStatus | None = None,
         limit: int = 100,
         cursor: str | None = None,
     ) -> JobPage:
-        """The tenant's jobs, newest first."""
+        """The tenant's jobs, newest first; with its ``folder`` not those of one that had the id before."""
         return self._queue.list(
-            environment=environment, tenant=tenant, status=status, limit=limit, cursor=cursor
+            environment=environment,
+            tenant=tenant,
+            status=status,
+            incarnation=folder,
+            limit=limit,
+            cursor=cursor,
+        )
+
+    def page_of_all(
+        self,
+        environment: str,
+        tenants: Collection[str] | None,
+        *,
+        status: JobStatus | None = None,
+        job_id: str | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> JobPage:
+        """The jobs of an environment's tenants (None: of all of them), newest first."""
+        return self._queue.list(
+            environment=environment,
+            tenants=tenants,
+            status=status,
+            job_id=job_id,
+            limit=limit,
+            cursor=cursor,
         )
 
     def cancel(self, job: TenantJob) -> QueuedJob:
@@ -181,7 +217,7 @@ class TenantJobs:
         Raises:
             NotFound: the tenant has none of that id.
         """
-        return self._queue.cancel(job.environment, job.tenant, job.job_id)
+        return self._queue.cancel(job.environment, job.tenant, job.job_id, job.folder)
 
     def forget(self, environment: str, tenant: str) -> int:
         """Take a tenant's jobs out of the queue; one that runs is given up. How many there were."""
@@ -223,13 +259,14 @@ class TenantJobs:
             lines.append((line.rstrip(b"\r\n").decode(errors="replace"), place))
         return lines, place
 
-    def _submitted(self, request: RunRequest, attempts_max: int) -> QueuedJob:
+    def _submitted(self, request: RunRequest, attempts_max: int, folder: str) -> QueuedJob:
         return self._queue.submit(
             json.dumps(request.to_json()),
             environment=request.environment,
             tenant=request.tenant,
             job_id=request.job_id,
             attempts_max=attempts_max,
+            incarnation=folder,
         )
 
     def _script(self, name: str) -> Path:

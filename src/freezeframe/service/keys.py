@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hmac
 import json
 import secrets
@@ -11,9 +12,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import select, update
 
-from freezeframe.control.database import ControlDatabase
+from freezeframe.control.database import ControlDatabase, insert_if_absent
 from freezeframe.control.schema.keys import keys
 from freezeframe.errors import InvalidOption, NotAuthenticated, NotFound
 from freezeframe.identifiers import EnvironmentName, TenantId
@@ -86,6 +87,14 @@ class NewKey:
         return {"key": self.text, **self.key.to_json()}
 
 
+@dataclass(frozen=True, slots=True)
+class KeyDraft:
+    """Id and secret of a key that is to be made."""
+
+    id: str
+    secret: str
+
+
 class Keys:
     """The keys of one service.
 
@@ -96,8 +105,20 @@ class Keys:
     def __init__(self, database: ControlDatabase, pepper: bytes) -> None:
         self._database = database
         self._pepper = hmac.digest(pepper, b"freezeframe keys", "sha256")
+        self._drafts = hmac.digest(pepper, b"freezeframe drafts of keys", "sha256")
         self._lock = threading.Lock()
         self._remembered: dict[str, tuple[float, Principal]] = {}
+
+    def draft(self, request: str | None = None) -> KeyDraft:
+        """Id and secret for a new key; for the same request always the same ones, which nobody else can tell.
+
+        So a request that comes twice makes one key, and is answered with it, while no secret is kept.
+        """
+        if request is None:
+            return KeyDraft(secrets.token_hex(_ID_BYTES), secrets.token_urlsafe(_SECRET_BYTES))
+        drawn = hmac.digest(self._drafts, request.encode(), "sha512")
+        secret = base64.urlsafe_b64encode(drawn[-_SECRET_BYTES:]).decode().rstrip("=")
+        return KeyDraft(drawn[:_ID_BYTES].hex(), secret)
 
     def create(
         self,
@@ -108,8 +129,11 @@ class Keys:
         tenants: Iterable[str] | None = None,
         days: float | None = None,
         created_by: str = "",
+        draft: KeyDraft | None = None,
     ) -> NewKey:
         """A new key; without scopes it has all but ``admin``, without tenants it is for all of them.
+
+        One that was made of the same draft before stays as it is, and is given.
 
         Raises:
             InvalidOption: an unknown scope, or a life that is over before it begins.
@@ -117,16 +141,16 @@ class Keys:
         """
         if days is not None and not 0 < days < 36_500:  # noqa: PLR2004 - a hundred years
             raise InvalidOption(f"A key cannot live for {days} days.", remedy="Pass a number above 0.")
-        key_id, secret = secrets.token_hex(_ID_BYTES), secrets.token_urlsafe(_SECRET_BYTES)
+        chosen = draft or self.draft()
         seen = None if environments is None else sorted({str(EnvironmentName(one)) for one in environments})
         bound = None if tenants is None else sorted({str(TenantId(one)) for one in tenants})
         known = sorted(scopes_from(tuple(scopes)))
         with self._database.begin() as connection:
             now = self._database.now_ms(connection)
             values = {
-                "id": key_id,
+                "id": chosen.id,
                 "name": name,
-                "secret_hash": self._hash(secret),
+                "secret_hash": self._hash(chosen.secret),
                 "scopes": json.dumps(known),
                 "environments": None if seen is None else json.dumps(seen),
                 "tenants": None if bound is None else json.dumps(bound),
@@ -134,8 +158,8 @@ class Keys:
                 "created_by": created_by,
                 "expires_ms": None if days is None else now + int(days * 86_400_000),
             }
-            connection.execute(insert(keys).values(values))
-        return NewKey(self.get(key_id), secret)
+            insert_if_absent(connection, keys, values)
+        return NewKey(self.get(chosen.id), chosen.secret)
 
     def get(self, key_id: str) -> Key:
         """The key of that id.
@@ -168,8 +192,10 @@ class Keys:
         self._forget()
         return self.get(key_id)
 
-    def rotate(self, key_id: str, overlap_hours: float = 24.0) -> NewKey:
+    def rotate(self, key_id: str, overlap_hours: float = 24.0, request: str | None = None) -> NewKey:
         """A new secret for the key; the one from before is good for some hours more.
+
+        A ``request`` that comes twice (see ``draft``) is carried out once.
 
         Raises:
             NotFound: there is none.
@@ -182,15 +208,17 @@ class Keys:
                 cause="It is revoked." if known.revoked_ms is not None else "The overlap is negative.",
                 remedy="Make a new key." if known.revoked_ms is not None else "Pass at least 0 hours.",
             )
-        secret = secrets.token_urlsafe(_SECRET_BYTES)
+        secret = self.draft(request and f"{request} {key_id}").secret
+        made = self._hash(secret)
         with self._database.begin() as connection:
             now = self._database.now_ms(connection)
             values = {
                 "previous_hash": keys.c.secret_hash,
                 "previous_until_ms": now + int(overlap_hours * 3_600_000),
-                "secret_hash": self._hash(secret),
+                "secret_hash": made,
             }
-            connection.execute(update(keys).where(keys.c.id == key_id).values(values))
+            is_other = (keys.c.secret_hash != made) & (keys.c.previous_hash != made)
+            connection.execute(update(keys).where(keys.c.id == key_id, is_other).values(values))
         self._forget()
         return NewKey(self.get(key_id), secret)
 

@@ -141,7 +141,11 @@ class People:
             return _person({**found, "disabled_ms": now})
 
     def sign_in(self, name: str, password: str) -> NewSession:
-        """A new session.
+        """A new session; errors as of ``verified``."""
+        return self.begin_session(self.verified(name, password))
+
+    def verified(self, name: str, password: str) -> Person:
+        """The person who knows that password.
 
         Raises:
             NotAuthenticated: name and password do not fit, or the person may not sign in any more.
@@ -155,18 +159,22 @@ class People:
                 cause="There is no such person, the password is another one, or the person was disabled.",
                 remedy="Try again, or ask an admin.",
             )
+        return _person(row)
+
+    def begin_session(self, person: Person) -> NewSession:
+        """A new session of a person who has proved to be one."""
         token = secrets.token_urlsafe(_TOKEN_BYTES)
         with self._database.begin() as connection:
             now = self._database.now_ms(connection)
             connection.execute(delete(sessions).where(sessions.c.expires_ms <= now))
             session = {
                 "token_hash": _token_hash(token),
-                "person": row["id"],
+                "person": person.id,
                 "created_ms": now,
                 "expires_ms": now + self._session_ms,
             }
             connection.execute(insert(sessions).values(session))
-        return NewSession(_person(row), token, session["expires_ms"])
+        return NewSession(person, token, now + self._session_ms)
 
     def sign_out(self, token: str) -> None:
         """End the session; one that is over stays so."""

@@ -13,6 +13,7 @@ from freezeframe.service.cursors import Cursors
 from freezeframe.service.idempotency import KeptAnswers
 from freezeframe.service.jobs import TenantJobs
 from freezeframe.service.keys import Keys
+from freezeframe.service.overview import Overviews
 from freezeframe.service.people import People
 from freezeframe.service.pepper import load_pepper
 from freezeframe.service.principal import Principal
@@ -20,6 +21,7 @@ from freezeframe.service.rate_limits import RateLimits, SharedCounters
 from freezeframe.service.stores import Stores
 from freezeframe.service.uploads import Uploads
 from freezeframe.settings import Settings
+from freezeframe.store.waiting import uploads_folder
 
 _COUNTERS = "service.limits"
 _OURS = "_freezeframe"
@@ -40,6 +42,7 @@ class Service:
     limits: RateLimits
     jobs: TenantJobs
     uploads: Uploads
+    overviews: Overviews
 
     def access(self, principal: Principal) -> TenantAccess:
         """The tenants as the principal may see them."""
@@ -68,7 +71,9 @@ def open_service(root: str, settings: Settings, database: ControlDatabase) -> Se
     per_principal = settings.service_requests_per_minute
     per_tenant = settings.service_tenant_requests_per_minute
     stores = Stores(root, settings)
-    uploads = Uploads(folder / "uploads", settings)
+    queue = JobQueue(database)
+    place = uploads_folder(root if "://" in root else str(Path(root).resolve()), settings)
+    uploads = Uploads(place, settings, queue.has_ended)
     return Service(
         settings=settings,
         database=database,
@@ -79,8 +84,9 @@ def open_service(root: str, settings: Settings, database: ControlDatabase) -> Se
         answers=KeptAnswers(database),
         cursors=Cursors(pepper),
         limits=RateLimits(counters, per_principal, per_tenant),
-        jobs=TenantJobs(JobQueue(database), settings, root, uploads),
+        jobs=TenantJobs(queue, settings, root, uploads),
         uploads=uploads,
+        overviews=Overviews(),
     )
 
 

@@ -16,13 +16,20 @@ import secrets
 import shutil
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from freezeframe.errors import ConflictError, NotFound, StorageUnavailable, TooLarge, UnreadableRequest
+from freezeframe.errors import (
+    ConflictError,
+    FreezeframeError,
+    NotFound,
+    StorageUnavailable,
+    TooLarge,
+    UnreadableRequest,
+)
 from freezeframe.service.moments import rfc3339
 from freezeframe.settings import Settings
 from freezeframe.storage.local import failure
@@ -38,7 +45,6 @@ class Upload:
     """An upload under way: whose it is, what is to become of it, and how far it has come."""
 
     id: str
-    environment: str
     tenant: str
     principal: str
     path: str
@@ -64,6 +70,22 @@ class Upload:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class InputOwner:
+    """The job that an input is of: its tenant's folder in the store, and its names in the queue."""
+
+    folder: str
+    name: str
+    """32 hexadecimal digits that no other input of the tenant has."""
+    environment: str
+    tenant: str
+    job_id: str
+
+
+def _unknown(environment: str, tenant: str, job_id: str) -> None:
+    """Without a queue nothing is known of any job."""
+
+
 class UploadWriter:
     """Where the bytes of an upload go, one chunk after the other."""
 
@@ -87,11 +109,20 @@ class UploadWriter:
         self.offset += len(chunk)
 
 
-class Uploads:
-    """The uploads of one service, in a folder that all its workers share."""
+JobFate = Callable[[str, str, str], bool | None]
+"""Whether the job of an environment, a tenant and an id has ended; None: nobody knows of it."""
 
-    def __init__(self, folder: Path, settings: Settings) -> None:
+
+class Uploads:
+    """The uploads of one service, in a folder that all its workers share; each tenant's in one of its own.
+
+    A tenant is named by its folder in the store, which no other tenant ever has, and whose removal takes
+    along what waits here (``store.waiting``). ``has_ended`` tells of jobs whose input is kept.
+    """
+
+    def __init__(self, folder: Path, settings: Settings, has_ended: JobFate = _unknown) -> None:
         self._folder = folder
+        self._has_ended = has_ended
         self._bytes_max = settings.service_upload_bytes_max
         self._kept_ms = int(settings.service_upload_hours * 3_600_000)
         self._swept = 0.0
@@ -99,7 +130,6 @@ class Uploads:
 
     def create(
         self,
-        environment: str,
         tenant: str,
         principal: str,
         path: str,
@@ -107,8 +137,11 @@ class Uploads:
         *,
         sha256: str = "",
         sealed: bool | None = None,
+        upload_id: str | None = None,
     ) -> Upload:
         """Begin an upload of ``length`` bytes that is to become the tenant's file ``path``.
+
+        One of the same ``upload_id`` that was begun before is given as it stands.
 
         Raises:
             TooLarge: it is longer than the service takes.
@@ -122,32 +155,33 @@ class Uploads:
             )
         self._sweep()
         expires_ms = _now_ms() + self._kept_ms
-        upload = Upload(
-            secrets.token_hex(16), environment, tenant, principal, path, length, sha256, sealed, expires_ms
-        )
-        place = self._folder / upload.id
+        chosen = upload_id or secrets.token_hex(16)
+        with suppress(NotFound):
+            return self.get(tenant, chosen)
+        upload = Upload(chosen, tenant, principal, path, length, sha256, sealed, expires_ms)
+        place = self._place(tenant, upload.id)
         try:
-            place.mkdir(mode=0o700, parents=True)
+            place.mkdir(mode=0o700, parents=True, exist_ok=True)
             (place / _CONTENT).touch(mode=0o600)
             (place / _RECORD).write_text(json.dumps(asdict(upload)), encoding="utf-8")
         except OSError as error:
             raise failure("create", str(place), error) from error
         return upload
 
-    def get(self, environment: str, tenant: str, upload_id: str) -> Upload:
+    def get(self, tenant: str, upload_id: str) -> Upload:
         """The upload and how far it has come.
 
         Raises:
             NotFound: the tenant has none of that id (any more).
         """
-        place = self._place(upload_id)
+        place = self._place(tenant, upload_id)
         try:
             record = json.loads((place / _RECORD).read_text(encoding="utf-8"))
             record["offset"] = (place / _CONTENT).stat().st_size
             upload = Upload(**record)
-        except (FileNotFoundError, NotADirectoryError, ValueError):
+        except (FileNotFoundError, NotADirectoryError, ValueError, TypeError):
             raise _not_found(upload_id) from None
-        if (upload.environment, upload.tenant) != (environment, tenant) or upload.expires_ms < _now_ms():
+        if upload.tenant != tenant or upload.expires_ms < _now_ms():
             raise _not_found(upload_id)
         return upload
 
@@ -194,30 +228,32 @@ class Uploads:
 
     def remove(self, upload: Upload) -> None:
         """Forget the upload and its bytes."""
-        shutil.rmtree(self._folder / upload.id, ignore_errors=True)
+        shutil.rmtree(self._place(upload.tenant, upload.id), ignore_errors=True)
 
-    def kept_folder(self, environment: str, tenant: str) -> Path:
-        """A new folder for the input of a tenant's job that is to run later; it goes when its time is over.
+    def keep_input(self, job: InputOwner, name: str, content: IO[bytes]) -> tuple[Path, bool]:
+        """Keep the input of a job that is to run later; its folder, and whether it was made by this call.
+
+        It stays until the job has ended. The same input of the same job is kept once, in the same folder.
 
         Raises:
-            StorageUnavailable: it cannot be made.
+            StorageUnavailable: it cannot be kept.
         """
         self._sweep()
-        place = self._folder / secrets.token_hex(16)
-        record = {"environment": environment, "tenant": tenant, "expires_ms": _now_ms() + self._kept_ms}
+        place = self._place(job.folder, job.name)
+        record = {**asdict(job), "expires_ms": _now_ms() + self._kept_ms}
         try:
-            (place / _INPUT).mkdir(mode=0o700, parents=True)
+            is_new = not place.exists()
+            (place / _INPUT).mkdir(mode=0o700, parents=True, exist_ok=True)
             (place / _RECORD).write_text(json.dumps(record), encoding="utf-8")
+            part = place / secrets.token_hex(8)
+            with part.open("xb") as file:
+                shutil.copyfileobj(content, file)
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(place / _INPUT / name)
         except OSError as error:
             raise failure("create", str(place), error) from error
-        return place / _INPUT
-
-    def remove_all(self, environment: str, tenant: str) -> int:
-        """Remove all that waits for a tenant, uploads and input of jobs; how many there were."""
-        found = [one for one in self._folder.glob("*") if _owner(one) == (environment, tenant)]
-        for place in found:
-            shutil.rmtree(place, ignore_errors=True)
-        return len(found)
+        return place / _INPUT, is_new
 
     @contextmanager
     def _alone(self, upload: Upload) -> Iterator[Any]:
@@ -238,12 +274,12 @@ class Uploads:
             raise failure("write", upload.id, error) from error
 
     def _file(self, upload: Upload) -> Path:
-        return self._folder / upload.id / _CONTENT
+        return self._place(upload.tenant, upload.id) / _CONTENT
 
-    def _place(self, upload_id: str) -> Path:
-        if not _ID.fullmatch(upload_id):
+    def _place(self, tenant: str, upload_id: str) -> Path:
+        if not (_ID.fullmatch(upload_id) and _ID.fullmatch(tenant)):
             raise _not_found(upload_id)
-        return self._folder / upload_id
+        return self._folder / tenant / upload_id
 
     def _sweep(self) -> None:
         """Remove uploads whose time is over, once in a while."""
@@ -251,13 +287,26 @@ class Uploads:
             if time.monotonic() - self._swept < _SWEPT_EVERY_SECONDS:
                 return
             self._swept = time.monotonic()
-        for place in self._folder.glob("*") if self._folder.is_dir() else ():
-            try:
-                expires_ms = json.loads((place / _RECORD).read_text(encoding="utf-8"))["expires_ms"]
-            except (OSError, ValueError, KeyError):
-                expires_ms = int(_modified_ms(place)) + self._kept_ms
-            if expires_ms < _now_ms():
+        for place in self._folder.glob("*/*") if self._folder.is_dir() else ():
+            if self._is_over(place):
                 shutil.rmtree(place, ignore_errors=True)
+                with suppress(OSError):  # others wait for the tenant
+                    place.parent.rmdir()
+
+    def _is_over(self, place: Path) -> bool:
+        """Whether nobody needs it any more: its time is over, or the job that it is the input of."""
+        try:
+            record = json.loads((place / _RECORD).read_text(encoding="utf-8"))
+            is_late = record["expires_ms"] < _now_ms()
+        except (OSError, ValueError, KeyError):
+            return int(_modified_ms(place)) + self._kept_ms < _now_ms()
+        if "job_id" not in record:
+            return bool(is_late)
+        try:
+            ended = self._has_ended(record["environment"], record["tenant"], record["job_id"])
+        except FreezeframeError:
+            return False
+        return bool(is_late) if ended is None else ended
 
 
 def _chunks(file: Path) -> Iterator[bytes]:
@@ -269,14 +318,6 @@ def _chunks(file: Path) -> Iterator[bytes]:
         raise StorageUnavailable(
             "The upload cannot be read.", cause=str(error), remedy="Try again."
         ) from error
-
-
-def _owner(place: Path) -> tuple[str, str] | None:
-    try:
-        record = json.loads((place / _RECORD).read_text(encoding="utf-8"))
-        return record["environment"], record["tenant"]
-    except (OSError, ValueError, KeyError):
-        return None
 
 
 def _modified_ms(place: Path) -> float:

@@ -18,6 +18,7 @@ from freezeframe.storage import Storage
 from freezeframe.store.blobs import CHUNK_BYTES, Blob, blob_chunks
 from freezeframe.store.keyring import data_key
 from freezeframe.store.layout import table_folder
+from freezeframe.store.occasion import NO_OCCASION, Occasion
 from freezeframe.store.planting import Planting
 from freezeframe.store.portable import PortableFile, portable_stream
 from freezeframe.store.removal import remove_tree
@@ -27,7 +28,9 @@ from freezeframe.store.tables import table_snapshot
 from freezeframe.store.tenant_log import TenantLog
 
 
-def clone_into(source: Storage, target: Storage, settings: Settings) -> None:
+def clone_into(
+    source: Storage, target: Storage, settings: Settings, occasion: Occasion = NO_OCCASION
+) -> None:
     """Make ``target``, which must be empty, a tenant with the streams and files that ``source`` has now.
 
     Raises:
@@ -44,7 +47,7 @@ def clone_into(source: Storage, target: Storage, settings: Settings) -> None:
         for path, held in sorted(state.files.items()):
             content = held_content(source, settings, FilePath(path), held)
             planting.add_file(FilePath(path), progress.counted(content), sealed=held.sealed)
-        planting.commit(f"cloned from version {state.version} of another tenant")
+        planting.commit(f"cloned from version {state.version} of another tenant", occasion)
     except Exception:
         remove_tree(target)
         raise

@@ -48,6 +48,7 @@ class Entry:
     1. An entry changes each stream and each file at most once; names of streams that differ only by
        case count as the same.
     2. ``receipt`` is what the job was answered, so that running it again can be answered the same.
+    3. ``request_id`` is the service's request that it was made for, empty where it was none.
     """
 
     write_id: str
@@ -59,6 +60,7 @@ class Entry:
     message: str = ""
     kind: Kind = "commit"
     receipt: Mapping[str, Any] | None = None
+    request_id: str = ""
 
     def __post_init__(self) -> None:
         for names in ([str(one.stream).casefold() for one in self.streams], [one.path for one in self.files]):
@@ -97,6 +99,8 @@ class Entry:
         }
         if self.receipt is not None:
             record["receipt"] = dict(self.receipt)
+        if self.request_id:
+            record["requestId"] = self.request_id
         signed = {**record, _DIGEST: _digest(record)}
         return _text(signed).encode() + b"\n"
 
@@ -119,6 +123,7 @@ def parse_entry(content: bytes, name: str) -> Entry:
             message=record.get("message", ""),
             kind=record["kind"],
             receipt=record.get("receipt"),
+            request_id=record.get("requestId", ""),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CorruptLog(

@@ -32,6 +32,7 @@ class HistoryEntry:
     files_deleted: tuple[str, ...] = ()
     streams_dropped: tuple[str, ...] = ()
     tags: tuple[str, ...] = field(default=())
+    request_id: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """The entry as JSON values; the moment is RFC 3339."""
@@ -41,6 +42,7 @@ class HistoryEntry:
             "kind": self.kind,
             "who": self.who,
             "jobId": self.job_id,
+            "requestId": self.request_id,
             "message": self.message,
             "streams": {name: counts.to_json() for name, counts in self.streams.items()},
             "streamsDropped": list(self.streams_dropped),
@@ -110,6 +112,7 @@ def history_entry(version: int, entry: Entry, tags: tuple[str, ...] = ()) -> His
         files_deleted=tuple(change.path for change in entry.files if change.blob is None),
         streams_dropped=entry.tenant.dropped,
         tags=tags,
+        request_id=entry.request_id,
     )
 
 

@@ -22,6 +22,7 @@ from freezeframe.store.format import ensure_format
 from freezeframe.store.keyring import data_key
 from freezeframe.store.landing import keep_long_commits, roll_forward, shortened
 from freezeframe.store.layout import table_folder
+from freezeframe.store.occasion import NO_OCCASION, Occasion
 from freezeframe.store.portable import PortableFile
 from freezeframe.store.sealing import seal
 from freezeframe.store.table_commit import Origin
@@ -82,8 +83,8 @@ class Planting:
         self._names.add(str(path))
         self._files[str(path)] = FileChange(str(path), blob.name, blob.sha256, blob.size, sealed)
 
-    def commit(self, message: str) -> None:
-        """Make all of it the tenant's version 0.
+    def commit(self, message: str, occasion: Occasion = NO_OCCASION) -> None:
+        """Make all of it the tenant's version 0, as the job of the request that it is made for.
 
         Raises:
             ConflictError: the folder was not empty.
@@ -91,7 +92,14 @@ class Planting:
         """
         ensure_format(self._storage, probe=False)
         changes: tuple[Change, ...] = (*self._streams.values(), *self._files.values())
-        whole = Entry(self.origin.write_id, self.origin.timestamp_ms, changes, message=message)
+        whole = Entry(
+            self.origin.write_id,
+            self.origin.timestamp_ms,
+            changes,
+            job_id=occasion.job_id,
+            message=message,
+            request_id=occasion.request_id,
+        )
         entry, long_commits = shortened(whole)
         keep_long_commits(self._storage, long_commits)
         log = TenantLog(self._storage, self._settings)

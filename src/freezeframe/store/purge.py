@@ -14,6 +14,7 @@ from freezeframe.store.job_roots import remove_job_roots
 from freezeframe.store.layout import TENANT_LOG_FOLDER, table_folder
 from freezeframe.store.tables import present_tables
 from freezeframe.store.transaction import TenantPlace
+from freezeframe.store.waiting import remove_waiting
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,7 @@ def purge(place: TenantPlace) -> Purged:
         return Purged()
     first = place.log.state_at(state.erased)
     remove_job_roots(place.storage, place.settings, before_ms=first.timestamp_ms)
+    remove_waiting(place.storage, place.settings)
     done = Purged()
     if _below(place.storage, TENANT_LOG_FOLDER, state.erased):
         place.log.write_checkpoint(first)

@@ -19,6 +19,7 @@ from freezeframe.store.job_roots import remove_job_roots
 from freezeframe.store.layout import KEYS_FOLDER, OURS, certificate_file, tenant_folder
 from freezeframe.store.state import NO_VERSION, TenantState
 from freezeframe.store.tenant_log import TenantLog
+from freezeframe.store.waiting import remove_waiting
 
 _ROUNDS_MAX = 20
 
@@ -44,6 +45,7 @@ def remove_tenant(
     held = _held(place, settings)
     keys = len(list(place.list_from(KEYS_FOLDER)))
     remove_job_roots(place, settings)
+    remove_waiting(place, settings)
     listing = {status.name: status.size for status in place.list_below("")}
     _remove(place, [name for name in listing if name.startswith(f"{KEYS_FOLDER}/")])
     listing |= remove_tree(place)

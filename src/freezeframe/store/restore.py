@@ -23,7 +23,7 @@ from freezeframe.store.net_commit import commit_info, drop_commit, is_same_table
 from freezeframe.store.scope import committed, listed_state
 from freezeframe.store.staged_stream import Step, StepResult
 from freezeframe.store.staging import Attempt
-from freezeframe.store.state import TenantState
+from freezeframe.store.state import JobRecord, TenantState
 from freezeframe.store.table_commit import Origin
 from freezeframe.store.tables import stream_base, table_snapshot
 from freezeframe.store.transaction import TenantPlace
@@ -111,6 +111,9 @@ def restore(
     check: VersionCheck | None = None,
 ) -> Restoration:
     """Make streams and files what they were at a tenant version; see ``Tenant.restore``."""
+    before = None if dry_run else _committed_before(place)
+    if before is not None:
+        return _told_again(place, version, before)
     for _ in range(place.settings.commit_tries_max):
         plan = _planned(place, version, streams, files)
         if check is not None:
@@ -132,6 +135,9 @@ def drop_stream(
     place: TenantPlace, name: StreamName, message: str = "", who: str = "", check: VersionCheck | None = None
 ) -> int:
     """Remove a stream in a new version; see ``Tenant.drop_stream``."""
+    before = _committed_before(place)
+    if before is not None:
+        return before.version
     if str(name) not in place.log.current_state().streams:
         raise StreamNotFound(f"There is no stream {str(name)!r}.", remedy="Check the name.", stream=str(name))
     with committed(Work(place, author=who, message=message or f"drop {name}")) as work:
@@ -141,6 +147,34 @@ def drop_stream(
         work.change_tenant(TenantChange(dropped=(str(name),)), "commit")
     assert work.receipt is not None  # noqa: S101 - leaving the block commits
     return work.receipt.tenant_version
+
+
+def _committed_before(place: TenantPlace) -> JobRecord | None:
+    """The commit of the very request that is answered here, where it came before and its answer was lost."""
+    job_id = place.occasion.job_id
+    return None if job_id is None else place.log.current_state().jobs.get(job_id)
+
+
+def _told_again(place: TenantPlace, version: int, record: JobRecord) -> Restoration:
+    """What a restoration was that is committed, from the versions before and after it."""
+    now = place.log.state_at(record.version - 1) if record.version else TenantState()
+    then = place.log.state_at(record.version)
+    entry = place.log.entry(record.version)
+    effects = {}
+    for name in sorted({*(str(change.stream) for change in entry.streams), *entry.tenant.dropped}):
+        tables = [
+            table_snapshot(place.storage, state, StreamName(name)) if name in state.streams else None
+            for state in (now, then)
+        ]
+        effects[name] = _effect(*tables)
+    return Restoration(
+        version,
+        record.version,
+        committed=True,
+        streams=effects,
+        files_written=tuple(change.path for change in entry.files if change.blob is not None),
+        files_deleted=tuple(change.path for change in entry.files if change.blob is None),
+    )
 
 
 class _Moved(Exception):
@@ -166,7 +200,7 @@ def _planned(
             continue
         _require_kept(place.storage, name, base, target)
         targets[name] = target
-        effects[name] = _effect(base, target, is_here=name in now.streams)
+        effects[name] = _effect(base if name in now.streams else None, target)
     changes = tuple(_file_changes(place.storage, now, then, sorted(paths)))
     return _Plan(now, then, targets, changes, effects)
 
@@ -256,12 +290,11 @@ def _file_changes(
             yield new.to_change(path)
 
 
-def _effect(base: Snapshot, target: Snapshot | None, *, is_here: bool) -> StreamRestoration:
-    before = base if is_here and base.version >= 0 else None
+def _effect(before: Snapshot | None, target: Snapshot | None) -> StreamRestoration:
     mine = set() if before is None else set(before.files["path"].to_pylist())
     theirs = set() if target is None else set(target.files["path"].to_pylist())
     return StreamRestoration(
-        fate="removed" if target is None else "changed" if is_here else "brought back",
+        fate="removed" if target is None else "changed" if before is not None else "brought back",
         rows_before=0 if before is None else rows.count(before),
         rows_after=0 if target is None else rows.count(target),
         files_added=len(theirs - mine),

@@ -28,6 +28,7 @@ from freezeframe.store.format import ensure_format, require_known_format
 from freezeframe.store.keyring import rewrap
 from freezeframe.store.layout import TENANT_LOG_FOLDER, TENANTS_FOLDER, tenant_folder
 from freezeframe.store.master_key import MasterKey
+from freezeframe.store.occasion import NO_OCCASION, Occasion
 from freezeframe.store.registry import Registry
 from freezeframe.store.registry_entries import RegistryState
 from freezeframe.store.removal import remove_tenant, remove_tree
@@ -159,12 +160,14 @@ class Store:
                 remove_tree(self._folder(folder))
         return finished
 
-    def clone_tenant(self, source: str | TenantId, target: str | TenantId) -> Tenant:
+    def clone_tenant(
+        self, source: str | TenantId, target: str | TenantId, occasion: Occasion = NO_OCCASION
+    ) -> Tenant:
         """A new tenant with the newest streams and files of ``source``, and none of its past.
 
         All bytes are copied: the two share nothing, so neither's gc, erasure or deletion can touch the
         other. Sealed files are sealed anew, under the new tenant's own key. The target is not to be
-        found before all of it is there.
+        found before all of it is there. A clone that was made for the same occasion before is given again.
 
         Raises:
             TenantNotFound: there is no ``source``.
@@ -176,8 +179,15 @@ class Store:
         folder = state.folder(self._environment, str(known))
         if folder is None:
             raise self._not_found(known)
+        made = state.folder(self._environment, str(goal))
+        if made is not None and occasion.job_id is not None:
+            again = self._opened(made)
+            if occasion.job_id in again.place.log.current_state().jobs:
+                return again
         self._require_free(goal)
-        return self._begun(goal, lambda place: clone_into(self._folder(folder), place, self._settings))
+        return self._begun(
+            goal, lambda place: clone_into(self._folder(folder), place, self._settings, occasion)
+        )
 
     def export_tenant(self, tenant_id: str | TenantId, target: str | os.PathLike[str]) -> None:
         """Write the tenant's newest streams and files, without its past, to a new archive (``.tar.gz``).

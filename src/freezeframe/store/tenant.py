@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -19,6 +21,7 @@ from freezeframe.store.format import require_known_format
 from freezeframe.store.garbage import Garbage, collect_garbage
 from freezeframe.store.history import HistoryEntry, history
 from freezeframe.store.job import Job, open_job
+from freezeframe.store.occasion import Occasion
 from freezeframe.store.purge import purge
 from freezeframe.store.restore import Restoration, VersionCheck, drop_stream, restore
 from freezeframe.store.retention import Policy, policy_of, set_policy
@@ -49,6 +52,13 @@ class Tenant:
     def place(self) -> TenantPlace:
         """What it takes to read and change the tenant, for what is built on this package."""
         return self._place
+
+    def on(self, occasion: Occasion) -> Tenant:
+        """The same tenant, whose changes are made for a request; costs nothing."""
+        place = replace(self._place, occasion=occasion)
+        found = copy.copy(self)
+        found._place, found._scope = place, TenantScope(place)  # noqa: SLF001 - another one of this class
+        return found
 
     @property
     def version(self) -> int:

@@ -38,6 +38,7 @@ from freezeframe.store.landing import forget_long_commits, keep_long_commits, ro
 from freezeframe.store.layout import blob_file
 from freezeframe.store.lease import Lease
 from freezeframe.store.net_commit import restamped
+from freezeframe.store.occasion import NO_OCCASION, Occasion
 from freezeframe.store.staged_files import StagedFiles
 from freezeframe.store.staged_stream import StagedStream, Step, StepResult
 from freezeframe.store.state import JobRecord, TenantState
@@ -57,6 +58,7 @@ class TenantPlace:
     engine: TableEngine
     settings: Settings
     fence: Fence = NO_FENCE
+    occasion: Occasion = NO_OCCASION
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,6 +297,7 @@ class Transaction:
             message=meaning.message,
             kind=meaning.kind,
             receipt=receipt(state.version + 1),
+            request_id=self.place.occasion.request_id,
         )
 
     def _finish(self, entry: Entry, version: int) -> None:

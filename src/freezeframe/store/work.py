@@ -47,6 +47,7 @@ class Work:
         message: str = "",
         is_single: bool = False,
     ) -> None:
+        job_id = place.occasion.job_id if job_id is None else job_id
         _require_job_id(job_id)
         now = place.log.current_state()
         self._known = None if job_id is None else now.jobs.get(job_id)

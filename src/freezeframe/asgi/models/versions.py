@@ -25,6 +25,7 @@ class TenantVersion(Answer):
     files_written: list[str]
     files_deleted: list[str]
     tags: list[str]
+    request_id: str
 
 
 class HistoryPage(Answer):
@@ -139,6 +140,7 @@ def version_fields(record: dict[str, Any]) -> dict[str, Any]:
     """A history entry's JSON under the names of ``TenantVersion``."""
     names = {
         "jobId": "job_id",
+        "requestId": "request_id",
         "streamsDropped": "streams_dropped",
         "filesWritten": "files_written",
         "filesDeleted": "files_deleted",

@@ -20,14 +20,17 @@ from freezeframe.asgi.models.files import (
     NewFolder,
 )
 from freezeframe.asgi.models.streams import Dropped
-from freezeframe.asgi.models.versions import Restoration
+from freezeframe.asgi.models.versions import Restoration, RestorationOrder
 from freezeframe.asgi.problems import declared
 from freezeframe.asgi.received_body import Received
+from freezeframe.asgi.routes.history import restored
 from freezeframe.asgi.routes.parameters import AsOf, CursorText, FilePathText, Limit, Message, TenantVersion
 from freezeframe.asgi.routes.routing import tenant_router
 from freezeframe.asgi.routes.streams import attachment
 from freezeframe.errors import InvalidOption
+from freezeframe.identifiers import FilePath
 from freezeframe.service import files
+from freezeframe.service.conditions import Conditions
 from freezeframe.service.files import Author, etag_of
 from freezeframe.store import Tenant
 from freezeframe.store.file_entries import FileEntry
@@ -90,10 +93,17 @@ def write_file(
     tenant = caller.tenant("snapshots:write")
     strict = caller.service.settings.service_requires_conditions
     author = Author(caller.who, message)
-    entry, is_new = files.write_file(
-        tenant, path, lambda: files.rewound(body.content), author, conditions, sealed=sealed, strict=strict
-    )
-    caller.note("file.write", entry.path, version=entry.version, size=entry.size)
+    known = _checked(caller, tenant, path, conditions)
+    with caller.noting("file.write", known, size=body.size):
+        entry, is_new = files.write_file(
+            tenant,
+            known,
+            lambda: files.rewound(body.content),
+            author,
+            conditions,
+            sealed=sealed,
+            strict=strict,
+        )
     response.status_code = 201 if is_new else 200
     response.headers["ETag"] = etag_of(entry)
     return File(**entry.to_json())
@@ -156,9 +166,10 @@ def delete_file(
     """Remove a file; its older versions can still be read and brought back."""
     tenant = caller.tenant("snapshots:delete")
     strict = caller.service.settings.service_requires_conditions
-    files.delete_file(tenant, path, Author(caller.who, message), conditions, strict=strict)
-    caller.note("file.delete", path)
-    return Dropped(tenant_version=tenant.version)
+    known = _checked(caller, tenant, path, conditions)
+    with caller.noting("file.delete", known):
+        version = files.delete_file(tenant, known, Author(caller.who, message), conditions, strict=strict)
+    return Dropped(tenant_version=version)
 
 
 @router.get("/file-history")
@@ -176,28 +187,27 @@ def file_history(
 @router.post("/folders", status_code=201)
 def create_folder(caller: TenantCalling, order: NewFolder) -> Folder:
     """Make a folder that holds nothing yet."""
-    path = files.create_folder(caller.tenant("snapshots:write"), order.path, Author(caller.who))
-    caller.note("folder.create", path)
-    return Folder(path=path)
+    tenant = caller.tenant("snapshots:write")
+    with caller.noting("folder.create", str(FilePath(order.path))):
+        return Folder(path=files.create_folder(tenant, order.path, Author(caller.who)))
 
 
 @router.post("/file-moves")
 def move_file(caller: TenantCalling, order: FileMove) -> File:
     """Give a file another path, in one change."""
     tenant = caller.tenant("snapshots:write")
-    entry = files.move_file(tenant, order.path, order.target, Author(caller.who, order.message))
-    caller.note("file.move", order.path, target=entry.path)
+    source, target = str(FilePath(order.path)), str(FilePath(order.target))
+    with caller.noting("file.move", source, target=target):
+        entry = files.move_file(tenant, source, target, Author(caller.who, order.message))
     return File(**entry.to_json())
 
 
 @router.post("/file-returns")
 def return_file(caller: TenantCalling, order: FileReturn) -> Restoration:
     """Bring a file back as it was at a version of the tenant, deleted or changed since."""
-    tenant = caller.tenant("snapshots:write")
-    done = tenant.restore(order.version, files=[order.path], message=order.message, who=caller.who)
-    if done.committed:
-        caller.note("file.return", order.path, version=order.version)
-    return Restoration(**done.to_json())
+    known = str(FilePath(order.path))
+    whole = RestorationOrder(version=order.version, streams=[], files=[known], message=order.message)
+    return restored(caller, whole, "file.return", known)
 
 
 def _content(
@@ -210,6 +220,18 @@ def _content(
     return files.folder_content(
         tenant.files, folder, recursive=recursive, tenant_version=version, as_of=as_of
     )
+
+
+def _checked(caller: TenantCaller, tenant: Tenant, path: str, conditions: Conditions) -> str:
+    """The path as it is kept; a condition that does not hold is refused before anything is noted.
+
+    It is asked again of the state that is committed on. Of a request that may have been carried out before
+    it is asked of that state alone.
+    """
+    known = str(FilePath(path))
+    if conditions.are_given and caller.identity is None:
+        files.require_conditions(tenant, known, conditions)
+    return known
 
 
 def _note_sealed(caller: TenantCaller, entry: FileEntry) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Annotated, Any
 
 from fastapi import Path, Query, Response
@@ -25,7 +26,9 @@ from freezeframe.asgi.models.versions import (
 from freezeframe.asgi.problems import declared
 from freezeframe.asgi.routes.parameters import VERSION_MAX, CursorText, Limit
 from freezeframe.asgi.routes.routing import tenant_router
+from freezeframe.service.audit import UNCHANGED
 from freezeframe.store import Tenant
+from freezeframe.store.restore import VersionCheck
 
 router = tenant_router("versions")
 TagName = Annotated[str, Path(min_length=1, max_length=200, description="The tag.", examples=["go-live"])]
@@ -74,19 +77,7 @@ def restore_tenant(caller: TenantCalling, order: RestorationOrder, conditions: C
 
     With `dry_run` the effect is told and nothing is done. `If-Match` is the tenant's version in quotes.
     """
-    tenant = caller.tenant("snapshots:read" if order.dry_run else "snapshots:write")
-    done = tenant.restore(
-        order.version,
-        streams=order.streams,
-        files=order.files,
-        dry_run=order.dry_run,
-        message=order.message,
-        who=caller.who,
-        check=lambda version: conditions.require(f'"{version}"'),
-    )
-    if done.committed:
-        caller.note("tenant.restore", version=order.version, tenant_version=done.tenant_version)
-    return Restoration(**done.to_json())
+    return restored(caller, order, "tenant.restore", check=lambda version: conditions.require(f'"{version}"'))
 
 
 @router.get("/tags")
@@ -98,16 +89,18 @@ def list_tags(caller: TenantCalling) -> TagList:
 @router.put("/tags/{tag}")
 def set_tag(caller: TenantCalling, tag: TagName, order: NewTag) -> Tag:
     """Name a version of the tenant, which is then kept whatever the policy says."""
-    version = caller.tenant("snapshots:write").tag(tag, order.version, who=caller.who)
-    caller.note("tag.set", tag, version=version)
+    tenant = caller.tenant("snapshots:write")
+    with caller.noting("tag.set", tag, version=order.version):
+        version = tenant.tag(tag, order.version, who=caller.who)
     return Tag(name=tag, version=version)
 
 
 @router.delete("/tags/{tag}", status_code=204, response_class=Response)
 def remove_tag(caller: TenantCalling, tag: TagName) -> None:
     """Take a tag off; the version is then kept as long as the policy says."""
-    caller.tenant("snapshots:delete").untag(tag, who=caller.who)
-    caller.note("tag.remove", tag)
+    tenant = caller.tenant("snapshots:delete")
+    with caller.noting("tag.remove", tag):
+        tenant.untag(tag, who=caller.who)
 
 
 @router.get("/policy")
@@ -121,9 +114,29 @@ def show_policy(caller: TenantCalling) -> Policy:
 def set_policy(caller: TenantCalling, order: NewPolicy) -> Policy:
     """Say how long a tenant's versions are kept; `gc` carries it out."""
     tenant = caller.tenant("admin")
-    tenant.set_retention(order.keep_versions, order.keep_days, who=caller.who)
-    caller.note("policy.set", keep_versions=order.keep_versions, keep_days=order.keep_days)
+    with caller.noting("policy.set", keep_versions=order.keep_versions, keep_days=order.keep_days):
+        tenant.set_retention(order.keep_versions, order.keep_days, who=caller.who)
     return Policy(keep_versions=order.keep_versions, keep_days=order.keep_days)
+
+
+def restored(
+    caller: TenantCaller,
+    order: RestorationOrder,
+    action: str,
+    subject: str = "",
+    check: VersionCheck | None = None,
+) -> Restoration:
+    """Carry out a restoration, or with ``dry_run`` tell what it would do."""
+    tenant = caller.tenant("snapshots:read" if order.dry_run else "snapshots:write")
+    restore = functools.partial(
+        tenant.restore, order.version, streams=order.streams, files=order.files, message=order.message
+    )
+    if order.dry_run:
+        return Restoration(**restore(dry_run=True, check=check).to_json())
+    with caller.noting(action, subject, version=order.version) as undertaking:
+        done = restore(who=caller.who, check=check)
+        undertaking.outcome = "" if done.committed else UNCHANGED
+    return Restoration(**done.to_json())
 
 
 def history_page(

@@ -11,6 +11,7 @@ from freezeframe.asgi.base64_body import JsonObject, Named
 from freezeframe.asgi.caller import Calling, TenantCaller, calling_for_tenant
 from freezeframe.asgi.models.base import Answer
 from freezeframe.asgi.problems import declared
+from freezeframe.asgi.routes.tenants import made_tenant
 from freezeframe.errors import UnreadableRequest
 from freezeframe.service import hotglue
 from freezeframe.service.files import Author
@@ -135,8 +136,9 @@ def hotglue_write(caller: HotglueCalling, body: Named) -> FileDone:
     """
     tenant = _made(caller)
     bytes_max = caller.service.settings.service_override_bytes_max
-    hotglue.write(tenant, body.name, body.content, Author(caller.who, f"upload {body.name}"), bytes_max)
-    caller.note("file.write", body.name)
+    author = Author(caller.who, f"upload {body.name}")
+    with caller.noting("file.write", body.name):
+        hotglue.write(tenant, body.name, body.content, author, bytes_max)
     return FileDone(file=body.name)
 
 
@@ -144,8 +146,8 @@ def hotglue_write(caller: HotglueCalling, body: Named) -> FileDone:
 def hotglue_delete(caller: HotglueCalling, file: FileName) -> FileDone:
     """Remove a snapshot file, or the stream that its name means."""
     tenant = caller.tenant("snapshots:delete")
-    hotglue.delete(tenant, file, Author(caller.who, f"delete {file}"))
-    caller.note("file.delete", file)
+    with caller.noting("file.delete", file):
+        hotglue.delete(tenant, file, Author(caller.who, f"delete {file}"))
     return FileDone(file=file)
 
 
@@ -160,9 +162,9 @@ def hotglue_config(caller: HotglueCalling) -> dict[str, Any]:
 @router.put(f"{_TENANT}/config", openapi_extra=_JSON)
 def hotglue_set_config(caller: HotglueCalling, body: JsonObject) -> dict[str, Any]:
     """Replace the tenant's configuration, all of it."""
-    done = hotglue.set_config(_made(caller), body, Author(caller.who, "set config"))
-    caller.note("file.write", hotglue.CONFIG_FILE)
-    return done
+    tenant = _made(caller)
+    with caller.noting("file.write", hotglue.CONFIG_FILE):
+        return hotglue.set_config(tenant, body, Author(caller.who, "set config"))
 
 
 @router.patch(f"{_TENANT}/config", openapi_extra=_JSON)
@@ -170,9 +172,8 @@ def hotglue_patch_config(caller: HotglueCalling, body: JsonObject) -> dict[str, 
     """Change the tenant's configuration by a merge patch (RFC 7396)."""
     tenant = _made(caller)
     _note_config(caller)
-    done = hotglue.patch_config(tenant, body, Author(caller.who, "patch config"))
-    caller.note("file.write", hotglue.CONFIG_FILE)
-    return done
+    with caller.noting("file.write", hotglue.CONFIG_FILE):
+        return hotglue.patch_config(tenant, body, Author(caller.who, "patch config"))
 
 
 @router.get(f"{_TENANT}/mapping")
@@ -196,9 +197,8 @@ def hotglue_set_mapping(caller: HotglueCalling, body: JsonObject) -> dict[str, A
             remedy='Send {"config": {"mapping": {…}}, "flow": FLOW, "entityType": …, "entityId": …}.',
         )
     _note_config(caller)
-    done = hotglue.set_mapping(tenant, flow, found, Author(caller.who, f"set mapping of {flow}"))
-    caller.note("file.write", hotglue.CONFIG_FILE)
-    return done
+    with caller.noting("file.write", hotglue.CONFIG_FILE):
+        return hotglue.set_mapping(tenant, flow, found, Author(caller.who, f"set mapping of {flow}"))
 
 
 @router.get(f"{_TENANT}/metadata")
@@ -215,17 +215,13 @@ def hotglue_set_metadata(caller: HotglueCalling, body: JsonObject) -> dict[str, 
     tenant = _made(caller)
     value = body["metadata"] if set(body) == {"metadata"} and isinstance(body["metadata"], dict) else body
     _note_config(caller)
-    done = hotglue.set_metadata(tenant, value, Author(caller.who, "set metadata"))
-    caller.note("file.write", hotglue.CONFIG_FILE)
-    return done
+    with caller.noting("file.write", hotglue.CONFIG_FILE):
+        return hotglue.set_metadata(tenant, value, Author(caller.who, "set metadata"))
 
 
 def _made(caller: TenantCaller) -> Tenant:
     """The tenant, made if it is not there: hotglue's clients never make one themselves."""
-    tenant, is_new = caller.access.create(caller.environment, caller.tenant_id)
-    if is_new:
-        caller.note("tenant.create", caller.tenant_id)
-    return tenant
+    return made_tenant(caller, caller.environment, caller.tenant_id)[0]
 
 
 def _note_config(caller: TenantCaller) -> None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-import uuid
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
-from fastapi import Header, Path, Query, Response
+from fastapi import Header, Path, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
 from fastapi.sse import format_sse_event
 
 from freezeframe.asgi.caller import TenantCaller, TenantCalling
+from freezeframe.asgi.closing import UNBUFFERED, Closing
 from freezeframe.asgi.models.jobs import Job, JobPage, JobStatus, NewJob
 from freezeframe.asgi.problems import declared
 from freezeframe.asgi.routes.parameters import CursorText, Limit
@@ -38,7 +37,12 @@ def list_jobs(
     listing = caller.listing("jobs", status)
     place = None if cursor is None else str(caller.service.cursors.read(listing, cursor))
     page = caller.service.jobs.page(
-        caller.environment, caller.tenant_id, status=status, limit=limit, cursor=place
+        caller.environment,
+        caller.tenant_id,
+        folder=caller.folder(),
+        status=status,
+        limit=limit,
+        cursor=place,
     )
     following = None if page.next_cursor is None else caller.service.cursors.made(listing, page.next_cursor)
     return JobPage(jobs=[Job(**caller.service.jobs.told(one)) for one in page.jobs], next_cursor=following)
@@ -56,9 +60,9 @@ def run_job(caller: TenantCalling, order: NewJob, response: Response) -> Job:
         order.message,
         order.attempts_max,
     )
-    job = TenantJob(caller.environment, caller.tenant_id, order.job_id or uuid.uuid4().hex)
-    queued = caller.service.jobs.submit(job, given, caller.who)
-    caller.note("job.run", queued.job_id, script=order.script)
+    job = caller.job(order.job_id or caller.new_id())
+    with caller.noting("job.run", job.job_id, script=order.script):
+        queued = caller.service.jobs.submit(job, given, caller.who)
     response.headers["Location"] = job_location(caller, queued.job_id)
     return Job(**caller.service.jobs.told(queued))
 
@@ -73,8 +77,10 @@ def show_job(caller: TenantCalling, job_id: JobId) -> Job:
 def cancel_job(caller: TenantCalling, job_id: JobId) -> Job:
     """Ask for a job's end; one that has ended stays as it is."""
     caller.tenant("jobs:run")
-    cancelled = caller.service.jobs.cancel(TenantJob(caller.environment, caller.tenant_id, job_id))
-    caller.note("job.cancel", job_id)
+    job = caller.job(job_id)
+    caller.service.jobs.get(job)
+    with caller.noting("job.cancel", job_id):
+        cancelled = caller.service.jobs.cancel(job)
     return Job(**caller.service.jobs.told(cancelled))
 
 
@@ -84,6 +90,7 @@ def cancel_job(caller: TenantCalling, job_id: JobId) -> Job:
     responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}, **declared(404)},
 )
 def follow_logs(
+    request: Request,
     caller: TenantCalling,
     job_id: JobId,
     last_event_id: Annotated[str | None, Header(description="Go on after this event.")] = None,
@@ -95,11 +102,14 @@ def follow_logs(
     """
     _found(caller, job_id)
     place = parse_log_place(last_event_id) if last_event_id else LogPlace()
-    job = TenantJob(caller.environment, caller.tenant_id, job_id)
-    return StreamingResponse(_events(caller, job, place), media_type="text/event-stream")
+    job = caller.job(job_id)
+    events = _events(caller, job, place, request.app.state.closing)
+    return StreamingResponse(events, media_type="text/event-stream", headers=UNBUFFERED)
 
 
-async def _events(caller: TenantCaller, job: TenantJob, place: LogPlace) -> AsyncIterator[bytes]:
+async def _events(
+    caller: TenantCaller, job: TenantJob, place: LogPlace, closing: Closing
+) -> AsyncIterator[bytes]:
     """The log from a place on, until the job has ended and all of it is told."""
     told, looks = "", 0
     while True:
@@ -115,10 +125,10 @@ async def _events(caller: TenantCaller, job: TenantJob, place: LogPlace) -> Asyn
         looks += 1
         if looks % _COMMENT_EVERY_LOOKS == 0:
             yield format_sse_event(comment="still here")
-        if not lines:
-            await asyncio.sleep(_LOOKED_EVERY_SECONDS)
+        if not lines and await closing.wait(_LOOKED_EVERY_SECONDS):
+            return
 
 
 def _found(caller: TenantCaller, job_id: str) -> Any:
     caller.tenant("jobs:read")
-    return caller.service.jobs.get(TenantJob(caller.environment, caller.tenant_id, job_id))
+    return caller.service.jobs.get(caller.job(job_id))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Path
+from fastapi import Path, Response
 
-from freezeframe.asgi.caller import Calling
+from freezeframe.asgi.caller import Caller, Calling
 from freezeframe.asgi.models.keys import Key, KeyPage, KeyWithSecret, NewKey, Rotation
 from freezeframe.asgi.problems import declared
 from freezeframe.asgi.routes.parameters import CursorText, Limit
@@ -15,6 +15,8 @@ from freezeframe.asgi.routes.routing import api_router
 router = api_router("keys")
 KeyId = Annotated[str, Path(min_length=1, max_length=40, description="The key's id.")]
 _LISTING = "keys"
+# Neither by who asks nor by the service itself, which carries such a request out again to the same effect.
+_NOT_KEPT = {"Cache-Control": "no-store"}
 
 
 @router.get("/keys")
@@ -28,27 +30,32 @@ def list_keys(caller: Calling, limit: Limit = 100, cursor: CursorText = None) ->
 
 
 @router.post("/keys", status_code=201)
-def create_key(caller: Calling, order: NewKey) -> KeyWithSecret:
+def create_key(caller: Calling, order: NewKey, response: Response) -> KeyWithSecret:
     """Make a key; its secret is told this once."""
     caller.principal.require_everywhere()
-    made = caller.service.keys.create(
-        order.name,
-        scopes=order.scopes,
-        environments=order.environments,
-        tenants=order.tenants,
-        days=order.days,
-        created_by=caller.who,
-    )
-    caller.audit("key.create", made.key.id, details={"scopes": list(made.key.scopes)})
+    draft = caller.service.keys.draft(_identity(caller))
+    with caller.auditing("key.create", draft.id, details=order.model_dump()):
+        made = caller.service.keys.create(
+            order.name,
+            scopes=order.scopes,
+            environments=order.environments,
+            tenants=order.tenants,
+            days=order.days,
+            created_by=caller.who,
+            draft=draft,
+        )
+    response.headers.update(_NOT_KEPT)
     return KeyWithSecret(**made.to_json())
 
 
 @router.post("/keys/{key_id}/rotate", responses=declared(404))
-def rotate_key(caller: Calling, key_id: KeyId, order: Rotation) -> KeyWithSecret:
+def rotate_key(caller: Calling, key_id: KeyId, order: Rotation, response: Response) -> KeyWithSecret:
     """Give a key a new secret; the one from before is good for some hours more."""
     caller.principal.require_everywhere()
-    made = caller.service.keys.rotate(key_id, order.overlap_hours)
-    caller.audit("key.rotate", key_id, details={"overlap_hours": order.overlap_hours})
+    caller.service.keys.get(key_id)
+    with caller.auditing("key.rotate", key_id, details={"overlap_hours": order.overlap_hours}):
+        made = caller.service.keys.rotate(key_id, order.overlap_hours, _identity(caller))
+    response.headers.update(_NOT_KEPT)
     return KeyWithSecret(**made.to_json())
 
 
@@ -56,6 +63,10 @@ def rotate_key(caller: Calling, key_id: KeyId, order: Rotation) -> KeyWithSecret
 def revoke_key(caller: Calling, key_id: KeyId) -> Key:
     """Revoke a key: it is good for nothing from the next second on."""
     caller.principal.require_everywhere()
-    key = caller.service.keys.revoke(key_id)
-    caller.audit("key.revoke", key_id)
-    return Key(**key.to_json())
+    caller.service.keys.get(key_id)
+    with caller.auditing("key.revoke", key_id):
+        return Key(**caller.service.keys.revoke(key_id).to_json())
+
+
+def _identity(caller: Caller) -> str | None:
+    return None if caller.identity is None else caller.identity.job_id

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from typing import Annotated
 
 from fastapi import Path, Response
@@ -13,7 +12,6 @@ from freezeframe.asgi.models.jobs import Job
 from freezeframe.asgi.problems import declared
 from freezeframe.asgi.routes.routing import tenant_router
 from freezeframe.asgi.routes.streams import attachment, job_location
-from freezeframe.service.jobs import TenantJob
 from freezeframe.service.past_jobs import executed_notebook, repeated_order
 
 router = tenant_router("jobs")
@@ -25,11 +23,11 @@ JobId = Annotated[str, Path(min_length=1, max_length=500, description="The job's
 def repeat_job(caller: TenantCalling, job_id: JobId, response: Response) -> Job:
     """Run a job again that has ended: the same script and parameters, under an id of its own."""
     caller.tenant("jobs:run")
-    past = caller.service.jobs.get(TenantJob(caller.environment, caller.tenant_id, job_id))
+    past = caller.service.jobs.get(caller.job(job_id))
     order = repeated_order(past, caller.service.settings)
-    job = TenantJob(caller.environment, caller.tenant_id, uuid.uuid4().hex)
-    queued = caller.service.jobs.submit(job, order, caller.who)
-    caller.note("job.run", queued.job_id, script=order.script, repeats=job_id)
+    job = caller.job(caller.new_id())
+    with caller.noting("job.run", job.job_id, script=order.script, repeats=job_id):
+        queued = caller.service.jobs.submit(job, order, caller.who)
     response.headers["Location"] = job_location(caller, queued.job_id)
     return Job(**caller.service.jobs.told(queued))
 
@@ -45,7 +43,7 @@ def repeat_job(caller: TenantCalling, job_id: JobId, response: Response) -> Job:
 def download_notebook(caller: TenantCalling, job_id: JobId) -> FileResponse:
     """Download a job's notebook as it was executed, with what its cells showed."""
     caller.tenant("jobs:read")
-    job = caller.service.jobs.get(TenantJob(caller.environment, caller.tenant_id, job_id))
+    job = caller.service.jobs.get(caller.job(job_id))
     notebook = executed_notebook(job)
     headers = {"Content-Disposition": attachment(notebook.name)}
     return FileResponse(notebook, media_type=_NOTEBOOK, headers=headers)

@@ -10,6 +10,7 @@ from freezeframe.asgi.models.keys import KeySignIn, SignIn, Who
 from freezeframe.asgi.problems import request_id_of
 from freezeframe.asgi.routes.routing import api_router
 from freezeframe.service.audit import AuditPlace
+from freezeframe.service.people import NewSession, Person
 from freezeframe.service.principal import Principal
 
 router = api_router("session")
@@ -33,15 +34,22 @@ def sign_in(request: Request, response: Response, order: SignIn | KeySignIn) -> 
         _keep(request, response, order.key)
         return _who(principal)
     service.limits.count("sign-in", order.name)
-    session = service.people.sign_in(order.name, order.password)
-    service.audit.write(
+    person = service.people.verified(order.name, order.password)
+    _keep(request, response, _begun(request, person).token)
+    return _who(person.principal())
+
+
+def _begun(request: Request, person: Person) -> NewSession:
+    """A session of a person who has proved to be one, once the audit has it."""
+    service = service_of(request)
+    with service.audit.undertaking(
         AuditPlace(),
-        principal=f"person:{session.person.id} {session.person.name}",
+        ("",),
+        principal=f"person:{person.id} {person.name}",
         action="session.begin",
         request_id=request_id_of(request),
-    )
-    _keep(request, response, session.token)
-    return _who(session.person.principal())
+    ):
+        return service.people.begin_session(person)
 
 
 def _keep(request: Request, response: Response, token: str) -> None:
@@ -61,8 +69,8 @@ def sign_out(request: Request, caller: Calling) -> Response:
     """End the session of who asks."""
     token = request.cookies.get(SESSION_COOKIE)
     if token is not None:
-        caller.service.people.sign_out(token)
-        caller.audit("session.end")
+        with caller.auditing("session.end"):
+            caller.service.people.sign_out(token)
     response = Response(status_code=204)
     response.delete_cookie(SESSION_COOKIE, path="/", httponly=True, samesite="lax")
     return response

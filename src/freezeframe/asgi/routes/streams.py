@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import uuid
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
@@ -21,10 +20,10 @@ from freezeframe.asgi.models.streams import (
     StreamList,
     StreamRestoration,
 )
-from freezeframe.asgi.models.versions import HistoryPage, Restoration
+from freezeframe.asgi.models.versions import HistoryPage, Restoration, RestorationOrder
 from freezeframe.asgi.problems import declared
 from freezeframe.asgi.received_body import Received
-from freezeframe.asgi.routes.history import history_page
+from freezeframe.asgi.routes.history import history_page, restored
 from freezeframe.asgi.routes.parameters import (
     VERSION_MAX,
     CursorText,
@@ -37,8 +36,17 @@ from freezeframe.asgi.routes.parameters import (
 from freezeframe.asgi.routes.routing import tenant_router
 from freezeframe.errors import UnreadableRequest
 from freezeframe.service import streams
-from freezeframe.service.jobs import IMPORT_KINDS, ImportOrder, TenantJob
-from freezeframe.service.streams import ARROW_TYPE, EXPORT_TYPES, Preview
+from freezeframe.service.jobs import IMPORT_KINDS, ImportOrder
+from freezeframe.service.row_previews import (
+    ChangesPlace,
+    ChangesWanted,
+    Preview,
+    PreviewPlace,
+    RowsWanted,
+    change_preview,
+    preview,
+)
+from freezeframe.service.streams import ARROW_TYPE, EXPORT_TYPES
 
 router = tenant_router("streams")
 _RAW: dict[str, Any] = {
@@ -80,10 +88,10 @@ def drop_stream(
 ) -> Dropped:
     """Remove a stream in a new version; its past can be read and restored."""
     tenant = caller.tenant("snapshots:delete")
-    version = tenant.drop_stream(
-        stream, message=message, who=caller.who, check=lambda found: conditions.require(f'"{found}"')
-    )
-    caller.note("stream.drop", stream, tenant_version=version)
+    with caller.noting("stream.drop", stream):
+        version = tenant.drop_stream(
+            stream, message=message, who=caller.who, check=lambda found: conditions.require(f'"{found}"')
+        )
     return Dropped(tenant_version=version)
 
 
@@ -100,11 +108,28 @@ def preview_rows(
     ] = None,
     offset: Annotated[int, Query(ge=0, le=VERSION_MAX, description="How many to leave out first.")] = 0,
     limit: Limit = 100,
+    cursor: CursorText = None,
+    count: Annotated[
+        bool | None,
+        Query(
+            description="Whether to count all rows that meet the conditions; without it those of a "
+            "stream of at most 200,000 rows are."
+        ),
+    ] = None,
 ) -> Any:
-    """Read some rows, in the order of the key, as JSON or (by `Accept`) as an Arrow IPC stream."""
+    """Read some rows, in the order of the key, as JSON or (by `Accept`) as an Arrow IPC stream.
+
+    Of a stream of any size little more than the page is read. A cursor goes on in the version that the
+    first page was of. Rows without a key are in the order of their files.
+    """
     found = caller.tenant("snapshots:read").stream(stream)
-    seen = streams.preview(found, when, columns=columns or (), where=where or (), offset=offset, limit=limit)
-    return _rows(request, seen)
+    wanted = RowsWanted(tuple(columns or ()), tuple(where or ()), 0 if cursor else offset, limit, count)
+    listing = caller.listing("rows", found.name, when, wanted.columns, wanted.where)
+    place = None
+    if cursor is not None:
+        place = PreviewPlace.of_json(caller.service.cursors.read(listing, cursor))
+    seen = preview(found, when, wanted, place)
+    return _rows(request, seen, _cursor(caller, listing, seen))
 
 
 @router.get("/streams/{stream}/changes", responses=_ROWS_TOO)
@@ -115,14 +140,23 @@ def list_changes(
     since: Version = None,
     until: Version = None,
     limit: Limit = 100,
+    cursor: CursorText = None,
+    count: Annotated[
+        bool | None, Query(description="Whether to count all changes; without it where that is quick.")
+    ] = None,
 ) -> Any:
-    """What became of the rows between two versions of the stream.
+    """What became of the rows between two versions of the stream, in the order of the key.
 
     `_change_type` is insert, update (with the old row in `_before`) or delete; without `since` from its
-    beginning, without `until` to now.
+    beginning, without `until` to now, which for all pages is the version that the first one was of.
     """
     found = caller.tenant("snapshots:read").stream(stream)
-    return _rows(request, streams.changes(found, since, until, limit))
+    listing = caller.listing("changes", found.name, since, until)
+    place = None
+    if cursor is not None:
+        place = ChangesPlace.of_json(caller.service.cursors.read(listing, cursor))
+    seen = change_preview(found, since, until, ChangesWanted(limit, count), place)
+    return _rows(request, seen, _cursor(caller, listing, seen))
 
 
 @router.get("/streams/{stream}/history")
@@ -138,13 +172,10 @@ def stream_history(
 @router.post("/streams/{stream}/restore")
 def restore_stream(caller: TenantCalling, stream: StreamPath, order: StreamRestoration) -> Restoration:
     """Bring a stream back to what it was at a version of the tenant, as a new version."""
-    tenant = caller.tenant("snapshots:read" if order.dry_run else "snapshots:write")
-    done = tenant.restore(
-        order.version, streams=[stream], dry_run=order.dry_run, message=order.message, who=caller.who
+    order_of_tenant = RestorationOrder(
+        version=order.version, streams=[stream], files=[], dry_run=order.dry_run, message=order.message
     )
-    if done.committed:
-        caller.note("stream.restore", stream, version=order.version, tenant_version=done.tenant_version)
-    return Restoration(**done.to_json())
+    return restored(caller, order_of_tenant, "stream.restore", stream)
 
 
 @router.get(
@@ -188,9 +219,9 @@ def import_stream(
     caller.access.require(caller.environment, caller.tenant_id, "jobs:run")
     caller.tenant("snapshots:write")
     order = ImportOrder(stream, _import_kind(request), tuple(key or ()), mode, message)
-    job = TenantJob(caller.environment, caller.tenant_id, job_id or f"import-{uuid.uuid4().hex}")
-    queued = caller.service.jobs.submit_import(job, order, body.content, caller.who)
-    caller.note("stream.import", stream, job_id=queued.job_id)
+    job = caller.job(job_id or caller.new_id("import-"))
+    with caller.noting("stream.import", stream, job_id=job.job_id):
+        queued = caller.service.jobs.submit_import(job, order, body.content, caller.who)
     response.headers["Location"] = job_location(caller, queued.job_id)
     return Job(**caller.service.jobs.told(queued))
 
@@ -216,13 +247,26 @@ def _import_kind(request: Request) -> str:
     return IMPORT_KINDS[given]
 
 
-def _rows(request: Request, seen: Preview) -> Response:
+def _cursor(caller: TenantCaller, listing: str, seen: Preview) -> str | None:
+    place = seen.following
+    return None if place is None else caller.service.cursors.made(listing, place.to_json())
+
+
+def _rows(request: Request, seen: Preview, cursor: str | None) -> Response:
     if ARROW_TYPE in request.headers.get("accept", ""):
-        return Response(
-            seen.arrow(), media_type=ARROW_TYPE, headers={"X-Total-Rows": str(seen.total), "Vary": "Accept"}
-        )
-    head = json.dumps({"total": seen.total, "columns": seen.rows.column_names}, ensure_ascii=False)
-    body = head.encode()[:-1] + b', "rows": [' + b",".join(seen.json_rows()) + b"]}"
+        headers = {"X-Total-Rows": str(seen.total), "X-Total-Exact": str(seen.is_total_exact).lower()}
+        if cursor is not None:
+            headers["X-Next-Cursor"] = cursor
+        return Response(seen.arrow(), media_type=ARROW_TYPE, headers={**headers, "Vary": "Accept"})
+    told = {
+        "total": seen.total,
+        "is_total_exact": seen.is_total_exact,
+        "version": seen.version,
+        "next_cursor": cursor,
+        "columns": seen.rows.column_names,
+    }
+    head = json.dumps(told, ensure_ascii=False).encode()
+    body = head[:-1] + b', "rows": [' + b",".join(seen.json_rows()) + b"]}"
     return Response(body, media_type="application/json", headers={"Vary": "Accept"})
 
 

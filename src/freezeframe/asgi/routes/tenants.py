@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import Path, Query, Response
 
-from freezeframe.asgi.caller import Calling, TenantCalling
+from freezeframe.asgi.caller import Caller, Calling, TenantCalling
 from freezeframe.asgi.models.tenants import Certificate, EnvironmentList, NewTenant, TenantDetail, TenantPage
 from freezeframe.asgi.problems import declared
 from freezeframe.asgi.routes.parameters import CursorText, Limit
@@ -46,11 +46,7 @@ def create_tenant(
     caller: Calling, environment: EnvironmentPath, order: NewTenant, response: Response
 ) -> TenantDetail:
     """Make a tenant; one that is there stays as it is (200)."""
-    tenant, is_new = caller.access.create(environment, order.tenant)
-    if is_new:
-        caller.audit(
-            "tenant.create", order.tenant, place=caller.access.audit_place(environment, order.tenant)
-        )
+    tenant, is_new = made_tenant(caller, environment, order.tenant)
     response.status_code = 201 if is_new else 200
     return _detail(environment, order.tenant, tenant)
 
@@ -65,27 +61,41 @@ def show_tenant(caller: TenantCalling) -> TenantDetail:
 def delete_tenant(caller: TenantCalling) -> Certificate:
     """Remove all that is kept for a tenant, for good, and certify it."""
     caller.access.require(caller.environment, caller.tenant_id, "snapshots:delete")
-    # Before the effect, and in the service's own chain as well: what is gone cannot be asked any more.
-    caller.note("tenant.delete", caller.tenant_id)
-    caller.audit("tenant.delete", f"{caller.environment}/{caller.tenant_id}")
-    caller.service.uploads.remove_all(caller.environment, caller.tenant_id)
-    caller.service.jobs.forget(caller.environment, caller.tenant_id)
-    certificate = caller.access.delete(caller.environment, caller.tenant_id).to_json()
+    named = f"{caller.environment}/{caller.tenant_id}"
+    # In the service's own chain as well: of what is gone nobody can ask for the audit any more.
+    with caller.noting("tenant.delete", caller.tenant_id), caller.auditing("tenant.delete", named):
+        caller.service.jobs.forget(caller.environment, caller.tenant_id)
+        certificate = caller.access.delete(caller.environment, caller.tenant_id).to_json()
     return Certificate(**{name: certificate[name] for name in Certificate.model_fields})
 
 
 @router.post(f"{TENANT}/clone", status_code=201, responses=declared(404))
 def clone_tenant(caller: TenantCalling, order: NewTenant) -> TenantDetail:
     """Make a new tenant with the newest streams and files of this one, and none of its past."""
-    tenant = caller.access.clone(caller.environment, caller.tenant_id, order.tenant)
-    caller.audit(
-        "tenant.clone",
-        order.tenant,
-        place=caller.access.audit_place(caller.environment, order.tenant),
-        details={"source": caller.tenant_id},
-    )
-    caller.note("tenant.cloned", order.tenant)
+    environment, source, target = caller.environment, caller.tenant_id, order.tenant
+    caller.access.require_clone(environment, source, target)
+    origin, named = {"source": source}, f"{environment}/{target}"
+    with caller.noting("tenant.cloned", target), caller.auditing("tenant.clone", named, details=origin):
+        tenant = caller.access.clone(environment, source, target, caller.occasion())
+    place = caller.access.audit_place(environment, target)
+    caller.audit("tenant.clone", target, place=place, details=origin)
     return _detail(caller.environment, order.tenant, tenant)
+
+
+def made_tenant(caller: Caller, environment: str, tenant_id: str) -> tuple[Tenant, bool]:
+    """The tenant, made if it was not there, and whether it was made by this call.
+
+    What comes before it is there is in the service's own chain; its own begins with what made it.
+    """
+    tenant = caller.access.found(environment, tenant_id)
+    if tenant is not None:
+        return tenant.on(caller.occasion()), False
+    with caller.auditing("tenant.create", f"{environment}/{tenant_id}"):
+        tenant, is_new = caller.access.create(environment, tenant_id)
+    if is_new:
+        place = caller.access.audit_place(environment, tenant_id)
+        caller.audit("tenant.create", tenant_id, place=place)
+    return tenant.on(caller.occasion()), is_new
 
 
 def _detail(environment: str, tenant_id: str, tenant: Tenant) -> TenantDetail:

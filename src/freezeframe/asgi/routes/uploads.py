@@ -24,6 +24,7 @@ from freezeframe.asgi.routes.routing import tenant_router
 from freezeframe.errors import PreconditionFailed, UnreadableRequest
 from freezeframe.identifiers import FilePath
 from freezeframe.service.files import Author, etag_of, write_file
+from freezeframe.service.idempotency import JOB_PREFIX
 from freezeframe.service.uploads import Upload
 
 router = tenant_router("uploads")
@@ -88,15 +89,17 @@ def begin_upload(
     told = _metadata(upload_metadata)
     if "path" not in told:
         raise UnreadableRequest("Upload-Metadata has no path.", remedy="Send path and its value in base64.")
-    upload = caller.service.uploads.create(
-        caller.environment,
-        caller.tenant_id,
-        f"{caller.principal.kind}:{caller.principal.id}",
-        str(FilePath(told["path"])),
-        upload_length,
-        sha256=_sha256(told.get("sha256", "")),
-        sealed={"": None, "true": True, "false": False}.get(told.get("sealed", "")),
-    )
+    path, sha256 = str(FilePath(told["path"])), _sha256(told.get("sha256", ""))
+    with caller.noting("upload.begin", path, size=upload_length):
+        upload = caller.service.uploads.create(
+            caller.folder(),
+            f"{caller.principal.kind}:{caller.principal.id}",
+            path,
+            upload_length,
+            sha256=sha256,
+            sealed={"": None, "true": True, "false": False}.get(told.get("sealed", "")),
+            upload_id=caller.new_id().removeprefix(JOB_PREFIX),
+        )
     if upload.is_complete:
         _publish(caller, upload)
     response.headers.update({**_TUS, "Location": _location(caller, upload), **_expires(upload)})
@@ -152,24 +155,26 @@ async def continue_upload(
 )
 def give_up_upload(caller: TenantCalling, upload_id: UploadId) -> Response:
     """Give an upload up; its bytes are removed."""
-    caller.service.uploads.remove(_found(caller, upload_id))
+    upload = _found(caller, upload_id)
+    with caller.noting("upload.remove", upload.path):
+        caller.service.uploads.remove(upload)
     return Response(status_code=204, headers=_TUS)
 
 
 def _publish(caller: TenantCaller, upload: Upload) -> str:
     tenant = caller.tenant("snapshots:write")
     uploads = caller.service.uploads
-    entry, _ = write_file(
-        tenant, upload.path, lambda: uploads.content(upload), Author(caller.who), sealed=upload.sealed
-    )
-    caller.note("file.write", entry.path, version=entry.version, size=entry.size)
+    with caller.noting("file.write", upload.path, size=upload.length):
+        entry, _ = write_file(
+            tenant, upload.path, lambda: uploads.content(upload), Author(caller.who), sealed=upload.sealed
+        )
     uploads.remove(upload)
     return etag_of(entry)
 
 
 def _found(caller: TenantCaller, upload_id: str) -> Upload:
     caller.tenant("snapshots:write")
-    return caller.service.uploads.get(caller.environment, caller.tenant_id, upload_id)
+    return caller.service.uploads.get(caller.folder(), upload_id)
 
 
 def _metadata(header: str) -> dict[str, str]:

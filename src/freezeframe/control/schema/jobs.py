@@ -54,6 +54,7 @@ jobs = Table(
     Column("taken_over_from", String(200), nullable=False, server_default=""),
     Column("only_close", Boolean, nullable=False, server_default=false()),
     Column("outcome", Text),
+    Column("incarnation", String(40), nullable=False, server_default=""),
     UniqueConstraint("environment", "tenant", "job_id"),
     sqlite_autoincrement=True,
 )

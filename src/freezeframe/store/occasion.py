@@ -1,0 +1,21 @@
+"""What brought a change about, where that was one request among many to a service."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Occasion:
+    """The request that a tenant is changed for.
+
+    ``request_id`` goes into the entries of the log, where whoever has another trace of the request can find
+    them by it. With ``job_id`` a change that names no job of its own is that job: made once, however often
+    the request comes (see ``Tenant.job``).
+    """
+
+    request_id: str = ""
+    job_id: str | None = None
+
+
+NO_OCCASION = Occasion()

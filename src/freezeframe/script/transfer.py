@@ -109,18 +109,38 @@ def import_stream(
     """
     path = Path(file)
     known = None if schema_from is None else read_schema(Path(schema_from))
+    stored = stream.columns() if stream.version() >= 0 else None
     if _existing(path).stat().st_size > memory_bytes_max and path.suffix in _STREAMED:
-        stored = stream.columns() if stream.version() >= 0 else None
         progress.begin("reading", "rows")
         rows = _counted(_STREAMED[path.suffix](path, stored if known is None else known.columns))
         if known is not None:
             rows = _fitted_reader(path, rows, known.columns)
     else:
-        rows = _read(path, None if known is None else known.columns)
+        rows = file_rows(path, None if known is None else known.columns, stored)
         if known is not None:
             rows = _fitted(path, rows, known.columns)
     used = key if key is not None else (known.key or None) if known is not None else None
     return stream.update(rows, used, **options)
+
+
+def file_rows(path: Path, columns: pa.Schema | None = None, stored: pa.Schema | None = None) -> pa.Table:
+    """The rows that an import of the file brings in; ``columns`` are the types of a schema file.
+
+    Without one, text of a CSV file is of the ``stored`` columns' types wherever it is exact in them.
+
+    Raises:
+        InputNotFound, InvalidOption, UnreadableInput: as ``import_stream``.
+    """
+    kind = _existing(path).suffix
+    if kind == ".csv":
+        return typed_columns(read_csv_text(path), stored if columns is None else columns)
+    if kind == ".parquet":
+        return read_parquet_files([path])
+    if kind == ".jsonl":
+        return read_json_lines(path, columns)
+    raise InvalidOption(
+        f"{path.name!r} is of no kind that can be imported.", remedy="Name a .csv, .parquet or .jsonl file."
+    )
 
 
 def schema_file(file: Path) -> Path:
@@ -145,19 +165,6 @@ def read_schema(file: Path) -> StreamSchema:
             remedy="Use the file that export_stream wrote, or leave schema_from out.",
             file=str(file),
         ) from error
-
-
-def _read(path: Path, columns: pa.Schema | None) -> pa.Table:
-    kind = _existing(path).suffix
-    if kind == ".csv":
-        return typed_columns(read_csv_text(path), columns)
-    if kind == ".parquet":
-        return read_parquet_files([path])
-    if kind == ".jsonl":
-        return read_json_lines(path, columns)
-    raise InvalidOption(
-        f"{path.name!r} is of no kind that can be imported.", remedy="Name a .csv, .parquet or .jsonl file."
-    )
 
 
 def _fitted(path: Path, rows: pa.Table, columns: pa.Schema) -> pa.Table:

@@ -1,0 +1,79 @@
+"""What the import of a file would do, before it is a job."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from fastapi import Query, Request
+
+from freezeframe.asgi.caller import TenantCalling
+from freezeframe.asgi.models.import_preview import ImportColumn, ImportPreview, ImportProblem
+from freezeframe.asgi.models.row_differences import ChangedRow
+from freezeframe.asgi.models.streams import Counts, ImportMode
+from freezeframe.asgi.problems import declared
+from freezeframe.asgi.received_body import Received
+from freezeframe.asgi.routes.parameters import StreamPath
+from freezeframe.asgi.routes.routing import tenant_router
+from freezeframe.errors import FreezeframeError, TooLarge, UnreadableRequest
+from freezeframe.service.import_preview import PREVIEW_BYTES_MAX, ImportFile, import_preview
+
+router = tenant_router("streams")
+_KINDS = {
+    "text/csv": "csv",
+    "application/vnd.apache.parquet": "parquet",
+    "application/x-ndjson": "jsonl",
+    "application/jsonl": "jsonl",
+}
+_RAW: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {kind: {"schema": {"type": "string", "format": "binary"}} for kind in _KINDS},
+    }
+}
+
+
+@router.post("/streams/{stream}/import-preview", openapi_extra=_RAW, responses=declared(415))
+def preview_import(
+    caller: TenantCalling,
+    request: Request,
+    stream: StreamPath,
+    body: Received,
+    key: Annotated[list[str] | None, Query(description="The key's columns.", max_length=50)] = None,
+    mode: Annotated[ImportMode, Query(description="`full`: what the file lacks is deleted.")] = "upsert",
+    beginning: Annotated[bool, Query(description="The body is only the beginning of a longer file.")] = False,  # noqa: FBT002 - a query
+) -> ImportPreview:
+    """Tell what importing a file would do: its columns, how many rows are new or change, and examples.
+
+    Nothing is kept. Of a file of more than 16 MiB send the beginning, with `beginning=true`: its columns
+    and types are told, and rows are not counted.
+    """
+    tenant = caller.tenant("snapshots:write")
+    given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if given not in _KINDS:
+        raise UnreadableRequest(
+            f"Rows cannot be imported from {given or 'a body without a Content-Type'}.",
+            remedy=f"Send one of {', '.join(_KINDS)}.",
+        )
+    if body.size > PREVIEW_BYTES_MAX:
+        raise TooLarge(
+            f"A preview takes at most {PREVIEW_BYTES_MAX:,} bytes.",
+            remedy="Send the file's beginning with beginning=true, or import it without a preview.",
+        )
+    file = ImportFile(_KINDS[given], body.content, is_beginning=beginning)
+    seen = import_preview(tenant, stream, file, key or (), mode)
+    return ImportPreview(
+        columns=[ImportColumn(**asdict(one)) for one in seen.columns],
+        key=list(seen.key),
+        rows=seen.rows,
+        counts=None if seen.counts is None else Counts(**seen.counts.to_json()),
+        uncounted=seen.uncounted,
+        examples=[ChangedRow(**asdict(one)) for one in seen.examples],
+        problem=None if seen.problem is None else _problem(seen.problem),
+    )
+
+
+def _problem(error: FreezeframeError) -> ImportProblem:
+    return ImportProblem(
+        title=error.problem, cause=error.cause or "", remedy=error.remedy or "", code=error.code
+    )

@@ -1,0 +1,53 @@
+"""Single rows of a stream, brought back to what they were."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from freezeframe.asgi.caller import Conditional, TenantCalling
+from freezeframe.asgi.models.row_differences import ChangedRow
+from freezeframe.asgi.models.row_restoration import RowRestoration, RowRestorationOrder
+from freezeframe.asgi.models.streams import Counts
+from freezeframe.asgi.problems import declared
+from freezeframe.asgi.routes.parameters import StreamPath
+from freezeframe.asgi.routes.routing import tenant_router
+from freezeframe.service.row_restoration import restored_rows
+
+router = tenant_router("streams")
+
+
+@router.post("/streams/{stream}/row-restorations", responses=declared(412))
+def restore_rows(
+    caller: TenantCalling, stream: StreamPath, order: RowRestorationOrder, conditions: Conditional
+) -> RowRestoration:
+    """Bring rows back by their keys, as one new version; rows that were not there then are removed.
+
+    With `dry_run` the effect is told and nothing is done. `If-Match` is the tenant's version in quotes.
+    """
+    tenant = caller.tenant("snapshots:read" if order.dry_run else "snapshots:write")
+    done = restored_rows(
+        tenant,
+        stream,
+        order.version,
+        order.keys,
+        dry_run=order.dry_run,
+        message=order.message,
+        who=caller.who,
+        check=lambda version: conditions.require(f'"{version}"'),
+    )
+    if done.committed:
+        caller.note(
+            "rows.restore",
+            stream,
+            version=order.version,
+            rows=len(done.rows),
+            tenant_version=done.tenant_version,
+        )
+    return RowRestoration(
+        version=done.version,
+        tenant_version=done.tenant_version,
+        committed=done.committed,
+        key=list(done.key),
+        counts=Counts(**done.counts.to_json()),
+        rows=[ChangedRow(**asdict(one)) for one in done.rows],
+    )

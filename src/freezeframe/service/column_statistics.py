@@ -1,0 +1,233 @@
+"""What a stream's columns hold: how many nulls and distinct values, between which ends, in which shape.
+
+Columns are read one by one, so that memory holds one of them. Of a stream of more than ``ROWS_MAX`` rows
+the first ``ROWS_MAX`` are read, and each figure says of how many rows it speaks; nulls and ends are then
+taken from the log where it knows them of all rows. What is not read in time is left out, and said so.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from freezeframe.log import Snapshot, rows
+from freezeframe.log.skipping import value_bounds
+from freezeframe.service.distribution import Bar, distribution
+from freezeframe.service.json_values import json_value
+from freezeframe.service.stream_snapshots import (
+    require_columns,
+    row_batches,
+    shown_columns,
+    stream_snapshot,
+)
+from freezeframe.service.streams import Moment
+from freezeframe.store import Tenant
+from freezeframe.store.columns import delta_columns, physical_names
+from freezeframe.store.own_columns import stored_own_columns
+
+ROWS_MAX = 1_000_000
+SECONDS_MAX = 4.0
+_KEPT_MAX = 64
+_TEXT_LENGTH_MAX = 200
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnStatistics:
+    """One column: counts of ``rows_read`` rows, or of all where ``nulls_of_all`` or ``ends_of_all`` is true.
+
+    ``distinct`` is exact for the rows that were read. ``bars`` are its shape: ranges of equal width with
+    their counts, or the most frequent values. With ``rows_read`` 0 the column was not read in time.
+    """
+
+    name: str
+    type: str
+    rows_read: int
+    nulls: int | None = None
+    nulls_of_all: bool = False
+    distinct: int | None = None
+    low: Any = None
+    high: Any = None
+    ends_of_all: bool = False
+    bars: tuple[Bar, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StreamStatistics:
+    """All of a stream's columns at one version."""
+
+    version: int
+    rows: int
+    columns: tuple[ColumnStatistics, ...]
+
+
+class StatisticsCache:
+    """The columns that were read completely, by table, version and name; the oldest use goes first."""
+
+    def __init__(self, kept_max: int = _KEPT_MAX) -> None:
+        self._kept_max = kept_max
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[tuple[str, int], dict[str, ColumnStatistics]] = OrderedDict()
+
+    def get(self, snapshot: Snapshot, name: str) -> ColumnStatistics | None:
+        """What is known of a column; None where it has not been read."""
+        with self._lock:
+            found = self._kept.get(_place(snapshot))
+            if found is None:
+                return None
+            self._kept.move_to_end(_place(snapshot))
+            return found.get(name)
+
+    def put(self, snapshot: Snapshot, column: ColumnStatistics) -> None:
+        """Keep what was read."""
+        with self._lock:
+            self._kept.setdefault(_place(snapshot), {})[column.name] = column
+            self._kept.move_to_end(_place(snapshot))
+            while len(self._kept) > self._kept_max:
+                self._kept.popitem(last=False)
+
+
+def stream_statistics(
+    tenant: Tenant,
+    stream: str,
+    moment: Moment,
+    cache: StatisticsCache,
+    *,
+    columns: Sequence[str] = (),
+    rows_max: int = ROWS_MAX,
+    seconds_max: float = SECONDS_MAX,
+) -> StreamStatistics:
+    """Statistics of the named columns (default: all); at least one column is read, however long it takes.
+
+    Raises:
+        StreamNotFound, VersionNotFound: there is no such stream or version.
+        MissingColumn: there is no such column.
+        CorruptData: a file is missing or damaged.
+    """
+    snapshot = stream_snapshot(tenant, stream, moment)
+    known = shown_columns(snapshot)
+    require_columns(known, columns)
+    types = {field["name"]: _type_name(field["type"]) for field in delta_columns(known, None)["fields"]}
+    total = rows.count(snapshot)
+    log_known = _of_log(snapshot, known) if total > rows_max else {}
+    ends_at = time.monotonic() + seconds_max
+    found: list[ColumnStatistics] = []
+    for name in columns or known.names:
+        kept = cache.get(snapshot, name)
+        if kept is None and (time.monotonic() < ends_at or not any(one.rows_read for one in found)):
+            kept = _read(snapshot, known.field(name), types[name], (rows_max, total), log_known.get(name))
+            cache.put(snapshot, kept)
+        found.append(kept or ColumnStatistics(name, types[name], 0))
+    return StreamStatistics(snapshot.version, total, tuple(found))
+
+
+@dataclass(frozen=True, slots=True)
+class _Logged:
+    """What the log knows of a column in all rows; None where it does not."""
+
+    nulls: int | None
+    low: pa.Scalar | None
+    high: pa.Scalar | None
+
+
+def _read(
+    snapshot: Snapshot, field: pa.Field, type_name: str, span: tuple[int, int], logged: _Logged | None
+) -> ColumnStatistics:
+    rows_max, total = span
+    column = _first_rows(snapshot, field, rows_max)
+    nulls, ends = column.null_count, _ends(column)
+    nulls_of_all = ends_of_all = len(column) == total
+    if logged is not None and logged.nulls is not None:
+        nulls, nulls_of_all = logged.nulls, True
+    if logged is not None and logged.low is not None and logged.high is not None:
+        ends, ends_of_all = (logged.low, logged.high), True
+    return ColumnStatistics(
+        field.name,
+        type_name,
+        len(column),
+        nulls,
+        nulls_of_all,
+        _distinct(column),
+        _told(ends[0]),
+        _told(ends[1]),
+        ends_of_all,
+        distribution(column),
+    )
+
+
+def _first_rows(snapshot: Snapshot, field: pa.Field, rows_max: int) -> pa.ChunkedArray:
+    if pa.types.is_null(field.type):  # no file has it
+        return pa.chunked_array([pa.nulls(min(rows_max, rows.count(snapshot)))])
+    chunks: list[pa.Array] = []
+    left = rows_max
+    for batch in row_batches(snapshot, [field.name]):
+        chunks.append(batch.column(0).slice(0, left))
+        left -= len(chunks[-1])
+        if not left:
+            break
+    return pa.chunked_array(chunks, field.type)
+
+
+def _distinct(column: pa.ChunkedArray) -> int | None:
+    if pa.types.is_nested(column.type):
+        return None
+    return int(pc.count_distinct(column, mode="only_valid").as_py())
+
+
+def _ends(column: pa.ChunkedArray) -> tuple[pa.Scalar | None, pa.Scalar | None]:
+    if pa.types.is_nested(column.type) or pa.types.is_null(column.type) or pa.types.is_binary(column.type):
+        return None, None
+    if pa.types.is_floating(column.type):
+        column = column.filter(pc.is_finite(column))
+    found = pc.min_max(column)
+    return found["min"], found["max"]
+
+
+def _told(value: pa.Scalar | None) -> Any:
+    told = None if value is None or not value.is_valid else json_value(value.as_py())
+    if isinstance(told, str) and len(told) > _TEXT_LENGTH_MAX:
+        return told[:_TEXT_LENGTH_MAX] + "…"
+    return told
+
+
+def _of_log(snapshot: Snapshot, columns: pa.Schema) -> dict[str, _Logged]:
+    """What the files' statistics say of all rows; nothing where rows are deleted in files or closed."""
+    vectors = snapshot.files["deletion_vector"]
+    if vectors.null_count < len(vectors) or stored_own_columns(snapshot.metadata).names:
+        return {}
+    names = physical_names(snapshot.schema)
+    texts = snapshot.files["stats"].to_pylist()
+    counts = [json.loads(text).get("nullCount", {}) if text else {} for text in texts]
+    found = {}
+    for field in columns:
+        name = names.get(field.name, field.name)
+        nulls = [one.get(name) for one in counts]
+        known = all(isinstance(one, int) for one in nulls)
+        # The ends of texts are cut in the log, those of times are rounded: they are read instead.
+        is_exact = pa.types.is_integer(field.type) or pa.types.is_date(field.type)
+        bounds = [value_bounds(field, name, text) for text in texts] if is_exact else []
+        lows = [low.as_py() for low, _ in bounds if low is not None]
+        highs = [high.as_py() for _, high in bounds if high is not None]
+        whole = is_exact and len(lows) == len(highs) == len(texts)
+        found[field.name] = _Logged(
+            sum(nulls) if known else None,
+            pa.scalar(min(lows), field.type) if whole else None,
+            pa.scalar(max(highs), field.type) if whole else None,
+        )
+    return found
+
+
+def _place(snapshot: Snapshot) -> tuple[str, int]:
+    # By the table's own id: a tenant that is made anew under the name of one that was deleted has another.
+    return f"{snapshot.metadata.id} {snapshot.storage.root}/{snapshot.table}", snapshot.version
+
+
+def _type_name(kind: Any) -> str:
+    return kind if isinstance(kind, str) else str(kind["type"])

@@ -1,0 +1,234 @@
+"""What an import would do, told before it is queued: columns, counts, and some of the rows that change.
+
+The rows go the way of the real update, with nothing kept at its end (``Stream.preview``), as far as that
+is possible without Spark and within ``PREVIEW_BYTES_MAX``. Of a longer file the beginning is looked at:
+its columns and their types. What could not be counted is said in words, never guessed.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Any, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from freezeframe.errors import FreezeframeError, InvalidOption, TooManyDeletions
+from freezeframe.identifiers import StreamName
+from freezeframe.script.transfer import file_rows
+from freezeframe.service.changed_rows import ChangedRow, changed_rows
+from freezeframe.service.row_finder import RowFinder
+from freezeframe.store import Tenant
+from freezeframe.store.changes import BEFORE, CHANGE_TYPE, DELETE, INSERT, UPDATE
+from freezeframe.store.columns import delta_columns
+from freezeframe.store.deletion_guard import require_few_deletions
+from freezeframe.store.entries import Counts
+from freezeframe.store.evolution import is_undecided
+from freezeframe.store.scope import TenantScope
+from freezeframe.store.stream import Stream
+from freezeframe.store.update import update_from
+
+PREVIEW_BYTES_MAX = 16 * 1024 * 1024
+EXAMPLES_MAX = 10
+_READ_BYTES = 1024 * 1024
+
+ColumnFate = Literal["known", "new", "other type", "not in the file"]
+
+
+@dataclass(frozen=True, slots=True)
+class ImportColumn:
+    """A column of the file, of the stream, or of both, with its types (Delta's; None: it is not there)."""
+
+    name: str
+    fate: ColumnFate
+    file_type: str | None
+    stream_type: str | None
+    is_key: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ImportPreview:
+    """The effect of an import on the stream as it is now.
+
+    ``counts`` is None where rows were not counted; ``uncounted`` then says why. ``problem`` is why the
+    import would be refused, None where it would not.
+    """
+
+    columns: tuple[ImportColumn, ...]
+    key: tuple[str, ...]
+    rows: int
+    counts: Counts | None
+    uncounted: str
+    examples: tuple[ChangedRow, ...]
+    problem: FreezeframeError | None
+
+
+@dataclass(frozen=True, slots=True)
+class ImportFile:
+    """The bytes of a file, or of its beginning, and of what kind they are."""
+
+    kind: str
+    content: IO[bytes]
+    is_beginning: bool = False
+
+
+def import_preview(
+    tenant: Tenant, name: str, file: ImportFile, key: Sequence[str], mode: Literal["upsert", "full"]
+) -> ImportPreview:
+    """What the import of a file into the stream would do; nothing is kept.
+
+    Raises:
+        InvalidName: no stream can have that name.
+        InvalidOption: the beginning of a Parquet file tells nothing.
+        UnreadableInput: the file is damaged; the place is named.
+    """
+    place = replace(tenant.place, engine=RowFinder(tenant.place.storage))
+    stream = Stream(StreamName(name), TenantScope(place))
+    is_there = stream.version() >= 0
+    used = tuple(key) or (stream.key() if is_there else ())
+    stored = stream.columns() if is_there else pa.schema([])
+    rows = _rows(file, stored)
+    columns = _columns(rows.schema, stored, used)
+    told = ImportPreview(columns, used, len(rows), None, "", (), None)
+    missing = [one for one in used if one not in rows.column_names]
+    if not used or missing:
+        return replace(told, problem=_no_key(missing))
+    if is_there and set(used) != set(stream.key()):
+        return replace(told, problem=_other_key(used, stream.key()))
+    if file.is_beginning:
+        reason = (
+            f"Only the beginning was looked at: previews count files of up to {PREVIEW_BYTES_MAX:,} bytes."
+        )
+        return replace(told, uncounted=reason)
+    return _counted(stream, rows, told, mode)
+
+
+def _counted(
+    stream: Stream, rows: pa.Table, told: ImportPreview, mode: Literal["upsert", "full"]
+) -> ImportPreview:
+    stored = stream.row_count() if stream.version() >= 0 else 0
+    try:
+        receipt = stream.preview(rows, told.key)
+    except InvalidOption as error:
+        return replace(told, uncounted=f"{error.problem} The job counts them.")
+    except FreezeframeError as error:
+        return replace(told, problem=error)
+    changes: pa.Table = receipt.changed_rows("arrow")
+    counts = Counts(receipt.inserted, receipt.updated, receipt.unchanged, 0)
+    if mode == "upsert":
+        return replace(told, counts=counts, examples=_examples(changes))
+    deleted = stored - receipt.updated - receipt.unchanged
+    counts = replace(counts, deleted=deleted)
+    gone = _gone(stream, rows, told.key) if deleted else None
+    problem: FreezeframeError | None = None
+    try:
+        require_few_deletions(update_from(told.key, mode="full"), lost=deleted, live=stored)
+    except TooManyDeletions as error:
+        problem = error
+    return replace(told, counts=counts, examples=_examples(changes, gone), problem=problem)
+
+
+def _rows(file: ImportFile, stored: pa.Schema) -> pa.Table:
+    if file.is_beginning and file.kind == "parquet":
+        raise InvalidOption(
+            "The beginning of a Parquet file tells nothing.",
+            cause="Its columns stand at its end.",
+            remedy="Send the whole file, or import it without a preview.",
+        )
+    with tempfile.TemporaryDirectory(prefix="freezeframe-") as folder:
+        path = Path(folder) / f"rows.{file.kind}"
+        with path.open("wb") as target:
+            while chunk := file.content.read(_READ_BYTES):
+                target.write(chunk)
+        if file.is_beginning:
+            _cut_to_whole_lines(path)
+        return file_rows(path, stored=stored)
+
+
+def _cut_to_whole_lines(path: Path) -> None:
+    """Leave the last line out where it may be cut off; a header without an end is taken as it is."""
+    text = path.read_bytes()
+    end = text.rfind(b"\n")
+    # A line break inside of quotes ends no line: there is an even number of quotes before one that does.
+    while end > 0 and text.count(b'"', 0, end) % 2:
+        end = text.rfind(b"\n", 0, end)
+    if end > 0:
+        path.write_bytes(text[: end + 1])
+
+
+def _columns(file: pa.Schema, stream: pa.Schema, key: Sequence[str]) -> tuple[ImportColumn, ...]:
+    ours, theirs = _type_names(file), _type_names(stream)
+    undecided = {field.name for field in stream if is_undecided(field)}
+    found = []
+    for name in dict.fromkeys((*file.names, *stream.names)):
+        mine = None if name in ours and pa.types.is_null(file.field(name).type) else ours.get(name)
+        stored = None if name in undecided else theirs.get(name)
+        fate: ColumnFate = "known"
+        if name not in ours:
+            fate = "not in the file"
+        elif name not in theirs:
+            fate = "new"
+        elif mine is not None and stored is not None and mine != stored:
+            fate = "other type"
+        found.append(ImportColumn(name, fate, mine, stored, name in key))
+    return tuple(found)
+
+
+def _type_names(schema: pa.Schema) -> dict[str, str]:
+    decided = pa.schema(
+        [pa.field(one.name, pa.string() if pa.types.is_null(one.type) else one.type) for one in schema]
+    )
+    kinds: dict[str, Any] = {field["name"]: field["type"] for field in delta_columns(decided, None)["fields"]}
+    return {name: kind if isinstance(kind, str) else str(kind["type"]) for name, kind in kinds.items()}
+
+
+def _gone(stream: Stream, rows: pa.Table, key: Sequence[str]) -> pa.Table:
+    """Some of the stored rows whose key the file lacks."""
+    kept = set(zip(*(rows[name].to_pylist() for name in key), strict=True))
+    stored: pa.Table = stream.read(as_="arrow")
+    keys = zip(*(stored[name].to_pylist() for name in key), strict=True)
+    places = (number for number, one in enumerate(keys) if one not in kept)
+    first = [number for number, _ in zip(places, range(EXAMPLES_MAX), strict=False)]
+    return stored.take(pa.array(first, pa.int64()))
+
+
+def _examples(changes: pa.Table, gone: pa.Table | None = None) -> tuple[ChangedRow, ...]:
+    """Some rows of each kind, those whose cells change first."""
+    return tuple(_told(changes, gone))[:EXAMPLES_MAX]
+
+
+def _told(changes: pa.Table, gone: pa.Table | None) -> Iterator[ChangedRow]:
+    kinds = changes[CHANGE_TYPE]
+    # Where there is more than one kind, none of them takes all places.
+    shares = {UPDATE: 6, INSERT: 2, DELETE: 2}
+    deleted = None if gone is None else _as_deletions(gone)
+    parts = [changes.filter(pc.equal(kinds, kind)) for kind in (UPDATE, INSERT)]
+    parts += [deleted] if deleted is not None else []
+    limits = [shares[kind] if sum(len(one) > 0 for one in parts) > 1 else EXAMPLES_MAX for kind in shares]
+    for part, limit in zip(parts, limits, strict=False):
+        yield from changed_rows(part.slice(0, limit))
+
+
+def _as_deletions(rows: pa.Table) -> pa.Table:
+    kinds = pa.array([DELETE] * len(rows), pa.string())
+    return rows.add_column(0, CHANGE_TYPE, kinds).append_column(BEFORE, pa.nulls(len(rows)))
+
+
+def _no_key(missing: Sequence[str]) -> InvalidOption:
+    if missing:
+        return InvalidOption(
+            f"The file has no column {', '.join(missing)}, which the key needs.",
+            remedy="Choose another key, or correct the file's header.",
+        )
+    return InvalidOption("An import needs a key.", remedy="Name the columns that say which row is which.")
+
+
+def _other_key(given: Sequence[str], stored: Sequence[str]) -> InvalidOption:
+    return InvalidOption(
+        f"The stream cannot be updated by the key {', '.join(given)}.",
+        cause=f"Its own key is {', '.join(stored) or 'none'}.",
+        remedy="Use the stream's key.",
+    )

@@ -1,0 +1,99 @@
+"""Rows of a stream that are to be what they were: chosen by keys as JSON has them, at most some thousands."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from freezeframe.errors import BadInput, InvalidOption, TooLarge
+from freezeframe.identifiers import StreamName
+from freezeframe.script.text_values import exact_values
+from freezeframe.service.changed_rows import ChangedRow, changed_rows
+from freezeframe.service.row_finder import RowFinder
+from freezeframe.store import Tenant
+from freezeframe.store.entries import Counts
+from freezeframe.store.restore import VersionCheck
+from freezeframe.store.row_restore import RowRestoration, RowSelection, restore_rows
+
+KEYS_MAX = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class RestoredRows:
+    """What became, or would become, of the rows; those that already are as they were are not among them."""
+
+    version: int
+    tenant_version: int
+    committed: bool
+    key: tuple[str, ...]
+    counts: Counts
+    rows: tuple[ChangedRow, ...]
+
+
+def restored_rows(
+    tenant: Tenant,
+    stream: str,
+    version: int,
+    keys: Sequence[Mapping[str, Any]],
+    *,
+    dry_run: bool,
+    message: str,
+    who: str,
+    check: VersionCheck,
+) -> RestoredRows:
+    """Make the rows what they were at a version of the tenant, in one new version; errors as of the store.
+
+    Each key is an object of the key's columns; values that JSON has no kind for are text, as rows are shown.
+
+    Raises:
+        TooLarge: there are more keys than are restored at once.
+        BadInput: a key is none of the stream.
+    """
+    if not 0 < len(keys) <= KEYS_MAX:
+        raise TooLarge(
+            f"1 to {KEYS_MAX:,} rows are restored at once, not {len(keys):,}.",
+            remedy="Restore the whole stream, or the rows in several steps.",
+        )
+    found = tenant.stream(stream)
+    selection = RowSelection(StreamName(stream), version, _key_table(found.columns(), found.key(), keys))
+    place = replace(tenant.place, engine=RowFinder(tenant.place.storage))
+    done: RowRestoration = restore_rows(
+        place, selection, dry_run=dry_run, message=message, who=who, check=check
+    )
+    return RestoredRows(
+        version, done.tenant_version, done.committed, done.key, done.counts, tuple(changed_rows(done.changes))
+    )
+
+
+def _key_table(columns: pa.Schema, key: Sequence[str], keys: Sequence[Mapping[str, Any]]) -> pa.Table:
+    if not key:
+        raise InvalidOption(
+            "The stream has no key, so single rows cannot be told apart.",
+            remedy="Restore the whole stream instead.",
+        )
+    for one in keys:
+        if set(one) != set(key):
+            raise BadInput(
+                f"{json.dumps(dict(one))} is no key of the stream.",
+                cause=f"Its key is {', '.join(key)}.",
+                remedy="Send an object with exactly these columns for each row.",
+            )
+    unique = list({json.dumps([one[name] for name in key]): one for one in keys}.values())
+    return pa.table({name: _values(columns.field(name), [one[name] for one in unique]) for name in key})
+
+
+def _values(field: pa.Field, given: list[Any]) -> pa.ChunkedArray:
+    texts = [None if one is None else one if isinstance(one, str) else json.dumps(one) for one in given]
+    values = exact_values(pa.chunked_array([pa.array(texts, pa.string())]), field.type, naive_is_utc=True)
+    if values is None:
+        raise BadInput(
+            f"A key has a value that the column {field.name!r} cannot have.",
+            cause=f"The column is of type {field.type}.",
+            remedy="Send values as the rows show them.",
+            column=field.name,
+        )
+    return values

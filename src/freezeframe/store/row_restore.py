@@ -1,0 +1,273 @@
+"""Bringing single rows of a stream back to what they were at a version of the tenant, by their keys.
+
+Rows that were there then are written as they were, rows that were not there then go. Both are one new
+version, and nothing else of the stream is touched: an upsert of those rows and marks on the others.
+Columns that came since keep their values; columns that went since stay away.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from freezeframe.engine.base import FindTask
+from freezeframe.errors import ConflictError, InvalidOption, SchemaDriftError
+from freezeframe.identifiers import StreamName
+from freezeframe.log import Snapshot, rows
+from freezeframe.log.row_deletion import VECTORS_KEY, marked_rows
+from freezeframe.store.changes import CHANGE_TYPE, DELETE, INSERT, UPDATE, table_changes
+from freezeframe.store.columns import arrow_columns, physical_names
+from freezeframe.store.entries import Counts
+from freezeframe.store.guard import stored_key
+from freezeframe.store.key_ranges import may_hold
+from freezeframe.store.layout import table_folder
+from freezeframe.store.live_files import deleted_positions, has_vectors
+from freezeframe.store.own_columns import stored_own_columns
+from freezeframe.store.restore import VersionCheck
+from freezeframe.store.row_shape import in_schema
+from freezeframe.store.scope import committed, listed_state
+from freezeframe.store.staged_stream import Step, StepResult
+from freezeframe.store.staging import Attempt
+from freezeframe.store.state import TenantState
+from freezeframe.store.table_commit import Origin, Rewrite, commit_text
+from freezeframe.store.tables import table_snapshot
+from freezeframe.store.transaction import TenantPlace
+from freezeframe.store.update import Update
+from freezeframe.store.work import Work
+
+
+@dataclass(frozen=True, slots=True)
+class RowRestoration:
+    """What becomes, or became, of the rows: ``changes`` is as of ``Stream.changes``.
+
+    ``tenant_version`` is the tenant's version after the call.
+    """
+
+    key: tuple[str, ...]
+    changes: pa.Table
+    tenant_version: int
+    committed: bool
+
+    @property
+    def counts(self) -> Counts:
+        """How many rows are brought back, changed back and removed."""
+        kinds = self.changes[CHANGE_TYPE].to_pylist()
+        return Counts(kinds.count(INSERT), kinds.count(UPDATE), 0, kinds.count(DELETE))
+
+
+@dataclass(frozen=True, slots=True)
+class RowSelection:
+    """Rows of a stream by key, and the version of the tenant that they are to be as of."""
+
+    stream: StreamName
+    version: int
+    keys: pa.Table
+    """The key's columns in the stream's own types; each row once."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    now: TenantState
+    key: tuple[str, ...]
+    changes: pa.Table
+    back: pa.Table
+    """The rows to be written, as they were."""
+    gone: pa.Table
+    """Keys of the rows that are to go."""
+
+
+def restore_rows(
+    place: TenantPlace,
+    selection: RowSelection,
+    *,
+    dry_run: bool = False,
+    message: str = "",
+    who: str = "",
+    check: VersionCheck | None = None,
+) -> RowRestoration:
+    """Make the selected rows what they were, as one new version; with ``dry_run`` the effect is only told.
+
+    ``check`` sees the tenant version that is committed on, and may raise.
+
+    Raises:
+        StreamNotFound, VersionNotFound: there is no such stream (then) or version.
+        InvalidOption: the stream has no key, another key than then, or keeps its rows' past.
+        SchemaDriftError: a column has another type since, in which the old values cannot be told.
+        ConflictError: others kept committing meanwhile.
+    """
+    known = place.log.current_state().jobs.get(place.occasion.job_id or "")
+    if known is not None and not dry_run:
+        before = _planned(place, selection, place.log.state_at(known.version - 1))
+        return RowRestoration(before.key, before.changes, known.version, committed=True)
+    for _ in range(place.settings.commit_tries_max):
+        plan = _planned(place, selection, place.log.current_state())
+        if check is not None:
+            check(plan.now.version)
+        if dry_run or not len(plan.changes):
+            return RowRestoration(plan.key, plan.changes, plan.now.version, committed=False)
+        try:
+            version = _carried_out(place, selection, plan, message, who)
+        except _Moved:
+            continue
+        return RowRestoration(plan.key, plan.changes, version, committed=True)
+    raise ConflictError(
+        "The tenant kept changing while rows were to be restored.",
+        cause="Other jobs committed between every planning and committing.",
+        remedy="Run the call again when they are done; nothing of it was written.",
+    )
+
+
+class _Moved(Exception):
+    """The tenant is at another version than the plan was made for."""
+
+
+def _planned(place: TenantPlace, selection: RowSelection, now: TenantState) -> _Plan:
+    then = listed_state(place.log, place.log.current_state(), selection.version)
+    base = table_snapshot(place.storage, now, selection.stream)
+    target = table_snapshot(place.storage, then, selection.stream)
+    key = _shared_key(base, target)
+    fields = arrow_columns(base.schema)
+    shared = pa.schema(
+        [field.remove_metadata() for field in fields if field.name in arrow_columns(target.schema).names]
+    )
+    keys = selection.keys.select(list(key))
+    held = in_schema(_rows_of(base, keys, shared.names), shared)
+    try:
+        wanted = in_schema(_rows_of(target, keys, shared.names), shared)
+    except pa.ArrowException as error:
+        raise SchemaDriftError(
+            "The rows cannot be told in the stream's columns of now.",
+            cause=f"A column has another type since: {error}.",
+            remedy="Restore the whole stream instead.",
+        ) from error
+    changes = table_changes(held, wanted, key)
+    kinds = changes[CHANGE_TYPE]
+    changed_keys = changes.filter(pc.not_equal(kinds, DELETE)).select(list(key))
+    gone = changes.filter(pc.equal(kinds, DELETE)).select(list(key))
+    return _Plan(now, key, changes, _with_keys(wanted, changed_keys), gone)
+
+
+def _shared_key(base: Snapshot, target: Snapshot) -> tuple[str, ...]:
+    key = stored_key(base.metadata) or ()
+    problem = ""
+    if not key:
+        problem = "The stream has no key, so single rows cannot be told apart."
+    elif set(stored_key(target.metadata) or ()) != set(key):
+        problem = "The stream had another key then, so its rows cannot be told apart by today's."
+    elif stored_own_columns(base.metadata).names or stored_own_columns(target.metadata).names:
+        problem = "The stream keeps its rows' past or flags deleted rows."
+    elif any(
+        arrow_columns(base.schema).field(name).type != arrow_columns(target.schema).field(name).type
+        for name in key
+    ):
+        problem = "The key has another type since."
+    if problem:
+        raise InvalidOption(problem, remedy="Restore the whole stream instead.")
+    return key
+
+
+def _rows_of(snapshot: Snapshot, keys: pa.Table, names: list[str]) -> pa.Table:
+    """The rows with one of the keys; files that cannot hold one are not read."""
+    where = None
+    for name in keys.column_names:
+        column = keys[name]
+        one = pc.field(name).isin(column.combine_chunks().unique())
+        if not column.null_count and not pa.types.is_floating(column.type):
+            ends = pc.min_max(column)
+            one = one & (pc.field(name) >= ends["min"]) & (pc.field(name) <= ends["max"])
+        where = one if where is None else where & one
+    return _with_keys(rows.read(snapshot, names, where), keys)
+
+
+def _with_keys(table: pa.Table, keys: pa.Table) -> pa.Table:
+    """The rows of ``table`` whose key is one of ``keys``."""
+    wanted = set(zip(*(column.to_pylist() for column in keys.columns), strict=True))
+    found = zip(*(table[name].to_pylist() for name in keys.column_names), strict=True)
+    return table.filter(pa.array([key in wanted for key in found], pa.bool_()))
+
+
+def _carried_out(place: TenantPlace, selection: RowSelection, plan: _Plan, message: str, who: str) -> int:
+    def unmoved(state: TenantState) -> None:
+        if state.version != plan.now.version:
+            raise _Moved
+
+    name, version = selection.stream, selection.version
+    text = message or f"restore {len(plan.changes)} rows of {name} as of version {version}"
+    with committed(Work(place, author=who, message=text, is_single=True)) as work:
+        work.require(unmoved)
+        if len(plan.gone):
+            step = Step(_Removing(place, name, plan.key, plan.gone))
+            work.add_step(name, step, "restore rows", version)
+        if len(plan.back):
+            update = Update(key=plan.key, mode="upsert", nulls="overwrite", null_keys="match")
+            work.update(name, plan.back, update)
+    assert work.receipt is not None  # noqa: S101 - leaving the block commits
+    return work.receipt.tenant_version
+
+
+@dataclass(frozen=True, slots=True)
+class _Removing:
+    """The step that marks the rows of some keys as deleted."""
+
+    place: TenantPlace
+    name: StreamName
+    key: tuple[str, ...]
+    keys: pa.Table
+
+    def __call__(self, snapshot: Snapshot, attempt: Attempt, origin: Origin) -> StepResult:
+        attempt.prepare()
+        positions = self._positions(snapshot, attempt)
+        deletion = marked_rows(snapshot, positions, prefix=attempt.name, timestamp_ms=origin.timestamp_ms)
+        if not deletion.deleted_rows:
+            return StepResult("", Counts())
+        if deletion.file is not None:
+            attempt.store(deletion.file.name, deletion.file.content)
+        switches_on = not has_vectors(snapshot)
+        rewrite = Rewrite(
+            "DELETE",
+            self.key,
+            snapshot.schema if switches_on else None,
+            (),
+            replaces_files=False,
+            counts=Counts(deleted=deletion.deleted_rows),
+            properties={VECTORS_KEY: "true"} if switches_on else {},
+            marks=deletion.actions,
+            vector_file=deletion.file,
+            plan=f"restore: {deletion.deleted_rows} rows that were not there then are marked",
+        )
+        return StepResult(commit_text(snapshot, rewrite, origin), rewrite.counts, rewrite.new_paths)
+
+    def _positions(self, snapshot: Snapshot, attempt: Attempt) -> dict[str, list[int]]:
+        schema = snapshot.schema
+        held = may_hold(
+            snapshot.files["stats"].to_pylist(), self.keys, arrow_columns(schema), physical_names(schema)
+        )
+        files = snapshot.files.filter(pa.array(held, pa.bool_()))
+        paths = files["path"].to_pylist()
+        if not paths:
+            return {}
+        storage, engine = self.place.storage, self.place.engine
+        engine.require_shared(storage.uri(""))
+        fields = {field["name"]: field for field in schema["fields"]}
+        stored = {"type": "struct", "fields": [fields[name] for name in self.keys.column_names]}
+        target = {**stored, "fields": [{**one, "metadata": {}} for one in stored["fields"]]}
+        task = FindTask(
+            stored=tuple(storage.uri(f"{table_folder(self.name)}/{unquote(path)}") for path in paths),
+            stored_schema=stored,
+            target_schema=target,
+            keys=(attempt.uri(attempt.land_keys(self.keys)),),
+            null_keys="match",
+            rows=len(self.keys),
+        )
+        found, gone = engine.find(task), deleted_positions(snapshot, files)
+        file, row = found["file"].to_numpy(), found["row"].to_numpy()
+        nothing = np.empty(0, np.int64)
+        return {
+            path: alive.tolist()
+            for number, path in enumerate(paths)
+            if len(alive := np.setdiff1d(row[file == number], gone.get(path, nothing)))
+        }

@@ -1,0 +1,90 @@
+"""Sorted rows, statistics, the preview of an import and the return of single rows, over HTTP."""
+
+import pyarrow as pa
+import pytest
+
+CSV = {"content-type": "text/csv"}
+
+
+@pytest.fixture(scope="module")
+def tenant(served):
+    """The path of a tenant with a stream of two versions, and the tenant itself."""
+    path = served.tenant("views")
+    tenant = served.service.stores.environment("dev").tenant("views")
+    stream = tenant.stream("Account")
+    stream.update(pa.table({"Id": ["007", "1", "2"], "City": ["Bern", "Basel", None], "N": [3, 1, 2]}), "Id")
+    stream.update(
+        pa.table({"Id": ["007", "1", "9"], "City": ["Bern", "Chur", "Zug"], "N": [3, 2**60, 9]}),
+        "Id",
+        override=True,
+    )
+    return path, tenant
+
+
+def test_rows_come_in_the_order_that_is_asked_for(api, tenant):
+    """Down or up, a page at a time, with the total; what cannot be sorted by is a problem."""
+    url = f"{tenant[0]}/streams/Account/sorted-rows"
+    first = api.get(url, params={"by": "N", "descending": "true", "limit": 2}).json()
+    assert (3, ["1", "9"]) == (first["total"], [row["Id"] for row in first["rows"]])
+    rest = api.get(url, params={"by": "N", "descending": "true", "offset": 2, "columns": ["City"]}).json()
+    assert [{"City": "Bern"}] == rest["rows"]
+    past = api.get(url, params={"by": "N", "tenant_version": 0, "limit": 1}).json()
+    assert "Basel" == past["rows"][0]["City"]
+    assert 422 == api.get(url, params={"by": "Nobody"}).status_code
+    assert 413 == api.get(url, params={"by": "N", "offset": 10_000}).status_code
+
+
+def test_columns_tell_what_they_hold(api, tenant):
+    """Statistics of every column, or of those that are named, also of the past."""
+    url = f"{tenant[0]}/streams/Account/statistics"
+    told = api.get(url).json()
+    assert (3, ["Id", "City", "N"]) == (told["rows"], [one["name"] for one in told["columns"]])
+    assert (str(2**60), 3) == (told["columns"][2]["high"], told["columns"][2]["distinct"])
+    past = api.get(url, params={"tenant_version": 0, "columns": ["City"]}).json()["columns"]
+    assert [(1, 2)] == [(one["nulls"], one["distinct"]) for one in past]
+
+
+def test_an_import_is_told_before_it_is_a_job(api, tenant):
+    """Counts and examples; no job and no version come of it."""
+    url = f"{tenant[0]}/streams/Account/import-preview"
+    before = tenant[1].version
+    told = api.post(url, content=b"Id,City\n1,Wil\n5,Thun\n", headers=CSV).json()
+    assert (1, 1, None) == (told["counts"]["inserted"], told["counts"]["updated"], told["problem"])
+    assert ("Chur", "Wil") == tuple(told["examples"][0][side]["City"] for side in ("before", "after"))
+    refused = api.post(f"{url}?mode=full", content=b"Id\n1\n", headers=CSV).json()
+    assert "TOO_MANY_DELETIONS" == refused["problem"]["code"]
+    head = api.post(f"{url}?beginning=true", content=b"Id,City\n1,Wil\n5,Th", headers=CSV).json()
+    assert (1, None) == (head["rows"], head["counts"])
+    assert 415 == api.post(url, content=b"", headers={"content-type": "text/plain"}).status_code
+    too_long = b"Id\n" + b"1\n" * (9 * 1024 * 1024)
+    assert 413 == api.post(url, content=too_long, headers=CSV).status_code
+    assert (before, []) == (tenant[1].version, api.get(f"{tenant[0]}/jobs").json()["jobs"])
+
+
+def test_rows_are_brought_back_by_key(api, served, tenant):
+    """Told first, then done as one version with an entry in the audit; a failed condition changes nothing."""
+    url = f"{tenant[0]}/streams/Account/row-restorations"
+    order = {"version": 0, "keys": [{"Id": "1"}, {"Id": "2"}, {"Id": "9"}]}
+    told = api.post(url, json={**order, "dry_run": True}).json()
+    assert (False, 1) == (told["committed"], told["tenant_version"])
+    assert {"inserted": 1, "updated": 1, "unchanged": 0, "deleted": 1} == told["counts"]
+    assert 412 == api.post(url, json=order, headers={"if-match": '"0"'}).status_code
+    done = api.post(url, json={**order, "message": "as ordered"}, headers={"if-match": '"1"'}).json()
+    assert (True, 2, told["rows"]) == (done["committed"], done["tenant_version"], done["rows"])
+    rows = api.get(f"{tenant[0]}/streams/Account/rows").json()["rows"]
+    assert {"007": "Bern", "1": "Basel", "2": None} == {row["Id"]: row["City"] for row in rows}
+    assert "as ordered" == api.get(f"{tenant[0]}/history").json()["versions"][0]["message"]
+    entry = api.get(f"{tenant[0]}/audit", params={"action": "rows.restore"}).json()["entries"][0]
+    assert ("Account", 3) == (entry["subject"], entry["details"]["rows"])
+
+
+def test_rows_that_cannot_be_named_so_are_refused(api, served, tenant):
+    """Another column, a value of another type, none or too many keys, no right to write."""
+    url = f"{tenant[0]}/streams/Account/row-restorations"
+    for keys in ([{"City": "Bern"}], [{"Id": "1", "City": "x"}], [], [{"Id": "1"}] * 5001):
+        assert 422 == api.post(url, json={"version": 0, "keys": keys}).status_code, keys[:1]
+    assert 404 == api.post(url, json={"version": 99, "keys": [{"Id": "1"}]}).status_code
+    order = {"version": 0, "keys": [{"Id": "1"}]}
+    with served.client(served.key("snapshots:read")) as reader:
+        assert 403 == reader.post(url, json=order).status_code
+        assert 200 == reader.post(url, json={**order, "dry_run": True}).status_code

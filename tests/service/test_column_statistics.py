@@ -1,0 +1,126 @@
+"""What columns hold: exact where all rows are read, honest where they are not, kept by version."""
+
+import decimal
+import itertools
+from datetime import UTC, date, datetime
+
+import pyarrow as pa
+import pytest
+
+from freezeframe.errors import MissingColumn
+from freezeframe.service.column_statistics import StatisticsCache, stream_statistics
+from freezeframe.service.row_finder import RowFinder
+from freezeframe.service.streams import Moment
+from freezeframe.settings import Settings
+from freezeframe.storage import LocalStorage
+from freezeframe.store import Tenant
+
+ROWS = 100
+MOMENT = datetime(2026, 11, 20, 14, 5, 0, 123456, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def tenant(tmp_path_factory):
+    """A column of each kind, some with nulls."""
+    storage = LocalStorage(tmp_path_factory.mktemp("tenant"))
+    tenant = Tenant(storage, RowFinder(storage), Settings(vectors_from_bytes=0))
+    numbers = range(ROWS)
+    table = pa.table(
+        {
+            "Id": [2**53 + n for n in numbers],
+            "City": [None if n % 4 == 0 else ("Bern" if n % 2 else "Basel") for n in numbers],
+            "Amount": [float("nan") if n == 0 else n / 2 for n in numbers],
+            "Price": [decimal.Decimal(n) / 100 for n in numbers],
+            "Born": [date(2000, 1, 1 + n % 28) for n in numbers],
+            "At": pa.array([MOMENT] * ROWS, pa.timestamp("us", tz="UTC")),
+            "Is": [n % 2 == 0 for n in numbers],
+            "Tags": [[n] for n in numbers],
+            "Raw": pa.array([b"\x00"] * ROWS, pa.binary()),
+            "Long": ["x" * 1000] * ROWS,
+            "Empty": pa.nulls(ROWS, pa.string()),
+        }
+    )
+    tenant.stream("Invoice").update(table, "Id")
+    return tenant
+
+
+def statistics(tenant, **options):
+    cache = options.pop("cache", None) or StatisticsCache()
+    moment = options.pop("moment", Moment())
+    found = stream_statistics(tenant, "Invoice", moment, cache, **options)
+    return found, {one.name: one for one in found.columns}
+
+
+def test_columns_of_every_kind_are_told(tenant):
+    """Nulls, distinct values and ends are those of all rows; large integers and dates are text."""
+    found, by_name = statistics(tenant)
+    assert (0, ROWS, 11) == (found.version, found.rows, len(found.columns))
+    assert all(
+        (one.rows_read, one.nulls_of_all, one.ends_of_all) == (ROWS, True, True) for one in found.columns
+    )
+    told = {name: (one.nulls, one.distinct, one.low, one.high) for name, one in by_name.items()}
+    assert (0, ROWS, str(2**53), str(2**53 + ROWS - 1)) == told["Id"]
+    assert (25, 2, "Basel", "Bern") == told["City"]
+    assert (0, ROWS, 0.5, 49.5) == told["Amount"]
+    assert (0, ROWS, "0.00", "0.99") == (*told["Price"][:2], *(str(one) for one in told["Price"][2:]))
+    assert (0, 28, "2000-01-01", "2000-01-28") == told["Born"]
+    assert (0, 1, MOMENT.isoformat(), MOMENT.isoformat()) == told["At"]
+    assert (0, 2, False, True) == told["Is"]
+    assert (0, None, None, None) == told["Tags"]
+    assert (0, 1, None, None) == told["Raw"]
+    assert (ROWS, 0, None, None) == told["Empty"]
+    assert len(told["Long"][2]) < 250
+
+
+def test_bars_tell_the_shape_and_leave_no_value_out(tenant):
+    """Ranges for many numbers, the most frequent values for few; the counts add up."""
+    _, by_name = statistics(tenant)
+    assert [("Bern", 50), ("Basel", 25)] == [(bar.low, bar.count) for bar in by_name["City"].bars]
+    for name, values in (("Amount", ROWS - 1), ("Price", ROWS), ("Born", ROWS), ("Id", ROWS)):
+        bars = by_name[name].bars
+        assert (12, values) == (len(bars), sum(bar.count for bar in bars)), name
+        assert all(one.high == other.low for one, other in itertools.pairwise(bars)), name
+    assert () == by_name["Tags"].bars == by_name["Empty"].bars
+
+
+def test_of_a_large_stream_the_first_rows_are_read_and_the_log_tells_the_rest(tenant):
+    """Nulls come from the log for all rows, and ends where the log has them exactly: of numbers and dates."""
+    _, by_name = statistics(tenant, rows_max=10)
+    assert {10} == {one.rows_read for one in by_name.values()}
+    city, number = by_name["City"], by_name["Id"]
+    assert (25, True, False) == (city.nulls, city.nulls_of_all, city.ends_of_all)
+    assert (str(2**53 + ROWS - 1), True, 10) == (number.high, number.ends_of_all, number.distinct)
+
+
+def test_rows_deleted_in_files_spoil_what_the_log_says(tenant, tmp_path):
+    """Then the figures are those of the rows that were read, and say so."""
+    storage = LocalStorage(tmp_path)
+    other = Tenant(storage, RowFinder(storage), Settings(vectors_from_bytes=0))
+    stream = other.stream("Invoice")
+    stream.update(pa.table({"Id": list(range(50)), "V": [None, 1] * 25}), "Id")
+    stream.update(pa.table({"Id": [1], "V": [7]}), "Id")
+    _, by_name = statistics(other, rows_max=10)
+    assert (False, False) == (by_name["V"].nulls_of_all, by_name["V"].ends_of_all)
+
+
+def test_what_is_not_read_in_time_is_said_and_can_be_asked_for(tenant):
+    """One column is always read; those that are left out have no figures until they are named."""
+    cache = StatisticsCache()
+    _, by_name = statistics(tenant, seconds_max=0, cache=cache)
+    assert [ROWS, 0] == [by_name[name].rows_read for name in ("Id", "City")]
+    _, by_name = statistics(tenant, seconds_max=0, cache=cache, columns=["City"])
+    assert (["City"], ROWS) == (list(by_name), by_name["City"].rows_read)
+    _, by_name = statistics(tenant, seconds_max=0, cache=cache)
+    assert [ROWS, ROWS] == [by_name[name].rows_read for name in ("Id", "City")]
+    with pytest.raises(MissingColumn):
+        statistics(tenant, columns=["Nobody"])
+
+
+def test_the_oldest_of_what_is_kept_goes_first(tenant):
+    """A cache of one table forgets the first when a second comes."""
+    cache = StatisticsCache(kept_max=1)
+    statistics(tenant, cache=cache)
+    tenant.stream("Other").update(pa.table({"Id": [1]}), "Id")
+    stream_statistics(tenant, "Other", Moment(), cache)
+    _, by_name = statistics(tenant, seconds_max=0, cache=cache)
+    assert 0 == by_name["City"].rows_read

@@ -1,0 +1,113 @@
+"""What an import would do: told as the job would do it, or said in words that it was not counted."""
+
+import io
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from freezeframe.errors import InvalidOption, UnreadableInput
+from freezeframe.service.import_preview import ImportFile, import_preview
+from freezeframe.service.row_finder import RowFinder
+from freezeframe.settings import Settings
+from freezeframe.storage import LocalStorage
+from freezeframe.store import Tenant
+
+STORED = pa.table({"Id": ["1", "2", "3", "4"], "City": ["Bern", "Basel", None, "Chur"], "Age": [1, 2, 3, 4]})
+FILE = "Id,City,Age,Note\n1,Bern,1,\n2,Thun,,x\n9,Genf,9,\n"
+
+
+@pytest.fixture
+def tenant(tmp_path):
+    """A stream of four rows."""
+    storage = LocalStorage(tmp_path)
+    tenant = Tenant(storage, RowFinder(storage), Settings())
+    tenant.stream("Account").update(STORED, "Id")
+    return tenant
+
+
+def preview(tenant, text, *, kind="csv", key=(), mode="upsert", stream="Account", **options):
+    content = io.BytesIO(text if isinstance(text, bytes) else text.encode())
+    return import_preview(tenant, stream, ImportFile(kind, content, **options), key, mode)
+
+
+def test_an_upsert_is_counted_as_the_job_would(tenant):
+    """New, updated and unchanged rows with their cells; an empty cell keeps what is stored."""
+    seen = preview(tenant, FILE)
+    assert (3, ("Id",), "", None) == (seen.rows, seen.key, seen.uncounted, seen.problem)
+    assert (1, 1, 1, 0) == (*seen.counts.to_json().values(),)
+    update, insert = seen.examples
+    assert ("update", ("City", "Note"), "Basel", "Thun", 2) == (
+        update.fate,
+        update.changed,
+        update.before["City"],
+        update.after["City"],
+        update.after["Age"],
+    )
+    assert ("insert", "9") == (insert.fate, insert.after["Id"])
+    assert (0, STORED.to_pylist()) == (tenant.version, tenant.stream("Account").read(as_="arrow").to_pylist())
+
+
+def test_a_full_extract_tells_what_it_would_delete(tenant):
+    """Rows that the file lacks are counted and shown; to delete more than half is told to be refused."""
+    seen = preview(tenant, FILE, mode="full")
+    assert (2, ["delete"] * 2) == (seen.counts.deleted, [one.fate for one in seen.examples[2:]])
+    assert ["3", "4"] == [one.before["Id"] for one in seen.examples[2:]]
+    assert seen.problem is None
+    refused = preview(tenant, "Id,City\n1,Bern\n", mode="full")
+    assert ("TOO_MANY_DELETIONS", 3) == (refused.problem.code, refused.counts.deleted)
+
+
+def test_columns_are_told_with_their_types_of_both_sides(tenant):
+    """Known, new, of another type, or only in the stream."""
+    seen = preview(tenant, "Id,Age,Note\n1,old,x\n")
+    told = {one.name: (one.fate, one.file_type, one.stream_type, one.is_key) for one in seen.columns}
+    assert ("other type", "string", "long", False) == told["Age"]
+    assert ("new", "string", None, False) == told["Note"]
+    assert ("not in the file", None, "string", False) == told["City"]
+    assert told["Id"][3]
+    assert "SCHEMA_DRIFT" in seen.problem.code
+    assert seen.counts is None
+
+
+def test_a_stream_that_is_not_there_yet_gets_all_rows(tenant):
+    """The key must be named then."""
+    assert preview(tenant, FILE, stream="New").problem is not None
+    seen = preview(tenant, FILE, stream="New", key=["Id"])
+    assert (3, 0, {"new"}) == (seen.counts.inserted, seen.counts.updated, {one.fate for one in seen.columns})
+    assert ("Account",) == tenant.streams()
+
+
+def test_a_key_that_cannot_be_is_told(tenant):
+    """It is not in the file, or not the stream's own."""
+    assert "no column Id" in preview(tenant, "City\nBern\n").problem.problem
+    assert "key City" in preview(tenant, FILE, key=["City"]).problem.problem
+
+
+def test_of_a_beginning_the_columns_are_told(tenant):
+    """The last line may be cut off, also inside of quotes; rows are not counted, and that is said."""
+    seen = preview(tenant, 'Id,City,Age\n1,Bern,1\n2,"Thu\nn', is_beginning=True)
+    assert (1, None) == (seen.rows, seen.counts)
+    assert "beginning" in seen.uncounted
+    with pytest.raises(InvalidOption):
+        preview(tenant, b"PAR1", kind="parquet", is_beginning=True)
+
+
+def test_other_kinds_of_files_are_read_too(tenant):
+    """Parquet and JSON Lines; a file that is damaged is an error with its place."""
+    sink = io.BytesIO()
+    pq.write_table(STORED.slice(0, 1), sink)
+    assert 1 == preview(tenant, sink.getvalue(), kind="parquet").counts.unchanged
+    assert 1 == preview(tenant, '{"Id": "1", "City": "Wil"}\n', kind="jsonl").counts.updated
+    with pytest.raises(UnreadableInput):
+        preview(tenant, b"no parquet", kind="parquet")
+
+
+def test_what_only_spark_can_count_is_said(tmp_path):
+    """A stream that keeps its rows' past: the job counts, the preview says so."""
+    storage = LocalStorage(tmp_path)
+    tenant = Tenant(storage, RowFinder(storage), Settings())
+    tenant.stream("Account").update(STORED, "Id", history="scd2")
+    seen = preview(tenant, FILE)
+    assert (None, None) == (seen.counts, seen.problem)
+    assert "The job counts them." in seen.uncounted

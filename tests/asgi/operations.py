@@ -38,6 +38,14 @@ TENANT_ROWS = {
     ("get", f"{T}/overview"): Row("snapshots:read"),
     ("get", f"{T}/bundle"): Row("snapshots:read", "?file=a.txt&stream=Account"),
     ("get", f"{T}/streams/{{stream}}/diff"): Row("snapshots:read", "?before=1"),
+    ("get", f"{T}/streams/{{stream}}/sorted-rows"): Row("snapshots:read", "?by=City&descending=true"),
+    ("get", f"{T}/streams/{{stream}}/statistics"): Row("snapshots:read"),
+    ("post", f"{T}/streams/{{stream}}/import-preview"): Row(
+        "snapshots:write", "?key=Id", content=ROWS, headers=CSV
+    ),
+    ("post", f"{T}/streams/{{stream}}/row-restorations"): Row(
+        "snapshots:write", json={"version": 1, "keys": [{"Id": "007"}]}
+    ),
     ("get", f"{T}/streams"): Row("snapshots:read"),
     ("get", f"{T}/streams/{{stream}}"): Row("snapshots:read"),
     ("delete", f"{T}/streams/{{stream}}"): Row("snapshots:delete"),
@@ -97,6 +105,11 @@ OTHER_ROWS = {
     ("post", "/api/v1/environments/{environment}/tenants"): Row(
         "snapshots:write", json={"tenant": "made-{unique}"}
     ),
+    ("get", "/api/v1/environments/{environment}/overviews"): Row(
+        "snapshots:read", "?tenant={tenant}&tenant=globex"
+    ),
+    ("get", "/api/v1/environments/{environment}/jobs"): Row("jobs:read"),
+    ("get", "/api/v1/events"): Row("tenants:read", "?environment={environment}&seconds=0"),
     ("get", "/api/v1/keys"): Row("admin"),
     ("post", "/api/v1/keys"): Row("admin", json={"name": "made", "scopes": ["tenants:read"]}),
     ("post", "/api/v1/keys/{key_id}/rotate"): Row("admin", json={}),

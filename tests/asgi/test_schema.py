@@ -56,6 +56,8 @@ def test_any_request_is_answered_as_declared(schema, operation):
         if is_real and method != "delete":  # half of all requests get as far as something that is there
             names = case.path_parameters or {}
             names.update({name: value for name, value in REAL.items() if name in names})
+        if path == "/api/v1/events":
+            case.query = {**(case.query or {}), "seconds": 0}  # else it goes on for minutes
         answer = case.call(headers=headers)
 
         assert 500 > answer.status_code, answer.content

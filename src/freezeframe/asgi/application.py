@@ -7,40 +7,56 @@ from typing import Any
 
 from fastapi import FastAPI
 
+from freezeframe.asgi.closing import Closing
 from freezeframe.asgi.console import add_console
 from freezeframe.asgi.description import completed
+from freezeframe.asgi.event_hub import EventHub
 from freezeframe.asgi.measurements import Measurements
 from freezeframe.asgi.problems import add_problem_handlers
 from freezeframe.asgi.request_guard import RequestGuard
 from freezeframe.asgi.routes import (
+    all_jobs,
     audit,
     bundle,
+    column_statistics,
+    events,
     file_deletions,
     files,
     health,
     history,
     hotglue,
+    import_preview,
     jobs,
     keys,
     overview,
     past_jobs,
     row_differences,
+    row_restoration,
     session,
+    sorted_rows,
     streams,
     tenants,
     uploads,
 )
 from freezeframe.control.database import ControlDatabase
+from freezeframe.control.job_feed import JobFeed
 from freezeframe.service.service import open_service
+from freezeframe.service.watch import Watch
 from freezeframe.settings import Settings
 
 VERSION = "1"
 _ROUTERS = (
+    all_jobs,
     bundle,
+    column_statistics,
+    events,
     file_deletions,
+    import_preview,
     overview,
     past_jobs,
     row_differences,
+    row_restoration,
+    sorted_rows,
     tenants,
     streams,
     files,
@@ -80,6 +96,9 @@ def create_application(settings: Settings, root: str, database: ControlDatabase)
     measurements = Measurements(os.environ.get(_MULTIPROCESS))
     application.state.service = open_service(root, settings, database)
     application.state.measurements = measurements
+    stores = application.state.service.stores
+    application.state.events = EventHub(Watch(stores, JobFeed(database)))
+    application.state.closing = Closing()
     for module in _ROUTERS:
         application.include_router(module.router)
     add_problem_handlers(application, root)

@@ -37,6 +37,15 @@ def authenticated(request: Request) -> Principal:
     return principal
 
 
+def identified_anew(request: Request) -> Principal:
+    """Who asks, looked up again for an answer that lasts: a key or a session may have ended meanwhile.
+
+    Raises:
+        NotAuthenticated: it is not valid any more.
+    """
+    return _identified(request)
+
+
 def known_at_once(request: Request) -> Principal | None:
     """Who asks, where that is known without asking the control database; nothing is waited for."""
     known = getattr(request.state, "principal", None)

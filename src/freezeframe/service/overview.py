@@ -1,15 +1,17 @@
 """A tenant at a glance: its streams with their sizes and last changes, as lists of tenants show them.
 
-Only logs are read: the tenant's, and each table's for its statistics. No row is.
+Only logs are read: the tenant's, and each table's for its statistics. No row is. What was found is kept
+until the tenant changes, and of a tenant that has changed only the new entries are read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from freezeframe.identifiers import StreamName
+from freezeframe.service.kept import KeptByState
 from freezeframe.store import Tenant
 from freezeframe.store.entries import Counts
 from freezeframe.store.guard import stored_key
@@ -21,6 +23,8 @@ from freezeframe.store.tables import table_snapshot
 
 _ENTRIES_MAX = 100
 _DAY_SECONDS = 86_400
+_DAYS = 30
+_KEPT_MAX = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +62,66 @@ class Overview:
     days: tuple[int, ...]
 
 
-def overview(tenant: Tenant, version: int | None = None, days: int = 30) -> Overview:
-    """What is told of a tenant at a version (default: now).
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """An overview of now, the day that it counts to, and what the next one can be made of."""
 
-    Raises:
-        VersionNotFound: there is no such version, or it is not kept any more.
-        CorruptLog: a table lacks a version that the tenant log names.
-    """
-    if version is None and tenant.version < 0:
-        return Overview(-1, None, (), 0, 0, None, (0,) * days)
-    log = tenant.place.log
-    state = listed_state(log, log.current_state(), version)
-    recent = tuple(tenant.history(_ENTRIES_MAX, until=state.version))
+    shown: Overview
+    today: int
+    recent: tuple[HistoryEntry, ...]
+    erased: int
+
+
+class Overviews:
+    """Overviews of one service's tenants."""
+
+    def __init__(self) -> None:
+        self._kept: KeptByState[_Seen] = KeptByState(_KEPT_MAX)
+
+    def of(self, tenant: Tenant, version: int | None = None) -> Overview:
+        """What is told of a tenant at a version (default: now).
+
+        Raises:
+            VersionNotFound: there is no such version, or it is not kept any more.
+            CorruptLog: a table lacks a version that the tenant log names.
+        """
+        newest = tenant.place.log.current_state()
+        if newest.version < 0 and version is None:
+            return Overview(-1, None, (), 0, 0, None, (0,) * _DAYS)
+        if version is not None and version != newest.version:
+            state = listed_state(tenant.place.log, newest, version)
+            return _overview(tenant, state, tuple(tenant.history(_ENTRIES_MAX, until=version)), _today())
+        name = tenant.place.storage.root
+        seen = self._kept.value(name, newest, lambda before: _seen(tenant, newest, before))
+        if seen.today != _today():
+            return _overview(tenant, newest, seen.recent, _today())
+        return seen.shown
+
+
+def _seen(tenant: Tenant, state: TenantState, before: _Seen | None) -> _Seen:
+    recent, today = _recent(tenant, state, before), _today()
+    return _Seen(_overview(tenant, state, recent, today), today, recent, state.erased)
+
+
+def _recent(tenant: Tenant, state: TenantState, before: _Seen | None) -> tuple[HistoryEntry, ...]:
+    """The newest entries; those that were seen before stay as they are, for entries never change."""
+    known = before.recent if before is not None and before.erased == state.erased else ()
+    if not known or known[0].version > state.version:
+        return _without_paths(tenant.history(_ENTRIES_MAX, until=state.version))
+    new = tenant.history(min(_ENTRIES_MAX, state.version - known[0].version), until=state.version)
+    fresh = [one for one in new if one.version > known[0].version]
+    return _without_paths([*fresh, *(one for one in known if state.is_listed(one.version))])[:_ENTRIES_MAX]
+
+
+def _without_paths(entries: Iterable[HistoryEntry]) -> tuple[HistoryEntry, ...]:
+    """The entries; of all but the newest the files are left out, of which there may be thousands."""
+    return tuple(
+        entry if not place else replace(entry, files_written=(), files_deleted=())
+        for place, entry in enumerate(entries)
+    )
+
+
+def _overview(tenant: Tenant, state: TenantState, recent: tuple[HistoryEntry, ...], today: int) -> Overview:
     return Overview(
         version=state.version,
         timestamp=datetime.fromtimestamp(state.timestamp_ms / 1000, UTC),
@@ -77,7 +129,7 @@ def overview(tenant: Tenant, version: int | None = None, days: int = 30) -> Over
         files=len(state.files),
         file_bytes=sum(held.size for held in state.files.values()),
         last=recent[0] if recent else None,
-        days=_days(recent, days),
+        days=_days(recent, today),
     )
 
 
@@ -99,13 +151,16 @@ def _streams(
         )
 
 
-def _days(recent: tuple[HistoryEntry, ...], days: int) -> tuple[int, ...]:
+def _today() -> int:
+    return int(datetime.now(UTC).timestamp()) // _DAY_SECONDS
+
+
+def _days(recent: tuple[HistoryEntry, ...], today: int) -> tuple[int, ...]:
     """How many rows changed on each of the last days, as far back as the entries go."""
-    today = int(datetime.now(UTC).timestamp()) // _DAY_SECONDS
-    changed = [0] * days
+    changed = [0] * _DAYS
     for entry in recent:
         age = today - int(entry.timestamp.timestamp()) // _DAY_SECONDS
-        if 0 <= age < days:
+        if 0 <= age < _DAYS:
             changed[-1 - age] += sum(
                 counts.inserted + counts.updated + counts.deleted for counts in entry.streams.values()
             )

@@ -52,3 +52,36 @@ def test_files_folders_and_streams_come_as_one_zip(api, tenant):
     assert 422 == api.get(f"{tenant}/bundle").status_code
     assert 404 == api.get(f"{tenant}/bundle", params={"folder": "nowhere"}).status_code
     assert 404 == api.get(f"{tenant}/bundle", params={"file": "b.txt"}).status_code
+
+
+def test_what_a_list_shows_comes_for_many_tenants_at_once(served, api, tenant):
+    """Sums of streams and files, the last job; tenants that are not there or not one's own are left out."""
+    name, other = tenant.rpartition("/")[2], served.tenant("initech").rpartition("/")[2]
+    served.service.jobs._queue.submit("{}", environment="dev", tenant=name, job_id="job-1")
+    place = "/api/v1/environments/dev/overviews"
+    both = api.get(place, params={"tenant": [other, name, "nobody"]}).json()["tenants"]
+    with served.client(served.key("snapshots:read", tenants=[name])) as bound:
+        mine = bound.get(place, params={"tenant": [other, name]}).json()["tenants"]
+
+    assert [(other, -1), (name, 3)] == [(one["tenant"], one["version"]) for one in both]
+    assert (1, 3, "job-1", "queued") == (
+        both[1]["streams"],
+        both[1]["rows"],
+        both[1]["last_job"]["job_id"],
+        both[1]["last_job"]["status"],
+    )
+    assert [(name, None)] == [(one["tenant"], one["last_job"]) for one in mine]
+    assert 422 == api.get(place).status_code
+
+
+def test_a_kept_overview_follows_the_tenant(api, tenant):
+    """What was told once is told again until something changes, by whatever way; then the new is told."""
+    before = api.get(f"{tenant}/overview").json()
+    again = api.get(f"{tenant}/overview").json()
+    api.delete(f"{tenant}/files/a.txt").raise_for_status()
+    after = api.get(f"{tenant}/overview").json()
+
+    assert before == again
+    assert (4, 1, before["days"]) == (after["version"], after["files"], after["days"])
+    assert before["streams"] == after["streams"]
+    assert ["a.txt"] == after["last"]["files_deleted"]

@@ -7,6 +7,7 @@ from datetime import datetime
 from pydantic import ConfigDict, Field
 
 from freezeframe.asgi.models.base import Answer, example
+from freezeframe.asgi.models.jobs import JobStatus
 from freezeframe.asgi.models.streams import Counts
 from freezeframe.asgi.models.versions import TenantVersion
 
@@ -57,3 +58,44 @@ class Overview(Answer):
     file_bytes: int
     last: TenantVersion | None
     days: list[int] = Field(description="Rows changed on each of the last days (UTC), today's last.")
+
+
+class LastJob(Answer):
+    """The job of a tenant that was submitted last."""
+
+    job_id: str
+    status: JobStatus
+    created: datetime
+    finished: datetime | None
+
+
+class TenantSummary(Answer):
+    """What a list of tenants shows of one."""
+
+    model_config = ConfigDict(
+        json_schema_extra=example(
+            tenant="acme",
+            version=12,
+            streams=2,
+            rows=4711,
+            size_bytes=80_000,
+            changed="2026-11-20T14:05:00Z",
+            last_job=None,
+            days=[0, 0, 15],
+        )
+    )
+
+    tenant: str
+    version: int = Field(description="-1 before the first change.")
+    streams: int
+    rows: int
+    size_bytes: int = Field(description="Of streams and files.")
+    changed: datetime | None = Field(description="When the newest version was made.")
+    last_job: LastJob | None = Field(description="Null: none, or the caller may not read jobs.")
+    days: list[int] = Field(description="Rows changed on each of the last days (UTC), today's last.")
+
+
+class TenantSummaries(Answer):
+    """The tenants that were asked for and are there, in the order in which they were asked for."""
+
+    tenants: list[TenantSummary]

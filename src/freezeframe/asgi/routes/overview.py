@@ -1,22 +1,40 @@
-"""A tenant at a glance: one answer for what a list or a panel shows of it."""
+"""Tenants at a glance: one answer for what a panel shows of one, and one for what a list shows of many."""
 
 from __future__ import annotations
 
-from freezeframe.asgi.caller import TenantCalling
-from freezeframe.asgi.models.overview import LastChange, Overview, StreamOverview
+from collections.abc import Mapping
+from typing import Annotated
+
+from fastapi import Query
+
+from freezeframe.asgi.caller import Caller, Calling, TenantCalling
+from freezeframe.asgi.models.overview import (
+    LastChange,
+    LastJob,
+    Overview,
+    StreamOverview,
+    TenantSummaries,
+    TenantSummary,
+)
 from freezeframe.asgi.models.streams import Counts
 from freezeframe.asgi.models.versions import TenantVersion, version_fields
+from freezeframe.asgi.problems import declared
 from freezeframe.asgi.routes.parameters import TenantVersion as TenantVersionQuery
-from freezeframe.asgi.routes.routing import tenant_router
+from freezeframe.asgi.routes.routing import TENANT, api_router
+from freezeframe.asgi.routes.tenants import EnvironmentPath
+from freezeframe.control.job import QueuedJob
+from freezeframe.control.job_feed import newest_jobs
+from freezeframe.errors import TenantNotFound
 from freezeframe.service import overview
 
-router = tenant_router("tenants")
+router = api_router("tenants")
+_SUMMARIES_MAX = 100
 
 
-@router.get("/overview")
+@router.get(f"{TENANT}/overview", responses=declared(404))
 def show_overview(caller: TenantCalling, tenant_version: TenantVersionQuery = None) -> Overview:
     """Show a tenant's streams with rows, sizes and last changes, now or at a version of the tenant."""
-    seen = overview.overview(caller.tenant("snapshots:read"), tenant_version)
+    seen = caller.service.overviews.of(caller.tenant("snapshots:read"), tenant_version)
     return Overview(
         environment=caller.environment,
         tenant=caller.tenant_id,
@@ -26,6 +44,46 @@ def show_overview(caller: TenantCalling, tenant_version: TenantVersionQuery = No
         files=seen.files,
         file_bytes=seen.file_bytes,
         last=None if seen.last is None else TenantVersion(**version_fields(seen.last.to_json())),
+        days=list(seen.days),
+    )
+
+
+@router.get("/environments/{environment}/overviews")
+def show_overviews(
+    caller: Calling,
+    environment: EnvironmentPath,
+    tenant: Annotated[
+        list[str], Query(min_length=1, max_length=_SUMMARIES_MAX, description="Which tenants.")
+    ],
+) -> TenantSummaries:
+    """Show what a list shows of some tenants; those that are not there are left out."""
+    caller.principal.require("snapshots:read")
+    wanted = list(dict.fromkeys(tenant))
+    jobs = (
+        newest_jobs(caller.service.database, environment, wanted) if caller.principal.may("jobs:read") else {}
+    )
+    found = (_summary(caller, environment, one, jobs) for one in wanted)
+    return TenantSummaries(tenants=[one for one in found if one is not None])
+
+
+def _summary(
+    caller: Caller, environment: str, tenant: str, jobs: Mapping[str, QueuedJob]
+) -> TenantSummary | None:
+    try:
+        seen = caller.service.overviews.of(caller.access.tenant(environment, tenant, "snapshots:read"))
+    except TenantNotFound:
+        return None
+    last = jobs.get(tenant)
+    return TenantSummary(
+        tenant=tenant,
+        version=seen.version,
+        streams=len(seen.streams),
+        rows=sum(one.rows for one in seen.streams),
+        size_bytes=seen.file_bytes + sum(one.size_bytes for one in seen.streams),
+        changed=seen.timestamp,
+        last_job=None
+        if last is None
+        else LastJob(job_id=last.job_id, status=last.status, created=last.created, finished=last.finished),
         days=list(seen.days),
     )
 

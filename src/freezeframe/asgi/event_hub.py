@@ -1,0 +1,116 @@
+"""One look for all: whoever follows a store's events in this process is told by the same task.
+
+It looks once a second, while somebody follows and for a little longer: a page that is left for another one
+lets go and takes hold again. Each follower has a short queue; one that does not
+take its events is told to read everything anew, so that nobody holds up the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from fastapi.concurrency import run_in_threadpool
+
+from freezeframe.errors import FreezeframeError, TryAgain
+from freezeframe.service.principal import Principal
+from freezeframe.service.watch import Event, Watch
+
+_LOOKED_EVERY_SECONDS = 1.0
+_IDLE_LOOKS_MAX = 30
+_FOLLOWERS_MAX = 500
+_WAITING_MAX = 200
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, eq=False)
+class Follower:
+    """Who follows the events of one environment; ``tenants`` are watched for new versions.
+
+    An event of None means that some were lost.
+    """
+
+    principal: Principal
+    environment: str
+    tenants: frozenset[str]
+    waiting: asyncio.Queue[Event | None] = field(default_factory=lambda: asyncio.Queue(_WAITING_MAX))
+
+    def tell(self, event: Event) -> None:
+        """Queue an event that is the follower's business."""
+        if event.environment != self.environment or not event.is_for(self.principal):
+            return
+        if self.waiting.full():
+            while not self.waiting.empty():
+                self.waiting.get_nowait()
+            self.waiting.put_nowait(None)
+        else:
+            self.waiting.put_nowait(event)
+
+    def lose(self) -> None:
+        """Have it read everything anew."""
+        if not self.waiting.full():
+            self.waiting.put_nowait(None)
+
+
+class EventHub:
+    """The followers of one process; for its one event loop."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._followers: set[Follower] = set()
+        self._task: asyncio.Task[None] | None = None
+        self._has_looked = asyncio.Event()
+
+    @asynccontextmanager
+    async def following(self, follower: Follower) -> AsyncIterator[None]:
+        """Tell the follower all that happens from now on, until the block is left.
+
+        Raises:
+            TryAgain: too many follow already.
+        """
+        if len(self._followers) >= _FOLLOWERS_MAX:
+            raise TryAgain(
+                "Too many follow the service's events.",
+                cause=f"One process tells at most {_FOLLOWERS_MAX}.",
+                remedy="Ask again later, and read what is wanted meanwhile.",
+                retry_after_seconds=30,
+            )
+        self._followers.add(follower)
+        try:
+            if self._task is None or self._task.done():
+                self._has_looked.clear()
+                self._task = asyncio.create_task(self._look())
+            await self._has_looked.wait()
+            yield
+        finally:
+            self._followers.discard(follower)
+
+    async def _look(self) -> None:
+        is_blind, idle = False, 0
+        while idle < _IDLE_LOOKS_MAX:
+            idle = 0 if self._followers else idle + 1
+            try:
+                events = await run_in_threadpool(self._watch.look, self._wanted())
+            except FreezeframeError as error:
+                if not is_blind:
+                    _logger.warning("Events cannot be told: %s", error)
+                is_blind = True
+            else:
+                for one in tuple(self._followers):
+                    # What happened while nobody could look is read anew.
+                    if is_blind:
+                        one.lose()
+                    for event in events:
+                        one.tell(event)
+                is_blind = False
+            self._has_looked.set()
+            await asyncio.sleep(_LOOKED_EVERY_SECONDS)
+
+    def _wanted(self) -> dict[str, set[str]]:
+        wanted: dict[str, set[str]] = {}
+        for one in self._followers:
+            wanted.setdefault(one.environment, set()).update(one.tenants)
+        return wanted

@@ -1,0 +1,41 @@
+"""The jobs of all tenants of an environment."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Query
+
+from freezeframe.asgi.caller import Calling
+from freezeframe.asgi.models.jobs import Job, JobPage, JobStatus
+from freezeframe.asgi.routes.parameters import CursorText, Limit
+from freezeframe.asgi.routes.routing import api_router
+from freezeframe.asgi.routes.tenants import EnvironmentPath
+
+router = api_router("jobs")
+
+
+@router.get("/environments/{environment}/jobs")
+def list_all_jobs(
+    caller: Calling,
+    environment: EnvironmentPath,
+    tenant: Annotated[str | None, Query(max_length=200, description="Only of this tenant.")] = None,
+    status: Annotated[JobStatus | None, Query(description="Only jobs of this status.")] = None,
+    job_id: Annotated[str | None, Query(max_length=500, description="Only jobs of this id.")] = None,
+    limit: Limit = 100,
+    cursor: CursorText = None,
+) -> JobPage:
+    """List the jobs of all tenants that are the caller's business, the newest first."""
+    caller.principal.require("jobs:read")
+    if not caller.principal.sees_environment(environment):
+        return JobPage(jobs=[], next_cursor=None)
+    seen = caller.principal.tenants
+    if tenant is not None:
+        seen = frozenset({tenant} if caller.principal.sees(environment, tenant) else ())
+    listing = f"jobs\n{environment!r}\n{tenant!r}\n{status}\n{job_id!r}"
+    place = None if cursor is None else str(caller.service.cursors.read(listing, cursor))
+    page = caller.service.jobs.page_of_all(
+        environment, seen, status=status, job_id=job_id, limit=limit, cursor=place
+    )
+    following = None if page.next_cursor is None else caller.service.cursors.made(listing, page.next_cursor)
+    return JobPage(jobs=[Job(**caller.service.jobs.told(one)) for one in page.jobs], next_cursor=following)

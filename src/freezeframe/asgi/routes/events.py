@@ -1,0 +1,133 @@
+"""What happens, as server-sent events: jobs, new versions of tenants, tenants that come and go."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+from fastapi import Query, Request
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import StreamingResponse
+from fastapi.sse import format_sse_event
+
+from freezeframe.asgi.authentication import identified_anew
+from freezeframe.asgi.caller import Calling
+from freezeframe.asgi.closing import UNBUFFERED, Closing
+from freezeframe.asgi.event_hub import EventHub, Follower
+from freezeframe.asgi.problems import declared
+from freezeframe.asgi.routes.routing import api_router
+from freezeframe.errors import FreezeframeError
+from freezeframe.identifiers import EnvironmentName
+from freezeframe.service.access import TenantAccess
+from freezeframe.service.watch import Event, JobEvent, TenantsEvent, VersionEvent
+
+router = api_router("tenants")
+_FOLLOWED_SECONDS = 600
+_WATCHED_MAX = 20
+_CHECKED_EVERY_SECONDS = 5.0
+_COMMENT_EVERY_CHECKS = 3
+
+
+@router.get(
+    "/events",
+    response_class=StreamingResponse,
+    responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}, **declared(404)},
+)
+async def follow_events(
+    request: Request,
+    caller: Calling,
+    environment: Annotated[str, Query(min_length=1, max_length=200, description="Of which environment.")],
+    tenant: Annotated[
+        list[str] | None, Query(max_length=_WATCHED_MAX, description="Tenants to watch for new versions.")
+    ] = None,
+    seconds: Annotated[
+        int, Query(ge=0, le=_FOLLOWED_SECONDS, description="How long; ask again afterwards.")
+    ] = _FOLLOWED_SECONDS,
+) -> Any:
+    """Follow what happens in an environment as server-sent events, as far as it is the caller's business.
+
+    `anew` comes first: from now on all is told. `lost` says that some was not, and that what was read before
+    may be old. `job` tells what a job has become, `version` a watched tenant's newest version (also of now), `tenants` that some came
+    or went.
+    """
+    caller.principal.require("tenants:read")
+    name = str(EnvironmentName(environment))
+    for one in tenant or ():
+        await run_in_threadpool(caller.access.require, name, one, "snapshots:read")
+    follower = Follower(caller.principal, name, frozenset(tenant or ()))
+    return StreamingResponse(
+        _events(request, caller.access, follower, seconds),
+        media_type="text/event-stream",
+        headers=UNBUFFERED,
+    )
+
+
+async def _events(
+    request: Request, access: TenantAccess, follower: Follower, seconds: int
+) -> AsyncIterator[bytes]:
+    hub, closing = request.app.state.events, request.app.state.closing
+    assert isinstance(hub, EventHub)  # noqa: S101 - set by create_application
+    assert isinstance(closing, Closing)  # noqa: S101 - set by create_application
+    now = asyncio.get_running_loop().time
+    end, checks = now() + seconds, 0
+    ending = asyncio.create_task(closing.wait(seconds))
+    try:
+        async with hub.following(follower):
+            yield format_sse_event(event="anew", data_str="{}")
+            for event in await run_in_threadpool(_versions, access, follower):
+                yield _sent(event)
+            while (left := end - now()) > 0 and not ending.done():
+                sent = await _next(follower, ending, min(left, _CHECKED_EVERY_SECONDS))
+                if sent is not None:
+                    yield sent
+                    continue
+                checks += 1
+                if not await _is_known_still(request, follower):
+                    return
+                if checks % _COMMENT_EVERY_CHECKS == 0:
+                    yield format_sse_event(comment="still here")
+    finally:
+        ending.cancel()
+
+
+def _versions(access: TenantAccess, follower: Follower) -> list[VersionEvent]:
+    """What the watched tenants are at now: who follows compares it with what was read before."""
+    name = follower.environment
+    return [
+        VersionEvent(name, one, access.tenant(name, one, "snapshots:read").version)
+        for one in sorted(follower.tenants)
+    ]
+
+
+async def _next(follower: Follower, ending: asyncio.Task[bool], seconds: float) -> bytes | None:
+    """The next event as it is sent; None where none came in time."""
+    taking = asyncio.ensure_future(follower.waiting.get())
+    await asyncio.wait({taking, ending}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    if not taking.done():
+        taking.cancel()
+        return None
+    return _sent(taking.result())
+
+
+async def _is_known_still(request: Request, follower: Follower) -> bool:
+    """Whether the key or session is still good; what it may see from now on is looked up too."""
+    try:
+        follower.principal = await run_in_threadpool(identified_anew, request)
+    except FreezeframeError:
+        return False
+    return True
+
+
+def _sent(event: Event | None) -> bytes:
+    if event is None:
+        return format_sse_event(event="lost", data_str="{}")
+    if isinstance(event, JobEvent):
+        told = {"tenant": event.tenant, "job_id": event.job_id, "status": event.status}
+        return format_sse_event(event="job", data_str=json.dumps(told))
+    if isinstance(event, TenantsEvent):
+        return format_sse_event(event="tenants", data_str="{}")
+    return format_sse_event(
+        event="version", data_str=json.dumps({"tenant": event.tenant, "version": event.version})
+    )

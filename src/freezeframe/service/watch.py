@@ -1,0 +1,104 @@
+"""What changes in a store while somebody looks on: jobs, versions of some tenants, which tenants there are.
+
+Nothing is looked through: of the queue only what may have changed is asked, of the tenants only those that
+are watched, each by two small reads of its log's end, and the registry is one log of that kind as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from freezeframe.control.job import JobStatus
+from freezeframe.control.job_feed import JobFeed
+from freezeframe.errors import FixTheRequest, ReportDamage
+from freezeframe.service.principal import Principal
+from freezeframe.service.stores import Stores
+
+_ALL = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class JobEvent:
+    """A job that has become something."""
+
+    environment: str
+    tenant: str
+    job_id: str
+    status: JobStatus
+
+    def is_for(self, principal: Principal) -> bool:
+        """Whether it is the principal's business."""
+        return principal.may("jobs:read") and principal.sees(self.environment, self.tenant)
+
+
+@dataclass(frozen=True, slots=True)
+class VersionEvent:
+    """A watched tenant that has a new version."""
+
+    environment: str
+    tenant: str
+    version: int
+
+    def is_for(self, principal: Principal) -> bool:
+        """Whether it is the principal's business."""
+        return principal.may("snapshots:read") and principal.sees(self.environment, self.tenant)
+
+
+@dataclass(frozen=True, slots=True)
+class TenantsEvent:
+    """An environment in which tenants came or went."""
+
+    environment: str
+    names: frozenset[str]
+
+    def is_for(self, principal: Principal) -> bool:
+        """Whether one of them is the principal's business."""
+        return principal.may("tenants:read") and any(
+            principal.sees(self.environment, name) for name in self.names
+        )
+
+
+Event = JobEvent | VersionEvent | TenantsEvent
+
+
+class Watch:
+    """Looks again and again at one store; for one thread at a time."""
+
+    def __init__(self, stores: Stores, feed: JobFeed) -> None:
+        self._stores = stores
+        self._feed = feed
+        self._versions: dict[tuple[str, str], int | None] = {}
+        self._names: dict[str, tuple[str, ...]] = {}
+
+    def look(self, wanted: Mapping[str, Collection[str]]) -> list[Event]:
+        """What has changed since the look before: jobs of all, and of each environment its watched tenants.
+
+        Of what was not watched before nothing is told yet: who begins to watch has just read it.
+
+        Raises:
+            TryAgain: the store or the control database cannot be reached.
+        """
+        found: list[Event] = [
+            JobEvent(one.environment, one.tenant, one.job_id, one.status) for one in self._feed.look()
+        ]
+        versions, names = self._versions, self._names
+        self._names = {one: self._stores.environment(one).tenants(limit=_ALL) for one in wanted}
+        self._versions = {
+            (environment, tenant): self._version(environment, tenant)
+            for environment, tenants in wanted.items()
+            for tenant in tenants
+        }
+        for place, version in self._versions.items():
+            if version is not None and version != versions.get(place, version):
+                found.append(VersionEvent(*place, version))
+        for environment, now in self._names.items():
+            if now != (before := names.get(environment, now)):
+                found.append(TenantsEvent(environment, frozenset(now) ^ frozenset(before)))
+        return found
+
+    def _version(self, environment: str, tenant: str) -> int | None:
+        try:
+            return self._stores.environment(environment).tenant(tenant).version
+        except (FixTheRequest, ReportDamage):
+            return None  # gone, or damaged, which who opens it is told

@@ -1,0 +1,48 @@
+"""The jobs of all tenants, as far as they are the caller's business."""
+
+import uuid
+
+import pytest
+
+ENVIRONMENT = "dev"
+PLACE = f"/api/v1/environments/{ENVIRONMENT}/jobs"
+
+
+@pytest.fixture(scope="module")
+def jobs(served):
+    """The ids of three jobs of two tenants, the oldest first; the second one was cancelled."""
+    queue = served.service.jobs._queue
+    made = []
+    for tenant in ("globex", "initech", "globex"):
+        served.tenant(tenant)
+        made.append(uuid.uuid4().hex)
+        queue.submit("{}", environment=ENVIRONMENT, tenant=tenant, job_id=made[-1])
+    queue.cancel(ENVIRONMENT, "initech", made[1])
+    return made
+
+
+def ids(answer):
+    return [one["job_id"] for one in answer.raise_for_status().json()["jobs"]]
+
+
+def test_jobs_of_all_tenants_are_listed_by_page_tenant_and_status(api, jobs):
+    """The newest first; a cursor is good for the same question only."""
+    first = api.get(PLACE, params={"limit": 2})
+    cursor = first.json()["next_cursor"]
+
+    assert [jobs[2], jobs[1]] == ids(first)
+    assert [jobs[0]] == ids(api.get(PLACE, params={"limit": 2, "cursor": cursor}))
+    assert [jobs[2], jobs[0]] == ids(api.get(PLACE, params={"tenant": "globex"}))
+    assert [jobs[1]] == ids(api.get(PLACE, params={"status": "cancelled"}))
+    assert 422 == api.get(PLACE, params={"tenant": "globex", "cursor": cursor}).status_code
+
+
+def test_a_bound_key_sees_its_own_tenants_jobs(served, jobs):
+    """Asked for another one's jobs it is answered as if there were none."""
+    with served.client(served.key(tenants=["initech"])) as bound:
+        assert [jobs[1]] == ids(bound.get(PLACE))
+        assert [] == ids(bound.get(PLACE, params={"tenant": "globex"}))
+    with served.client(served.key(environments=["staging"])) as elsewhere:
+        assert [] == ids(elsewhere.get(PLACE))
+    with served.client(served.key("snapshots:read")) as nobody:
+        assert 403 == nobody.get(PLACE).status_code

@@ -10,6 +10,7 @@ import { createRoot } from "react-dom/client";
 import { tenantKey } from "./api/place";
 import { Problem } from "./api/problem";
 import { whoQuery } from "./api/queries";
+import { refreshTenant } from "./events/refresh";
 import { styleNonce } from "./nonce";
 import { makeRouter } from "./router";
 import { cssVariables, theme } from "./theme";
@@ -48,7 +49,7 @@ whenLanded((place) => {
   if (landed.has(name)) return;
   const refresh = () => {
     landed.delete(name);
-    void client.invalidateQueries({ queryKey });
+    void refreshTenant(client, place);
   };
   landed.set(name, setTimeout(refresh, LANDED_MS));
 });

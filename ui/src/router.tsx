@@ -12,7 +12,7 @@ import { asProblem } from "./api/problem";
 import { whoQuery } from "./api/queries";
 import { LateSkeleton } from "./parts/LateSkeleton";
 import { ProblemNote } from "./parts/ProblemNote";
-import { panelSearch, tenantsSearch } from "./search";
+import { jobsSearch, panelSearch, tenantsSearch } from "./search";
 import { SignedIn } from "./session/SignedIn";
 import { SignInPage } from "./session/SignInPage";
 import { MissingPage } from "./shell/MissingPage";
@@ -74,7 +74,7 @@ const tenant = createRoute({
 const jobs = createRoute({
   getParentRoute: () => signedIn,
   path: "/jobs",
-  validateSearch: tenantsSearch,
+  validateSearch: jobsSearch,
   component: lazyRouteComponent(() => import("./jobs/JobsPage"), "JobsPage"),
 });
 

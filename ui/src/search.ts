@@ -1,5 +1,16 @@
 // All that an address says besides its path. Whatever is not in here is not kept when a page is left.
 
+import type { JobStatus } from "./api/types";
+
+const JOB_STATUSES: readonly JobStatus[] = [
+  "queued",
+  "running",
+  "succeeded",
+  "failed",
+  "cancelled",
+  "timed_out",
+  "dead",
+];
 export const PANEL_TABS = ["snapshots", "history", "jobs", "settings"] as const;
 export type PanelTab = (typeof PANEL_TABS)[number];
 export const STREAM_VIEWS = ["preview", "schema", "versions"] as const;
@@ -27,6 +38,13 @@ export interface PanelSearch extends TenantsSearch {
   after?: number | undefined;
   diff?: string | undefined;
   job?: string | undefined;
+  show?: "notebook" | undefined;
+}
+
+export interface JobsSearch {
+  env?: string | undefined;
+  status?: JobStatus | undefined;
+  tenant?: string | undefined;
 }
 
 type Raw = Record<string, unknown>;
@@ -51,6 +69,15 @@ export function panelSearch(raw: Raw): PanelSearch {
     after: version(raw.after),
     diff: text(raw.diff),
     job: text(raw.job),
+    show: raw.show === "notebook" ? "notebook" : undefined,
+  });
+}
+
+export function jobsSearch(raw: Raw): JobsSearch {
+  return compact({
+    env: text(raw.env),
+    status: JOB_STATUSES.find((status) => status === raw.status),
+    tenant: text(raw.tenant),
   });
 }
 

@@ -21,6 +21,22 @@ class JobsOperations:
 
     _connection: Connection
 
+    def list_all_jobs(
+        self,
+        environment: str,
+        *,
+        tenant: str | None = None,
+        status: Literal["queued", "running", "succeeded", "failed", "cancelled", "timed_out", "dead"]
+        | None = None,
+        job_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> JobPage:
+        """List the jobs of all tenants that are the caller's business, the newest first."""
+        place = path_of("/api/v1/environments/{environment}/jobs", {"environment": environment})
+        query = {"tenant": tenant, "status": status, "job_id": job_id, "limit": limit, "cursor": cursor}
+        return cast("JobPage", self._connection.json("GET", place, query=query))
+
     def list_jobs(
         self,
         environment: str,

@@ -11,12 +11,17 @@ from freezeframe.client.connection import Connection, Content, path_of
 from freezeframe.client.types import (
     Dropped,
     HistoryPage,
+    ImportPreview,
     Job,
     Restoration,
+    RowRestoration,
+    RowRestorationOrder,
     Rows,
+    SortedRows,
     StreamDetail,
     StreamList,
     StreamRestoration,
+    StreamStatistics,
 )
 
 
@@ -79,18 +84,20 @@ class StreamsOperations:
         since: int | None = None,
         until: int | None = None,
         limit: int | None = None,
+        cursor: str | None = None,
+        count: bool | None = None,
     ) -> Rows:
-        """What became of the rows between two versions of the stream.
+        """What became of the rows between two versions of the stream, in the order of the key.
 
         `_change_type` is insert, update (with the old row in `_before`) or delete; without `since` from
         its
-        beginning, without `until` to now.
+        beginning, without `until` to now, which for all pages is the version that the first one was of.
         """
         place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/streams/{stream}/changes",
             {"environment": environment, "tenant": tenant, "stream": stream},
         )
-        query = {"since": since, "until": until, "limit": limit}
+        query = {"since": since, "until": until, "limit": limit, "cursor": cursor, "count": count}
         return cast("Rows", self._connection.json("GET", place, query=query))
 
     def export_stream(
@@ -156,6 +163,37 @@ class StreamsOperations:
             ),
         )
 
+    def preview_import(
+        self,
+        environment: str,
+        tenant: str,
+        stream: str,
+        content: Content,
+        *,
+        key: list[str] | None = None,
+        mode: Literal["upsert", "full"] | None = None,
+        beginning: bool | None = None,
+        idempotency_key: str | None = None,
+    ) -> ImportPreview:
+        """Tell what importing a file would do: its columns, how many rows are new or change, and examples.
+
+        Nothing is kept. Of a file of more than 16 MiB send the beginning, with `beginning=true`: its
+        columns
+        and types are told, and rows are not counted.
+        """
+        place = path_of(
+            "/api/v1/environments/{environment}/tenants/{tenant}/streams/{stream}/import-preview",
+            {"environment": environment, "tenant": tenant, "stream": stream},
+        )
+        query = {"key": key, "mode": mode, "beginning": beginning}
+        headers = {"idempotency-key": idempotency_key}
+        return cast(
+            "ImportPreview",
+            self._connection.json(
+                "POST", place, query=query, headers=headers, content=content, content_type="text/csv"
+            ),
+        )
+
     def restore_stream(
         self,
         environment: str,
@@ -173,6 +211,29 @@ class StreamsOperations:
         headers = {"idempotency-key": idempotency_key}
         return cast("Restoration", self._connection.json("POST", place, headers=headers, body=body))
 
+    def restore_rows(
+        self,
+        environment: str,
+        tenant: str,
+        stream: str,
+        body: RowRestorationOrder,
+        *,
+        if_match: str | None = None,
+        if_none_match: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> RowRestoration:
+        """Bring rows back by their keys, as one new version; rows that were not there then are removed.
+
+        With `dry_run` the effect is told and nothing is done. `If-Match` is the tenant's version in
+        quotes.
+        """
+        place = path_of(
+            "/api/v1/environments/{environment}/tenants/{tenant}/streams/{stream}/row-restorations",
+            {"environment": environment, "tenant": tenant, "stream": stream},
+        )
+        headers = {"if-match": if_match, "if-none-match": if_none_match, "idempotency-key": idempotency_key}
+        return cast("RowRestoration", self._connection.json("POST", place, headers=headers, body=body))
+
     def preview_rows(
         self,
         environment: str,
@@ -183,11 +244,18 @@ class StreamsOperations:
         where: list[str] | None = None,
         offset: int | None = None,
         limit: int | None = None,
+        cursor: str | None = None,
+        count: bool | None = None,
         version: int | None = None,
         tenant_version: int | None = None,
         as_of: str | None = None,
     ) -> Rows:
-        """Read some rows, in the order of the key, as JSON or (by `Accept`) as an Arrow IPC stream."""
+        """Read some rows, in the order of the key, as JSON or (by `Accept`) as an Arrow IPC stream.
+
+        Of a stream of any size little more than the page is read. A cursor goes on in the version that
+        the
+        first page was of. Rows without a key are in the order of their files.
+        """
         place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/streams/{stream}/rows",
             {"environment": environment, "tenant": tenant, "stream": stream},
@@ -197,8 +265,72 @@ class StreamsOperations:
             "where": where,
             "offset": offset,
             "limit": limit,
+            "cursor": cursor,
+            "count": count,
             "version": version,
             "tenant_version": tenant_version,
             "as_of": as_of,
         }
         return cast("Rows", self._connection.json("GET", place, query=query))
+
+    def list_sorted_rows(
+        self,
+        environment: str,
+        tenant: str,
+        stream: str,
+        *,
+        by: str,
+        descending: bool | None = None,
+        columns: list[str] | None = None,
+        where: list[str] | None = None,
+        offset: int | None = None,
+        limit: int | None = None,
+        version: int | None = None,
+        tenant_version: int | None = None,
+        as_of: str | None = None,
+    ) -> SortedRows:
+        """Read the first rows by a column, down to row 10,000; missing values come last either way.
+
+        A stream that is too large to be sorted at once is refused (413): choose fewer columns, or
+        filter.
+        """
+        place = path_of(
+            "/api/v1/environments/{environment}/tenants/{tenant}/streams/{stream}/sorted-rows",
+            {"environment": environment, "tenant": tenant, "stream": stream},
+        )
+        query = {
+            "by": by,
+            "descending": descending,
+            "columns": columns,
+            "where": where,
+            "offset": offset,
+            "limit": limit,
+            "version": version,
+            "tenant_version": tenant_version,
+            "as_of": as_of,
+        }
+        return cast("SortedRows", self._connection.json("GET", place, query=query))
+
+    def show_statistics(
+        self,
+        environment: str,
+        tenant: str,
+        stream: str,
+        *,
+        columns: list[str] | None = None,
+        version: int | None = None,
+        tenant_version: int | None = None,
+        as_of: str | None = None,
+    ) -> StreamStatistics:
+        """Show what the columns hold: nulls, distinct values, smallest and greatest, and their shape.
+
+        Of a stream of more than a million rows the first million are read; `rows_read` says so. Columns
+        that
+        were not read within some seconds have `rows_read` 0: ask for them by name.
+        """
+        place = path_of(
+            "/api/v1/environments/{environment}/tenants/{tenant}/streams/{stream}/statistics",
+            {"environment": environment, "tenant": tenant, "stream": stream},
+        )
+        query = {"columns": columns, "version": version, "tenant_version": tenant_version, "as_of": as_of}
+        return cast("StreamStatistics", self._connection.json("GET", place, query=query))

@@ -5,6 +5,7 @@ Written by tools/write_client.py; change the service's routes and models.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import cast
 
 from freezeframe.client.connection import Connection, path_of
@@ -15,6 +16,7 @@ from freezeframe.client.types import (
     Overview,
     TenantDetail,
     TenantPage,
+    TenantSummaries,
 )
 
 
@@ -27,6 +29,12 @@ class TenantsOperations:
         """List the environments that have tenants."""
         place = path_of("/api/v1/environments", {})
         return cast("EnvironmentList", self._connection.json("GET", place))
+
+    def show_overviews(self, environment: str, *, tenant: list[str]) -> TenantSummaries:
+        """Show what a list shows of some tenants; those that are not there are left out."""
+        place = path_of("/api/v1/environments/{environment}/overviews", {"environment": environment})
+        query = {"tenant": tenant}
+        return cast("TenantSummaries", self._connection.json("GET", place, query=query))
 
     def list_tenants(
         self,
@@ -84,3 +92,20 @@ class TenantsOperations:
         )
         query = {"tenant_version": tenant_version}
         return cast("Overview", self._connection.json("GET", place, query=query))
+
+    def follow_events(
+        self, *, environment: str, tenant: list[str] | None = None, seconds: int | None = None
+    ) -> Iterator[str]:
+        """Follow what happens in an environment as server-sent events.
+
+        As far as it is the caller's business.
+
+        `anew` comes first: from now on all is told. `lost` says that some was not, and that what was
+        read before
+        may be old. `job` tells what a job has become, `version` a watched tenant's newest version (also
+        of now), `tenants` that some came
+        or went.
+        """
+        place = path_of("/api/v1/events", {})
+        query = {"environment": environment, "tenant": tenant, "seconds": seconds}
+        return self._connection.lines("GET", place, query=query)

@@ -36,6 +36,14 @@ class AuditProof(TypedDict):
     broken_at: int | None
 
 
+class Bar(TypedDict):
+    """How many values lie from ``low`` to ``high``; of a single value both are that value."""
+
+    low: Any
+    high: Any
+    count: int
+
+
 class Certificate(TypedDict):
     """What was removed with a tenant, and that nothing is left of it."""
 
@@ -68,6 +76,21 @@ class Column(TypedDict):
     name: str
     type: str
     is_undecided: bool
+
+
+class ColumnStatistics(TypedDict):
+    """One column; its figures are of ``rows_read`` rows where they are not of all."""
+
+    name: str
+    type: str
+    rows_read: int
+    nulls: int | None
+    nulls_of_all: bool
+    distinct: int | None
+    low: Any
+    high: Any
+    ends_of_all: bool
+    bars: list[Bar]
 
 
 class Counts(TypedDict):
@@ -206,6 +229,37 @@ class HistoryPage(TypedDict):
     next_cursor: str | None
 
 
+class ImportColumn(TypedDict):
+    """A column of the file, of the stream, or of both."""
+
+    name: str
+    fate: Literal["known", "new", "other type", "not in the file"]
+    file_type: str | None
+    stream_type: str | None
+    is_key: bool
+
+
+class ImportPreview(TypedDict):
+    """What the import would do to the stream as it is now; nothing was kept."""
+
+    columns: list[ImportColumn]
+    key: list[str]
+    rows: int
+    counts: Counts | None
+    uncounted: str
+    examples: list[ChangedRow]
+    problem: ImportProblem | None
+
+
+class ImportProblem(TypedDict):
+    """Why the import would be refused."""
+
+    title: str
+    cause: str
+    remedy: str
+    code: str
+
+
 class Job(TypedDict):
     """A job at this moment."""
 
@@ -304,6 +358,15 @@ class LastChange(TypedDict):
     timestamp: str
     job_id: str | None
     counts: Counts
+
+
+class LastJob(TypedDict):
+    """The job of a tenant that was submitted last."""
+
+    job_id: str
+    status: Literal["queued", "running", "succeeded", "failed", "cancelled", "timed_out", "dead"]
+    created: str
+    finished: str | None
 
 
 class NewFolder(TypedDict):
@@ -447,13 +510,40 @@ class RowDifference(TypedDict):
     columns_dropped: dict[str, str]
     counts: Counts
     total: int
+    is_total_exact: bool
+    before: int
+    after: int
+    next_cursor: str | None
     rows: list[ChangedRow]
+
+
+class RowRestoration(TypedDict):
+    """What a restoration of rows did, or would do: ``committed`` says which."""
+
+    version: int
+    tenant_version: int
+    committed: bool
+    key: list[str]
+    counts: Counts
+    rows: list[ChangedRow]
+
+
+class RowRestorationOrder(TypedDict):
+    """Bring single rows of a stream back to what they were at a version of the tenant."""
+
+    version: int
+    keys: list[dict[str, str | int | float | bool | None]]
+    dry_run: NotRequired[bool]
+    message: NotRequired[str]
 
 
 class Rows(TypedDict):
     """Some rows of a stream; what JSON has no value for (dates, decimals) is text."""
 
     total: int
+    is_total_exact: bool
+    version: int
+    next_cursor: str | None
     columns: list[str]
     rows: list[dict[str, Any]]
 
@@ -463,6 +553,14 @@ class SignIn(TypedDict):
 
     name: str
     password: str
+
+
+class SortedRows(TypedDict):
+    """Some rows in order; what JSON has no value for (dates, decimals) is text."""
+
+    total: int
+    columns: list[str]
+    rows: list[dict[str, Any]]
 
 
 class StreamDetail(TypedDict):
@@ -511,6 +609,14 @@ class StreamRestoration(TypedDict):
     message: NotRequired[str]
 
 
+class StreamStatistics(TypedDict):
+    """A stream's columns at one version of it."""
+
+    version: int
+    rows: int
+    columns: list[ColumnStatistics]
+
+
 class Tag(TypedDict):
     """A tag."""
 
@@ -542,6 +648,25 @@ class TenantPage(TypedDict):
     next_cursor: str | None
 
 
+class TenantSummaries(TypedDict):
+    """The tenants that were asked for and are there, in the order in which they were asked for."""
+
+    tenants: list[TenantSummary]
+
+
+class TenantSummary(TypedDict):
+    """What a list of tenants shows of one."""
+
+    tenant: str
+    version: int
+    streams: int
+    rows: int
+    size_bytes: int
+    changed: str | None
+    last_job: LastJob | None
+    days: list[int]
+
+
 class TenantVersion(TypedDict):
     """One version of a tenant: when, by whom and which job, and what it changed."""
 
@@ -556,6 +681,7 @@ class TenantVersion(TypedDict):
     files_written: list[str]
     files_deleted: list[str]
     tags: list[str]
+    request_id: str
 
 
 class UploadState(TypedDict):

@@ -17,6 +17,7 @@ from freezeframe.client.types import (
     Restoration,
     RestorationOrder,
     RowDifference,
+    Rows,
     Tag,
     TagList,
 )
@@ -111,13 +112,26 @@ class VersionsOperations:
         after: int | None = None,
         offset: int | None = None,
         limit: int | None = None,
+        cursor: str | None = None,
+        count: bool | None = None,
     ) -> RowDifference:
-        """Show which rows of a stream differ between two versions of the tenant, with each changed cell."""
+        """Show which rows of a stream differ between two versions of the tenant, with each changed cell.
+
+        Rows are in the order of the key. A cursor goes on between the versions that the first page was
+        of.
+        """
         place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/streams/{stream}/diff",
             {"environment": environment, "tenant": tenant, "stream": stream},
         )
-        query = {"before": before, "after": after, "offset": offset, "limit": limit}
+        query = {
+            "before": before,
+            "after": after,
+            "offset": offset,
+            "limit": limit,
+            "cursor": cursor,
+            "count": count,
+        }
         return cast("RowDifference", self._connection.json("GET", place, query=query))
 
     def list_tags(self, environment: str, tenant: str) -> TagList:

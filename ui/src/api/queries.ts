@@ -3,7 +3,8 @@
 // A past version never changes, so it is never asked for twice.
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from "@tanstack/react-query";
 import { address, get } from "./client";
-import { type Place, streamAddress, tenantAddress, tenantKey } from "./place";
+import { notebookAddress, type Place, streamAddress, tenantAddress, tenantKey } from "./place";
+import { loadSummaries, loadSummary } from "./summaries";
 import type {
   AuditPage,
   Difference,
@@ -12,6 +13,7 @@ import type {
   HistoryPage,
   Job,
   JobPage,
+  JobStatus,
   KeyPage,
   Overview,
   Policy,
@@ -25,6 +27,8 @@ import type {
 const FRESH_MS = 5_000;
 const TENANTS_PAGE = 1000;
 const FILES_PAGE = 1000;
+// What fits on a screen comes first and soon.
+const FILES_FIRST_PAGE = 100;
 const ROWS_PAGE = 200;
 const VERSIONS_PAGE = 100;
 
@@ -66,13 +70,37 @@ export function overviewQuery(place: Place, version?: number) {
   });
 }
 
+/** What the list of tenants shows of one; null where it is gone. */
+export function summaryQuery(place: Place) {
+  return queryOptions({
+    queryKey: [...tenantKey(place), "summary"],
+    queryFn: () => loadSummary(place.environment, place.tenant),
+    staleTime: FRESH_MS,
+  });
+}
+
+/** The same of all tenants, where the list is sorted by it. */
+export function summariesQuery(environment: string, tenants: readonly string[]) {
+  return queryOptions({
+    queryKey: ["summaries", environment, tenants.length],
+    queryFn: ({ signal }) => loadSummaries(environment, tenants, signal),
+    placeholderData: keepPreviousData,
+    staleTime: FRESH_MS,
+  });
+}
+
 export function folderQuery(place: Place, folder: string, version?: number) {
   return infiniteQueryOptions({
     queryKey: [...tenantKey(place), "folder", folder, version ?? "now"],
     queryFn: ({ signal, pageParam }) =>
       get<FilePage>(
         `${tenantAddress(place)}/files`,
-        { folder, tenant_version: version, limit: FILES_PAGE, cursor: pageParam },
+        {
+          folder,
+          tenant_version: version,
+          limit: pageParam === null ? FILES_FIRST_PAGE : FILES_PAGE,
+          cursor: pageParam,
+        },
         signal,
       ),
     initialPageParam: null as string | null,
@@ -114,15 +142,12 @@ export function rowsQuery(place: Place, stream: string, choice: RowsChoice) {
           columns: choice.columns,
           tenant_version: choice.version,
           limit: ROWS_PAGE,
-          offset: pageParam,
+          cursor: pageParam,
         },
         signal,
       ),
-    initialPageParam: 0,
-    getNextPageParam: (_, pages) => {
-      const loaded = pages.reduce((count, page) => count + page.rows.length, 0);
-      return loaded < (pages[0]?.total ?? 0) && pages.at(-1)?.rows.length ? loaded : undefined;
-    },
+    initialPageParam: null as string | null,
+    getNextPageParam: (page) => page.next_cursor,
     placeholderData: keepPreviousData,
     staleTime: choice.version === undefined ? FRESH_MS : Number.POSITIVE_INFINITY,
   });
@@ -170,14 +195,11 @@ export function rowDifferenceQuery(place: Place, stream: string, before: number,
     queryFn: ({ signal, pageParam }) =>
       get<RowDifference>(
         `${streamAddress(place, stream)}/diff`,
-        { before, after, limit: ROWS_PAGE, offset: pageParam },
+        { before, after, limit: ROWS_PAGE, cursor: pageParam },
         signal,
       ),
-    initialPageParam: 0,
-    getNextPageParam: (page, pages) => {
-      const loaded = pages.reduce((count, one) => count + one.rows.length, 0);
-      return loaded < page.total ? loaded : undefined;
-    },
+    initialPageParam: null as string | null,
+    getNextPageParam: (page) => page.next_cursor,
     staleTime: Number.POSITIVE_INFINITY,
   });
 }
@@ -190,6 +212,39 @@ export function jobsQuery(place: Place) {
     initialPageParam: null as string | null,
     getNextPageParam: (page) => page.next_cursor,
     staleTime: 2_000,
+  });
+}
+
+export interface AllJobsChoice {
+  status?: JobStatus | undefined;
+  tenant?: string | undefined;
+  jobId?: string | undefined;
+}
+
+export function allJobsKey(environment: string): readonly string[] {
+  return ["all-jobs", environment];
+}
+
+export function allJobsQuery(environment: string, choice: AllJobsChoice = {}) {
+  return infiniteQueryOptions({
+    queryKey: [...allJobsKey(environment), choice],
+    queryFn: ({ signal, pageParam }) =>
+      get<JobPage>(
+        address`/environments/${environment}/jobs`,
+        { limit: 100, cursor: pageParam, status: choice.status, tenant: choice.tenant, job_id: choice.jobId },
+        signal,
+      ),
+    initialPageParam: null as string | null,
+    getNextPageParam: (page) => page.next_cursor,
+    staleTime: FRESH_MS,
+  });
+}
+
+export function notebookQuery(place: Place, jobId: string) {
+  return queryOptions({
+    queryKey: [...tenantKey(place), "notebook", jobId],
+    queryFn: ({ signal }) => get<unknown>(notebookAddress(place, jobId), {}, signal),
+    staleTime: Number.POSITIVE_INFINITY,
   });
 }
 

@@ -24,6 +24,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/environments/{environment}/jobs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List All Jobs
+         * @description List the jobs of all tenants that are the caller's business, the newest first.
+         */
+        get: operations["list_all_jobs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/environments/{environment}/overviews": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show Overviews
+         * @description Show what a list shows of some tenants; those that are not there are left out.
+         */
+        get: operations["show_overviews"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/environments/{environment}/tenants": {
         parameters: {
             query?: never;
@@ -586,10 +626,10 @@ export interface paths {
         };
         /**
          * List Changes
-         * @description What became of the rows between two versions of the stream.
+         * @description What became of the rows between two versions of the stream, in the order of the key.
          *
          *     `_change_type` is insert, update (with the old row in `_before`) or delete; without `since` from its
-         *     beginning, without `until` to now.
+         *     beginning, without `until` to now, which for all pages is the version that the first one was of.
          */
         get: operations["list_changes"];
         put?: never;
@@ -610,6 +650,8 @@ export interface paths {
         /**
          * Show Row Difference
          * @description Show which rows of a stream differ between two versions of the tenant, with each changed cell.
+         *
+         *     Rows are in the order of the key. A cursor goes on between the versions that the first page was of.
          */
         get: operations["show_row_difference"];
         put?: never;
@@ -680,6 +722,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/environments/{environment}/tenants/{tenant}/streams/{stream}/import-preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Preview Import
+         * @description Tell what importing a file would do: its columns, how many rows are new or change, and examples.
+         *
+         *     Nothing is kept. Of a file of more than 16 MiB send the beginning, with `beginning=true`: its columns
+         *     and types are told, and rows are not counted.
+         */
+        post: operations["preview_import"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/environments/{environment}/tenants/{tenant}/streams/{stream}/restore": {
         parameters: {
             query?: never;
@@ -700,6 +765,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/environments/{environment}/tenants/{tenant}/streams/{stream}/row-restorations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Restore Rows
+         * @description Bring rows back by their keys, as one new version; rows that were not there then are removed.
+         *
+         *     With `dry_run` the effect is told and nothing is done. `If-Match` is the tenant's version in quotes.
+         */
+        post: operations["restore_rows"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/environments/{environment}/tenants/{tenant}/streams/{stream}/rows": {
         parameters: {
             query?: never;
@@ -710,8 +797,56 @@ export interface paths {
         /**
          * Preview Rows
          * @description Read some rows, in the order of the key, as JSON or (by `Accept`) as an Arrow IPC stream.
+         *
+         *     Of a stream of any size little more than the page is read. A cursor goes on in the version that the
+         *     first page was of. Rows without a key are in the order of their files.
          */
         get: operations["preview_rows"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/environments/{environment}/tenants/{tenant}/streams/{stream}/sorted-rows": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Sorted Rows
+         * @description Read the first rows by a column, down to row 10,000; missing values come last either way.
+         *
+         *     A stream that is too large to be sorted at once is refused (413): choose fewer columns, or filter.
+         */
+        get: operations["list_sorted_rows"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/environments/{environment}/tenants/{tenant}/streams/{stream}/statistics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show Statistics
+         * @description Show what the columns hold: nulls, distinct values, smallest and greatest, and their shape.
+         *
+         *     Of a stream of more than a million rows the first million are read; `rows_read` says so. Columns that
+         *     were not read within some seconds have `rows_read` 0: ask for them by name.
+         */
+        get: operations["show_statistics"];
         put?: never;
         post?: never;
         delete?: never;
@@ -814,6 +949,30 @@ export interface paths {
          * @description Add bytes to an upload; with the last of them the file appears, and `ETag` is its own.
          */
         patch: operations["continue_upload"];
+        trace?: never;
+    };
+    "/api/v1/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Follow Events
+         * @description Follow what happens in an environment as server-sent events, as far as it is the caller's business.
+         *
+         *     `anew` comes first: from now on all is told. `lost` says that some was not, and that what was read before
+         *     may be old. `job` tells what a job has become, `version` a watched tenant's newest version (also of now), `tenants` that some came
+         *     or went.
+         */
+        get: operations["follow_events"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/api/v1/keys": {
@@ -1153,6 +1312,18 @@ export interface components {
             is_whole: boolean;
         };
         /**
+         * Bar
+         * @description How many values lie from `low` to `high`; of a single value both are that value.
+         */
+        Bar: {
+            /** Count */
+            count: number;
+            /** High */
+            high: unknown;
+            /** Low */
+            low: unknown;
+        };
+        /**
          * Certificate
          * @description What was removed with a tenant, and that nothing is left of it.
          */
@@ -1230,6 +1401,47 @@ export interface components {
              * @example string
              * @example decimal(10,2)
              */
+            type: string;
+        };
+        /**
+         * ColumnStatistics
+         * @description One column; its figures are of `rows_read` rows where they are not of all.
+         */
+        ColumnStatistics: {
+            /**
+             * Bars
+             * @description Ranges of equal width, or the most frequent values.
+             */
+            bars: components["schemas"]["Bar"][];
+            /**
+             * Distinct
+             * @description Different values in the rows that were read.
+             */
+            distinct: number | null;
+            /**
+             * Ends Of All
+             * @description Whether `low` and `high` are those of all rows.
+             */
+            ends_of_all: boolean;
+            /** High */
+            high: unknown;
+            /** Low */
+            low: unknown;
+            /** Name */
+            name: string;
+            /** Nulls */
+            nulls: number | null;
+            /**
+             * Nulls Of All
+             * @description Whether `nulls` counts all rows.
+             */
+            nulls_of_all: boolean;
+            /**
+             * Rows Read
+             * @description 0: the column was not read in time; ask for it by name.
+             */
+            rows_read: number;
+            /** Type */
             type: string;
         };
         /**
@@ -1517,6 +1729,67 @@ export interface components {
             versions: components["schemas"]["TenantVersion"][];
         };
         /**
+         * ImportColumn
+         * @description A column of the file, of the stream, or of both; a type that is null is not there or not decided.
+         */
+        ImportColumn: {
+            /**
+             * Fate
+             * @enum {string}
+             */
+            fate: "known" | "new" | "other type" | "not in the file";
+            /** File Type */
+            file_type: string | null;
+            /** Is Key */
+            is_key: boolean;
+            /** Name */
+            name: string;
+            /** Stream Type */
+            stream_type: string | null;
+        };
+        /**
+         * ImportPreview
+         * @description What the import would do to the stream as it is now; nothing was kept.
+         */
+        ImportPreview: {
+            /** Columns */
+            columns: components["schemas"]["ImportColumn"][];
+            /** @description Null where rows were not counted. */
+            counts: components["schemas"]["Counts"] | null;
+            /**
+             * Examples
+             * @description At most ten rows, those whose cells change first.
+             */
+            examples: components["schemas"]["ChangedRow"][];
+            /** Key */
+            key: string[];
+            problem: components["schemas"]["ImportProblem"] | null;
+            /**
+             * Rows
+             * @description Rows of the file, or of the part that was sent.
+             */
+            rows: number;
+            /**
+             * Uncounted
+             * @description Why rows were not counted; empty where they were.
+             */
+            uncounted: string;
+        };
+        /**
+         * ImportProblem
+         * @description Why the import would be refused.
+         */
+        ImportProblem: {
+            /** Cause */
+            cause: string;
+            /** Code */
+            code: string;
+            /** Remedy */
+            remedy: string;
+            /** Title */
+            title: string;
+        };
+        /**
          * Job
          * @description A job at this moment.
          */
@@ -1666,6 +1939,26 @@ export interface components {
             timestamp: string;
             /** Version */
             version: number;
+        };
+        /**
+         * LastJob
+         * @description The job of a tenant that was submitted last.
+         */
+        LastJob: {
+            /**
+             * Created
+             * Format: date-time
+             */
+            created: string;
+            /** Finished */
+            finished: string | null;
+            /** Job Id */
+            job_id: string;
+            /**
+             * Status
+             * @enum {string}
+             */
+            status: "queued" | "running" | "succeeded" | "failed" | "cancelled" | "timed_out" | "dead";
         };
         /**
          * NewFolder
@@ -1970,8 +2263,17 @@ export interface components {
         /**
          * RowDifference
          * @description Some of the rows of a stream that differ, and what became of all of them.
+         *
+         *     Pages after the first one tell `changed` of their own rows.
          */
         RowDifference: {
+            /** After */
+            after: number;
+            /**
+             * Before
+             * @description The tenant's version that is compared with `after`.
+             */
+            before: number;
             /**
              * Changed
              * @description In how many updated rows each column changed.
@@ -1996,12 +2298,83 @@ export interface components {
                 [key: string]: string;
             };
             counts: components["schemas"]["Counts"];
+            /**
+             * Is Total Exact
+             * @description False: more rows differ than are counted unasked (`count=true`); `counts` are then 0, and `changed` is of the rows of this page.
+             */
+            is_total_exact: boolean;
             /** Key */
             key: string[];
+            /**
+             * Next Cursor
+             * @description Where the next page begins; null: there is none.
+             */
+            next_cursor: string | null;
             /** Rows */
             rows: components["schemas"]["ChangedRow"][];
-            /** Total */
+            /**
+             * Total
+             * @description How many rows differ, or at least.
+             */
             total: number;
+        };
+        /**
+         * RowRestoration
+         * @description What a restoration of rows did, or would do: `committed` says which.
+         */
+        RowRestoration: {
+            /** Committed */
+            committed: boolean;
+            /** @description Rows brought back (inserted), changed back and removed. */
+            counts: components["schemas"]["Counts"];
+            /** Key */
+            key: string[];
+            /**
+             * Rows
+             * @description The rows that differ from what they were.
+             */
+            rows: components["schemas"]["ChangedRow"][];
+            /** Tenant Version */
+            tenant_version: number;
+            /** Version */
+            version: number;
+        };
+        /**
+         * RowRestorationOrder
+         * @description Bring single rows of a stream back to what they were at a version of the tenant.
+         * @example {
+         *       "dry_run": true,
+         *       "keys": [
+         *         {
+         *           "Id": "007"
+         *         }
+         *       ],
+         *       "version": 9
+         *     }
+         */
+        RowRestorationOrder: {
+            /**
+             * Dry Run
+             * @default false
+             */
+            dry_run: boolean;
+            /**
+             * Keys
+             * @description For each row its key's columns and values.
+             */
+            keys: {
+                [key: string]: string | number | boolean | null;
+            }[];
+            /**
+             * Message
+             * @default
+             */
+            message: string;
+            /**
+             * Version
+             * @description The tenant's version.
+             */
+            version: number;
         };
         /**
          * Rows
@@ -2011,27 +2384,44 @@ export interface components {
          *         "Id",
          *         "City"
          *       ],
+         *       "is_total_exact": true,
          *       "rows": [
          *         {
          *           "City": "Bern",
          *           "Id": "007"
          *         }
          *       ],
-         *       "total": 2
+         *       "total": 2,
+         *       "version": 4
          *     }
          */
         Rows: {
             /** Columns */
             columns: string[];
+            /**
+             * Is Total Exact
+             * @description False: there are at least `total` rows; `count=true` counts.
+             */
+            is_total_exact: boolean;
+            /**
+             * Next Cursor
+             * @description Where the next page begins; null: there is none.
+             */
+            next_cursor: string | null;
             /** Rows */
             rows: {
                 [key: string]: unknown;
             }[];
             /**
              * Total
-             * @description How many rows there are without the limit.
+             * @description How many rows there are without the limit, or at least.
              */
             total: number;
+            /**
+             * Version
+             * @description The stream's version that the rows are of.
+             */
+            version: number;
         };
         /**
          * SignIn
@@ -2046,6 +2436,36 @@ export interface components {
             name: string;
             /** Password */
             password: string;
+        };
+        /**
+         * SortedRows
+         * @description Some rows in order; what JSON has no value for (dates, decimals) is text.
+         * @example {
+         *       "columns": [
+         *         "Id",
+         *         "City"
+         *       ],
+         *       "rows": [
+         *         {
+         *           "City": "Basel",
+         *           "Id": "1"
+         *         }
+         *       ],
+         *       "total": 2
+         *     }
+         */
+        SortedRows: {
+            /** Columns */
+            columns: string[];
+            /** Rows */
+            rows: {
+                [key: string]: unknown;
+            }[];
+            /**
+             * Total
+             * @description How many rows meet the conditions.
+             */
+            total: number;
         };
         /**
          * StreamDetail
@@ -2161,6 +2581,18 @@ export interface components {
             version: number;
         };
         /**
+         * StreamStatistics
+         * @description A stream's columns at one version of it.
+         */
+        StreamStatistics: {
+            /** Columns */
+            columns: components["schemas"]["ColumnStatistics"][];
+            /** Rows */
+            rows: number;
+            /** Version */
+            version: number;
+        };
+        /**
          * Tag
          * @description A tag.
          */
@@ -2239,6 +2671,61 @@ export interface components {
             tenants: string[];
         };
         /**
+         * TenantSummaries
+         * @description The tenants that were asked for and are there, in the order in which they were asked for.
+         */
+        TenantSummaries: {
+            /** Tenants */
+            tenants: components["schemas"]["TenantSummary"][];
+        };
+        /**
+         * TenantSummary
+         * @description What a list of tenants shows of one.
+         * @example {
+         *       "changed": "2026-11-20T14:05:00Z",
+         *       "days": [
+         *         0,
+         *         0,
+         *         15
+         *       ],
+         *       "rows": 4711,
+         *       "size_bytes": 80000,
+         *       "streams": 2,
+         *       "tenant": "acme",
+         *       "version": 12
+         *     }
+         */
+        TenantSummary: {
+            /**
+             * Changed
+             * @description When the newest version was made.
+             */
+            changed: string | null;
+            /**
+             * Days
+             * @description Rows changed on each of the last days (UTC), today's last.
+             */
+            days: number[];
+            /** @description Null: none, or the caller may not read jobs. */
+            last_job: components["schemas"]["LastJob"] | null;
+            /** Rows */
+            rows: number;
+            /**
+             * Size Bytes
+             * @description Of streams and files.
+             */
+            size_bytes: number;
+            /** Streams */
+            streams: number;
+            /** Tenant */
+            tenant: string;
+            /**
+             * Version
+             * @description -1 before the first change.
+             */
+            version: number;
+        };
+        /**
          * TenantVersion
          * @description One version of a tenant: when, by whom and which job, and what it changed.
          */
@@ -2253,6 +2740,8 @@ export interface components {
             kind: string;
             /** Message */
             message: string;
+            /** Request Id */
+            request_id: string;
             /** Streams */
             streams: {
                 [key: string]: components["schemas"]["Counts"];
@@ -2336,6 +2825,246 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["EnvironmentList"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Header Fields Too Large */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_all_jobs: {
+        parameters: {
+            query?: {
+                /** @description `next_cursor` of the page before. */
+                cursor?: string | null;
+                /** @description Only jobs of this id. */
+                job_id?: string | null;
+                /** @description How many at most. */
+                limit?: number;
+                /** @description Only jobs of this status. */
+                status?: ("queued" | "running" | "succeeded" | "failed" | "cancelled" | "timed_out" | "dead") | null;
+                /** @description Only of this tenant. */
+                tenant?: string | null;
+            };
+            header?: never;
+            path: {
+                /** @description The environment's name. */
+                environment: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobPage"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Header Fields Too Large */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    show_overviews: {
+        parameters: {
+            query: {
+                /** @description Which tenants. */
+                tenant: string[];
+            };
+            header?: never;
+            path: {
+                /** @description The environment's name. */
+                environment: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TenantSummaries"];
                 };
             };
             /** @description Bad Request */
@@ -6831,6 +7560,10 @@ export interface operations {
     list_changes: {
         parameters: {
             query?: {
+                /** @description Whether to count all changes; without it where that is quick. */
+                count?: boolean | null;
+                /** @description `next_cursor` of the page before. */
+                cursor?: string | null;
                 /** @description How many at most. */
                 limit?: number;
                 since?: number | null;
@@ -6967,6 +7700,10 @@ export interface operations {
                 after?: number | null;
                 /** @description A version of the tenant. */
                 before: number;
+                /** @description Whether to count all rows that differ; without it where it is quick. */
+                count?: boolean | null;
+                /** @description `next_cursor` of the page before. */
+                cursor?: string | null;
                 /** @description How many at most. */
                 limit?: number;
                 offset?: number;
@@ -7514,6 +8251,149 @@ export interface operations {
             };
         };
     };
+    preview_import: {
+        parameters: {
+            query?: {
+                /** @description The body is only the beginning of a longer file. */
+                beginning?: boolean;
+                /** @description The key's columns. */
+                key?: string[] | null;
+                /** @description `full`: what the file lacks is deleted. */
+                mode?: "upsert" | "full";
+            };
+            header?: {
+                /** @description The request is carried out once; sent again within a day it gets the same answer. */
+                "idempotency-key"?: string;
+            };
+            path: {
+                /** @description The environment's name. */
+                environment: string;
+                /** @description The stream's name. */
+                stream: string;
+                /** @description The tenant's id. */
+                tenant: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/jsonl": string;
+                "application/vnd.apache.parquet": string;
+                "application/x-ndjson": string;
+                "text/csv": string;
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImportPreview"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Header Fields Too Large */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     restore_stream: {
         parameters: {
             query?: never;
@@ -7647,6 +8527,152 @@ export interface operations {
             };
         };
     };
+    restore_rows: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The request is carried out once; sent again within a day it gets the same answer. */
+                "idempotency-key"?: string;
+                /** @description Only if it is this version. */
+                "if-match"?: string | null;
+                /** @description `*`: only if there is none; a tag: only if it is another one. */
+                "if-none-match"?: string | null;
+            };
+            path: {
+                /** @description The environment's name. */
+                environment: string;
+                /** @description The stream's name. */
+                stream: string;
+                /** @description The tenant's id. */
+                tenant: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RowRestorationOrder"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RowRestoration"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Precondition Failed */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Header Fields Too Large */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     preview_rows: {
         parameters: {
             query?: {
@@ -7654,6 +8680,10 @@ export interface operations {
                 as_of?: string | null;
                 /** @description Only these columns. */
                 columns?: string[] | null;
+                /** @description Whether to count all rows that meet the conditions; without it those of a stream of at most 200,000 rows are. */
+                count?: boolean | null;
+                /** @description `next_cursor` of the page before. */
+                cursor?: string | null;
                 /** @description How many at most. */
                 limit?: number;
                 /** @description How many to leave out first. */
@@ -7726,6 +8756,286 @@ export interface operations {
             };
             /** @description Not Acceptable */
             406: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Header Fields Too Large */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_sorted_rows: {
+        parameters: {
+            query: {
+                /** @description A moment (RFC 3339); UTC without a zone. */
+                as_of?: string | null;
+                /** @description The column. */
+                by: string;
+                /** @description Only these columns. */
+                columns?: string[] | null;
+                /** @description The greatest first. */
+                descending?: boolean;
+                /** @description How many at most. */
+                limit?: number;
+                /** @description How many to leave out first. */
+                offset?: number;
+                /** @description A version of the tenant; the newest without it. */
+                tenant_version?: number | null;
+                /** @description A version of the stream; the newest without it. */
+                version?: number | null;
+                /** @description Conditions such as `City = Bern`; all must hold. */
+                where?: string[] | null;
+            };
+            header?: never;
+            path: {
+                /** @description The environment's name. */
+                environment: string;
+                /** @description The stream's name. */
+                stream: string;
+                /** @description The tenant's id. */
+                tenant: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SortedRows"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Header Fields Too Large */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    show_statistics: {
+        parameters: {
+            query?: {
+                /** @description A moment (RFC 3339); UTC without a zone. */
+                as_of?: string | null;
+                /** @description Only these columns. */
+                columns?: string[] | null;
+                /** @description A version of the tenant; the newest without it. */
+                tenant_version?: number | null;
+                /** @description A version of the stream; the newest without it. */
+                version?: number | null;
+            };
+            header?: never;
+            path: {
+                /** @description The environment's name. */
+                environment: string;
+                /** @description The stream's name. */
+                stream: string;
+                /** @description The tenant's id. */
+                tenant: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StreamStatistics"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -8809,6 +10119,132 @@ export interface operations {
             };
             /** @description Unsupported Media Type */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Header Fields Too Large */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    follow_events: {
+        parameters: {
+            query: {
+                /** @description Of which environment. */
+                environment: string;
+                /** @description How long; ask again afterwards. */
+                seconds?: number;
+                /** @description Tenants to watch for new versions. */
+                tenant?: string[] | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
                 headers: {
                     [name: string]: unknown;
                 };

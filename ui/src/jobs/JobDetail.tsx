@@ -1,20 +1,21 @@
 // One job: its state, what became of it, the version that it made, and its log as it is written.
-import { Button, Group, Text } from "@mantine/core";
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { useEffect, useRef } from "react";
-import { cancelJob, repeatJob } from "@/api/changes";
-import { notebookAddress, tenantKey } from "@/api/place";
+import { Button, Group, SegmentedControl, Text } from "@mantine/core";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { lazy, Suspense, useEffect, useRef } from "react";
+import { notebookAddress } from "@/api/place";
 import { jobQuery } from "@/api/queries";
 import { CopyText } from "@/parts/CopyText";
 import { LateSkeleton } from "@/parts/LateSkeleton";
 import { Moment } from "@/parts/Moment";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { tellProblem } from "@/parts/toasts";
 import { useMay } from "@/session/session";
 import { save } from "@/snapshots/download";
 import { NOTHING_OPEN, usePanel } from "@/tenants/panel";
 import { JobStatus } from "./jobColumns";
+import { isOpen, isRepeatable, useJobActions } from "./useJobActions";
 import { useJobLog } from "./useJobLog";
+
+const NotebookView = lazy(() => import("./NotebookView"));
 
 interface JobError {
   problem?: string;
@@ -23,30 +24,22 @@ interface JobError {
 }
 
 export function JobDetail({ jobId }: { jobId: string }) {
-  const { place, go } = usePanel();
+  const { place, search, go } = usePanel();
   const may = useMay();
   const client = useQueryClient();
   const query = jobQuery(place, jobId);
   const job = useQuery(query);
   const refresh = () => client.invalidateQueries({ queryKey: query.queryKey });
   const log = useJobLog(place, jobId, refresh);
-  const cancelling = useMutation({ mutationFn: () => cancelJob(place, jobId), onSettled: refresh });
-  const repeating = useMutation({
-    mutationFn: () => repeatJob(place, jobId),
-    onSuccess: async (again) => {
-      await client.invalidateQueries({ queryKey: [...tenantKey(place), "jobs"] });
-      go({ job: again.job_id });
-    },
-    onError: tellProblem,
-  });
-  // An import's file is gone with the import: there is nothing to run again.
-  const isRepeatable = job.data?.finished != null && !jobId.startsWith("import-");
+  const { repeat, cancel, isBusy } = useJobActions((again) => go({ job: again.job_id, show: undefined }));
+  const hasNotebook = job.data?.outcome?.has_notebook === true;
+  const isNotebook = hasNotebook && search.show === "notebook";
   const version = job.data?.outcome?.tenant_version;
   const error = job.data?.outcome?.error as JobError | null | undefined;
   return (
     <>
       <Group gap="sm">
-        <Button size="compact-sm" variant="default" onClick={() => go({ job: undefined })}>
+        <Button size="compact-sm" variant="default" onClick={() => go({ job: undefined, show: undefined })}>
           All jobs
         </Button>
         <CopyText text={jobId} label="job id" />
@@ -66,28 +59,23 @@ export function JobDetail({ jobId }: { jobId: string }) {
               What it changed
             </Button>
           )}
-          {job.data?.outcome?.has_notebook === true && (
+          {hasNotebook && (
             <Button size="compact-sm" variant="default" onClick={() => save(notebookAddress(place, jobId))}>
-              Executed notebook
+              Download notebook
             </Button>
           )}
-          {isRepeatable && may("jobs:run") && (
-            <Button
-              size="compact-sm"
-              variant="default"
-              loading={repeating.isPending}
-              onClick={() => repeating.mutate()}
-            >
+          {job.data && isRepeatable(job.data) && may("jobs:run") && (
+            <Button size="compact-sm" variant="default" loading={isBusy} onClick={() => repeat(place, jobId)}>
               Run again
             </Button>
           )}
-          {job.data && job.data.finished === null && may("jobs:run") && (
+          {job.data && isOpen(job.data) && may("jobs:run") && (
             <Button
               size="compact-sm"
               color="red"
               variant="outline"
-              loading={cancelling.isPending}
-              onClick={() => cancelling.mutate()}
+              loading={isBusy}
+              onClick={() => cancel(place, jobId)}
             >
               Cancel
             </Button>
@@ -101,7 +89,26 @@ export function JobDetail({ jobId }: { jobId: string }) {
           {[error.problem, error.cause, error.remedy].filter(Boolean).join(" ")}
         </Text>
       )}
-      <Log lines={log} />
+      {hasNotebook && (
+        <SegmentedControl
+          size="xs"
+          aria-label="What to show"
+          className="tight"
+          value={isNotebook ? "notebook" : "log"}
+          onChange={(value) => go({ show: value === "notebook" ? "notebook" : undefined })}
+          data={[
+            { value: "log", label: "Log" },
+            { value: "notebook", label: "Executed notebook" },
+          ]}
+        />
+      )}
+      {isNotebook ? (
+        <Suspense fallback={<LateSkeleton />}>
+          <NotebookView place={place} jobId={jobId} />
+        </Suspense>
+      ) : (
+        <Log lines={log} />
+      )}
     </>
   );
 }

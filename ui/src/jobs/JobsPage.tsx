@@ -1,85 +1,154 @@
-// Jobs by tenant: the page chooses one, the tenant's panel shows its jobs.
-import { TextInput } from "@mantine/core";
+// The jobs of all tenants, the newest first, as they become what they become.
+import { Button, Select, Text, TextInput } from "@mantine/core";
+import { useDebouncedCallback } from "@mantine/hooks";
 import { useInfiniteQuery } from "@tanstack/react-query";
-import { useNavigate } from "@tanstack/react-router";
+import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
-import { jobsQuery, tenantsQuery } from "@/api/queries";
+import { allJobsQuery } from "@/api/queries";
+import type { Job, JobStatus as Status } from "@/api/types";
+import { useLookAgain } from "@/events/live";
 import { EmptyNote } from "@/parts/EmptyNote";
+import { countText } from "@/parts/formats";
 import { LateSkeleton } from "@/parts/LateSkeleton";
-import { Moment } from "@/parts/Moment";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { type Column, VirtualGrid } from "@/parts/VirtualGrid";
-import { useEnvironment } from "@/session/session";
-import { JobStatus } from "./jobColumns";
+import { useEnvironment, useMay } from "@/session/session";
+import { JOB_COLUMNS, STATUSES, statusText } from "./jobColumns";
+import { isOpen, isRepeatable, useJobActions } from "./useJobActions";
+
+const TYPED_MS = 250;
 
 export function JobsPage() {
   const environment = useEnvironment();
+  const search = useSearch({ from: "/signed-in/jobs" });
   const navigate = useNavigate();
-  const [text, setText] = useState("");
-  const tenants = useInfiniteQuery(tenantsQuery(environment));
-  const ids = useMemo(() => tenants.data?.pages.flatMap((page) => page.tenants) ?? [], [tenants.data]);
-  const shown = ids.filter((id) => id.toLowerCase().includes(text.toLowerCase()));
-  const columns: Column<string>[] = [
-    {
-      id: "tenant",
-      header: "Tenant",
-      width: "minmax(120px, 1fr)",
-      cell: (tenant) => <strong className="tenant-id">{tenant}</strong>,
-    },
-    {
-      id: "job",
-      header: "Last job",
-      width: "minmax(260px, 1fr)",
-      cell: (tenant) => <LastJob environment={environment} tenant={tenant} />,
-    },
-  ];
+  const may = useMay();
+  const [tenant, setTenant] = useState(search.tenant ?? "");
+  const again = useLookAgain();
+  const choice = { status: search.status, tenant: search.tenant };
+  const list = useInfiniteQuery({ ...allJobsQuery(environment, choice), refetchInterval: again });
+  const jobs = useMemo(() => list.data?.pages.flatMap((page) => page.jobs) ?? [], [list.data]);
+  const go = (changes: { status?: Status | undefined; tenant?: string | undefined }) =>
+    void navigate({ to: "/jobs", search: (before) => ({ ...before, ...changes }), replace: true });
+  const ask = useDebouncedCallback((text: string) => go({ tenant: text.trim() || undefined }), TYPED_MS);
+  const columns = useColumns(environment, may("jobs:run"));
+  const isFiltered = search.status !== undefined || search.tenant !== undefined;
+
+  function open(job: Job) {
+    void navigate({
+      to: "/tenants/$tenant",
+      params: { tenant: job.tenant },
+      search: { env: environment, panel: "jobs", job: job.job_id },
+    });
+  }
+
   return (
     <div className="page">
       <div className="page-head">
         <h1>Jobs</h1>
         <TextInput
-          aria-label="Search tenants"
-          placeholder="Search"
-          value={text}
-          onChange={(event) => setText(event.currentTarget.value)}
+          aria-label="Tenant"
+          placeholder="Tenant's id"
+          value={tenant}
+          onChange={(event) => {
+            setTenant(event.currentTarget.value);
+            ask(event.currentTarget.value);
+          }}
+        />
+        <Select
+          aria-label="Status"
+          placeholder="Any status"
+          clearable
+          data={STATUSES.map((value) => ({ value, label: statusText(value) }))}
+          value={search.status ?? null}
+          onChange={(value) => go({ status: (value ?? undefined) as Status | undefined })}
         />
       </div>
-      {tenants.isPending ? (
-        <LateSkeleton />
-      ) : tenants.isError ? (
-        <ProblemNote error={tenants.error} onRetry={() => tenants.refetch()} />
-      ) : shown.length === 0 ? (
-        <EmptyNote title="There is no such tenant." />
+      {list.isPending ? (
+        <LateSkeleton lines={12} />
+      ) : list.isError ? (
+        <ProblemNote error={list.error} onRetry={() => list.refetch()} />
+      ) : jobs.length === 0 ? (
+        isFiltered ? (
+          <EmptyNote title="No job is like that.">Ask for another tenant or status.</EmptyNote>
+        ) : (
+          <EmptyNote
+            title={`No job in ${environment} yet.`}
+            example={`freezeframe job submit etl.py --environment ${environment} --tenant acme`}
+          >
+            Jobs that the queue runs are listed here, those of all tenants.
+          </EmptyNote>
+        )
       ) : (
-        <VirtualGrid
-          label="Jobs by tenant"
-          rows={shown}
-          columns={columns}
-          keyOf={(tenant) => tenant}
-          onOpen={(tenant) =>
-            void navigate({
-              to: "/tenants/$tenant",
-              params: { tenant },
-              search: { env: environment, panel: "jobs" },
-            })
-          }
-        />
+        <>
+          <VirtualGrid
+            label="Jobs"
+            rows={jobs}
+            columns={columns}
+            keyOf={(job) => `${job.tenant} ${job.job_id}`}
+            nameOf={(job) => job.job_id}
+            hasFocus
+            onOpen={open}
+            onNearEnd={() => {
+              if (list.hasNextPage && !list.isFetchingNextPage) void list.fetchNextPage();
+            }}
+          />
+          <Text size="xs" c="dimmed" role="status">
+            {countText(jobs.length)}
+            {list.hasNextPage ? " newest jobs" : jobs.length === 1 ? " job" : " jobs"}
+            {again === false ? " · live" : ""}
+          </Text>
+        </>
       )}
     </div>
   );
 }
 
-function LastJob({ environment, tenant }: { environment: string; tenant: string }) {
-  const jobs = useInfiniteQuery(jobsQuery({ environment, tenant }));
-  const last = jobs.data?.pages[0]?.jobs[0];
-  if (!last) return jobs.isPending ? null : <span className="null-dash">none</span>;
+function useColumns(environment: string, canRun: boolean): readonly Column<Job>[] {
+  const { repeat, cancel, isBusy } = useJobActions();
+  return useMemo(() => {
+    const tenant: Column<Job> = {
+      id: "tenant",
+      header: "Tenant",
+      width: "minmax(90px, 0.8fr)",
+      cell: (job) => <strong className="tenant-id">{job.tenant}</strong>,
+    };
+    const actions: Column<Job> = {
+      id: "actions",
+      header: "",
+      width: "92px",
+      align: "right",
+      isExtra: true,
+      cell: (job) => {
+        const place = { environment, tenant: job.tenant };
+        if (isOpen(job))
+          return (
+            <RowButton label="Cancel" job={job} isOff={isBusy} onClick={() => cancel(place, job.job_id)} />
+          );
+        if (!isRepeatable(job)) return null;
+        return (
+          <RowButton label="Run again" job={job} isOff={isBusy} onClick={() => repeat(place, job.job_id)} />
+        );
+      },
+    };
+    const [status, ...rest] = JOB_COLUMNS;
+    return [...(status ? [status] : []), tenant, ...rest, ...(canRun ? [actions] : [])];
+  }, [environment, canRun, repeat, cancel, isBusy]);
+}
+
+function RowButton(props: { label: string; job: Job; isOff: boolean; onClick: () => void }) {
   return (
-    <span className="name-cell">
-      <JobStatus status={last.status} />
-      <span className="mono">{last.job_id}</span>
-      <span className="dim">
-        <Moment at={last.created} />
-      </span>
-    </span>
+    <Button
+      size="compact-xs"
+      variant="default"
+      disabled={props.isOff}
+      aria-label={`${props.label}: ${props.job.job_id}`}
+      onClick={(event) => {
+        event.stopPropagation();
+        props.onClick();
+      }}
+    >
+      {props.label}
+    </Button>
   );
 }

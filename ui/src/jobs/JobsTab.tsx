@@ -5,6 +5,7 @@ import { type FormEvent, useMemo, useState } from "react";
 import { runJob } from "@/api/changes";
 import { tenantKey } from "@/api/place";
 import { jobsQuery } from "@/api/queries";
+import { useLookAgain } from "@/events/live";
 import { EmptyNote } from "@/parts/EmptyNote";
 import { LateSkeleton } from "@/parts/LateSkeleton";
 import { ProblemNote } from "@/parts/ProblemNote";
@@ -13,8 +14,6 @@ import { useMay } from "@/session/session";
 import { usePanel } from "@/tenants/panel";
 import { JobDetail } from "./JobDetail";
 import { JOB_COLUMNS } from "./jobColumns";
-
-const LOOKED_EVERY_MS = 3_000;
 
 export default function JobsTab() {
   const { search } = usePanel();
@@ -25,14 +24,7 @@ function JobList() {
   const { place, go } = usePanel();
   const may = useMay();
   const [isRunning, setRunning] = useState(false);
-  const list = useInfiniteQuery({
-    ...jobsQuery(place),
-    // Only while one of them may still become something else.
-    refetchInterval: (query) =>
-      query.state.data?.pages.some((page) => page.jobs.some((job) => job.finished === null))
-        ? LOOKED_EVERY_MS
-        : false,
-  });
+  const list = useInfiniteQuery({ ...jobsQuery(place), refetchInterval: useLookAgain() });
   const jobs = useMemo(() => list.data?.pages.flatMap((page) => page.jobs) ?? [], [list.data]);
   if (list.isPending) return <LateSkeleton />;
   if (list.isError) return <ProblemNote error={list.error} onRetry={() => list.refetch()} />;

@@ -1,6 +1,6 @@
 // How a job looks in a list.
 import { Badge } from "@mantine/core";
-import type { Job } from "@/api/types";
+import type { Job, JobStatus as Status } from "@/api/types";
 import { durationText } from "@/parts/formats";
 import { Moment } from "@/parts/Moment";
 import type { Column } from "@/parts/VirtualGrid";
@@ -15,10 +15,16 @@ const COLOURS: Record<Job["status"], string> = {
   dead: "red",
 };
 
+export const STATUSES = Object.keys(COLOURS) as Status[];
+
+export function statusText(status: Status): string {
+  return status.replace("_", " ");
+}
+
 export function JobStatus({ status }: { status: Job["status"] }) {
   return (
     <Badge size="sm" variant="outline" color={COLOURS[status]} className="job-status">
-      {status.replace("_", " ")}
+      {statusText(status)}
     </Badge>
   );
 }
@@ -29,7 +35,11 @@ export const JOB_COLUMNS: readonly Column<Job>[] = [
     id: "job",
     header: "Job",
     width: "minmax(120px, 1fr)",
-    cell: (job) => <span className="mono">{job.job_id}</span>,
+    cell: (job) => (
+      <span className="mono" title={job.job_id}>
+        {job.job_id}
+      </span>
+    ),
   },
   { id: "tries", header: "Tries", width: "50px", align: "right", isExtra: true, cell: (job) => job.attempts },
   { id: "took", header: "Took", width: "84px", align: "right", isExtra: true, cell: took },

@@ -23,6 +23,7 @@ import { Moment } from "@/parts/Moment";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { tellProblem } from "@/parts/toasts";
 import { type Column, VirtualGrid } from "@/parts/VirtualGrid";
+import { useMay } from "@/session/session";
 
 const SCOPES: Scope[] = [
   "tenants:read",
@@ -37,6 +38,7 @@ const OVERLAP_HOURS = 24;
 
 export function KeysPage() {
   const client = useQueryClient();
+  const may = useMay();
   const list = useInfiniteQuery(keysQuery);
   const keys = useMemo(() => list.data?.pages.flatMap((page) => page.keys) ?? [], [list.data]);
   const [isCreating, setCreating] = useState(false);
@@ -60,9 +62,11 @@ export function KeysPage() {
     <div className="page">
       <div className="page-head">
         <h1>Keys</h1>
-        <Button size="sm" onClick={() => setCreating(true)}>
-          Create key
-        </Button>
+        {may("admin") && (
+          <Button size="sm" onClick={() => setCreating(true)}>
+            Create key
+          </Button>
+        )}
       </div>
       {list.isPending ? (
         <LateSkeleton />

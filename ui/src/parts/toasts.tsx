@@ -2,16 +2,25 @@
 import { Button, Group, Text } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { asProblem } from "@/api/problem";
+import { CopyText } from "./CopyText";
 
 const UNDO_MS = 10_000;
 
 export function tellProblem(error: unknown): void {
   const problem = asProblem(error);
-  const request = problem.requestId ? ` (request ${problem.requestId})` : "";
   notifications.show({
     color: "red",
     title: problem.title,
-    message: [problem.cause, problem.remedy].filter(Boolean).join(" ") + request,
+    message: (
+      <>
+        {[problem.cause, problem.remedy].filter(Boolean).join(" ")}
+        {problem.requestId && (
+          <div>
+            Request <CopyText text={problem.requestId} label="request id" />
+          </div>
+        )}
+      </>
+    ),
     autoClose: UNDO_MS,
     closeButtonProps: { "aria-label": "Close" },
   });

@@ -1,10 +1,11 @@
-// Ctrl+K: type a part of a tenant's id, or `tenant/stream`, and be there. A job is found by its id in a tenant.
+// Ctrl+K: type a part of a tenant's id, `tenant/stream`, a stream of the open tenant, or a job's id, and be there.
 import { Modal, Text, TextInput, UnstyledButton } from "@mantine/core";
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
-import { useNavigate } from "@tanstack/react-router";
+import { useNavigate, useParams } from "@tanstack/react-router";
 import { type KeyboardEvent, useState } from "react";
-import { jobQuery, overviewQuery, tenantsQuery } from "@/api/queries";
+import { allJobsQuery, overviewQuery, tenantsQuery } from "@/api/queries";
 import type { PanelSearch } from "@/search";
+import { useMay } from "@/session/session";
 
 const SHOWN_MAX = 12;
 
@@ -45,8 +46,8 @@ export function JumpTo(props: { isOpen: boolean; onClose: () => void; environmen
     <Modal opened={props.isOpen} onClose={close} title="Jump to" size="md">
       <TextInput
         data-autofocus
-        aria-label="Tenant, tenant/stream or tenant/job"
-        placeholder="acme, acme/Invoice, acme/job-4711"
+        aria-label="Tenant, stream or job"
+        placeholder="acme, acme/Invoice, job-4711"
         value={text}
         onChange={(event) => {
           setText(event.currentTarget.value);
@@ -76,38 +77,46 @@ export function JumpTo(props: { isOpen: boolean; onClose: () => void; environmen
 }
 
 function useGoals(environment: string, text: string, isOpen: boolean): Goal[] {
+  const may = useMay();
+  const { tenant: shown } = useParams({ strict: false });
   const [head = "", tail] = text.split("/", 2);
   const tenants = useInfiniteQuery({ ...tenantsQuery(environment), enabled: isOpen });
   const ids = tenants.data?.pages.flatMap((page) => page.tenants) ?? [];
-  const exact = tail !== undefined ? ids.find((id) => id === head) : undefined;
-  const place = { environment, tenant: exact ?? "" };
-  const overview = useQuery({ ...overviewQuery(place), enabled: isOpen && exact !== undefined });
-  const job = useQuery({
-    ...jobQuery(place, tail ?? ""),
-    enabled: isOpen && exact !== undefined && Boolean(tail),
-    retry: false,
+  const named = tail === undefined ? undefined : ids.find((id) => id === head);
+  // Without a slash a stream is one of the tenant that one looks at.
+  const of = named ?? (tail === undefined ? shown : undefined);
+  const part = tail ?? text;
+  const overview = useQuery({
+    ...overviewQuery({ environment, tenant: of ?? "" }),
+    enabled: isOpen && of !== undefined,
   });
-  if (exact !== undefined) {
-    const streams = overview.data?.streams.filter((one) => contains(one.stream, tail ?? "")) ?? [];
-    const found: Goal[] = streams.slice(0, SHOWN_MAX).map((one) => ({
-      id: one.stream,
-      label: `${exact} / ${one.stream}`,
-      tenant: exact,
-      search: { env: environment, panel: "snapshots", stream: one.stream },
-    }));
-    if (job.data)
-      found.push({
-        id: `job ${job.data.job_id}`,
-        label: `${exact} / job ${job.data.job_id}`,
-        tenant: exact,
-        search: { env: environment, panel: "jobs", job: job.data.job_id },
+  const jobs = useInfiniteQuery({
+    ...allJobsQuery(environment, { jobId: part, tenant: named }),
+    enabled: isOpen && part !== "" && may("jobs:read"),
+  });
+  const goals: Goal[] = (jobs.data?.pages[0]?.jobs ?? []).map((job) => ({
+    id: `job ${job.tenant} ${job.job_id}`,
+    label: `${job.tenant} / job ${job.job_id}`,
+    tenant: job.tenant,
+    search: { env: environment, panel: "jobs", job: job.job_id },
+  }));
+  if (of !== undefined && (named !== undefined || part !== ""))
+    for (const { stream } of overview.data?.streams.filter((one) => contains(one.stream, part)) ?? [])
+      goals.push({
+        id: `stream ${of} ${stream}`,
+        label: `${of} / ${stream}`,
+        tenant: of,
+        search: { env: environment, panel: "snapshots", stream },
       });
-    return found;
-  }
-  return ids
-    .filter((id) => contains(id, head))
-    .slice(0, SHOWN_MAX)
-    .map((id) => ({ id, label: id, tenant: id, search: { env: environment, panel: "snapshots" } }));
+  if (tail === undefined)
+    for (const id of ids.filter((one) => contains(one, head)).slice(0, SHOWN_MAX))
+      goals.push({
+        id: `tenant ${id}`,
+        label: id,
+        tenant: id,
+        search: { env: environment, panel: "snapshots" },
+      });
+  return goals.slice(0, SHOWN_MAX);
 }
 
 function contains(text: string, part: string): boolean {

@@ -19,10 +19,11 @@ import {
   IconSun,
 } from "@tabler/icons-react";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { Link, useNavigate } from "@tanstack/react-router";
+import { Link, useNavigate, useParams } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
 import { signOut } from "@/api/changes";
 import { environmentsQuery, whoQuery } from "@/api/queries";
+import { useEvents } from "@/events/useEvents";
 import { rememberEnvironment, useEnvironment, useMay } from "@/session/session";
 import { JumpTo } from "./JumpTo";
 import { ShortcutList } from "./ShortcutList";
@@ -31,6 +32,8 @@ import { useShortcuts } from "./shortcuts";
 export function Shell({ children }: { children: ReactNode }) {
   const may = useMay();
   const environment = useEnvironment();
+  const { tenant } = useParams({ strict: false });
+  useEvents(environment, tenant);
   const [isJumping, setJumping] = useState(false);
   const [isHelping, setHelping] = useState(false);
   useShortcuts({ "mod+k": () => setJumping(true), "?": () => setHelping(true) });

@@ -7,6 +7,7 @@ import { lazy, Suspense, useEffect, useState } from "react";
 import { asProblem } from "@/api/problem";
 import { overviewQuery } from "@/api/queries";
 import { CopyText } from "@/parts/CopyText";
+import { EmptyNote } from "@/parts/EmptyNote";
 import { LateSkeleton } from "@/parts/LateSkeleton";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { PANEL_TABS, type PanelTab } from "@/search";
@@ -76,7 +77,13 @@ export function TenantPanel() {
             </Tabs.Tab>
           ))}
         </Tabs.List>
-        {overview.isError && asProblem(overview.error).status !== 0 ? (
+        {!tabs.includes(tab) ? (
+          <div className="panel-body">
+            <EmptyNote title="You may not see this.">
+              {TITLES[tab]} need the right <code>jobs:read</code>. An admin can give it to you.
+            </EmptyNote>
+          </div>
+        ) : overview.isError && asProblem(overview.error).status !== 0 ? (
           <div className="panel-body">
             <ProblemNote error={overview.error} onRetry={() => overview.refetch()} />
           </div>

@@ -96,15 +96,15 @@ export function TenantsPage() {
           tenants={shown}
           total={ids.length}
           open={open}
+          sort={search.sort}
+          onSort={(sort) =>
+            void navigate({ to: ".", search: (before) => ({ ...before, sort }), replace: true })
+          }
           onOpen={openTenant}
         />
       )}
       {isCreating && (
-        <CreateTenant
-          environment={environment}
-          onClose={() => setCreating(false)}
-          onCreated={openTenant}
-        />
+        <CreateTenant environment={environment} onClose={() => setCreating(false)} onCreated={openTenant} />
       )}
       <Outlet />
     </div>

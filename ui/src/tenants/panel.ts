@@ -45,4 +45,5 @@ export const NOTHING_OPEN: PanelSearch = {
   after: undefined,
   diff: undefined,
   job: undefined,
+  show: undefined,
 };

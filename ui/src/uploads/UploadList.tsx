@@ -2,7 +2,16 @@
 import { Button, Group, Progress, Text } from "@mantine/core";
 import type { Place } from "@/api/place";
 import { bytesText, countText } from "@/parts/formats";
-import { cancelUpload, forgetFinished, retryUpload, settleUpload, type Upload, useUploads } from "./queue";
+import {
+  type Answer,
+  cancelAll,
+  cancelUpload,
+  forgetFinished,
+  retryUpload,
+  settleUpload,
+  type Upload,
+  useUploads,
+} from "./queue";
 
 const SHOWN_MAX = 200;
 
@@ -11,6 +20,8 @@ export function UploadList({ place }: { place: Place }) {
   if (uploads.length === 0) return null;
   const done = uploads.filter((one) => one.state === "done").length;
   const open = uploads.filter((one) => one.state !== "done" && one.state !== "cancelled");
+  const asked = uploads.filter((one) => one.state === "exists");
+  const failed = uploads.filter((one) => one.state === "failed");
   return (
     <section aria-label="Uploads">
       <Group justify="space-between" mb={4}>
@@ -19,9 +30,36 @@ export function UploadList({ place }: { place: Place }) {
             ? `${countText(done)} uploaded`
             : `Uploading: ${countText(done)} of ${countText(uploads.length)} done`}
         </Text>
-        <Button size="compact-xs" variant="subtle" onClick={() => forgetFinished(place)}>
-          Clear the list
-        </Button>
+        <Group gap={4}>
+          {asked.length > 1 && (
+            <>
+              <span className="dim">{countText(asked.length)} are there already:</span>
+              <ForAll uploads={asked} answer="replace" label="Replace all" />
+              <ForAll uploads={asked} answer="keep both" label="Keep both of all" />
+              <ForAll uploads={asked} answer="skip" label="Skip all" />
+            </>
+          )}
+          {failed.length > 1 && (
+            <Button
+              size="compact-xs"
+              variant="default"
+              onClick={() => {
+                for (const one of failed) retryUpload(one.id);
+              }}
+            >
+              Try all again
+            </Button>
+          )}
+          {open.length > asked.length + failed.length ? (
+            <Button size="compact-xs" variant="subtle" onClick={() => cancelAll(place)}>
+              Cancel all
+            </Button>
+          ) : (
+            <Button size="compact-xs" variant="subtle" onClick={() => forgetFinished(place)}>
+              Clear the list
+            </Button>
+          )}
+        </Group>
       </Group>
       {open.length > 0 && (
         <div className="uploads">
@@ -31,6 +69,20 @@ export function UploadList({ place }: { place: Place }) {
         </div>
       )}
     </section>
+  );
+}
+
+function ForAll(props: { uploads: readonly Upload[]; answer: Answer; label: string }) {
+  return (
+    <Button
+      size="compact-xs"
+      variant="default"
+      onClick={() => {
+        for (const one of props.uploads) settleUpload(one.id, props.answer);
+      }}
+    >
+      {props.label}
+    </Button>
   );
 }
 

@@ -44,9 +44,11 @@ export function useUploads(place: Place): readonly Upload[] {
     },
     () => uploads,
   );
-  return all.filter(
-    (one) => one.place.tenant === place.tenant && one.place.environment === place.environment,
-  );
+  return all.filter((one) => isOfPlace(one, place));
+}
+
+function isOfPlace(one: Upload, place: Place): boolean {
+  return one.place.tenant === place.tenant && one.place.environment === place.environment;
 }
 
 export function addUploads(place: Place, files: readonly { path: string; file: File }[]): void {
@@ -75,14 +77,24 @@ export function cancelUpload(id: number): void {
   startNext();
 }
 
+/** Stops all of a tenant that wait or are sent. */
+export function cancelAll(place: Place): void {
+  const those = uploads.filter((one) => isOfPlace(one, place));
+  // Those that wait first, so that none of them begins in the place of one that was stopped.
+  for (const state of ["waiting", "sending"])
+    for (const one of those) if (one.state === state) cancelUpload(one.id);
+}
+
 /** Begins a failed or cancelled upload again; a resumable one goes on where it stopped. */
 export function retryUpload(id: number): void {
   change(id, { state: "waiting", problem: "" });
   startNext();
 }
 
+export type Answer = "replace" | "keep both" | "skip";
+
 /** The answer to "there is such a file": a new version of it, another name beside it, or neither. */
-export function settleUpload(id: number, answer: "replace" | "keep both" | "skip"): void {
+export function settleUpload(id: number, answer: Answer): void {
   const upload = uploads.find((one) => one.id === id);
   if (!upload) return;
   if (answer === "skip") change(id, { state: "cancelled" });
@@ -93,7 +105,7 @@ export function settleUpload(id: number, answer: "replace" | "keep both" | "skip
 
 export function forgetFinished(place: Place): void {
   const isOver = (one: Upload) => one.state === "done" || one.state === "cancelled";
-  set(uploads.filter((one) => one.place.tenant !== place.tenant || !isOver(one)));
+  set(uploads.filter((one) => !isOfPlace(one, place) || !isOver(one)));
 }
 
 /** "a/report.csv" beside itself: "a/report (2).csv", "a/report (3).csv" ... */

@@ -1,0 +1,136 @@
+// The page's one line to what happens: jobs, new versions of the open tenant, tenants that come and go.
+//
+// While nobody looks at the page it is let go, for a browser has few lines to a service and many pages.
+// Whenever it was away, whatever is on the page is read again.
+import { type QueryClient, useQueryClient } from "@tanstack/react-query";
+import { useEffect } from "react";
+import { address, withQuery } from "@/api/client";
+import { type Place, tenantKey } from "@/api/place";
+import { allJobsKey, overviewQuery } from "@/api/queries";
+import { setLive } from "./live";
+import { refreshTenant } from "./refresh";
+
+const GATHERED_MS = 200;
+const AGAIN_MS = 15_000;
+
+export function useEvents(environment: string, tenant: string | undefined): void {
+  const client = useQueryClient();
+  useEffect(() => {
+    const line = new Line(client, environment, tenant);
+    return () => line.end();
+  }, [client, environment, tenant]);
+}
+
+/** Where all lines of this page were cut since the last one was open. */
+let wasAway = false;
+
+class Line {
+  private source: EventSource | undefined;
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private readonly jobs: Gathered<string>;
+
+  constructor(
+    private readonly client: QueryClient,
+    private readonly environment: string,
+    private readonly tenant: string | undefined,
+  ) {
+    this.jobs = new Gathered((names) => this.refreshJobs(names));
+    document.addEventListener("visibilitychange", this.onVisibility);
+    this.onVisibility();
+  }
+
+  end(): void {
+    document.removeEventListener("visibilitychange", this.onVisibility);
+    this.close();
+  }
+
+  private readonly onVisibility = () => {
+    if (document.visibilityState === "visible") this.open();
+    else {
+      wasAway = true;
+      this.close();
+    }
+  };
+
+  private close(): void {
+    clearTimeout(this.timer);
+    this.jobs.stop();
+    this.source?.close();
+    this.source = undefined;
+  }
+
+  private open(): void {
+    this.close();
+    const url = withQuery(address`/events`, { environment: this.environment, tenant: this.tenant });
+    const source = new EventSource(url);
+    this.source = source;
+    source.addEventListener("anew", () => {
+      setLive(true);
+      if (wasAway) void this.client.invalidateQueries();
+      wasAway = false;
+    });
+    source.addEventListener("lost", () => void this.client.invalidateQueries());
+    source.addEventListener("job", (event) => {
+      const told = JSON.parse(event.data) as { tenant: string; job_id: string };
+      this.jobs.add(`${told.tenant}\n${told.job_id}`);
+    });
+    source.addEventListener("version", (event) => {
+      const told = JSON.parse(event.data) as { tenant: string; version: number };
+      this.seen({ environment: this.environment, tenant: told.tenant }, told.version);
+    });
+    source.addEventListener("tenants", () => {
+      void this.client.invalidateQueries({ queryKey: ["tenants", this.environment] });
+      void this.client.invalidateQueries({ queryKey: ["environments"] });
+    });
+    source.onerror = () => {
+      wasAway = true;
+      setLive(false);
+      // What was refused is not tried again by the browser; what was cut is, at once and again and again.
+      if (source.readyState === EventSource.CLOSED) this.timer = setTimeout(() => this.open(), AGAIN_MS);
+    };
+  }
+
+  private seen(place: Place, version: number): void {
+    const known = this.client.getQueryData(overviewQuery(place).queryKey);
+    if (known && known.version !== version) void refreshTenant(this.client, place);
+  }
+
+  private refreshJobs(names: readonly string[]): void {
+    void this.client.invalidateQueries({ queryKey: allJobsKey(this.environment) });
+    const tenants = new Set<string>();
+    for (const name of names) {
+      const [tenant = "", jobId = ""] = name.split("\n");
+      tenants.add(tenant);
+      const key = tenantKey({ environment: this.environment, tenant });
+      void this.client.invalidateQueries({ queryKey: [...key, "job", jobId] });
+    }
+    for (const tenant of tenants) {
+      const key = tenantKey({ environment: this.environment, tenant });
+      void this.client.invalidateQueries({ queryKey: [...key, "jobs"] });
+      void this.client.invalidateQueries({ queryKey: [...key, "summary"] });
+    }
+  }
+}
+
+/** Events come in swarms; what they concern is read once a swarm. */
+class Gathered<T> {
+  private readonly waiting = new Set<T>();
+  private timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(private readonly act: (all: readonly T[]) => void) {}
+
+  add(one: T): void {
+    this.waiting.add(one);
+    this.timer ??= setTimeout(() => {
+      this.timer = undefined;
+      const all = [...this.waiting];
+      this.waiting.clear();
+      this.act(all);
+    }, GATHERED_MS);
+  }
+
+  stop(): void {
+    clearTimeout(this.timer);
+    this.timer = undefined;
+  }
+}

@@ -1,0 +1,54 @@
+// What can be done with a job: run again under another id, or asked to end.
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useCallback } from "react";
+import { cancelJob, repeatJob } from "@/api/changes";
+import { type Place, tenantKey } from "@/api/place";
+import { allJobsKey } from "@/api/queries";
+import type { Job } from "@/api/types";
+import { tell, tellProblem } from "@/parts/toasts";
+
+const IMPORTS = "import-";
+
+export function isOpen(job: Job): boolean {
+  return job.finished === null && !job.cancel_requested;
+}
+
+/** An import's file is gone with the import: there is nothing to run again. */
+export function isRepeatable(job: Job): boolean {
+  return job.finished !== null && !job.job_id.startsWith(IMPORTS);
+}
+
+export function useJobActions(onRepeated?: (again: Job) => void) {
+  const client = useQueryClient();
+  const refresh = useCallback(
+    async (place: Place, jobId: string) => {
+      await Promise.all([
+        client.invalidateQueries({ queryKey: allJobsKey(place.environment) }),
+        client.invalidateQueries({ queryKey: [...tenantKey(place), "jobs"] }),
+        client.invalidateQueries({ queryKey: [...tenantKey(place), "job", jobId] }),
+      ]);
+    },
+    [client],
+  );
+  const repeating = useMutation({
+    mutationFn: ({ place, jobId }: { place: Place; jobId: string }) => repeatJob(place, jobId),
+    onSuccess: async (again, { place, jobId }) => {
+      await refresh(place, jobId);
+      if (onRepeated) onRepeated(again);
+      else tell(`${jobId} runs again as ${again.job_id}.`);
+    },
+    onError: tellProblem,
+  });
+  const cancelling = useMutation({
+    mutationFn: ({ place, jobId }: { place: Place; jobId: string }) => cancelJob(place, jobId),
+    onError: tellProblem,
+    onSettled: (_job, _error, { place, jobId }) => refresh(place, jobId),
+  });
+  const { mutate: repeat } = repeating;
+  const { mutate: cancel } = cancelling;
+  return {
+    isBusy: repeating.isPending || cancelling.isPending,
+    repeat: useCallback((place: Place, jobId: string) => repeat({ place, jobId }), [repeat]),
+    cancel: useCallback((place: Place, jobId: string) => cancel({ place, jobId }), [cancel]),
+  };
+}

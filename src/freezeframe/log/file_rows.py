@@ -35,6 +35,7 @@ from freezeframe.log.deletion_vectors import (
 )
 from freezeframe.log.file_actions import DeletionVector
 from freezeframe.log.schema import arrow_field
+from freezeframe.log.statistics import footer_statistics, statistics_text
 from freezeframe.storage.base import Storage
 
 VERIFIED_BYTES_MAX = 4 << 20
@@ -150,6 +151,63 @@ def rows_at(
             batch = pa.RecordBatch.from_arrays(_arrays(columns, length, read, name), schema=schema)
             yield batch.take(pa.array(here))
         at += length
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """A row group of a data file: its number, the position of its first row, its rows, its statistics."""
+
+    number: int
+    start: int
+    rows: int
+    statistics: str
+
+
+class GroupedFile:
+    """A data file whose row groups are read one at a time, each when it is asked for.
+
+    ``only`` are positions to which its rows are confined, deleted or not.
+
+    Raises:
+        CorruptData: file or deletion vector is missing or damaged; it is named.
+    """
+
+    def __init__(
+        self, storage: Storage, read: FileRead, only: npt.NDArray[np.int64] | None = None
+    ) -> None:
+        self._read = read
+        self._name, self._file = _opened(storage, read, None)
+        rows = self._file.metadata.num_rows
+        if only is None:
+            self._alive = _alive(storage, read, rows, str(self._name))
+        else:
+            self._alive = np.zeros(rows, dtype=np.bool_)
+            self._alive[only] = True
+
+    def groups(self, schema: Mapping[str, Any]) -> Iterator[RowGroup]:
+        """Its row groups; their statistics are of Delta's form, for the table's ``schema``."""
+        start = 0
+        for number in range(self._file.metadata.num_row_groups):
+            rows = self._file.metadata.row_group(number).num_rows
+            text = statistics_text(footer_statistics(self._file, schema, [number], -1))
+            yield RowGroup(number, start, rows, text)
+            start += rows
+
+    def rows(self, group: RowGroup, where: pc.Expression | None, position: str) -> Iterator[pa.RecordBatch]:
+        """The group's rows that are not deleted and match, with all fields of the reading.
+
+        A further column named ``position`` says where in the file each row lies.
+        """
+        fields = [*map(arrow_field, self._read.fields), pa.field(position, pa.int64())]
+        at = group.start
+        for columns, length in _stored(self._file, self._name, self._read, [group.number]):
+            numbers = pa.array(np.arange(at, at + length))
+            arrays = [*_arrays(columns, length, self._read, self._name), numbers]
+            batch = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+            if self._alive is not None:
+                batch = batch.filter(pa.array(self._alive[at : at + length]))
+            at += length
+            yield batch if where is None else _matching(batch, where)
 
 
 def file_count(storage: Storage, read: FileRead) -> int:

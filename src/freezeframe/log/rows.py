@@ -7,6 +7,7 @@ fails one of its checks: each is a ``CorruptData`` that names the file.
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,10 +22,12 @@ import pyarrow.compute as pc
 from freezeframe.errors import MissingColumn, NotFound, UnsupportedTable
 from freezeframe.log import actions
 from freezeframe.log.columns import Mode, mapping_mode, physical_name
-from freezeframe.log.file_rows import FileRead, file_batches, file_count, rows_at
+from freezeframe.log.file_blocks import Skipper
+from freezeframe.log.file_rows import FileRead, GroupedFile, file_batches, file_count, rows_at
 from freezeframe.log.partitions import partition_scalar
+from freezeframe.log.replay import select_rows
 from freezeframe.log.schema import arrow_field, delta_to_arrow, fields_of
-from freezeframe.log.skipping import FileFacts, Predicate, as_expression, columns_of, keep
+from freezeframe.log.skipping import Predicate, as_expression, columns_of
 from freezeframe.log.widening import require_known_changes
 from freezeframe.storage.base import Storage
 
@@ -145,6 +148,23 @@ def read_without(
     )
 
 
+def grouped_files(
+    snapshot: ReadableSnapshot,
+    columns: Sequence[str],
+    where: Predicate | None,
+    only: Mapping[str, npt.NDArray[np.int64]],
+) -> dict[str, Callable[[], GroupedFile]]:
+    """The files that may hold a wanted row, by path; each is opened when it is called for.
+
+    Their rows have ``columns``, then those that only ``where`` needs; of a file that is in ``only`` they
+    are those at its positions. Errors as of ``read``.
+    """
+    plan = _planned(snapshot, columns, where)
+    return {
+        one.path: functools.partial(GroupedFile, plan.storage, one, only.get(one.path)) for one in plan.reads
+    }
+
+
 def count(snapshot: ReadableSnapshot) -> int:
     """The number of rows: from the log's statistics where they are there, else from the files' footers.
 
@@ -156,12 +176,10 @@ def count(snapshot: ReadableSnapshot) -> int:
 
 def files_matching(snapshot: ReadableSnapshot, where: Predicate) -> pa.Table:
     """The rows of ``snapshot.files`` whose files may hold a row that matches; errors as of ``read``."""
-    if not snapshot.files.num_rows:
-        return snapshot.files
-    mode = mapping_mode(snapshot.protocol, snapshot.metadata)
-    fields = {field["name"]: field for field in fields_of(snapshot.schema)}
-    files = _files(snapshot, _partition_fields(snapshot, fields), mode)
-    return snapshot.files.filter(pa.array(_kept(snapshot.schema, fields, mode, files, as_expression(where))))
+    files = snapshot.files
+    if not files.num_rows:
+        return files
+    return _matching_files(snapshot, as_expression(where), delta_to_arrow(snapshot.schema))
 
 
 def _gathered(
@@ -189,28 +207,29 @@ def _planned(snapshot: ReadableSnapshot, columns: Sequence[str] | None, where: P
     needed = [] if expression is None else columns_of(expression, whole)
     partition = _partition_fields(snapshot, fields)
     read_names = [*names, *(name for name in needed if name not in names)]
-    files = _files(snapshot, partition, mode)
-    if expression is not None:
-        kept = _kept(snapshot.schema, fields, mode, files, expression)
-        files = [one for one, is_kept in zip(files, kept, strict=True) if is_kept]
+    kept = snapshot.files if expression is None else _matching_files(snapshot, expression, whole)
     wanted_fields = tuple(fields[name] for name in read_names)
     reads = tuple(
-        FileRead.of(snapshot.table, row, values, wanted_fields, len(names), mode) for row, values in files
+        FileRead.of(snapshot.table, row, values, wanted_fields, len(names), mode)
+        for row, values in _files(kept, partition, mode)
     )
     return _Plan(snapshot.storage, pa.schema([whole.field(name) for name in names]), expression, reads)
 
 
-def _kept(
-    schema: Any,
-    fields: dict[str, Any],
-    mode: Mode,
-    files: list[tuple[dict[str, Any], dict[str, pa.Scalar]]],
-    where: pc.Expression,
-) -> list[bool]:
-    whole = delta_to_arrow(schema)
-    wanted = pa.schema([whole.field(name) for name in columns_of(where, whole)])
-    facts = [FileFacts(values, row["stats"]) for row, values in files]
-    return keep(where, wanted, facts, {name: physical_name(field, mode) for name, field in fields.items()})
+def _matching_files(snapshot: ReadableSnapshot, where: pc.Expression, whole: pa.Schema) -> pa.Table:
+    """The rows of ``snapshot.files`` whose files may hold a row that matches."""
+    mode = mapping_mode(snapshot.protocol, snapshot.metadata)
+    fields = {field["name"]: field for field in fields_of(snapshot.schema)}
+    skipper = Skipper(
+        where,
+        pa.schema([whole.field(name) for name in columns_of(where, whole)]),
+        {name: physical_name(field, mode) for name, field in fields.items()},
+        {
+            field["name"]: (physical_name(field, mode), arrow_field(field).type)
+            for field in _partition_fields(snapshot, fields)
+        },
+    )
+    return select_rows(snapshot.files, skipper.kept(snapshot.files))
 
 
 def _all_names(fields: dict[str, Any]) -> list[str]:
@@ -251,14 +270,14 @@ def _partition_fields(snapshot: ReadableSnapshot, fields: dict[str, Any]) -> lis
 
 
 def _files(
-    snapshot: ReadableSnapshot, partition: list[dict[str, Any]], mode: Mode
+    files: pa.Table, partition: list[dict[str, Any]], mode: Mode
 ) -> list[tuple[dict[str, Any], dict[str, pa.Scalar]]]:
     """Each file's row in the log with its partition values, typed, by the column's name."""
     columns = ["path", "partition_values", "size", "stats", "deletion_vector", "tags"]
     kinds = {field["name"]: arrow_field(field).type for field in partition}
     keys = {field["name"]: physical_name(field, mode) for field in partition}
     found = []
-    for row in snapshot.files.select(columns).to_pylist():
+    for row in files.select(columns).to_pylist():
         texts = dict(row["partition_values"] or ())
         values = {name: partition_scalar(texts.get(keys[name]), kind) for name, kind in kinds.items()}
         found.append((row, values))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -39,7 +39,7 @@ _LAST_CHARACTER = "\U0010ffff"
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """One leaf column over all row groups; ``bounds`` are raw footer values or None."""
+    """One leaf column over the row groups that are looked at; ``bounds`` are raw footer values or None."""
 
     null_count: int | None
     bounds: tuple[Any, Any] | None
@@ -70,9 +70,16 @@ def file_statistics(
             cause=f"Its Parquet footer is missing or damaged: {error}",
             remedy="Write the file again.",
         ) from error
-    leaves = _leaves(file.schema_arrow, file.metadata)
+    return footer_statistics(file, delta_schema, range(file.metadata.num_row_groups), indexed_columns_max)
+
+
+def footer_statistics(
+    file: pq.ParquetFile, delta_schema: Mapping[str, Any], groups: Sequence[int], indexed_columns_max: int
+) -> dict[str, Any]:
+    """What ``file_statistics`` says, of some row groups of an open file."""
+    leaves = _leaves(file.schema_arrow, file.metadata, groups)
     answer: dict[str, Any] = {
-        "numRecords": file.metadata.num_rows,
+        "numRecords": sum(file.metadata.row_group(group).num_rows for group in groups),
         "minValues": {},
         "maxValues": {},
         "nullCount": {},
@@ -139,13 +146,13 @@ def _delta_leaves(
             yield path, kind
 
 
-def _leaves(schema: pa.Schema, metadata: Any) -> dict[tuple[str, ...], _Column]:
+def _leaves(schema: pa.Schema, metadata: Any, groups: Sequence[int]) -> dict[tuple[str, ...], _Column]:
     # Leaf columns stand in the footer in the schema's depth-first order; their dotted paths would
     # be ambiguous, for a name may hold a dot.
     paths = [path for field in schema for path in _arrow_leaves(field, (), repeated=False)]
     if len(paths) != metadata.num_columns:
         return {}
-    return {path: _column(metadata, index) for index, path in enumerate(paths) if path is not None}
+    return {path: _column(metadata, index, groups) for index, path in enumerate(paths) if path is not None}
 
 
 def _arrow_leaves(
@@ -166,10 +173,10 @@ def _arrow_leaves(
         yield None if repeated else path
 
 
-def _column(metadata: Any, index: int) -> _Column:
+def _column(metadata: Any, index: int, groups: Sequence[int]) -> _Column:
     null_count, low, high, bounded, unit = 0, None, None, True, ""
     counted = True
-    for group in range(metadata.num_row_groups):
+    for group in groups:
         chunk = metadata.row_group(group).column(index)
         found = chunk.statistics
         if chunk.num_values == 0:

@@ -3,71 +3,170 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
-
-import pyarrow as pa
 
 from freezeframe.errors import StreamNotFound
 from freezeframe.service.changed_rows import ChangedRow, changed_rows
 from freezeframe.store import Tenant
+from freezeframe.store.change_pages import ChangePlace, Comparison, change_counts
+from freezeframe.store.changes import changed_cells
 from freezeframe.store.entries import Counts
 from freezeframe.store.guard import stored_key
+from freezeframe.store.tenant_diff import StreamDifference
+
+
+@dataclass(frozen=True, slots=True)
+class DifferencePlace:
+    """Where a page begins: between which versions of the tenant, after which change and how many of them.
+
+    ``told`` is what the first page told of all changes.
+    """
+
+    before: int
+    after: int
+    place: ChangePlace
+    rows_before: int
+    told: AllChanges
+
+    def to_json(self) -> list[Any]:
+        """The place as a cursor holds it."""
+        return [self.before, self.after, self.place.to_json(), self.rows_before, self.told.to_json()]
+
+    @classmethod
+    def of_json(cls, record: Sequence[Any]) -> DifferencePlace:
+        """The place that ``to_json`` gave."""
+        before, after, place, rows_before, told = record
+        return cls(before, after, ChangePlace.of_json(place), rows_before, AllChanges.of_json(told))
+
+
+@dataclass(frozen=True, slots=True)
+class AllChanges:
+    """What is known of all changes: their counts (None: too many to be counted), and of which columns.
+
+    ``changed`` says in how many updated rows each column changed, of all rows or of the first page's.
+    """
+
+    counts: Counts | None
+    changed: dict[str, int]
+
+    def to_json(self) -> list[Any]:
+        """What a cursor holds; the columns are told by the first page."""
+        return [None if self.counts is None else self.counts.to_json()]
+
+    @classmethod
+    def of_json(cls, record: Sequence[Any]) -> AllChanges:
+        """What ``to_json`` gave."""
+        (counts,) = record
+        return cls(None if counts is None else Counts(**counts), {})
 
 
 @dataclass(frozen=True, slots=True)
 class RowDifference:
-    """Some of the rows that differ, and what became of all of them.
+    """Some of the rows that differ, and what became of all of them, or of those that were looked at.
 
     ``columns`` has the columns in which something changed first, ``changed`` counts the updated rows
     in which each of them did.
     """
 
-    key: tuple[str, ...]
-    columns: tuple[str, ...]
-    changed: dict[str, int]
-    columns_added: dict[str, str]
-    columns_dropped: dict[str, str]
-    counts: Counts
-    total: int
-    rows: tuple[ChangedRow, ...]
+    before: int
+    after: int
+    key: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    changed: dict[str, int] = field(default_factory=dict)
+    columns_added: dict[str, str] = field(default_factory=dict)
+    columns_dropped: dict[str, str] = field(default_factory=dict)
+    counts: Counts = field(default_factory=Counts)
+    total: int = 0
+    is_total_exact: bool = True
+    rows: tuple[ChangedRow, ...] = ()
+    following: DifferencePlace | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DifferenceWanted:
+    """How many rows, how many to leave out first, whether to count all (None: where that is quick)."""
+
+    limit: int = 100
+    offset: int = 0
+    counts: bool | None = None
 
 
 def row_difference(
-    tenant: Tenant, stream: str, before: int, after: int | None, offset: int, limit: int
+    tenant: Tenant,
+    stream: str,
+    before: int,
+    after: int | None,
+    wanted: DifferenceWanted,
+    place: DifferencePlace | None = None,
 ) -> RowDifference:
     """The rows of a stream that differ between two versions of the tenant (``after`` None: now).
+
+    A page is found in little memory, however many rows differ; of more than some 200,000 rows that would
+    have to be read all are counted only if the log has the counts, or on request.
 
     Raises:
         VersionNotFound: one of the versions does not exist or is not kept any more.
         StreamNotFound: the stream is at neither of them.
+        TooLarge: rows without a key are too many to be compared.
     """
-    found = tenant.diff(before, after).streams.get(stream)
+    difference = tenant.diff(before, after if place is None else place.after)
+    found = difference.streams.get(stream)
     if found is None:
-        if stream not in tenant.streams(before) and stream not in tenant.streams(after):
+        if stream not in tenant.streams(before) and stream not in tenant.streams(difference.after):
             raise StreamNotFound(
                 f"There is no stream {stream!r} at either version.", remedy="Check the name.", stream=stream
             )
-        return RowDifference((), (), {}, {}, {}, Counts(), 0, ())
-    table: pa.Table = found.changes("arrow")
-    old = _columns(found.before)
-    new = _columns(found.after)
-    rows = list(changed_rows(table))
-    changed = Counter(name for row in rows for name in row.changed)
-    kinds = Counter(row.fate for row in rows)
+        return RowDifference(difference.before, difference.after)
+    comparison = Comparison(found.before, found.after)
+    page = comparison.page(wanted.offset + wanted.limit, None if place is None else place.place)
+    told = place.told if place is not None else _told(tenant, found, difference.after, comparison, wanted)
+    table = page.table.slice(wanted.offset)
+    seen = len(page.table) + (0 if place is None else place.rows_before)
+    counts = told.counts
+    if counts is None and page.following is None and place is None:
+        counts = comparison.counts()
+    changed = told.changed or changed_cells(table)
     snapshot = found.after or found.before
     key = stored_key(snapshot.metadata) or () if snapshot else ()
+    old, new = _columns(found.before), _columns(found.after)
     names = [name for name in (new or old) if name not in key]
+    following = None
+    if page.following is not None:
+        following = DifferencePlace(difference.before, difference.after, page.following, seen, told)
     return RowDifference(
+        difference.before,
+        difference.after,
         key=key,
-        columns=(*key, *sorted(names, key=lambda name: -changed[name])),
-        changed=dict(changed),
+        columns=(*key, *sorted(names, key=lambda name: -changed.get(name, 0))),
+        changed=changed,
         columns_added={name: kind for name, kind in new.items() if name not in old} if old and new else {},
         columns_dropped={name: kind for name, kind in old.items() if name not in new} if old and new else {},
-        counts=Counts(inserted=kinds["insert"], updated=kinds["update"], deleted=kinds["delete"]),
-        total=len(rows),
-        rows=tuple(rows[offset : offset + limit]),
+        counts=counts or Counts(),
+        total=counts.changed if counts else seen + int(following is not None),
+        is_total_exact=counts is not None or following is None,
+        rows=tuple(changed_rows(table)),
+        following=following,
     )
+
+
+def _told(
+    tenant: Tenant, found: StreamDifference, version: int, comparison: Comparison, wanted: DifferenceWanted
+) -> AllChanges:
+    """What is known of all changes: counted, or as the one update that made them all counted them."""
+    if comparison.is_counted(wanted.counts):
+        kinds, changed = Counts(), Counter[str]()
+        for table in comparison.tables():
+            kinds += change_counts(table)
+            changed.update(changed_cells(table))
+        return AllChanges(kinds, dict(changed))
+    last = next(iter(tenant.history(1, until=version, stream=found.name)), None)
+    versions = [-1 if one is None else one.version for one in (found.before, found.after)]
+    is_one_step = last is not None and last.kind == "commit" and versions[0] + 1 == versions[1]
+    if last is None or not is_one_step:
+        return AllChanges(None, {})
+    return AllChanges(replace(last.streams[found.name], unchanged=0), {})
 
 
 def _columns(snapshot: Any) -> dict[str, str]:

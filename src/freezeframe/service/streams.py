@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from freezeframe.errors import InvalidOption, NotFound, StreamNotFound
-from freezeframe.script.conditions import predicate
 from freezeframe.script.csv_text import csv_text
 from freezeframe.script.exported_file import file_sha256
 from freezeframe.script.json_lines import json_lines
@@ -63,26 +62,6 @@ class StreamDetail:
     """Name, type, and whether no value has decided the type yet."""
 
 
-@dataclass(frozen=True, slots=True)
-class Preview:
-    """Some rows of a stream, and how many there would be without the limit."""
-
-    rows: pa.Table
-    total: int
-
-    def json_rows(self) -> Iterator[bytes]:
-        """Each row as a JSON object: what JSON has no value for is text, as in exported JSON Lines."""
-        for batch in json_lines(self.rows, _BATCH_ROWS):
-            yield from batch.splitlines()
-
-    def arrow(self) -> bytes:
-        """The rows as an Arrow IPC stream."""
-        sink = io.BytesIO()
-        with pa.ipc.new_stream(sink, self.rows.schema) as writer:
-            writer.write_table(self.rows)
-        return sink.getvalue()
-
-
 def stream_detail(stream: Stream) -> StreamDetail:
     """What is told of a stream.
 
@@ -93,34 +72,6 @@ def stream_detail(stream: Stream) -> StreamDetail:
     types = {field["name"]: field["type"] for field in delta_columns(schema, None)["fields"]}
     columns = tuple((field.name, _type_name(types[field.name]), is_undecided(field)) for field in schema)
     return StreamDetail(stream.name, stream.version(), stream.key(), stream.row_count(), columns)
-
-
-def preview(
-    stream: Stream,
-    moment: Moment,
-    *,
-    columns: Sequence[str] = (),
-    where: Sequence[str] = (),
-    offset: int = 0,
-    limit: int = 100,
-) -> Preview:
-    """The rows by key that meet all conditions (``City = Bern``), at most ``limit`` from ``offset`` on.
-
-    Raises:
-        StreamNotFound, VersionNotFound: there is no such stream or version.
-        MissingColumn, InvalidOption: a column or condition cannot be one.
-    """
-    expression = predicate(tuple(where), stream.columns()) if where else None
-    table: pa.Table = stream.read(
-        **moment.arguments(), columns=list(columns) or None, where=expression, as_="arrow"
-    )
-    return Preview(table.slice(offset, limit), len(table))
-
-
-def changes(stream: Stream, since: int | None, until: int | None, limit: int) -> Preview:
-    """What became of the rows between two versions of the stream; see ``Stream.changes``."""
-    table: pa.Table = stream.changes(since, until, as_="arrow")
-    return Preview(table.slice(0, limit), len(table))
 
 
 def exported(stream: Stream, kind: ExportKind, moment: Moment) -> Iterator[bytes]:

@@ -8,18 +8,20 @@ only insertions and deletions. In process, without Spark.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.engine.batch import comparable_key
 from freezeframe.errors import InvalidOption
-from freezeframe.log import Snapshot
+from freezeframe.log import Snapshot, rows
 from freezeframe.log.actions import Metadata, Protocol
+from freezeframe.log.rows import ReadableSnapshot
 from freezeframe.storage import Storage
 from freezeframe.store.cells import cells_differ
 from freezeframe.store.columns import arrow_columns
@@ -46,7 +48,7 @@ def snapshot_changes(before: Snapshot | None, after: Snapshot, key: Sequence[str
         CorruptData: a file is missing or damaged.
         InvalidOption: the stream has a column of one of these two names.
     """
-    _require_names(after)
+    require_names(after)
     if before is not None and before.version >= 0 and set(stored_key(before.metadata) or ()) != set(key):
         key = ()  # rows of one key then may be many
     new = _only_in(after, before)
@@ -56,7 +58,8 @@ def snapshot_changes(before: Snapshot | None, after: Snapshot, key: Sequence[str
     return table_changes(old, new, key, flag)
 
 
-def _require_names(after: Snapshot) -> None:
+def require_names(after: Snapshot) -> None:
+    """Refuse a stream whose columns have the names of those that a change has."""
     for name in (CHANGE_TYPE, BEFORE):
         if name in arrow_columns(after.schema).names:
             raise InvalidOption(
@@ -98,6 +101,20 @@ def table_changes(old: pa.Table, new: pa.Table, key: Sequence[str], flag: str | 
     return table.sort_by([(name, "ascending") for name in key])
 
 
+def changed_cells(changes: pa.Table) -> dict[str, int]:
+    """Of a table of changes: in how many updated rows each column changed; others are left out."""
+    updated = changes.filter(pc.equal(changes[CHANGE_TYPE], UPDATE))
+    if not len(updated):
+        return {}
+    old = pa.Table.from_struct_array(updated[BEFORE])
+    found = {}
+    for name in updated.column_names:
+        if name not in (CHANGE_TYPE, BEFORE):
+            count = pc.sum(_differing(old[name] if name in old.column_names else None, updated[name])).as_py()
+            found.update({name: count} if count else {})
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class _PartOfSnapshot:
     """Some files of a snapshot, as the reader of rows takes them."""
@@ -111,16 +128,33 @@ class _PartOfSnapshot:
     files: pa.Table
 
 
-def _only_in(one: Snapshot, other: Snapshot | None) -> pa.Table:
+@dataclass(frozen=True, slots=True)
+class DifferingPart:
+    """The rows of one version that the other may lack: those of files, of some of them only at positions."""
+
+    snapshot: ReadableSnapshot
+    positions: Mapping[str, npt.NDArray[np.int64]]
+
+    @property
+    def rows_max(self) -> int:
+        """How many rows there are at most; those of the past count too."""
+        return rows.count(self.without_shared) + sum(map(len, self.positions.values()))
+
+    @property
+    def without_shared(self) -> ReadableSnapshot:
+        """The files whose rows all belong to it."""
+        files = self.snapshot.files
+        is_shared = pc.is_in(files["path"], pa.array(list(self.positions), pa.string()))
+        return _with_files(self.snapshot, files.filter(pc.invert(is_shared)))
+
+
+def differing_part(one: Snapshot, other: Snapshot | None) -> DifferingPart:
     """Rows of ``one`` without those that lie in a file of both and are deleted in neither."""
     if other is None or other.version < 0 or not _same_columns(one, other):
-        return read_rows(one)
+        return DifferingPart(one, {})
     theirs = other.files.filter(pc.is_in(other.files["path"], one.files["path"].combine_chunks()))
     mine = one.files.filter(pc.is_in(one.files["path"], other.files["path"].combine_chunks()))
     rest = one.files.filter(pc.invert(pc.is_in(one.files["path"], mine["path"].combine_chunks())))
-    whole = read_rows(
-        _PartOfSnapshot(one.storage, one.table, one.version, one.protocol, one.metadata, one.schema, rest)
-    )
     gone, gone_there = deleted_positions(one, mine), deleted_positions(other, theirs)
     nothing = np.empty(0, np.int64)
     only_here = {
@@ -128,9 +162,20 @@ def _only_in(one: Snapshot, other: Snapshot | None) -> pa.Table:
         for path, positions in gone_there.items()
     }
     only_here = {path: positions for path, positions in only_here.items() if len(positions)}
-    if not only_here:
+    shared = mine.filter(pc.is_in(mine["path"], pa.array(list(only_here), pa.string())))
+    return DifferingPart(_with_files(one, pa.concat_tables([rest, shared])), only_here)
+
+
+def _with_files(one: ReadableSnapshot, files: pa.Table) -> _PartOfSnapshot:
+    return _PartOfSnapshot(one.storage, one.table, one.version, one.protocol, one.metadata, one.schema, files)
+
+
+def _only_in(one: Snapshot, other: Snapshot | None) -> pa.Table:
+    part = differing_part(one, other)
+    whole = read_rows(part.without_shared)
+    if not part.positions:
         return whole
-    return pa.concat_tables([whole, read_rows_at(one, only_here, whole.column_names)])
+    return pa.concat_tables([whole, read_rows_at(one, part.positions, whole.column_names)])
 
 
 def _same_columns(one: Snapshot, other: Snapshot) -> bool:

@@ -177,6 +177,17 @@ class Stream:
         self._place.scope.note_stream_read(self._place.name)
         return read_row_batches(self._snapshot(version=version))
 
+    def snapshot(
+        self,
+        *,
+        version: int | None = None,
+        as_of: datetime | str | None = None,
+        tenant_version: int | None = None,
+    ) -> Snapshot:
+        """The stream's table at one version, for what looks at it in several ways; errors as of ``read``."""
+        self._place.scope.note_stream_read(self._place.name)
+        return self._snapshot(version=version, as_of=as_of, tenant_version=tenant_version)
+
     def changes(
         self, since: int | None = None, until: int | None = None, *, as_: FrameKind = "pandas"
     ) -> Any:

@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import pyarrow.compute as pc
-
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.storage import Storage
-from freezeframe.store.changes import CHANGE_TYPE, snapshot_changes, table_changes
+from freezeframe.store.change_pages import Comparison
+from freezeframe.store.changes import snapshot_changes, table_changes
 from freezeframe.store.entries import Counts
 from freezeframe.store.guard import stored_key
 from freezeframe.store.layout import blob_file
@@ -47,12 +46,13 @@ class StreamDifference:
 
     @property
     def counts(self) -> Counts:
-        """How many rows were inserted, updated and deleted."""
-        kinds = pc.value_counts(self.changes("arrow")[CHANGE_TYPE]).to_pylist()
-        found = {one["values"]: one["counts"] for one in kinds}
-        return Counts(
-            inserted=found.get("insert", 0), updated=found.get("update", 0), deleted=found.get("delete", 0)
-        )
+        """How many rows were inserted, updated and deleted, counted in little memory.
+
+        Rows without a key that are too many to be compared whole all count as deleted and inserted, but
+        for those of files that both versions have.
+        """
+        comparison = Comparison(self.before, self.after)
+        return comparison.counts() if comparison.can_be_told else comparison.counts_of_files()
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,36 @@ def test_a_page_holds_what_was_asked_for(api, stream):
     assert {whole["total"]} == {page["total"] for page in pages}
 
 
+def test_pages_by_cursor_stay_between_their_versions(api, acme, stream):
+    """Each cursor leads on between the versions of the first page; the rows together are all of them."""
+    whole = api.get(f"{stream}/diff", params={"before": 0}).json()
+    parameters = {"before": 0, "limit": 1}
+    pages = [api.get(f"{stream}/diff", params=parameters).json()]
+    api.put(
+        f"/tenant/dev/{acme.rpartition('/')[2]}/snapshots?file=Account.snapshot.csv", content=FIRST
+    ).raise_for_status()
+    while (cursor := pages[-1]["next_cursor"]) is not None:
+        pages.append(api.get(f"{stream}/diff", params={**parameters, "cursor": cursor}).json())
+
+    assert whole["rows"] == [row for page in pages for row in page["rows"]]
+    assert {(0, 1, whole["total"], True)} == {
+        (page["before"], page["after"], page["total"], page["is_total_exact"]) for page in pages
+    }
+    assert 422 == api.get(f"{stream}/diff", params={"before": 1, "cursor": "AAAA"}).status_code
+
+
+def test_changes_that_are_not_counted_are_told_by_the_log(api, stream):
+    """Where counting is not wanted the counts are those of the update that made all of them."""
+    told = api.get(f"{stream}/diff", params={"before": 0, "limit": 1, "count": False}).json()
+    counted = api.get(f"{stream}/diff", params={"before": 0, "limit": 1}).json()
+
+    assert (counted["counts"], counted["total"], True) == (
+        told["counts"],
+        told["total"],
+        told["is_total_exact"],
+    )
+
+
 def test_the_same_version_twice_differs_in_nothing(api, stream):
     """No rows, and no error; a version or a stream that is not there is one."""
     assert 0 == api.get(f"{stream}/diff", params={"before": 1, "after": 1}).json()["total"]

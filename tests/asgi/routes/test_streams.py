@@ -50,6 +50,52 @@ def test_rows_as_arrow(api, stream):
     assert {"007", "1", "2"} == set(table["Id"].to_pylist())
 
 
+def _walked(api, path, **parameters):
+    """All pages of a list of rows, each found by the cursor of the one before."""
+    pages = [api.get(path, params=parameters).json()]
+    while (cursor := pages[-1]["next_cursor"]) is not None:
+        pages.append(api.get(path, params={**parameters, "cursor": cursor}).json())
+    return pages
+
+
+def test_pages_of_rows_stay_in_their_version(api, acme, stream):
+    """A cursor goes on where the page ended, by key, in the first page's version whatever came since."""
+    first = api.get(f"{stream}/rows", params={"limit": 1, "where": "Id != 9"}).json()
+    later = b"Id,City,Born\n000,Aarau,\n1,Wil,\n"
+    api.put(
+        f"/tenant/dev/{acme.rpartition('/')[2]}/snapshots?file=Account.snapshot.csv", content=later
+    ).raise_for_status()
+    parameters = {"limit": 1, "where": "Id != 9", "cursor": first["next_cursor"]}
+    second = api.get(f"{stream}/rows", params=parameters).json()
+    arrow = api.get(
+        f"{stream}/rows", params=parameters, headers={"accept": "application/vnd.apache.arrow.stream"}
+    )
+
+    assert (1, 3, True) == (first["version"], first["total"], first["is_total_exact"])
+    assert (1, [{"Id": "1", "City": "Chur", "Born": None}]) == (second["version"], second["rows"])
+    assert ("3", "true") == (arrow.headers["x-total-rows"], arrow.headers["x-total-exact"])
+    assert second["next_cursor"] == arrow.headers["x-next-cursor"]
+    assert ["000", "1"] == [page["rows"][0]["Id"] for page in _walked(api, f"{stream}/rows", limit=1)]
+    for odd in ({"where": "Id != 8"}, {"version": 0}, {"cursor": "AAAA"}):
+        assert 422 == api.get(f"{stream}/rows", params={**parameters, **odd}).status_code
+
+
+def test_rows_that_are_not_counted_are_at_least_so_many(api, stream):
+    """Without counting a page says how many rows there are at least, and the last one how many exactly."""
+    pages = _walked(api, f"{stream}/rows", limit=2, where="Id != 9", count=False)
+
+    assert [(3, False), (3, True)] == [(page["total"], page["is_total_exact"]) for page in pages]
+
+
+def test_pages_of_changes_are_all_changes(api, stream):
+    """Insertions, updates and deletions by key, page by page; the total is that of all."""
+    whole = api.get(f"{stream}/changes", params={"since": 0}).json()
+    pages = _walked(api, f"{stream}/changes", since=0, limit=1)
+
+    assert whole["rows"] == [row for page in pages for row in page["rows"]]
+    assert {(whole["total"], 1)} == {(page["total"], page["version"]) for page in pages}
+
+
 @pytest.mark.parametrize(
     ("parameters", "status"),
     [

@@ -20,7 +20,10 @@ class ChangedRow(Answer):
 
 
 class RowDifference(Answer):
-    """Some of the rows of a stream that differ, and what became of all of them."""
+    """Some of the rows of a stream that differ, and what became of all of them.
+
+    Pages after the first one tell `changed` of their own rows.
+    """
 
     key: list[str]
     columns: list[str] = Field(description="The key, then the others: most often changed first.")
@@ -28,5 +31,12 @@ class RowDifference(Answer):
     columns_added: dict[str, str] = Field(description="Delta's types by name.")
     columns_dropped: dict[str, str]
     counts: Counts
-    total: int
+    total: int = Field(description="How many rows differ, or at least.")
+    is_total_exact: bool = Field(
+        description="False: more rows differ than are counted unasked (`count=true`); `counts` are then 0, "
+        "and `changed` is of the rows of this page."
+    )
+    before: int = Field(description="The tenant's version that is compared with `after`.")
+    after: int
+    next_cursor: str | None = Field(description="Where the next page begins; null: there is none.")
     rows: list[ChangedRow]

@@ -50,10 +50,20 @@ class Rows(Answer):
     """Some rows of a stream; what JSON has no value for (dates, decimals) is text."""
 
     model_config = ConfigDict(
-        json_schema_extra=example(total=2, columns=["Id", "City"], rows=[{"Id": "007", "City": "Bern"}])
+        json_schema_extra=example(
+            total=2,
+            is_total_exact=True,
+            version=4,
+            next_cursor=None,
+            columns=["Id", "City"],
+            rows=[{"Id": "007", "City": "Bern"}],
+        )
     )
 
-    total: int = Field(description="How many rows there are without the limit.")
+    total: int = Field(description="How many rows there are without the limit, or at least.")
+    is_total_exact: bool = Field(description="False: there are at least `total` rows; `count=true` counts.")
+    version: int = Field(description="The stream's version that the rows are of.")
+    next_cursor: str | None = Field(description="Where the next page begins; null: there is none.")
     columns: list[str]
     rows: list[dict[str, Any]]
 

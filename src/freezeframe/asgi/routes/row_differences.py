@@ -10,9 +10,9 @@ from fastapi import Query
 from freezeframe.asgi.caller import TenantCalling
 from freezeframe.asgi.models.row_differences import ChangedRow, RowDifference
 from freezeframe.asgi.models.streams import Counts
-from freezeframe.asgi.routes.parameters import VERSION_MAX, Limit, StreamPath
+from freezeframe.asgi.routes.parameters import VERSION_MAX, CursorText, Limit, StreamPath
 from freezeframe.asgi.routes.routing import tenant_router
-from freezeframe.service.row_differences import row_difference
+from freezeframe.service.row_differences import DifferencePlace, DifferenceWanted, row_difference
 
 router = tenant_router("versions")
 
@@ -25,10 +25,28 @@ def show_row_difference(
     after: Annotated[int | None, Query(ge=0, le=VERSION_MAX, description="Without it: now.")] = None,
     offset: Annotated[int, Query(ge=0, le=VERSION_MAX)] = 0,
     limit: Limit = 100,
+    cursor: CursorText = None,
+    count: Annotated[
+        bool | None, Query(description="Whether to count all rows that differ; without it where it is quick.")
+    ] = None,
 ) -> RowDifference:
-    """Show which rows of a stream differ between two versions of the tenant, with each changed cell."""
-    seen = row_difference(caller.tenant("snapshots:read"), stream, before, after, offset, limit)
+    """Show which rows of a stream differ between two versions of the tenant, with each changed cell.
+
+    Rows are in the order of the key. A cursor goes on between the versions that the first page was of.
+    """
+    tenant = caller.tenant("snapshots:read")
+    listing = caller.listing("diff", stream, before, after)
+    place = None
+    if cursor is not None:
+        place = DifferencePlace.of_json(caller.service.cursors.read(listing, cursor))
+    wanted = DifferenceWanted(limit, 0 if cursor else offset, count)
+    seen = row_difference(tenant, stream, before, after, wanted, place)
+    following = seen.following
     return RowDifference(
+        before=seen.before,
+        after=seen.after,
+        is_total_exact=seen.is_total_exact,
+        next_cursor=None if following is None else caller.service.cursors.made(listing, following.to_json()),
         key=list(seen.key),
         columns=list(seen.columns),
         changed=seen.changed,

@@ -1,0 +1,204 @@
+"""Some rows of a stream for who looks at it, a page at a time, whatever the stream's size.
+
+A page is read where it lies (``store.row_pages``). How many rows there are in all comes from the log;
+under a condition it takes reading a column, so that it is counted for small streams and on request.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from freezeframe.errors import InvalidOption
+from freezeframe.log import Snapshot, rows
+from freezeframe.script.conditions import predicate
+from freezeframe.script.json_lines import json_lines
+from freezeframe.service.streams import Moment
+from freezeframe.store import Stream
+from freezeframe.store.change_pages import ChangePlace, Comparison
+from freezeframe.store.columns import arrow_columns
+from freezeframe.store.own_columns import stored_own_columns
+from freezeframe.store.row_pages import RowPlace, matching_count, row_page
+
+COUNTED_ROWS_MAX = 200_000
+_BATCH_ROWS = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewPlace:
+    """Where a page begins: after a row of a version of the stream, which so many rows lead up to.
+
+    ``total`` is what the page before knew of all rows; None: nothing exact.
+    """
+
+    version: int
+    after: RowPlace | None = None
+    rows_before: int = 0
+    total: int | None = None
+
+    def to_json(self) -> list[Any]:
+        """The place as a cursor holds it."""
+        after = None if self.after is None else [self.after.path, self.after.position]
+        return [self.version, after, self.rows_before, self.total]
+
+    @classmethod
+    def of_json(cls, record: Sequence[Any]) -> PreviewPlace:
+        """The place that ``to_json`` gave."""
+        version, after, rows_before, total = record
+        return cls(version, None if after is None else RowPlace(*after), rows_before, total)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesPlace:
+    """Where a page of changes begins: up to which version they are, and after which of them."""
+
+    version: int
+    after: ChangePlace
+    changes_before: int
+    total: int | None
+
+    def to_json(self) -> list[Any]:
+        """The place as a cursor holds it."""
+        return [self.version, self.after.to_json(), self.changes_before, self.total]
+
+    @classmethod
+    def of_json(cls, record: Sequence[Any]) -> ChangesPlace:
+        """The place that ``to_json`` gave."""
+        version, after, changes_before, total = record
+        return cls(version, ChangePlace.of_json(after), changes_before, total)
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """Some rows of one version, how many there are in all (or at least), and where the next page begins."""
+
+    rows: pa.Table
+    version: int
+    total: int
+    is_total_exact: bool = True
+    following: PreviewPlace | ChangesPlace | None = None
+
+    def json_rows(self) -> Iterator[bytes]:
+        """Each row as a JSON object: what JSON has no value for is text, as in exported JSON Lines."""
+        for batch in json_lines(self.rows, _BATCH_ROWS):
+            yield from batch.splitlines()
+
+    def arrow(self) -> bytes:
+        """The rows as an Arrow IPC stream."""
+        sink = io.BytesIO()
+        with pa.ipc.new_stream(sink, self.rows.schema) as writer:
+            writer.write_table(self.rows)
+        return sink.getvalue()
+
+
+@dataclass(frozen=True, slots=True)
+class RowsWanted:
+    """Which rows and columns: all conditions (``City = Bern``) must hold; without columns all of them.
+
+    ``counts``: whether to count the rows that meet conditions; None does so for small streams.
+    """
+
+    columns: tuple[str, ...] = ()
+    where: tuple[str, ...] = ()
+    offset: int = 0
+    limit: int = 100
+    counts: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesWanted:
+    """How many changes at most, and whether to count all (None: where few rows have to be read)."""
+
+    limit: int = 100
+    counts: bool | None = None
+
+
+def preview(stream: Stream, moment: Moment, wanted: RowsWanted, place: PreviewPlace | None = None) -> Preview:
+    """A page of the rows at a moment, in the order of the key, or without a key of the files.
+
+    With ``place`` the page after another one, of the same version whatever came since.
+
+    Raises:
+        StreamNotFound, VersionNotFound: there is no such stream or version.
+        MissingColumn, InvalidOption: a column or condition cannot be one.
+    """
+    snapshot = _snapshot(stream, moment, place)
+    place = place or PreviewPlace(snapshot.version)
+    schema = stored_own_columns(snapshot.metadata).removed_from(arrow_columns(snapshot.schema))
+    expression = predicate(wanted.where, schema) if wanted.where else None
+    page = row_page(
+        snapshot,
+        wanted.columns or None,
+        expression,
+        after=place.after,
+        offset=wanted.offset,
+        limit=wanted.limit,
+    )
+    total = place.total
+    if total is None and _is_counted(snapshot, wanted):
+        total = matching_count(snapshot, expression)
+    seen = place.rows_before + (wanted.offset + len(page.rows) if page.places else 0)
+    if not page.has_more and (page.places or not wanted.offset):
+        total = seen
+    following = (
+        PreviewPlace(snapshot.version, page.places[-1], seen, total)
+        if page.has_more and page.places
+        else None
+    )
+    told = seen + int(page.has_more) if total is None else total
+    return Preview(page.rows, snapshot.version, told, total is not None, following)
+
+
+def change_preview(
+    stream: Stream,
+    since: int | None,
+    until: int | None,
+    wanted: ChangesWanted,
+    place: ChangesPlace | None = None,
+) -> Preview:
+    """A page of what became of the rows between two versions of the stream; see ``Stream.changes``.
+
+    Raises:
+        StreamNotFound, VersionNotFound: there is no such stream or version.
+        TooLarge: rows without a key are too many to be compared.
+    """
+    after = stream.snapshot(version=until if place is None else place.version)
+    before = None if since is None else stream.snapshot(version=since)
+    comparison = Comparison(before, after)
+    page = comparison.page(wanted.limit, None if place is None else place.after)
+    seen = len(page.table) + (0 if place is None else place.changes_before)
+    total = None if place is None else place.total
+    if page.following is None:
+        total = seen
+    elif total is None and comparison.is_counted(wanted.counts):
+        total = comparison.counts().changed
+    following = None
+    if page.following is not None:
+        following = ChangesPlace(after.version, page.following, seen, total)
+    told = seen if total is None else total
+    return Preview(page.table, after.version, told, total is not None, following)
+
+
+def _snapshot(stream: Stream, moment: Moment, place: PreviewPlace | None) -> Snapshot:
+    is_now = moment == Moment()
+    wanted = Moment(version=place.version) if place is not None and is_now else moment
+    snapshot = stream.snapshot(**wanted.arguments())
+    if place is not None and snapshot.version != place.version:
+        raise InvalidOption(
+            "The cursor is of another version of the stream.",
+            cause="The moment that was asked for has another version now.",
+            remedy="Begin with the first page again.",
+        )
+    return snapshot
+
+
+def _is_counted(snapshot: Snapshot, wanted: RowsWanted) -> bool:
+    if not wanted.where and not stored_own_columns(snapshot.metadata).has_history:
+        return True  # the log knows
+    if wanted.counts is not None:
+        return wanted.counts
+    return rows.count(snapshot) <= COUNTED_ROWS_MAX

@@ -1,0 +1,247 @@
+"""Which rows differ between two versions of a stream, a page at a time: see ``changes`` for what a change is.
+
+Only files that the versions do not share are read. By key both sides are walked side by side, some
+thousand rows at once, so that a page of any difference takes little memory. Rows without a key, or under
+another one, are compared whole, which is refused for too many of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as kinds
+
+from freezeframe.errors import TooLarge
+from freezeframe.log import Snapshot
+from freezeframe.log.rows import read_at
+from freezeframe.store.changes import (
+    CHANGE_TYPE,
+    DELETE,
+    INSERT,
+    UPDATE,
+    DifferingPart,
+    differing_part,
+    require_names,
+    snapshot_changes,
+    table_changes,
+)
+from freezeframe.store.columns import arrow_columns
+from freezeframe.store.entries import Counts
+from freezeframe.store.guard import stored_key
+from freezeframe.store.own_columns import DELETED, stored_own_columns
+from freezeframe.store.reading import read_rows
+from freezeframe.store.row_pages import RowPage, RowPlace, rows_after_key
+
+WHOLE_ROWS_MAX = 500_000
+COUNTED_ROWS_MAX = 200_000
+_WINDOW_ROWS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePlace:
+    """Where a page of changes ended: at a row of the old or the new side, or after so many changes."""
+
+    side: str
+    row: RowPlace | None = None
+    number: int = 0
+
+    def to_json(self) -> list[Any]:
+        """The place as a cursor holds it."""
+        row = None if self.row is None else [self.row.path, self.row.position]
+        return [self.side, row, self.number]
+
+    @classmethod
+    def of_json(cls, record: Sequence[Any]) -> ChangePlace:
+        """The place that ``to_json`` gave."""
+        side, row, number = record
+        return cls(side, None if row is None else RowPlace(*row), number)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePage:
+    """Some changes, as of ``snapshot_changes`` by key, and where they end if more follow."""
+
+    table: pa.Table
+    following: ChangePlace | None
+
+
+class Comparison:
+    """Two versions of a stream side by side; None: the stream is not there (then).
+
+    Raises:
+        InvalidOption: the stream has a column that a change has itself.
+    """
+
+    def __init__(self, before: Snapshot | None, after: Snapshot | None) -> None:
+        there = after or before
+        assert there is not None  # noqa: S101 - a stream that is at neither version is not compared
+        if after is not None:
+            require_names(after)
+        self._before = before if before is not None and before.version >= 0 else None
+        self._after = after
+        self._there = there
+        self._old = _part(self._before, after)
+        self._new = _part(after, self._before)
+        self._key = stored_key(there.metadata) or ()
+        flags = after is not None and stored_own_columns(after.metadata).flags_deleted
+        self._flag = DELETED if flags else None
+
+    @property
+    def rows_max(self) -> int:
+        """How many rows have to be read at most to tell all that differs; from the log."""
+        return sum(part.rows_max for part in (self._old, self._new) if part is not None)
+
+    @property
+    def can_be_told(self) -> bool:
+        """Whether ``page`` would not refuse."""
+        return self._is_by_key() or self.rows_max <= WHOLE_ROWS_MAX
+
+    def counts_of_files(self) -> Counts:
+        """How many rows are in files, or at positions of them, that only one version has."""
+        old, new = (0 if part is None else part.rows_max for part in (self._old, self._new))
+        return Counts(inserted=new, deleted=old)
+
+    def is_counted(self, wanted: bool | None = None) -> bool:  # noqa: FBT001 - as the caller was asked
+        """Whether all changes are to be counted: as wanted, or (None) where few rows have to be read."""
+        return self.rows_max <= COUNTED_ROWS_MAX if wanted is None else wanted
+
+    def page(self, limit: int, after: ChangePlace | None = None) -> ChangePage:
+        """The first ``limit`` changes after a place; the very last page may be empty.
+
+        Raises:
+            TooLarge: more than ``WHOLE_ROWS_MAX`` rows would have to be compared whole.
+            CorruptData: a file is missing or damaged.
+        """
+        if not self._is_by_key():
+            start = 0 if after is None else after.number
+            table = self._whole()
+            end = start + limit
+            return ChangePage(
+                table.slice(start, limit), ChangePlace("", None, end) if len(table) > end else None
+            )
+        gathered: list[pa.Table] = []
+        missing = limit
+        for changed, window in self._windows(after):
+            gathered.append(changed.slice(0, missing))
+            if len(changed) > missing or (len(changed) == missing and window.last is not None):
+                return ChangePage(pa.concat_tables(gathered), window.place_of(gathered[-1]))
+            missing -= len(changed)
+        return ChangePage(pa.concat_tables(gathered), None)
+
+    def tables(self) -> Iterator[pa.Table]:
+        """All changes in the order of their key, some at a time; errors as of ``page``."""
+        if not self._is_by_key():
+            yield self._whole()
+            return
+        yield from (changed for changed, _ in self._windows(None))
+
+    def counts(self) -> Counts:
+        """How many rows were inserted, updated and deleted, of all changes; errors as of ``page``."""
+        return sum(map(change_counts, self.tables()), Counts())
+
+    def _is_by_key(self) -> bool:
+        """Whether rows of the two sides meet by key, in the same order on both."""
+        sides = [one for one in (self._before, self._after) if one is not None]
+        schemas = [arrow_columns(one.schema) for one in sides]
+        if not self._key or any(set(stored_key(one.metadata) or ()) != set(self._key) for one in sides):
+            return False
+        types = [tuple(schema.field(name).type for name in self._key) for schema in schemas]
+        return len(set(types)) == 1 and not any(kinds.is_nested(one) for one in types[0])
+
+    def _whole(self) -> pa.Table:
+        if not self.can_be_told:
+            raise TooLarge(
+                f"The difference of {self.rows_max:,} rows cannot be told in pages.",
+                cause=f"Without a key, or under another one, rows are compared whole: at most "
+                f"{WHOLE_ROWS_MAX:,}.",
+                remedy="Export both versions and compare the files.",
+            )
+        if self._after is not None:
+            return snapshot_changes(self._before, self._after, self._key)
+        old = read_rows(self._there)
+        return table_changes(old, old.slice(0, 0), self._key)
+
+    def _windows(self, after: ChangePlace | None) -> Iterator[tuple[pa.Table, _Window]]:
+        """What differs, and the rows of both sides that it was told from, window after window."""
+        start = None if after is None else self._key_at(after)
+        while True:
+            window = _Window.between(self._side(self._old, start), self._side(self._new, start), self._key)
+            old, new = window.old.rows, window.new.rows
+            if self._before is None:
+                old = new.schema.empty_table()
+            elif self._after is None:
+                new = old.schema.empty_table()
+            yield table_changes(old, new, self._key, self._flag), window
+            if window.last is None:
+                return
+            start = window.last
+
+    def _side(self, part: DifferingPart | None, start: pa.Table | None) -> RowPage:
+        if part is None:
+            return RowPage(pa.table({}), (), has_more=False)
+        return rows_after_key(part.snapshot, self._key, start, _WINDOW_ROWS, part.positions)
+
+    def _key_at(self, place: ChangePlace) -> pa.Table:
+        snapshot = self._before if place.side == "old" else self._after
+        assert snapshot is not None  # noqa: S101 - the place is of this comparison
+        assert place.row is not None  # noqa: S101 - as every place by key
+        return read_at(snapshot, {place.row.path: np.array([place.row.position])}, list(self._key))
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """The rows of both sides up to a key (``last``; None: to the end), each in the order of the key."""
+
+    old: RowPage
+    new: RowPage
+    key: tuple[str, ...]
+    last: pa.Table | None
+
+    @classmethod
+    def between(cls, old: RowPage, new: RowPage, key: tuple[str, ...]) -> _Window:
+        """The window that ends where the first of two sides does that have more rows."""
+        ends = [one.rows.select(key).slice(len(one.rows) - 1) for one in (old, new) if one.has_more]
+        if not ends:
+            return cls(old, new, key, None)
+        last = pa.concat_tables(ends).sort_by([(name, "ascending") for name in key]).slice(0, 1)
+        return cls(_until(old, last, key), _until(new, last, key), key, last)
+
+    def place_of(self, changes: pa.Table) -> ChangePlace:
+        """Where the last of some changes of this window lies."""
+        row = changes.slice(len(changes) - 1)
+        is_old = row[CHANGE_TYPE][0].as_py() == DELETE
+        name, side = ("old", self.old) if is_old else ("new", self.new)
+        return ChangePlace(name, side.places[_count_until(side.rows, row, self.key) - 1])
+
+
+def change_counts(changes: pa.Table) -> Counts:
+    """How many rows of a table of changes were inserted, updated and deleted."""
+    found = {one["values"]: one["counts"] for one in pc.value_counts(changes[CHANGE_TYPE]).to_pylist()}
+    return Counts(inserted=found.get(INSERT, 0), updated=found.get(UPDATE, 0), deleted=found.get(DELETE, 0))
+
+
+def _until(page: RowPage, last: pa.Table, key: tuple[str, ...]) -> RowPage:
+    if not len(page.rows):
+        return page
+    count = _count_until(page.rows, last, key)
+    return RowPage(page.rows.slice(0, count), page.places[:count], has_more=True)
+
+
+def _count_until(rows: pa.Table, last: pa.Table, key: tuple[str, ...]) -> int:
+    """How many of the sorted rows have no key beyond that of ``last``."""
+    if not len(rows):
+        return 0
+    is_last = pa.array([0] * len(rows) + [1], pa.int8())
+    both = pa.concat_tables([rows.select(key), last.select(key)]).append_column("_is_last", is_last)
+    renamed = both.rename_columns([f"k{place}" for place in range(len(key))] + ["_is_last"])
+    order = pc.sort_indices(renamed, sort_keys=[(name, "ascending") for name in renamed.column_names])
+    return int(pc.index(order, len(rows)).as_py())
+
+
+def _part(one: Snapshot | None, other: Snapshot | None) -> DifferingPart | None:
+    return None if one is None else differing_part(one, other)

@@ -1,0 +1,327 @@
+"""A page of a snapshot's rows: the first ones after a place, without reading what comes after them.
+
+Rows are in the order of the key, and without a key in that of the files and their rows. A first pass reads
+the key's columns alone, of the row groups whose statistics say that they may hold a row of the page; it
+stops as soon as no other group can. A second pass reads the page's rows where they lie.
+"""
+
+from __future__ import annotations
+
+import functools
+import heapq
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as kinds
+
+from freezeframe.errors import MissingColumn, VersionNotFound
+from freezeframe.log import rows
+from freezeframe.log.columns import mapping_mode, physical_name
+from freezeframe.log.file_rows import GroupedFile, RowGroup
+from freezeframe.log.rows import ReadableSnapshot
+from freezeframe.log.schema import fields_of
+from freezeframe.log.skipping import FileFacts, as_expression, columns_of, keep, value_bounds
+from freezeframe.store.columns import arrow_columns
+from freezeframe.store.guard import stored_key
+from freezeframe.store.own_columns import VALID_TO, stored_own_columns
+
+_POSITION, _FILE = "_position", "_file"
+_ANYTHING = (0, None)
+_LAST = 2**62
+_Bound = tuple[int, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RowPlace:
+    """Where a row lies: its file, by its path in the log, and its position there, from 0 on."""
+
+    path: str
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class RowPage:
+    """Some rows in their order, where each lies, and whether there are more after them."""
+
+    rows: pa.Table
+    places: tuple[RowPlace, ...]
+    has_more: bool
+
+
+def row_page(
+    snapshot: ReadableSnapshot,
+    columns: Sequence[str] | None = None,
+    where: Any = None,
+    *,
+    after: RowPlace | None = None,
+    offset: int = 0,
+    limit: int = 100,
+) -> RowPage:
+    """The first ``limit`` rows that hold and match, after a row's place and after ``offset`` more.
+
+    Raises:
+        MissingColumn: there is no such column.
+        VersionNotFound: the snapshot has no file at the place that is given.
+        CorruptData: a file is missing or damaged; only files that are read are looked at.
+    """
+    shown, expression = _asked(snapshot, columns, where)
+    finder = _Finder(snapshot, page_order(snapshot), expression)
+    found = finder.first(offset + limit + 1, None if after is None else finder.at(after))
+    return _page(snapshot, finder, found, shown, offset, limit)
+
+
+def rows_after_key(
+    snapshot: ReadableSnapshot,
+    order: tuple[str, ...],
+    after: pa.Table | None,
+    limit: int,
+    only: Mapping[str, npt.NDArray[np.int64]],
+) -> RowPage:
+    """The first rows whose key is beyond that of ``after``, a table of one row (None: from the first).
+
+    ``order`` are columns that no two rows have the same values in. Of a file in ``only`` these positions
+    alone are looked at.
+    """
+    shown, expression = _asked(snapshot, None, None)
+    finder = _Finder(snapshot, order, expression, only)
+    found = finder.first(limit + 1, None if after is None else finder.beyond(after))
+    return _page(snapshot, finder, found, shown, 0, limit)
+
+
+def _page(
+    snapshot: ReadableSnapshot,
+    finder: _Finder,
+    found: pa.Table,
+    shown: Sequence[str],
+    offset: int,
+    limit: int,
+) -> RowPage:
+    page = found.slice(offset, limit)
+    places = tuple(
+        RowPlace(finder.paths[number], position)
+        for number, position in zip(page[_FILE].to_pylist(), page[_POSITION].to_pylist(), strict=True)
+    )
+    return RowPage(rows_at_places(snapshot, places, shown), places, len(found) > offset + limit)
+
+
+def page_order(snapshot: ReadableSnapshot) -> tuple[str, ...]:
+    """The columns of the key by which pages are in order; nested ones have none."""
+    schema = arrow_columns(snapshot.schema)
+    key = stored_key(snapshot.metadata) or ()
+    return tuple(name for name in key if not kinds.is_nested(schema.field(name).type))
+
+
+def matching_count(snapshot: ReadableSnapshot, where: Any = None) -> int:
+    """How many rows hold and match: from statistics where that is enough, else by reading a column or few."""
+    _, expression = _asked(snapshot, (), where)
+    if expression is None:
+        return rows.count(snapshot)
+    needed = columns_of(expression, arrow_columns(snapshot.schema))
+    return sum(batch.num_rows for batch in rows.read_batches(snapshot, needed[:1], expression))
+
+
+def rows_at_places(
+    snapshot: ReadableSnapshot, places: Sequence[RowPlace], columns: Sequence[str]
+) -> pa.Table:
+    """The rows at places of the snapshot, in their order."""
+    numbers = {path: number for number, path in enumerate(dict.fromkeys(one.path for one in places))}
+    files = np.array([numbers[one.path] for one in places], np.int64)
+    positions = np.array([one.position for one in places], np.int64)
+    order = np.lexsort((positions, files))
+    table = rows.read_at(
+        snapshot,
+        {path: positions[order][files[order] == number] for path, number in numbers.items()},
+        columns,
+    )
+    return table.take(pa.array(np.argsort(order)))
+
+
+def _asked(
+    snapshot: ReadableSnapshot, columns: Sequence[str] | None, where: Any
+) -> tuple[list[str], pc.Expression | None]:
+    """The columns that are shown and what rows must meet, of a stream with a history that they hold now."""
+    own = stored_own_columns(snapshot.metadata)
+    expression = None if where is None else as_expression(where)
+    schema = arrow_columns(snapshot.schema)
+    known = own.removed_from(schema) if own.has_history else schema
+    shown = [one.name for one in known if not kinds.is_null(one.type)] if columns is None else list(columns)
+    for name in shown:
+        if name not in known.names:
+            raise MissingColumn(
+                f"The table has no column {name!r}.",
+                cause=f"Its columns are {', '.join(known.names)}.",
+                remedy="Ask for columns that it has; upper and lower case matter.",
+                column=name,
+            )
+    if own.has_history:
+        holds = pc.field(VALID_TO).is_null()
+        expression = holds if expression is None else holds & expression
+    return shown, expression
+
+
+class _Finder:
+    """Finds where the first rows lie, reading group after group by the least key that each can hold."""
+
+    def __init__(
+        self,
+        snapshot: ReadableSnapshot,
+        order: tuple[str, ...],
+        where: pc.Expression | None,
+        only: Mapping[str, npt.NDArray[np.int64]] = MappingProxyType({}),
+    ) -> None:
+        self._snapshot = snapshot
+        self._order = order
+        self._where = where
+        self._only = only
+        listed = snapshot.files.select(["path", "stats", "modification_time"]).to_pylist()
+        # The log may list the same files in another order after a checkpoint; this one stays.
+        listed.sort(key=lambda file: (file["modification_time"], file["path"]))
+        self.paths = [str(file["path"]) for file in listed]
+        self._statistics = [file["stats"] for file in listed]
+        schema = arrow_columns(snapshot.schema)
+        mode = mapping_mode(snapshot.protocol, snapshot.metadata)
+        self._schema_now = schema
+        self._stored = {field["name"]: physical_name(field, mode) for field in fields_of(snapshot.schema)}
+        self._lead = schema.field(order[0]) if order else None
+        self._lead_name = self._stored[order[0]] if order else ""
+        self._fields = [schema.field(name) for name in order]
+        self._position = _POSITION + "_" * (max(map(len, schema.names), default=0) + 1)
+
+    def first(self, wanted: int, start: pa.Table | None) -> pa.Table:
+        """The first ``wanted`` rows beyond ``start``: their key, ``_file`` and ``_position``."""
+        opens = rows.grouped_files(self._snapshot, self._order, self._where, self._only)
+        heap: list[tuple[_Bound, int, int, Callable[[], Iterator[Any]]]] = []
+        for number, path in enumerate(self.paths):
+            if path in opens and self._may_follow(number, self._statistics[number], start):
+                bound = self._bound(self._statistics[number])
+                heap.append((bound, number, -1, functools.partial(self._groups, number, opens[path], start)))
+        heapq.heapify(heap)
+        pool = self._schema().empty_table()
+        while heap and not (len(pool) == wanted and self._is_beyond(heap[0][0], pool)):
+            _, _, at, read = heapq.heappop(heap)
+            if at < 0:
+                for entry in read():
+                    heapq.heappush(heap, entry)
+            else:
+                for piece in read():
+                    pool = self._best(pool, self._following(piece, start), wanted)
+        return pool
+
+    def _schema(self) -> pa.Schema:
+        numbers = [pa.field(_FILE, pa.int64()), pa.field(_POSITION, pa.int64())]
+        keys = [pa.field(f"k{place}", one.type) for place, one in enumerate(self._fields)]
+        return pa.schema([*keys, *numbers])
+
+    def beyond(self, key: pa.Table) -> pa.Table:
+        """What stands behind all rows of a key, which is the only row of a table."""
+        return self._numbered([key[name] for name in self._order], _LAST, pa.array([_LAST]))
+
+    def at(self, place: RowPlace) -> pa.Table:
+        """The row at a place."""
+        if place.path not in self.paths:
+            raise VersionNotFound(
+                "The page before is of a version that has no such file.",
+                remedy="Begin with the first page again.",
+            )
+        found = rows.read_at(self._snapshot, {place.path: np.array([place.position])}, list(self._order))
+        return self._numbered(found.columns, self.paths.index(place.path), pa.array([place.position]))
+
+    def _groups(
+        self, number: int, opened: Callable[[], GroupedFile], start: pa.Table | None
+    ) -> Iterator[Any]:
+        """The entries of a file's row groups that may hold a wanted row."""
+        file = opened()
+        groups = list(file.groups(self._snapshot.schema))
+        for group, may_match in zip(groups, self._may_match(groups), strict=True):
+            if may_match and self._may_follow(number, group.statistics, start, group):
+                read = functools.partial(self._rows, number, file, group)
+                yield self._bound(group.statistics), number, group.number, read
+
+    def _may_match(self, groups: Sequence[RowGroup]) -> list[bool]:
+        if self._where is None:
+            return [True] * len(groups)
+        asked = pa.schema(
+            [self._schema_now.field(name) for name in columns_of(self._where, self._schema_now)]
+        )
+        return keep(self._where, asked, [FileFacts({}, group.statistics) for group in groups], self._stored)
+
+    def _rows(self, number: int, file: GroupedFile, group: RowGroup) -> Iterator[pa.Table]:
+        for batch in file.rows(group, self._where, self._position):
+            keys = [batch.column(name) for name in self._order]
+            yield self._numbered(keys, number, batch.column(self._position))
+
+    def _numbered(self, keys: Sequence[Any], number: int, positions: pa.Array) -> pa.Table:
+        files = pa.repeat(pa.scalar(number, pa.int64()), len(positions))
+        return pa.table([*keys, files, positions], schema=self._schema())
+
+    def _best(self, pool: pa.Table, found: pa.Table, wanted: int) -> pa.Table:
+        if len(pool) == wanted and self._order and pool["k0"][wanted - 1].is_valid:
+            worst = pool["k0"][wanted - 1]
+            found = found.filter(pc.invert(pc.fill_null(pc.greater(found["k0"], worst), fill_value=True)))
+        if not len(found):
+            return pool
+        return _sorted(pa.concat_tables([pool, found])).slice(0, wanted).combine_chunks()
+
+    def _following(self, found: pa.Table, start: pa.Table | None) -> pa.Table:
+        """Those of the rows that come after the one that the page before ended with."""
+        if start is None or not len(found):
+            return found
+        is_start = pc.and_(
+            pc.equal(found[_FILE], start[_FILE][0]), pc.equal(found[_POSITION], start[_POSITION][0])
+        )
+        both = _sorted(pa.concat_tables([start, found.filter(pc.invert(is_start))]))
+        here = pc.and_(pc.equal(both[_FILE], start[_FILE][0]), pc.equal(both[_POSITION], start[_POSITION][0]))
+        return both.slice(pc.index(here, value=True).as_py() + 1)
+
+    def _bound(self, statistics: str | None) -> _Bound:
+        """What no leading value of the rows is less than; without a key files come as they are."""
+        if self._lead is None:
+            return _ANYTHING
+        low, _ = value_bounds(self._lead, self._lead_name, statistics)
+        return _ANYTHING if low is None else (1, _comparable(low))
+
+    def _is_beyond(self, bound: _Bound, pool: pa.Table) -> bool:
+        """Whether rows from the bound on are all after those that were found."""
+        if self._lead is None:
+            return True
+        worst = pool["k0"][len(pool) - 1]
+        return bool(bound[0] and worst.is_valid and bound[1] > _comparable(worst))
+
+    def _may_follow(
+        self, number: int, statistics: str | None, start: pa.Table | None, group: RowGroup | None = None
+    ) -> bool:
+        """Whether a file, or a group of it, may hold a row after ``start``."""
+        if start is None:
+            return True
+        if self._lead is None:
+            file, position = start[_FILE][0].as_py(), start[_POSITION][0].as_py()
+            ended = group is not None and number == file and group.start + group.rows <= position + 1
+            return number >= file and not ended
+        first = start["k0"][0]
+        _, high = value_bounds(self._lead, self._lead_name, statistics)
+        if high is None or not first.is_valid or _null_count(self._lead_name, statistics) != 0:
+            return True
+        return bool(_comparable(high) >= _comparable(first))
+
+
+def _sorted(table: pa.Table) -> pa.Table:
+    keys = [(name, "ascending") for name in table.column_names]
+    return table.take(pc.sort_indices(table, sort_keys=keys))
+
+
+def _comparable(value: pa.Scalar) -> Any:
+    """The value as Python orders it like Arrow does; times as their numbers, which have no end."""
+    return value.value if kinds.is_temporal(value.type) else value.as_py()
+
+
+def _null_count(name: str, statistics: str | None) -> int | None:
+    found: Mapping[str, Any] = json.loads(statistics) if statistics else {}
+    count = found.get("nullCount", {}).get(name)
+    return count if isinstance(count, int) else None

@@ -1,0 +1,131 @@
+"""Pages of changes: together they are all that differs, whatever the versions share, in little memory."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.store.stored_tables import StoredTable
+
+from freezeframe.errors import TooLarge
+from freezeframe.store import change_pages
+from freezeframe.store.change_pages import ChangePlace, Comparison
+from freezeframe.store.changes import CHANGE_TYPE, snapshot_changes
+from freezeframe.store.row_pages import RowPlace
+
+COLUMNS = pa.schema([("Id", pa.float64()), ("part", pa.string()), ("v", pa.int64())])
+
+
+def _all(comparison, limit):
+    """All pages one after the other, each found by the place that the one before gave."""
+    found, after = [], None
+    while True:
+        page = comparison.page(limit, after)
+        found.append(page.table)
+        if page.following is None:
+            return pa.concat_tables(found)
+        assert limit == len(page.table)
+        after = ChangePlace.of_json(page.following.to_json())
+
+
+def _rows(keys, base):
+    keys = list(
+        dict.fromkeys((None if i == 5 else float("nan") if i == 6 else i * 1.0, "ab"[i % 2]) for i in keys)
+    )
+    return pa.table(
+        {"Id": [key for key, _ in keys], "part": [p for _, p in keys], "v": range(base, base + len(keys))},
+        schema=COLUMNS,
+    )
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    shared=st.lists(st.integers(0, 9), unique=True, min_size=1),
+    gone=st.sets(st.integers(0, 9)),
+    came=st.lists(st.integers(0, 19), unique=True),
+    second=st.lists(st.integers(20, 29), unique=True, min_size=1),
+    window=st.integers(2, 9),
+    limit=st.integers(1, 9),
+)
+def test_pages_are_all_changes(shared, gone, came, second, window, limit):
+    """Shared files with other deleted rows, files that came and went: page after page gives every change."""
+    table = StoredTable(COLUMNS, ["Id", "part"])
+    first = table.file(_rows(shared, 0), groups=3)
+    other = table.file(_rows(second, 100), groups=2)
+    before = table.commit()
+    deleted = sorted({one for one in gone if one < len(shared)})
+    if deleted:
+        table.delete(first, deleted)
+    table.delete(other, [])
+    kept = [one for place, one in enumerate(shared) if place not in deleted]
+    added = [one for one in [*came, *second[::2]] if one not in kept]
+    if added:
+        table.file(_rows(added, 100), groups=4)
+    after = table.commit()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(change_pages, "_WINDOW_ROWS", window)
+        comparison = Comparison(before, after)
+        found = _all(comparison, limit)
+        counts = comparison.counts()
+
+    expected = snapshot_changes(before, after, ("Id", "part"))
+    by_key = [(name, "ascending") for name in ("Id", "part")]
+    assert repr(expected.sort_by(by_key).to_pylist()) == repr(found.to_pylist())
+    kinds = found[CHANGE_TYPE].to_pylist()
+    assert [kinds.count(one) for one in ("insert", "update", "delete")] == [
+        counts.inserted,
+        counts.updated,
+        counts.deleted,
+    ]
+
+
+@pytest.mark.parametrize("side", ["before", "after"])
+def test_a_stream_that_came_or_went(side):
+    """Where a side has no stream every row is new, or deleted."""
+    table = StoredTable(COLUMNS, ["Id", "part"])
+    table.file(_rows(range(9), 0))
+    snapshot = table.commit()
+    comparison = Comparison(snapshot, None) if side == "before" else Comparison(None, snapshot)
+
+    found = _all(comparison, 2)
+    assert 9 == len(found)
+    assert {"delete" if side == "before" else "insert"} == set(found[CHANGE_TYPE].to_pylist())
+
+
+def test_rows_without_a_key_are_compared_whole_up_to_a_limit(monkeypatch):
+    """They are counted as a multiset, a page at a time; too many of them are refused."""
+    table = StoredTable(pa.schema([("n", pa.int64())]))
+    old = table.file(pa.table({"n": [1, 1, 2, 3]}))
+    before = table.commit()
+    table.delete(old, [])
+    table.file(pa.table({"n": [1, 3, 4, 5]}))
+    after = table.commit()
+
+    assert snapshot_changes(before, after, ()).equals(_all(Comparison(before, after), 1))
+    monkeypatch.setattr(change_pages, "WHOLE_ROWS_MAX", 7)
+    with pytest.raises(TooLarge):
+        Comparison(before, after).page(1)
+
+
+def test_a_page_of_a_large_difference_reads_and_holds_little():
+    """Of half a million changed rows a page takes some row groups and some megabytes, not all of them."""
+    ids = np.arange(400_000)
+    table = StoredTable(pa.schema([("Id", pa.int64()), ("v", pa.int64())]), ["Id"])
+    shared = table.file(pa.table({"Id": ids + 10**6, "v": ids}), groups=10_000)
+    old = table.file(pa.table({"Id": ids, "v": ids}), groups=10_000)
+    before = table.commit()
+    table.delete(old, [])
+    table.file(pa.table({"Id": ids, "v": pc.add(pa.array(ids), 1)}), groups=10_000)
+    after = table.commit()
+    comparison = Comparison(before, after)
+    table.storage.bytes_read = 0
+    held = pa.total_allocated_bytes()
+    page = comparison.page(100, ChangePlace("old", place := RowPlace(old, 200_000)))
+
+    assert [200_001, 200_100] == [page.table["Id"][number].as_py() for number in (0, 99)]
+    assert place != page.following.row
+    assert table.storage.bytes_read < (before.size + after.size) / 8
+    assert 800_000 == comparison.rows_max
+    assert shared in before.files["path"].to_pylist()
+    assert pa.total_allocated_bytes() - held < 20_000_000

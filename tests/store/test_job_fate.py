@@ -36,9 +36,9 @@ class FreezingStorage(MemoryStorage):
         self._call()
         super().put_if_absent(name, content)
 
-    def replace(self, name, content):
+    def replace(self, name, content, *, durable=True):
         self._call()
-        super().replace(name, content)
+        super().replace(name, content, durable=durable)
 
 
 def run(tenant, token):

@@ -302,8 +302,8 @@ class OverwritingStorage(MemoryStorage):
 class ForgetfulStorage(MemoryStorage):
     """A storage that breaks its promise: of what is deleted the neighbour goes as well."""
 
-    def delete(self, name):
-        super().delete(name)
+    def delete(self, name, *, durable=True):
+        super().delete(name, durable=durable)
         folder = name.rpartition("/")[0]
         for neighbour in list(self.list_from(folder))[:1]:
             super().delete(f"{folder}/{neighbour.name}")

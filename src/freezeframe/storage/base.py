@@ -62,11 +62,15 @@ class Storage(Protocol):
         are told too.
         """
 
-    def replace(self, name: str, content: bytes | Iterable[bytes]) -> None:
-        """Create or overwrite the file atomically. For hints and derived copies only, never for truth."""
+    def replace(self, name: str, content: bytes | Iterable[bytes], *, durable: bool = True) -> None:
+        """Create or overwrite the file atomically. For hints and derived copies only, never for truth.
 
-    def delete(self, name: str) -> None:
-        """Remove the file; an absent one is fine."""
+        What matters no longer than this machine runs need not be ``durable``: everybody sees it, but it
+        may be gone, or empty, after a power loss.
+        """
+
+    def delete(self, name: str, *, durable: bool = True) -> None:
+        """Remove the file; an absent one is fine. If not ``durable`` it may be back after a power loss."""
 
     def prune(self, folder: str) -> None:
         """Remove the folders at and below ``folder`` that hold nothing, and those above it that then do.

@@ -47,13 +47,13 @@ class FolderStorage:
         """See ``Storage.put_if_absent``."""
         self._inner.put_if_absent(self._name(name), content)
 
-    def replace(self, name: str, content: bytes | Iterable[bytes]) -> None:
+    def replace(self, name: str, content: bytes | Iterable[bytes], *, durable: bool = True) -> None:
         """See ``Storage.replace``."""
-        self._inner.replace(self._name(name), content)
+        self._inner.replace(self._name(name), content, durable=durable)
 
-    def delete(self, name: str) -> None:
+    def delete(self, name: str, *, durable: bool = True) -> None:
         """See ``Storage.delete``."""
-        self._inner.delete(self._name(name))
+        self._inner.delete(self._name(name), durable=durable)
 
     def prune(self, folder: str) -> None:
         """See ``Storage.prune``."""

@@ -97,20 +97,28 @@ def open_stepwise(root: int, name: str, flags: int) -> int:
 
 def make_beneath(root: int, name: str) -> int:
     """A descriptor of the folder ``name`` beneath ``root``, made if need be, each fsynced into its parent."""
-    with suppress(FileNotFoundError):
-        return open_beneath(root, name, _FOLDER_FLAGS)
-    here = os.open(".", _FOLDER_FLAGS, dir_fd=root)
+    parts = [part for part in name.split("/") if part]
+    here, made = _nearest(root, parts)
     try:
-        for part in [part for part in name.split("/") if part]:
+        for part in parts[made:]:
             with suppress(FileExistsError):
                 os.mkdir(part, dir_fd=here)
                 os.fsync(here)
             below = _open_plain(here, part, _FOLDER_FLAGS)
             os.close(here)
             here = below
-        return os.dup(here)
-    finally:
+    except BaseException:
         os.close(here)
+        raise
+    return here
+
+
+def _nearest(root: int, parts: list[str]) -> tuple[int, int]:
+    """A descriptor of the deepest folder on the way that is there, and how many parts it is from ``root``."""
+    for count in range(len(parts), 0, -1):  # mostly the last folder alone is missing, if any
+        with suppress(FileNotFoundError):
+            return open_beneath(root, "/".join(parts[:count]), _FOLDER_FLAGS), count
+    return os.open(".", _FOLDER_FLAGS, dir_fd=root), 0
 
 
 def files_below(folder: int, prefix: str = "") -> Iterator[tuple[str, os.stat_result]]:

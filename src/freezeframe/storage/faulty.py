@@ -106,13 +106,13 @@ class FaultyStorage:
         """See ``Storage.put_if_absent``."""
         self._do("put_if_absent", name, lambda: self._inner.put_if_absent(name, content))
 
-    def replace(self, name: str, content: bytes | Iterable[bytes]) -> None:
+    def replace(self, name: str, content: bytes | Iterable[bytes], *, durable: bool = True) -> None:
         """See ``Storage.replace``."""
-        self._do("replace", name, lambda: self._inner.replace(name, content))
+        self._do("replace", name, lambda: self._inner.replace(name, content, durable=durable))
 
-    def delete(self, name: str) -> None:
+    def delete(self, name: str, *, durable: bool = True) -> None:
         """See ``Storage.delete``."""
-        self._do("delete", name, lambda: self._inner.delete(name))
+        self._do("delete", name, lambda: self._inner.delete(name, durable=durable))
 
     def prune(self, folder: str) -> None:
         """See ``Storage.prune``."""

@@ -126,22 +126,27 @@ class LocalStorage:
         except OSError as error:
             raise failure("create", name, error) from error
 
-    def replace(self, name: str, content: bytes | Iterable[bytes]) -> None:
+    def replace(self, name: str, content: bytes | Iterable[bytes], *, durable: bool = True) -> None:
         """See ``Storage.replace``: temporary file, fsync, ``rename(2)``, fsync of the folder."""
         try:
-            with self._made_folder(name) as (folder, own), _temporary(folder, content) as temporary:
+            with (
+                self._made_folder(name) as (folder, own),
+                _temporary(folder, content, durable=durable) as temporary,
+            ):
                 os.rename(temporary, own, src_dir_fd=folder, dst_dir_fd=folder)
-                _sync_after_publish(folder, name)
+                if durable:
+                    _sync_after_publish(folder, name)
         except OSError as error:
             raise failure("replace", name, error) from error
 
-    def delete(self, name: str) -> None:
+    def delete(self, name: str, *, durable: bool = True) -> None:
         """See ``Storage.delete``; of a link the link is removed."""
         folder, _, own = self._checked(name).rpartition("/")
         try:
             with self._opened(folder) as handle:
                 os.unlink(own, dir_fd=handle)
-                os.fsync(handle)
+                if durable:
+                    os.fsync(handle)
         except (FileNotFoundError, NotADirectoryError):
             return
         except OSError as error:
@@ -230,7 +235,11 @@ def make_folder(folder: Path) -> None:
 
 
 def write_durably(
-    path: str | os.PathLike[str], content: bytes | Iterable[bytes], folder: int | None = None
+    path: str | os.PathLike[str],
+    content: bytes | Iterable[bytes],
+    folder: int | None = None,
+    *,
+    synced: bool = True,
 ) -> None:
     """Write a new file (below the open ``folder``, if one is given) and fsync it; it must not exist."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -240,7 +249,8 @@ def write_durably(
             rest = memoryview(chunk)
             while rest:  # a full disk shows as a short write first
                 rest = rest[os.write(file, rest) :]
-        os.fsync(file)
+        if synced:
+            os.fsync(file)
     finally:
         os.close(file)
 
@@ -307,11 +317,11 @@ def _plain(handle: int, name: str) -> int:
 
 
 @contextmanager
-def _temporary(folder: int, content: bytes | Iterable[bytes]) -> Iterator[str]:
-    """A durable file of that content in the open folder, under a hidden name that is gone afterwards."""
+def _temporary(folder: int, content: bytes | Iterable[bytes], *, durable: bool = True) -> Iterator[str]:
+    """A file of that content in the open folder, under a hidden name that is gone afterwards."""
     name = f".{uuid.uuid4().hex}.tmp"
     try:
-        write_durably(name, content, folder)
+        write_durably(name, content, folder, synced=durable)
         yield name
     finally:
         # A left-over temporary file is hidden and harmless; the call's own outcome matters more.

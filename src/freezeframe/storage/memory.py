@@ -69,13 +69,19 @@ class MemoryStorage:
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
             self._files[name] = (whole, _now_ms())
 
-    def replace(self, name: str, content: bytes | Iterable[bytes]) -> None:
+    def replace(
+        self,
+        name: str,
+        content: bytes | Iterable[bytes],
+        *,
+        durable: bool = True,  # noqa: ARG002 - the protocol's signature
+    ) -> None:
         """See ``Storage.replace``."""
         whole = content if isinstance(content, bytes) else b"".join(content)
         with self._lock:
             self._files[name] = (whole, _now_ms())
 
-    def delete(self, name: str) -> None:
+    def delete(self, name: str, *, durable: bool = True) -> None:  # noqa: ARG002 - the protocol's signature
         """See ``Storage.delete``."""
         with self._lock:
             self._files.pop(name, None)

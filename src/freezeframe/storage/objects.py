@@ -143,7 +143,13 @@ class ObjectStorage:
         if found != content:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
 
-    def replace(self, name: str, content: bytes | Iterable[bytes]) -> None:
+    def replace(
+        self,
+        name: str,
+        content: bytes | Iterable[bytes],
+        *,
+        durable: bool = True,  # noqa: ARG002 - the protocol's signature
+    ) -> None:
         """See ``Storage.replace``."""
         whole = content if isinstance(content, bytes) else b"".join(content)
         try:
@@ -151,7 +157,7 @@ class ObjectStorage:
         except (BaseError, OSError) as error:
             raise _unavailable("replace", name, error) from error
 
-    def delete(self, name: str) -> None:
+    def delete(self, name: str, *, durable: bool = True) -> None:  # noqa: ARG002 - the protocol's signature
         """See ``Storage.delete``."""
         try:
             obstore.delete(self._store, self._path(name))

@@ -64,13 +64,13 @@ class OverlayStorage:
             raise FileExistsError(name)
         self._inner.put_if_absent(name, content)
 
-    def replace(self, name: str, content: bytes | Iterable[bytes]) -> None:
+    def replace(self, name: str, content: bytes | Iterable[bytes], *, durable: bool = True) -> None:
         """Written to the inner storage."""
-        self._inner.replace(name, content)
+        self._inner.replace(name, content, durable=durable)
 
-    def delete(self, name: str) -> None:
+    def delete(self, name: str, *, durable: bool = True) -> None:
         """Deleted from the inner storage."""
-        self._inner.delete(name)
+        self._inner.delete(name, durable=durable)
 
     def prune(self, folder: str) -> None:
         """Pruned in the inner storage."""

@@ -19,6 +19,7 @@ from typing import Any
 
 from freezeframe.errors import FreezeframeError, OutcomeUnknown
 from freezeframe.storage import Storage
+from freezeframe.store.late_threads import late_threads
 from freezeframe.store.layout import STAGING_FOLDER, lease_file
 
 _logger = logging.getLogger(__name__)
@@ -49,7 +50,7 @@ class Lease:
         }
         self._seconds = heartbeat_seconds
         self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._heartbeat: object | None = None
 
     def hold(self) -> None:
         """Announce the transaction, unless it is announced already.
@@ -57,39 +58,45 @@ class Lease:
         Raises:
             StorageUnavailable: it could not be written; nothing may be staged then.
         """
-        if self._thread is not None:
+        if self._heartbeat is not None:
             return
         self._write()
-        self._thread = threading.Thread(target=self._beat, name="freezeframe-lease", daemon=True)
-        self._thread.start()
+        self._heartbeat = late_threads().begin(self._seconds, self._beat)
 
     def release(self) -> None:
         """End the heartbeat and remove the lease; never raises, for gc would remove it as well."""
         self.stop()
-        if self._thread is None:
+        if self._heartbeat is None:
             return
         try:
-            self._storage.delete(self._name)
+            self._storage.delete(self._name, durable=False)
         except FreezeframeError:
             _logger.warning("The lease %s was not removed; gc will do it", self._name, exc_info=True)
 
     def stop(self) -> None:
         """End the heartbeat and leave the lease: gc decides about what it protects."""
         self._stop.set()
+        if self._heartbeat is not None:
+            late_threads().end(self._heartbeat)
 
     def _write(self) -> None:
         try:
-            self._storage.replace(self._name, self._content())
+            self._renew()
         except OutcomeUnknown:
             # Nothing rests on who wrote it last, so it is written again.
-            self._storage.replace(self._name, self._content())
+            self._renew()
 
     def _beat(self) -> None:
-        while not self._stop.wait(self._seconds):
+        while not self._stop.is_set():
             try:
-                self._storage.replace(self._name, self._content())
+                self._renew()
             except FreezeframeError:
                 _logger.warning("The lease %s was not renewed", self._name, exc_info=True)
+            self._stop.wait(self._seconds)
+
+    def _renew(self) -> None:
+        # It protects from gc what a living process stages. A power loss ends that process too.
+        self._storage.replace(self._name, self._content(), durable=False)
 
     def _content(self) -> bytes:
         record: dict[str, Any] = {**self._record, "heartbeat": time.time_ns() // 1_000_000}

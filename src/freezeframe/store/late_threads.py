@@ -1,0 +1,70 @@
+"""Threads for what is still under way after a while; what ends before that has cost none.
+
+Most transactions are over within milliseconds, and to start a thread for each would take longer than
+much of what they do. One thread of the process waits for all of them. It does nothing else: what takes
+long, or hangs, has a thread of its own and holds up nobody.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+
+_NEVER = float("inf")
+
+
+class LateThreads:
+    """Starts a thread for each thing that is not ended before its time. For any number of threads."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._due: dict[object, tuple[float, Callable[[], None]]] = {}
+        self._looks_again = 0.0
+        self._shortest_seconds = _NEVER
+        self._thread: threading.Thread | None = None
+
+    def begin(self, seconds: float, work: Callable[[], None]) -> object:
+        """Have ``work`` run in a thread of its own in ``seconds``; what ``end`` takes to prevent it."""
+        token = object()
+        due = time.monotonic() + seconds
+        with self._changed:
+            self._due[token] = (due, work)
+            self._shortest_seconds = min(self._shortest_seconds, seconds)
+            if self._thread is None:
+                self._looks_again = due
+                self._thread = threading.Thread(target=self._run, name="freezeframe-late", daemon=True)
+                self._thread.start()
+            elif due < self._looks_again:
+                self._changed.notify()
+        return token
+
+    def end(self, token: object) -> None:
+        """Nothing is to be started for it; what was started already goes on."""
+        with self._changed:
+            self._due.pop(token, None)
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                now = time.monotonic()
+                ripe = [token for token, (due, _) in self._due.items() if due <= now]
+                works = [self._due.pop(token)[1] for token in ripe]
+            for work in works:
+                threading.Thread(target=work, name="freezeframe-lease", daemon=True).start()
+            with self._changed:
+                # Looking again now and then is cheaper than being woken by everything that begins.
+                idle = time.monotonic() + self._shortest_seconds
+                self._looks_again = min((due for due, _ in self._due.values()), default=idle)
+                self._changed.wait(max(0.0, self._looks_again - time.monotonic()))
+
+
+_of_process: dict[int, LateThreads] = {}
+
+
+def late_threads() -> LateThreads:
+    """This process's; one that was forked has none of its parent's threads, and gets its own."""
+    process = os.getpid()
+    found = _of_process.get(process)
+    return _of_process.setdefault(process, LateThreads()) if found is None else found

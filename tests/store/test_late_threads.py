@@ -1,0 +1,37 @@
+"""Threads for what is still under way after a while."""
+
+import threading
+
+from freezeframe.store.late_threads import LateThreads, late_threads
+
+
+def test_what_ends_in_time_starts_nothing():
+    """A later one is started, the one that ended before is not."""
+    threads, ended, late = LateThreads(), threading.Event(), threading.Event()
+    token = threads.begin(0.02, ended.set)
+    threads.end(token)
+    threads.begin(0.05, late.set)
+    assert late.wait(10)
+    assert not ended.is_set()
+
+
+def test_what_hangs_holds_up_nobody():
+    """Each has a thread of its own."""
+    threads, hanging, done = LateThreads(), threading.Event(), threading.Event()
+    threads.begin(0.01, hanging.wait)
+    threads.begin(0.02, done.set)
+    assert done.wait(10)
+    hanging.set()
+
+
+def test_one_that_is_due_sooner_is_not_kept_waiting():
+    """The waiting thread is woken where its next look would be too late."""
+    threads, sooner = LateThreads(), threading.Event()
+    threads.begin(3600, lambda: None)
+    threads.begin(0.01, sooner.set)
+    assert sooner.wait(10)
+
+
+def test_a_process_has_one():
+    """Whoever asks gets the same."""
+    assert late_threads() is late_threads()

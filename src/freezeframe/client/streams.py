@@ -111,7 +111,12 @@ class StreamsOperations:
         tenant_version: int | None = None,
         as_of: str | None = None,
     ) -> bytes:
-        """Download all rows as a file."""
+        """Download all rows as a file.
+
+        In the order of the key, or if they are many in that of their files.
+
+        It is made while it is sent. Damage that is found on the way breaks the connection off.
+        """
         place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/streams/{stream}/export",
             {"environment": environment, "tenant": tenant, "stream": stream},

@@ -671,7 +671,9 @@ export interface paths {
         };
         /**
          * Export Stream
-         * @description Download all rows as a file.
+         * @description Download all rows as a file, in the order of the key, or if they are many in that of their files.
+         *
+         *     It is made while it is sent. Damage that is found on the way breaks the connection off.
          */
         get: operations["export_stream"];
         put?: never;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import asdict
 
 from freezeframe.asgi.caller import Conditional, TenantCalling
@@ -11,6 +12,7 @@ from freezeframe.asgi.models.streams import Counts
 from freezeframe.asgi.problems import declared
 from freezeframe.asgi.routes.parameters import StreamPath
 from freezeframe.asgi.routes.routing import tenant_router
+from freezeframe.service.audit import UNCHANGED
 from freezeframe.service.row_restoration import restored_rows
 
 router = tenant_router("streams")
@@ -25,7 +27,8 @@ def restore_rows(
     With `dry_run` the effect is told and nothing is done. `If-Match` is the tenant's version in quotes.
     """
     tenant = caller.tenant("snapshots:read" if order.dry_run else "snapshots:write")
-    done = restored_rows(
+    restore = functools.partial(
+        restored_rows,
         tenant,
         stream,
         order.version,
@@ -35,14 +38,13 @@ def restore_rows(
         who=caller.who,
         check=lambda version: conditions.require(f'"{version}"'),
     )
-    if done.committed:
-        caller.note(
-            "rows.restore",
-            stream,
-            version=order.version,
-            rows=len(done.rows),
-            tenant_version=done.tenant_version,
-        )
+    if order.dry_run:
+        done = restore()
+    else:
+        noted = {"version": order.version, "rows": len(order.keys)}
+        with caller.noting("rows.restore", stream, **noted) as undertaking:
+            done = restore()
+            undertaking.outcome = "" if done.committed else UNCHANGED
     return RowRestoration(
         version=done.version,
         tenant_version=done.tenant_version,

@@ -1,0 +1,281 @@
+"""Each operation that changes something has its entry before it, and has its effect once.
+
+The cases are the operations of ``operations`` (which the OpenAPI document holds complete) that are no reads.
+"""
+
+import json
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select, update
+from tests.asgi.operations import OPEN_ROWS, OTHER_ROWS, TENANT_ROWS, H, T
+from tests.asgi.test_isolation import World
+
+from freezeframe.asgi.application import create_application
+from freezeframe.control.database import ControlDatabase
+from freezeframe.control.place import database_url
+from freezeframe.control.schema import audit, idempotency
+from freezeframe.errors import StorageUnavailable
+from freezeframe.settings import Settings
+
+ROWS = {**TENANT_ROWS, **OTHER_ROWS}
+READS = {"get", "head", "options"}
+# They have bodies, and read all the same.
+CHANGE_NOTHING = {("post", f"{T}/streams/{{stream}}/import-preview")}
+CHANGES = [one for one in ROWS if one[0] not in READS and one not in CHANGE_NOTHING]
+KEYED = [one for one in CHANGES if one[0] in {"post", "put"} and H not in one[1]]
+# Told otherwise by who finds it done: made (201) or there (200), rows that need not be brought back any more.
+FOUND_DONE = {("post", "/api/v1/environments/{environment}/tenants"): 200}
+UNLIKE = {("post", f"{T}/streams/{{stream}}/row-restorations")}
+# What the rows of ``operations`` do without an effect: nobody is signed out, files and rows are as they were.
+WITHOUT_EFFECT = {("delete", "/api/v1/session"), ("post", f"{T}/file-returns"), *UNLIKE}
+# What an answer may tell otherwise the second time.
+MOVING = {"modified", "timestamp", "created", "expires", "run_at"}
+
+
+class Refusing:
+    """A storage that takes no entry of any log while it refuses."""
+
+    def __init__(self, inner):
+        self._inner = inner
+        self.refuses = False
+
+    def __getattr__(self, name):
+        return getattr(self._inner, name)
+
+    def put_if_absent(self, name, content):
+        if self.refuses and "/log/" in name:
+            raise StorageUnavailable("The disk is away.", remedy="Bring it back.")
+        return self._inner.put_if_absent(name, content)
+
+
+@pytest.fixture(scope="module")
+def world(serve, tmp_path_factory):
+    """A server whose storage can be made to refuse, and tenants that have everything."""
+    scripts = tmp_path_factory.mktemp("scripts")
+    (scripts / "etl.py").write_text("print('ran')\n")
+    quotas = {"service_requests_per_minute": 0, "service_tenant_requests_per_minute": 0}
+    served = serve(**quotas, service_scripts_dir=scripts)
+    stores = served.service.stores
+    stores._storage = Refusing(stores._storage)
+    found = World(served, tmp_path_factory.mktemp("notebooks"))
+    yield found
+    found.line.close()
+
+
+class Case:
+    """An operation on a tenant of its own, ready to be asked for."""
+
+    def __init__(self, world, operation):
+        self.world, self.operation = world, operation
+        self.tenant = f"own-{uuid.uuid4().hex[:8]}"
+        self.names = {**world.prepare(self.tenant, "mine"), "unique": uuid.uuid4().hex[:8]}
+        self.names["key_id"] = world.served.service.keys.create(scopes=["tenants:read"]).key.id
+        self.request_id = uuid.uuid4().hex
+
+    def ask(self, **headers):
+        row = ROWS[self.operation]
+        sent = {**self.world.admin, "x-request-id": self.request_id, **headers}
+        return self.world.ask(self.operation, row, sent, self.tenant, **self.names)
+
+    def entries(self):
+        """What the audit has of the request, in all chains."""
+        with self.world.served.service.database.read() as connection:
+            query = select(audit).where(audit.c.request_id == self.request_id)
+            return [dict(row) for row in connection.execute(query.order_by(audit.c.number)).mappings()]
+
+    def versions(self):
+        """The tenant's history, newest first; nothing where it is gone."""
+        store = self.world.served.service.stores.environment("dev")
+        return [] if store.folder(self.tenant) is None else list(store.tenant(self.tenant).history())
+
+    def made(self):
+        """How much there is of all that operations make."""
+        service = self.world.served.service
+        jobs = service.jobs.page("dev", self.tenant).jobs
+        uploads = list(Path(self.world.served.root, "_freezeframe", "uploads").glob("*/*"))
+        tenants = service.stores.environment("dev").tenants(limit=100_000)
+        keys = {one.id for one in service.keys.list(limit=100_000)}
+        return len(self.versions()), {one.job_id for one in jobs}, set(uploads), tenants, keys
+
+
+def _ids(operation):
+    return " ".join(operation)
+
+
+def test_each_operation_is_read_or_change():
+    """An operation that is neither is one of signing in."""
+    assert {("post", "/api/v1/session")} == {one for one in OPEN_ROWS if one[0] not in READS}
+    assert len(CHANGES) > 30
+
+
+@pytest.mark.parametrize("operation", [one for one in CHANGES if one not in KEYED], ids=_ids)
+def test_a_change_has_its_entry(world, operation):
+    """One entry under the request's id; a version that came of it carries the id as well."""
+    case = Case(world, operation)
+    before = case.versions()
+    answer = case.ask()
+
+    assert answer.status in ROWS[operation].status, answer
+    require_entries(case, before)
+
+
+def require_entries(case, before):
+    """Each thing that was changed has one entry, and new versions have the request's id."""
+    entries, after = case.entries(), case.versions()
+    details = [json.loads(entry["details"]) for entry in entries]
+
+    assert case.operation in WITHOUT_EFFECT or entries
+    assert case.operation in WITHOUT_EFFECT or not any("outcome" in one for one in details)
+    assert len(entries) == len({(one["environment"], one["tenant"], one["subject"]) for one in entries}) or (
+        case.operation in WITHOUT_EFFECT
+    )
+    assert {case.request_id} >= {one.request_id for one in after[: max(0, len(after) - len(before))]}
+
+
+def test_what_fails_has_a_second_entry(world):
+    """Where no log takes an entry nothing is changed, and the audit has the attempt with its outcome."""
+    failed, case = set(), Case(world, CHANGES[0])
+    for operation in CHANGES:
+        if operation[0] == "delete" and operation[1] in {T, f"{T}/uploads/{{upload_id}}"}:
+            continue  # they take away what the others need
+        case.operation, case.request_id = operation, uuid.uuid4().hex
+        before = case.versions()
+        world.served.service.stores._storage.refuses = True
+        answer = case.ask()
+        world.served.service.stores._storage.refuses = False
+        if answer.status < 500:
+            continue  # what it changes is in the control database
+        failed.add(operation)
+        outcomes = [json.loads(entry["details"]).get("outcome") for entry in case.entries()]
+
+        assert 503 == answer.status, operation
+        assert before == case.versions(), operation
+        assert "failed" in outcomes, operation
+        assert None in outcomes, operation
+
+    writes = {("put", f"{T}/files/{{path}}"), ("post", f"{T}/restorations"), ("put", f"{H}/config")}
+    assert writes <= failed
+    assert len(failed) >= 15
+
+
+def test_what_is_refused_has_its_outcome(world):
+    """A move to a place that is taken, and a restoration of what is so already."""
+    case = Case(world, ("post", f"{T}/file-moves"))
+    place = f"/api/v1/environments/dev/tenants/{case.tenant}"
+    with world.served.client() as api:
+        api.put(f"{place}/files/b.txt", content=b"taken").raise_for_status()
+        moved = case.ask()
+        same = api.post(f"{place}/restorations", json={"version": len(case.versions()) - 1})
+        found = api.get(f"{place}/audit?limit=2").json()["entries"]
+
+    assert (422, 200) == (moved.status, same.status_code)
+    told = [json.loads(entry["details"]) for entry in case.entries()]
+    assert ["b.txt", "refused"] == [told[0]["target"], told[1]["outcome"]]
+    assert "INVALID_OPTION" == told[1]["code"]
+    assert "unchanged" == found[0]["details"]["outcome"]
+    assert found[1]["number"] == found[0]["details"]["entry"]
+
+
+@pytest.mark.parametrize("operation", KEYED, ids=_ids)
+def test_a_request_whose_answer_was_lost_has_its_effect_once(world, operation):
+    """The process died after the effect and before the answer was kept: sent again, it is answered alike."""
+    case = Case(world, operation)
+    before = case.versions()
+    key = {"idempotency-key": uuid.uuid4().hex}
+    first = case.ask(**key)
+    made = case.made()
+    require_entries(case, before)
+    with world.served.service.database.begin() as connection:
+        mine = idempotency.c.key == key["idempotency-key"]
+        connection.execute(update(idempotency).where(mine).values(status=None, begun_until_ms=0))
+    again = case.ask(**key)
+
+    assert first.status in ROWS[operation].status, first
+    assert again.status == FOUND_DONE.get(operation, first.status), again
+    assert made == case.made()
+    assert operation in UNLIKE or _told(first.body) == _told(again.body)
+
+
+def _told(body):
+    found = json.loads(body) if body else {}
+    return {name: value for name, value in found.items() if name not in MOVING}
+
+
+def test_a_key_that_is_taken_is_not_for_other_bytes(world):
+    """Under the Idempotency-Key of a file that was written nothing else of the same length is believed."""
+    case = Case(world, ("put", f"{T}/files/{{path}}"))
+    with world.served.client() as api:
+        place = f"/api/v1/environments/dev/tenants/{case.tenant}/files/a"
+        key = {"idempotency-key": "one"}
+        statuses = [api.put(place, content=one, headers=key).status_code for one in (b"yes", b"yes", b"no!")]
+
+        assert [201, 201, 422] == statuses
+        assert b"yes" == api.get(place).content
+
+
+def test_no_secret_is_kept_with_an_answer(world):
+    """A key that was made under an Idempotency-Key is told again, and lies nowhere in the clear."""
+    with world.served.client() as api:
+        key = {"idempotency-key": uuid.uuid4().hex}
+        made, again = (api.post("/api/v1/keys", json={"name": "k"}, headers=key).json() for _ in range(2))
+        other = api.post("/api/v1/keys", json={"name": "other"}, headers=key)
+        with world.served.client(made["key"]) as mine:
+            assert 200 == mine.get("/api/v1/session").status_code
+    secret = made["key"].partition(".")[2].encode()
+
+    assert made == {**again, "last_used": None}
+    assert 422 == other.status_code
+    assert not [one for one in Path(world.served.root).rglob("*.db*") if secret in one.read_bytes()]
+
+
+KILLED = """
+import os, sys
+from fastapi.testclient import TestClient
+from freezeframe.asgi.application import create_application
+from freezeframe.control.database import ControlDatabase
+from freezeframe.control.place import database_url
+from freezeframe.settings import Settings
+
+root, state, key, when = sys.argv[1:]
+settings = Settings(state_dir=state)
+app = create_application(settings, root, ControlDatabase.open(database_url(settings, root)))
+stores = app.state.service.stores
+
+class Killing:
+    def __init__(self, inner):
+        self._inner = inner
+    def __getattr__(self, name):
+        return getattr(self._inner, name)
+    def put_if_absent(self, name, content):
+        is_entry = name.startswith("tenants/") and "/log/" in name
+        if is_entry and when == "before":
+            os._exit(9)
+        self._inner.put_if_absent(name, content)
+        if is_entry:
+            os._exit(9)
+
+stores._storage = Killing(stores._storage)
+headers = {"x-api-key": key, "x-request-id": "killed", "idempotency-key": "once"}
+TestClient(app).put("/api/v1/environments/dev/tenants/acme/files/a", content=b"new", headers=headers)
+"""
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_kill_leaves_the_entry(tmp_path, when):
+    """Killed at the commit the audit has the request; sent again it is carried out, once in all."""
+    root, settings = str(tmp_path / "store"), Settings(state_dir=tmp_path / "state")
+    database = ControlDatabase.open(database_url(settings, root))
+    service = create_application(settings, root, database).state.service
+    tenant = service.stores.environment("dev").tenant("acme", create=True)
+    key = service.keys.create(scopes=["admin"]).text
+    run = subprocess.run([sys.executable, "-c", KILLED, root, settings.state_dir, key, when], check=False)
+    entries = service.audit.entries(service.access(service.keys.authenticate(key)).audit_place("dev", "acme"))
+
+    assert 9 == run.returncode
+    assert [("file.write", "a", "killed")] == [(one.action, one.subject, one.request_id) for one in entries]
+    assert (["killed"] if when == "after" else []) == [one.request_id for one in tenant.history()]
+    database.close()

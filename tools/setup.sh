@@ -75,7 +75,7 @@ setup_java() {
 }
 
 setup_jars() {
-    key=$(cksum <tools/jars.toml)
+    key=$(cat tools/jars.toml src/freezeframe/engine/jars/lock.toml | cksum)
     if is_done jars "$key"; then return; fi
     JAVA_HOME=$(cat "$stamps/java") .venv/bin/python tools/fetch_jars.py .cache/jars
     echo "$key" >"$stamps/jars"

@@ -47,6 +47,45 @@ class Settings(BaseSettings):
     spark_start_seconds: int = Field(
         default=120, ge=1, description="How long the start of the warm local server may take."
     )
+    spark_jars_dir: Path | None = Field(
+        default=None,
+        description="Where the jars are with which Spark reaches `s3://` (`freezeframe spark jars` fetches "
+        "them); without it `jars` in the state folder.",
+    )
+    maven_repository: str = Field(
+        default="",
+        description="The repository that `freezeframe spark jars` asks in Maven Central's place: a URL of "
+        "Maven's layout, also `file://`.",
+    )
+    s3_endpoint: str = Field(
+        default="",
+        description="The address of an object store that speaks S3, such as `https://minio.example.com`; "
+        "without it `AWS_ENDPOINT_URL`, or Amazon's own.",
+    )
+    s3_region: str = Field(
+        default="", description="The region of the buckets; without it `AWS_REGION`, or us-east-1."
+    )
+    s3_path_style: Literal["auto", "yes", "no"] = Field(
+        default="auto",
+        description="Whether a bucket is named in the path and not in the host's name; `auto`: where an "
+        "endpoint is set.",
+    )
+    s3_access_key_id: str = Field(
+        default="",
+        description="The id of an access key; without it `AWS_ACCESS_KEY_ID`, or the role of the machine "
+        "or pod.",
+        json_schema_extra={"secret": True},
+    )
+    s3_secret_access_key: str = Field(
+        default="",
+        description="The access key's secret; without it `AWS_SECRET_ACCESS_KEY`.",
+        json_schema_extra={"secret": True},
+    )
+    s3_session_token: str = Field(
+        default="",
+        description="The token that belongs to a temporary access key; without it `AWS_SESSION_TOKEN`.",
+        json_schema_extra={"secret": True},
+    )
     runner_idle_seconds: int = Field(
         default=1800,
         ge=0,

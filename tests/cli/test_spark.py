@@ -2,12 +2,16 @@
 
 import json
 import sys
+from pathlib import Path
 
 import pytest
 
+from freezeframe.cli.checks import software
 from freezeframe.cli.main import main
+from freezeframe.engine.jars import locked, present
 from freezeframe.engine.java import find_java
 from freezeframe.engine.launch import class_archive
+from freezeframe.settings import load_settings
 
 LISTENER = """
 import socket, time
@@ -43,6 +47,29 @@ def told(capsys, *words):
     code = main(["spark", *words, "--json"])
     printed = capsys.readouterr()
     return code, json.loads(printed.out or printed.err)
+
+
+def test_jars_come_from_a_mirror_and_are_told_to_doctor(machine, tmp_path, capsys, monkeypatch):
+    """A bucket without jars is an error that names the command; with them Spark is started with them."""
+    stored = Path(__file__).parent.parent.parent / ".cache" / "jars"
+    if not present(stored):
+        pytest.fail(f"the jars are not in {stored}: run `make test`, which fetches them", pytrace=False)
+    for jar in locked("s3"):
+        file = tmp_path / "mirror" / jar.repository_path
+        file.parent.mkdir(parents=True)
+        file.symlink_to(stored / jar.file_name)
+    monkeypatch.setenv("FREEZEFRAME_ROOT", "s3://bucket/store")
+    monkeypatch.setenv("FREEZEFRAME_MAVEN_REPOSITORY", (tmp_path / "mirror").as_uri())
+    before = software.jars(load_settings())
+    assert ("error", "freezeframe spark jars") == (before.level, before.remedy)
+
+    code, done = told(capsys, "jars")
+    assert (0, len(locked("s3")), 0) == (code, done["fetched"], done["kept"])
+    assert {"fetched": 0, "kept": done["fetched"]}.items() <= told(capsys, "jars")[1].items()
+    after = software.jars(load_settings())
+    assert ("ok", True) == (after.level, str(machine / "state" / "jars") in after.found)
+    assert 0 == main(["spark", "jars", "--pom"])
+    assert "<artifactId>hadoop-aws</artifactId>" in capsys.readouterr().out
 
 
 def test_a_server_is_started_ahead_seen_and_stopped(machine, capsys):

@@ -28,6 +28,10 @@ def test_credentials_of_a_bucket_go_only_where_the_store_is_one():
     assert {"PATH": "/bin", "LC_ALL": "C"} == {name: local[name] for name in inherited if name in local}
     bucket = _environment(root="s3://bucket/prefix", inherited=inherited)
     assert ("k", False) == (bucket["AWS_SECRET_ACCESS_KEY"], "DATABASE_PASSWORD" in bucket)
+    key = {"s3_access_key_id": "hunter2", "s3_secret_access_key": "hunter3"}
+    assert "hunter" not in repr(_environment(**key))
+    opened = _environment(root="s3://bucket/prefix", **key)
+    assert ("hunter2", "hunter3") == tuple(opened[f"FREEZEFRAME_{name.upper()}"] for name in key)
 
 
 def test_what_a_request_does_not_say_is_absent():

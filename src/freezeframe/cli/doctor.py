@@ -77,7 +77,7 @@ def _examined(
             raise InputNotFound(
                 f"There is no directory {directory}.", remedy="Name one that exists by --dir."
             )
-        return places.storage(place)
+        return places.storage(place, settings)
 
     looks = {
         "Python": software.python,
@@ -85,6 +85,7 @@ def _examined(
         "Settings": lambda: told or places.settings_files(),
         "Java": lambda: software.java(settings),
         "Spark": lambda: software.started_spark(settings) if start_spark else software.spark(settings),
+        "Spark's jars": lambda: software.jars(settings),
         "Storage": storage,
         "Disk": lambda: machine.disk(folder),
         "Clock": lambda: machine.clock(folder),

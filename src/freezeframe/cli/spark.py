@@ -30,6 +30,17 @@ IdleSeconds = Annotated[
 ]
 Now = Annotated[bool, typer.Option("--now", help="At once, even if jobs use it: they try again or fail.")]
 Follow = Annotated[bool, typer.Option("--follow", "-f", help="Go on with what is still to come.")]
+Bundle = Annotated[
+    bool,
+    typer.Option(
+        "--bundle/--s3",
+        help="The whole AWS SDK in one jar, 642 MB: only assumed roles need it. Without: the small ones.",
+    ),
+]
+JarsDirectory = Annotated[
+    Path | None, typer.Option("--dir", help="Where to; the folder that Spark is started with without it.")
+]
+Pom = Annotated[bool, typer.Option("--pom", help="Fetch nothing: print a Maven project with these jars.")]
 
 _MIB = 1024 * 1024
 _STOP_SECONDS = 60.0
@@ -122,6 +133,43 @@ def stop(now: Now = False, as_json: Json = False) -> None:
         output.line("Stopped." if servers else "No warm Spark server was running.")
     if left:
         raise typer.Exit(CONFLICT)
+
+
+@app.command()
+def jars(
+    bundle: Bundle = False, directory: JarsDirectory = None, pom: Pom = False, as_json: Json = False
+) -> None:
+    """Fetch the jars with which Spark reaches a store in a bucket: some forty small ones, 12 MB.
+
+    They come from Maven Central, or from the repository of the setting maven_repository, and are compared
+    with the checksums that freezeframe was tested with. What is there and right is left alone.
+    """
+    from freezeframe.cli.progress import progress
+    from freezeframe.engine.jars import fetch, locked
+    from freezeframe.engine.jars import pom as pom_of
+    from freezeframe.engine.s3_configuration import jars_folder
+    from freezeframe.settings import load_settings
+
+    settings = load_settings()
+    output = Output(as_json=as_json)
+    wanted = locked("bundle" if bundle else "s3")
+    if pom:
+        if as_json:
+            output.record({"pom": pom_of(wanted)})
+        else:
+            output.line(pom_of(wanted).rstrip("\n"))
+        return
+    folder = directory or jars_folder(settings)
+    with progress("Fetching jars", as_json=as_json):
+        done = fetch(wanted, folder, settings.maven_repository)
+    output.record(
+        {
+            "folder": str(done.folder),
+            "fetched": len(done.fetched),
+            "kept": len(done.kept),
+            "bytes_fetched": done.bytes_fetched,
+        }
+    )
 
 
 @app.command()

@@ -11,7 +11,7 @@ holds ``delta.columnMapping.physicalName`` is read from and written to the file 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, Protocol, get_args
@@ -26,6 +26,9 @@ Positions = npt.NDArray[np.int64]
 """Positions of rows in a file, counted from 0, ascending."""
 
 NOTHING: Mapping[str, Positions] = MappingProxyType({})
+
+UNIQUE = "unique"
+"""Below the folder that a frame was landed in: its rows once more, one for each key."""
 
 Mode = Literal["upsert", "full", "overwrite", "replace_where"]
 Nulls = Literal["keep", "overwrite"]
@@ -237,6 +240,18 @@ class TableEngine(Protocol):
             NullKeyError: a key has a null and ``null_keys`` is ``error``.
             MissingColumn: a key or order column is not in the frame.
         """
+        ...
+
+    def condense(
+        self,
+        checkpoint: Sequence[str],
+        commits: Sequence[str],
+        output: str,
+        *,
+        parts: int,
+        removed_after_ms: int | None = None,
+    ) -> tuple[str, ...]:
+        """Of a Delta log's file actions the last of each file, as Parquet; `log.condensing` says it all."""
         ...
 
     def read(

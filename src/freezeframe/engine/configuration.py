@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from freezeframe.engine.s3_configuration import server_options
 from freezeframe.settings import Settings
 
 SESSION_CONFIGURATION = {
@@ -68,9 +69,6 @@ BROADCAST_KEYS_MAX = 1_000_000
 
 PARTITIONS_MAX = 8
 """The most tasks a merge is split into only to use the cores, whatever the machine has."""
-
-JAVA_VERSIONS = (17, 21)
-"""Major versions that Spark 4.1 runs on."""
 
 # Spark's own list (JavaModuleOptions): what it needs of the JDK's internals.
 JAVA_OPTIONS = (
@@ -165,4 +163,5 @@ def server_configuration(settings: Settings, master: str) -> dict[str, str]:
         # Checksums are in the Parquet pages; a .crc beside each file would only be litter.
         "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
         "spark.cleaner.periodicGC.interval": "10min",
+        **server_options(settings),
     }

@@ -12,6 +12,7 @@ import contextlib
 import hashlib
 import os
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -23,6 +24,7 @@ from pyspark.sql.connect.client.retries import DefaultPolicy, RetryPolicyState
 from pyspark.sql.connect.session import SparkSession
 
 from freezeframe.engine.configuration import SESSION_CONFIGURATION, cores
+from freezeframe.engine.s3_configuration import session_options
 from freezeframe.engine.server import Attachment, Progress, attach
 from freezeframe.engine.spark_errors import spark_errors
 from freezeframe.errors import InvalidOption, SetupError
@@ -114,14 +116,15 @@ def connect(settings: Settings, progress: Progress, *, is_shared: bool = False) 
         SetupError: a server elsewhere does not take the token, or is of another version than PySpark here.
     """
     where = _where(settings)
+    options = {**SESSION_CONFIGURATION, **session_options(settings, where)}
     if where.startswith("sc://"):
-        return Connection(_session_elsewhere(where), None)
+        return Connection(_session_elsewhere(where, options), None)
     if where == "auto":
-        return _attached(attach(settings, f"local[{cores()}]", progress), is_shared=is_shared)
+        return _attached(attach(settings, f"local[{cores()}]", progress), options, is_shared=is_shared)
     if where.startswith("spark://"):
-        return _attached(attach(settings, where, progress), is_shared=is_shared)
+        return _attached(attach(settings, where, progress), options, is_shared=is_shared)
     if where == "local":
-        return _attached(attach(settings, f"local[{cores()}]", progress, is_private=True))
+        return _attached(attach(settings, f"local[{cores()}]", progress, is_private=True), options)
     raise InvalidOption(
         f"FREEZEFRAME_SPARK cannot be '{where}'.",
         remedy="Use auto, local, sc://host:port or spark://host:port.",
@@ -142,23 +145,23 @@ def _where(settings: Settings) -> str:
     return remote if remote and settings.spark == "auto" else settings.spark
 
 
-def _attached(attachment: Attachment, *, is_shared: bool = False) -> Connection:
+def _attached(attachment: Attachment, options: Mapping[str, str], *, is_shared: bool = False) -> Connection:
     address = attachment.address
-    name = attachment.folder / f"session-{_configuration_digest()}" if is_shared else None
+    name = attachment.folder / f"session-{_digest(options)}" if is_shared else None
     try:
         session_id = _agreed_id(name) if name else str(uuid.uuid4())
         # Spark sends a token without TLS to a server called localhost only.
         url = f"sc://localhost:{address.port}/;token={address.token};session_id={session_id}"
-        session = _session(url, is_local=True)
+        session = _session(url, options, is_local=True)
     except BaseException:
         attachment.close()
         raise
     return Connection(session, attachment, name)
 
 
-def _configuration_digest() -> str:
+def _digest(options: Mapping[str, str]) -> str:
     # Processes that would configure the session differently must not meet in one.
-    return hashlib.sha256(repr(sorted(SESSION_CONFIGURATION.items())).encode()).hexdigest()[:16]
+    return hashlib.sha256(repr(sorted(options.items())).encode()).hexdigest()[:16]
 
 
 def _agreed_id(name: Path) -> str:
@@ -173,8 +176,8 @@ def _agreed_id(name: Path) -> str:
     return name.read_text()
 
 
-def _session_elsewhere(url: str) -> SparkSession:
-    session = _session(url, is_local=False)
+def _session_elsewhere(url: str, options: Mapping[str, str]) -> SparkSession:
+    session = _session(url, options, is_local=False)
     try:
         with spark_errors():
             theirs = session.version
@@ -194,11 +197,11 @@ def _require_same_release(theirs: str, ours: str) -> None:
         )
 
 
-def _session(url: str, *, is_local: bool) -> SparkSession:
+def _session(url: str, options: Mapping[str, str], *, is_local: bool) -> SparkSession:
     session = SparkSession(connection=url)
     # By default a dead server is asked again for ten minutes; on this machine it is dead at once.
     session.client.set_retry_policies([_LoopbackPolicy() if is_local else _DistantPolicy()])
-    pairs = [proto.KeyValue(key=name, value=value) for name, value in SESSION_CONFIGURATION.items()]
+    pairs = [proto.KeyValue(key=name, value=value) for name, value in options.items()]
     with spark_errors():
         # One question for all: `conf.set` would ask the server once for each, in every new process.
         session.client.config(proto.ConfigRequest.Operation(set=proto.ConfigRequest.Set(pairs=pairs)))

@@ -10,8 +10,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from freezeframe.engine.configuration import JAVA_VERSIONS
 from freezeframe.errors import JavaNotFound, JavaUnsupported
+
+JAVA_VERSIONS = (17, 21)
+"""Major versions that Spark 4.1 runs on."""
 
 _REMEDY = "Install one: apt-get install openjdk-17-jre-headless (or set JAVA_HOME to a Java 17 or 21)."
 _INSTALLED = (

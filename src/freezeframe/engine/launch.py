@@ -23,6 +23,7 @@ from freezeframe.engine.configuration import (
     server_configuration,
 )
 from freezeframe.engine.java import Java, find_java
+from freezeframe.engine.s3_configuration import bucket_variables
 from freezeframe.errors import SetupError
 from freezeframe.settings import Settings
 
@@ -55,7 +56,7 @@ def write_launch(folder: Path, settings: Settings, master: str, java: Java, *, i
     archive = class_archive(folder.parent, java)
     launch = {
         "command": _command(settings, master, java, work, archive),
-        "environment": _environment(token, master),
+        "environment": {**_environment(token, master), **bucket_variables(settings)},
         "started_pattern": STARTED_PATTERN,
         "idle_seconds": 0 if is_private else settings.spark_idle_seconds,
         "about": {
@@ -81,7 +82,7 @@ def _command(settings: Settings, master: str, java: Java, work: Path, archive: P
     pools = work / "pools.xml"
     pools.write_text(FAIR_SCHEDULER)
     configuration = {
-        **server_configuration(settings, master),
+        **_with_default_jars(server_configuration(settings, master)),
         "spark.local.dir": str(work),
         "spark.scheduler.allocation.file": pools.as_uri(),
     }
@@ -105,6 +106,17 @@ def _command(settings: Settings, master: str, java: Java, work: Path, archive: P
         SERVER_CLASS,
         "spark-internal",
     ]
+
+
+def _with_default_jars(configuration: dict[str, str]) -> dict[str, str]:
+    """The configuration; jars that the user's own defaults name are kept beside ours."""
+    ours = configuration.get("spark.jars")
+    defaults = Path(os.environ.get("SPARK_CONF_DIR", ""), "spark-defaults.conf")
+    if not ours or not os.environ.get("SPARK_CONF_DIR") or not defaults.is_file():
+        return configuration
+    lines = (line.strip().replace("=", " ", 1).split(maxsplit=1) for line in defaults.open())
+    theirs = [words[1].strip() for words in lines if len(words) > 1 and words[0] == "spark.jars"]
+    return {**configuration, "spark.jars": ",".join([ours, *theirs])}
 
 
 def _class_sharing(settings: Settings, archive: Path, work: Path) -> list[str]:

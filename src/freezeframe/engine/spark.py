@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from freezeframe.engine.base import (
 )
 from freezeframe.engine.connect import can_share
 from freezeframe.engine.private_folder import private_folder
+from freezeframe.engine.s3_configuration import session_options
 from freezeframe.engine.spark_columns import struct_type
 from freezeframe.engine.spark_errors import spark_errors
 from freezeframe.engine.spark_files import local_folder
@@ -28,6 +29,7 @@ from freezeframe.engine.spark_landing import settle, write_frame
 from freezeframe.engine.spark_link import SparkLink
 from freezeframe.engine.spark_merge import merge
 from freezeframe.engine.spark_sharing import require_shared
+from freezeframe.engine.spark_states import condense
 from freezeframe.engine.spark_vectors import live_rows
 from freezeframe.settings import Settings
 
@@ -60,8 +62,12 @@ class SparkEngine:
     def land(self, frame: Any, task: LandTask) -> Landed:
         """Write a Spark frame as Parquet; see `TableEngine.land`."""
         with spark_errors():
-            schema = write_frame(frame, task)
+            schema = write_frame(frame, task, self._landing_options(task.output))
         return self._work.answered(lambda session: settle(session, task, schema))
+
+    def _landing_options(self, output: str) -> Mapping[str, str]:
+        """What the caller's session has to know to write there."""
+        return {} if local_folder(output) else session_options(self._settings, self._settings.spark)
 
     def find(self, task: FindTask) -> pa.Table:
         """Where the files hold a batch's keys; see `TableEngine.find`."""
@@ -70,6 +76,22 @@ class SparkEngine:
     def count_found(self, task: FindTask) -> tuple[int, ...]:
         """How many rows of each file have a key of a batch; see `TableEngine.count_found`."""
         return self._work.answered(lambda session: count_found(session, task))
+
+    def condense(
+        self,
+        checkpoint: Sequence[str],
+        commits: Sequence[str],
+        output: str,
+        *,
+        parts: int,
+        removed_after_ms: int | None = None,
+    ) -> tuple[str, ...]:
+        """The last action of each file of a Delta log, in parts; see `log.condensing.LogCondenser`."""
+        return self._work.answered(
+            lambda session: condense(
+                session, checkpoint, commits, output, parts=parts, removed_after_ms=removed_after_ms
+            )
+        )
 
     def read(
         self, files: tuple[str, ...], schema: Mapping[str, Any], deleted: Mapping[str, Positions] = NOTHING

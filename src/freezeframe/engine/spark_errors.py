@@ -43,6 +43,12 @@ _GONE = (
 _SIGNS: tuple[tuple[type[FreezeframeError], str, str, tuple[str, ...]], ...] = (
     (
         SetupError,
+        "Spark lacks the jars that a store in a bucket needs.",
+        "Run `freezeframe spark jars`; a server elsewhere needs the same jars on its class path.",
+        ("org.apache.hadoop.fs.s3a.S3AFileSystem not found", 'No FileSystem for scheme "s3a"'),
+    ),
+    (
+        SetupError,
         "The Spark server does not take this token.",
         "Correct the token in FREEZEFRAME_SPARK: sc://host:port/;token=...",
         ("StatusCode.UNAUTHENTICATED",),

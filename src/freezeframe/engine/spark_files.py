@@ -69,7 +69,8 @@ def exact_path(path: str) -> str:
 def write_files(session: SparkSession, frame: DataFrame, schema: StructType, output: str) -> tuple[str, ...]:
     """Write the frame, whose columns are named as ``schema``, under physical names; the names of the files.
 
-    The folder is the caller's attempt: whatever an earlier try has left in it is replaced.
+    The folder is the caller's attempt: whatever an earlier try has left in it is replaced, or found by
+    ``require_rows``.
     """
     columns = [
         renamed(F.col(quoted(field.name)), field.dataType, physical_field(field).dataType).alias(
@@ -77,8 +78,16 @@ def write_files(session: SparkSession, frame: DataFrame, schema: StructType, out
         )
         for field in written_fields(schema)
     ]
-    frame.select(*columns).write.mode("overwrite").options(**WRITE_OPTIONS).parquet(output)
+    frame.select(*columns).write.mode(write_mode(output)).options(**WRITE_OPTIONS).parquet(output)
     return written_names(session, output)
+
+
+def write_mode(output: str) -> str:
+    """How Spark is to treat a folder that is there: in a bucket it is begun, and may not be removed first.
+
+    Hadoop marks an empty folder of a bucket by an object that nobody but Hadoop can delete.
+    """
+    return "overwrite" if local_folder(output) else "append"
 
 
 def written_names(session: SparkSession, output: str) -> tuple[str, ...]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -18,7 +19,7 @@ from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.connect.window import Window
 from pyspark.sql.types import NullType, StructField, StructType
 
-from freezeframe.engine.base import Landed, LandTask
+from freezeframe.engine.base import UNIQUE, Landed, LandTask
 from freezeframe.engine.configuration import LANDING_CONFIGURATION, WRITE_OPTIONS
 from freezeframe.engine.spark_columns import PHYSICAL_NAME, any_of, comparable, quoted, written_fields
 from freezeframe.engine.spark_counting import Counting
@@ -26,16 +27,15 @@ from freezeframe.engine.spark_files import (
     read_files,
     require_rows,
     write_files,
+    write_mode,
     written_names,
 )
 from freezeframe.engine.spark_keys import duplicate_keys, shown_keys
 from freezeframe.errors import BadInput, MissingColumn, NullKeyError
 
-_UNIQUE = "unique"
 
-
-def write_frame(frame: Any, task: LandTask) -> StructType:
-    """Write the frame in its own session; the schema of what was written.
+def write_frame(frame: Any, task: LandTask, options: Mapping[str, str] = MappingProxyType({})) -> StructType:
+    """Write the frame in its own session, which gets ``options`` for that; the schema of what was written.
 
     Raises:
         MissingColumn: a key or order column is not in the frame.
@@ -48,8 +48,8 @@ def write_frame(frame: Any, task: LandTask) -> StructType:
     renamed = frame.select(*(quoted(field.name) for field in held)).toDF(
         *(_physical(field) for field in held)
     )
-    with _configured(frame.sparkSession):
-        renamed.write.mode("overwrite").options(**WRITE_OPTIONS).parquet(task.output)
+    with _configured(frame.sparkSession, {**LANDING_CONFIGURATION, **options}):
+        renamed.write.mode(write_mode(task.output)).options(**WRITE_OPTIONS).parquet(task.output)
     return schema
 
 
@@ -78,13 +78,13 @@ def settle(session: SparkSession, task: LandTask, schema: StructType) -> Landed:
         rows = rows.where(~_has_null(task.key))
     unique = _unique(rows, task, schema) if repeated else rows
     counting = Counting(unique, rows=F.count(F.lit(1)))
-    folder = f"{task.output.rstrip('/')}/{_UNIQUE}"
+    folder = f"{task.output.rstrip('/')}/{UNIQUE}"
     names = write_files(session, counting.frame(), schema, folder)
     remaining = counting.counts()["rows"]
     require_rows(session, folder, names, remaining)
     return Landed(
         written,
-        tuple(f"{_UNIQUE}/{name}" for name in names),
+        tuple(f"{UNIQUE}/{name}" for name in names),
         remaining,
         duplicates=total - dropped - remaining,
         null_keys=dropped,
@@ -118,10 +118,10 @@ def _physical(field: StructField) -> str:
 
 
 @contextlib.contextmanager
-def _configured(session: Any) -> Iterator[None]:
+def _configured(session: Any, options: Mapping[str, str]) -> Iterator[None]:
     """The session with what a landing needs; it is the caller's, so it gets back what it had."""
-    before = {name: session.conf.get(name, None) for name in LANDING_CONFIGURATION}
-    for name, value in LANDING_CONFIGURATION.items():
+    before = {name: session.conf.get(name, None) for name in options}
+    for name, value in options.items():
         session.conf.set(name, value)
     try:
         yield

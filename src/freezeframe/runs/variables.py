@@ -37,6 +37,7 @@ def script_environment(
     variables = {
         **_kept(inherited, request, settings),
         **_settings_variables(settings),
+        **_bucket_variables(request, settings),
         **dict(request.variables),
         **_job_variables(request, root),
     }
@@ -67,6 +68,14 @@ def _settings_variables(settings: Settings) -> dict[str, str]:
         for name, value in values.items()
         if value not in (None, "") and not is_secret(name)
     }
+
+
+def _bucket_variables(request: RunRequest, settings: Settings) -> dict[str, str]:
+    """The key of the bucket that the script's process commits to; of another store none."""
+    if "://" not in request.root:
+        return {}
+    names = ("s3_access_key_id", "s3_secret_access_key", "s3_session_token")
+    return {f"FREEZEFRAME_{name.upper()}": value for name in names if (value := getattr(settings, name))}
 
 
 def is_secret(name: str) -> bool:

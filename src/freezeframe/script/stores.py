@@ -7,8 +7,9 @@ from pathlib import Path
 
 from freezeframe.errors import InvalidOption
 from freezeframe.script.tenants import shared_engine
-from freezeframe.settings import load_settings
+from freezeframe.settings import Settings, load_settings
 from freezeframe.storage import LocalStorage, ObjectStorage, Storage
+from freezeframe.storage.s3_access import S3Access
 from freezeframe.store.snapshot_store import Store
 
 _SCHEMES = ("s3", "s3a")
@@ -18,17 +19,18 @@ def open(root: str | os.PathLike[str], environment: str = "default") -> Store:  
     """The store at ``root``: a directory, which need not exist yet, or ``s3://bucket/prefix``.
 
     ``environment`` is whose tenants are seen: the same id in two environments is two tenants. The
-    bucket's credentials and endpoint come from the usual ``AWS_…`` variables.
+    bucket's credentials and endpoint come from the settings ``s3_…`` or the usual ``AWS_…`` variables.
 
     Raises:
         InvalidOption: ``root`` is a file, a URL of another kind, or one tenant's own directory.
         InvalidName: no environment can have that name.
         FormatTooNew: a newer freezeframe wrote it.
     """
-    return Store(storage_at(os.fspath(root)), shared_engine(), load_settings(), environment)
+    settings = load_settings()
+    return Store(storage_at(os.fspath(root), settings), shared_engine(), settings, environment)
 
 
-def storage_at(root: str) -> Storage:
+def storage_at(root: str, settings: Settings) -> Storage:
     """The storage at a store's root; errors as of ``open``."""
     scheme, separator, rest = root.partition("://")
     if separator:
@@ -36,7 +38,8 @@ def storage_at(root: str) -> Storage:
             raise InvalidOption(
                 f"{root!r} is no place for a store.", remedy="Pass a directory, or s3://bucket/prefix."
             )
-        return ObjectStorage.at(f"s3://{rest}")
+        access = S3Access.of(settings, os.environ)
+        return ObjectStorage.at(f"s3://{rest}", **access.obstore_options())
     path = Path(root).resolve()
     if not root or (path.exists() and not path.is_dir()):
         raise InvalidOption(

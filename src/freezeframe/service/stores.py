@@ -18,7 +18,7 @@ class Stores:
     def __init__(self, root: str, settings: Settings) -> None:
         self.root = root
         self.settings = settings
-        self._storage = storage_at(root)
+        self._storage = storage_at(root, settings)
         self._engine = RowCounter(self._storage)
         self._lock = threading.Lock()
         self._stores: dict[str, Store] = {}

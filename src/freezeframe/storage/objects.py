@@ -66,7 +66,9 @@ class ObjectStorage:
             found = [
                 FileStatus(name, meta["size"], int(meta["last_modified"].timestamp() * 1000))
                 for meta in self._listed(base, below, start)
-                if "/" not in (name := meta["path"].removeprefix(below)) and name.encode() >= start.encode()
+                if meta["path"] != base  # the mark of an empty folder, as Hadoop leaves it
+                and "/" not in (name := meta["path"].removeprefix(below))
+                and name.encode() >= start.encode()
             ]
         except BaseError as error:
             raise _unavailable("list", folder, error) from error
@@ -93,6 +95,7 @@ class ObjectStorage:
                 )
                 for chunk in obstore.list(self._store, prefix=base or None)
                 for meta in chunk
+                if meta["path"] != base
             ]
         except BaseError as error:
             raise _unavailable("list", folder, error) from error
@@ -104,15 +107,24 @@ class ObjectStorage:
         try:
             if not offset and length is None:
                 return bytes(obstore.get(self._store, path).bytes())
-            size = obstore.head(self._store, path)["size"]
-            end = size if length is None else min(size, offset + length)
-            if offset >= end:
-                return b""
-            return bytes(obstore.get_range(self._store, path, start=offset, end=end))
+            return self._range(path, offset, length)
         except FileNotFoundError:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name) from None
         except BaseError as error:
             raise _unavailable("read", name, error) from error
+
+    def _range(self, path: str, offset: int, length: int | None) -> bytes:
+        if length == 0:
+            obstore.head(self._store, path)
+            return b""
+        wanted: Any = {"offset": offset} if length is None else (offset, offset + length)
+        try:
+            # One request: a store cuts off what lies beyond the end.
+            return bytes(obstore.get(self._store, path, options={"range": wanted}).bytes())
+        except BaseError:
+            if offset < obstore.head(self._store, path)["size"]:
+                raise
+            return b""  # it begins behind the end, which a store refuses
 
     def put_if_absent(self, name: str, content: bytes | Iterable[bytes]) -> None:
         """See ``Storage.put_if_absent``.

@@ -64,7 +64,7 @@ def _landed(frame: Any, update: Update, engine: TableEngine, attempt: Attempt) -
     landed = engine.land(
         frame,
         LandTask(
-            output=attempt.landed_uri,
+            output=attempt.begin_landed(),
             key=update.key,
             null_keys=update.null_keys,
             order_by=update.order_by,

@@ -131,7 +131,7 @@ def _merge_task(work: Staging, stored: Sequence[str]) -> MergeTask:
         nulls=update.nulls,
         null_keys=update.kept_null_keys,
         where=update.where,
-        output=work.attempt.merged_uri,
+        output=work.attempt.begin_merged(),
         deleted=_deleted(work, stored),
         flag=DELETED if plan.own.flags_deleted else "",
         flags_absent=update.mode == "full" and plan.own.flags_deleted and update.deletes != "remove",

@@ -20,6 +20,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from freezeframe.engine.base import UNIQUE
 from freezeframe.errors import StorageUnavailable
 from freezeframe.log.new_files import physical_rows
 from freezeframe.log.statistics import file_statistics, statistics_text
@@ -37,6 +38,8 @@ _CHUNK_BYTES = 8 * 1024 * 1024
 _PART_BYTES = 256 * 1024 * 1024
 _MERGED = "merged"
 _LANDED = "landed"
+# Spark passes over names that begin so.
+_BEGUN = "_begun"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,31 +66,40 @@ class Attempt:
         """The attempt's folder, below the table's."""
         return self._name
 
-    @property
-    def merged_uri(self) -> str:
-        """The folder that the engine writes the merged rows to."""
-        return self._storage.uri(self._below(_MERGED))
+    def begin_merged(self) -> str:
+        """The folder that the engine writes the merged rows to.
+
+        Raises:
+            StorageUnavailable: it could not be begun.
+        """
+        return self._begun(_MERGED)
 
     @property
     def folder_uri(self) -> str:
         """The folder that the attempt's own lies in."""
         return self._storage.uri(self._base)
 
-    @property
-    def landed_uri(self) -> str:
-        """The folder that the engine lands a Spark frame in."""
-        return self._storage.uri(self._below(_LANDED))
+    def begin_landed(self) -> str:
+        """The folder that the engine lands a Spark frame in; errors as of ``begin_merged``."""
+        self._begun(f"{_LANDED}/{UNIQUE}")
+        return self._begun(_LANDED)
+
+    def _begun(self, part: str) -> str:
+        """The folder's address. In a bucket it gets a first object: of an empty one Hadoop leaves a trace."""
+        if self._storage.local_path(self._below()) is None:
+            self._storage.replace(self._below(part, _BEGUN), b"1")
+        return self._storage.uri(self._below(part))
 
     def uri(self, path: str) -> str:
         """A staged file, by the path that the methods below give it, as the engine opens it."""
         return self._storage.uri(f"{self._base}/{path}")
 
     def merged_paths(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Paths, relative to the table, of files that the engine wrote to ``merged_uri``."""
+        """Paths, relative to the table, of files that the engine wrote to ``begin_merged()``."""
         return tuple(f"{self._name}/{_MERGED}/{name}" for name in names)
 
     def landed_paths(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Paths, relative to the table, of files that the engine wrote to ``landed_uri``."""
+        """Paths, relative to the table, of files that the engine wrote to ``begin_landed()``."""
         return tuple(f"{self._name}/{_LANDED}/{name}" for name in names)
 
     def prepare(self) -> None:
@@ -213,7 +225,10 @@ class Attempt:
             shutil.rmtree(folder, ignore_errors=True)
             return
         try:
-            self._delete_all_but(kept)
+            if folder is None:
+                self._delete_below(kept)
+            else:
+                self._delete_all_but(kept)
         except (StorageUnavailable, OSError):
             return  # left for gc, which deletes what nothing references
 
@@ -253,6 +268,12 @@ class Attempt:
     def _folders(self) -> tuple[str, ...]:
         """The attempt's folders, the deepest first."""
         return (self._below(_MERGED), self._below(_LANDED), self._below())
+
+    def _delete_below(self, kept: set[str]) -> None:
+        for status in list(self._storage.list_below(self._below())):
+            name = self._below(status.name)
+            if name not in kept:
+                self._storage.delete(name)
 
     def _delete_all_but(self, kept: set[str]) -> None:
         for part in self._folders():

@@ -29,13 +29,14 @@ def settings_files() -> Finding:
     return Finding("Settings", "ok", ", ".join(files) or "no file; freezeframe init makes one")
 
 
-def storage(root: str) -> Finding:
+def storage(root: str, settings: Settings) -> Finding:
     """Whether the store's storage creates a name once, whoever else tries, and keeps what it created."""
-    from freezeframe.storage import LocalStorage, ObjectStorage
+    from freezeframe.script.stores import storage_at
+    from freezeframe.storage import LocalStorage
     from freezeframe.storage.probe import require_atomic_create
 
     if "://" in root:
-        require_atomic_create(ObjectStorage.at(root.replace("s3a://", "s3://", 1)), "_freezeframe")
+        require_atomic_create(storage_at(root, settings), "_freezeframe")
         return Finding("Storage", "ok", f"{root} creates names atomically and keeps them")
     place = nearest_folder(Path(root))
     with tempfile.TemporaryDirectory(prefix=".freezeframe-doctor-", dir=place) as folder:

@@ -74,6 +74,23 @@ def spark(settings: Settings) -> Finding:
     return Finding("Spark", "ok", f"a warm server runs: process {first.process}, {first.spark_memory}")
 
 
+def jars(settings: Settings) -> Finding:
+    """Whether Spark can reach the store, if that is in a bucket."""
+    from freezeframe.engine.jars import present
+    from freezeframe.engine.s3_configuration import is_bucket, jars_folder
+
+    folder = jars_folder(settings)
+    if found := present(folder):
+        return Finding("Spark's jars", "ok", f"{len(found)} jars for s3:// in {folder}")
+    if not is_bucket(settings):
+        return Finding("Spark's jars", "ok", "none, and none are needed: the store is no bucket")
+    if settings.spark.startswith("sc://"):
+        return Finding("Spark's jars", "ok", "none here: the server elsewhere brings its own")
+    return Finding(
+        "Spark's jars", "error", f"none in {folder}, and the store is in a bucket", "freezeframe spark jars"
+    )
+
+
 def started_spark(settings: Settings) -> Finding:
     """Spark, really asked for a row; starts the warm server where none runs."""
     from freezeframe.engine.connect import connect

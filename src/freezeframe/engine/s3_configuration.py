@@ -1,0 +1,89 @@
+"""What Spark is told so that it reads and writes a store in a bucket: jars, where S3 is, and how to commit.
+
+Files are written straight under their names and become visible when the write as a whole does (Hadoop's
+"magic" committer): a bucket cannot rename, and a task that is lost leaves nothing that can be seen.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from freezeframe.engine.jars import present
+from freezeframe.settings import Settings
+from freezeframe.storage.s3_access import S3Access
+
+_S3A = {
+    # On disk it would need Hadoop's own local file system, which writes a .crc beside each file.
+    "fs.s3a.fast.upload.buffer": "bytebuffer",
+    "fs.s3a.fast.upload.active.blocks": "2",
+    "fs.s3a.multipart.size": "16M",
+    # Names are never used twice, so nobody need look whether they are taken: a third fewer requests.
+    "fs.s3a.performance.flags": "create,mkdir,delete",
+    "fs.s3a.committer.name": "magic",
+    "fs.s3a.committer.magic.track.commits.in.memory.enabled": "true",
+    # Another job's uploads below the same folder are its own business.
+    "fs.s3a.committer.abort.pending.uploads": "false",
+}
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+def jars_folder(settings: Settings) -> Path:
+    """Where the jars are, or would be fetched to."""
+    return settings.spark_jars_dir or settings.state_dir / "jars"
+
+
+def is_bucket(settings: Settings) -> bool:
+    """Whether the store of the settings is in a bucket."""
+    return "://" in settings.root
+
+
+def server_options(settings: Settings) -> dict[str, str]:
+    """What a server of ours is started with; nothing where the jars were not fetched. No secret is among it.
+
+    ``spark.freezeframe.s3`` changes with the keys: a server holds on to those that it met first.
+    """
+    jars = present(jars_folder(settings))
+    if not jars:
+        return {}
+    access = S3Access.of(settings, os.environ)
+    options = {f"spark.hadoop.{name}": value for name, value in {**_S3A, **access.hadoop_options()}.items()}
+    named = {"spark.freezeframe.s3": access.digest} if is_bucket(settings) else {}
+    return {**options, **named, "spark.jars": ",".join(map(str, jars))}
+
+
+def bucket_variables(settings: Settings) -> dict[str, str]:
+    """The key as variables of a server of ours, for sessions that are not ours."""
+    if not is_bucket(settings):
+        return {}
+    access = S3Access.of(settings, os.environ)
+    named = {
+        "AWS_ACCESS_KEY_ID": access.key_id,
+        "AWS_SECRET_ACCESS_KEY": access.secret,
+        "AWS_SESSION_TOKEN": access.token,
+    }
+    return {name: value for name, value in named.items() if value}
+
+
+def session_options(settings: Settings, server: str) -> dict[str, str]:
+    """What a session of ours is told, keys included; nothing unless the store is in a bucket.
+
+    ``server`` is where Spark is. To one elsewhere go the settings' own keys alone, and only where nobody
+    can listen: this machine's own variables are no business of a server that has a role of its own.
+    """
+    if not is_bucket(settings):
+        return {}
+    access = S3Access.of(settings, os.environ)
+    if not server.startswith("sc://"):
+        return {**_S3A, **access.hadoop_options(), **access.hadoop_secrets()}
+    has_own = bool(settings.s3_access_key_id)
+    if has_own and _is_private(server):
+        return {**_S3A, **access.hadoop_options(), **access.hadoop_secrets()}
+    options = access.hadoop_options()
+    del options["fs.s3a.aws.credentials.provider"]  # whatever the server is set up with
+    return {**_S3A, **options}
+
+
+def _is_private(server: str) -> bool:
+    return "use_ssl=true" in server.lower() or (urlsplit(server).hostname or "") in _LOOPBACK

@@ -1,0 +1,116 @@
+"""How S3 is reached: one block of settings, as obstore takes it for the logs and Hadoop for Spark's files.
+
+What the settings leave open comes from the variables that AWS's own tools read, and what those leave open
+from where the machine or the pod gets its role.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from freezeframe.errors import InvalidOption
+from freezeframe.settings import Settings
+
+_DEFAULT_REGION = "us-east-1"
+# With a region or an endpoint of its own Hadoop need not ask where a bucket is.
+_KEYS = "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider"
+_SESSION_KEYS = "org.apache.hadoop.fs.s3a.TemporaryAWSCredentialsProvider"
+_CHAIN = "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider"
+
+
+@dataclass(frozen=True, slots=True)
+class S3Access:
+    """An endpoint (empty: Amazon's own), a region, how buckets are addressed, and keys (empty: a role's)."""
+
+    endpoint: str
+    region: str
+    is_path_style: bool
+    key_id: str
+    secret: str = field(repr=False)
+    token: str = field(default="", repr=False)
+
+    def __post_init__(self) -> None:
+        place = urlsplit(self.endpoint)
+        if self.endpoint and (place.scheme not in {"http", "https"} or not place.netloc):
+            raise InvalidOption(
+                f"{self.endpoint!r} is no endpoint of an object store.",
+                remedy="Set s3_endpoint to https://host or http://host:port.",
+            )
+        if bool(self.key_id) != bool(self.secret):
+            raise InvalidOption(
+                "A key of the object store is half given.",
+                cause="Of the access key's id and its secret one is set and the other is not.",
+                remedy="Set both s3_access_key_id and s3_secret_access_key, or neither.",
+            )
+
+    @classmethod
+    def of(cls, settings: Settings, environment: Mapping[str, str]) -> S3Access:
+        """What the settings say, and for the rest what the variables ``AWS_…`` say.
+
+        Raises:
+            InvalidOption: the endpoint is none, or a key is half given.
+        """
+
+        def variable(*names: str) -> str:
+            return next((found for name in names if (found := environment.get(name, "").strip())), "")
+
+        endpoint = settings.s3_endpoint or variable("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+        own_key = bool(settings.s3_access_key_id or settings.s3_secret_access_key)
+        return cls(
+            endpoint=endpoint.rstrip("/"),
+            region=settings.s3_region or variable("AWS_REGION", "AWS_DEFAULT_REGION"),
+            is_path_style=settings.s3_path_style == "yes"
+            or (settings.s3_path_style == "auto" and bool(endpoint)),
+            key_id=settings.s3_access_key_id or ("" if own_key else variable("AWS_ACCESS_KEY_ID")),
+            secret=settings.s3_secret_access_key or ("" if own_key else variable("AWS_SECRET_ACCESS_KEY")),
+            token=settings.s3_session_token or ("" if own_key else variable("AWS_SESSION_TOKEN")),
+        )
+
+    @property
+    def digest(self) -> str:
+        """Another one for whoever reaches S3 in another way; it tells no secret."""
+        return hashlib.sha256(repr((self.obstore_options(), self.token)).encode()).hexdigest()[:16]
+
+    def obstore_options(self) -> dict[str, Any]:
+        """As ``obstore.store.from_url`` takes it."""
+        options: dict[str, Any] = {
+            "region": self.region or _DEFAULT_REGION,
+            "virtual_hosted_style_request": not self.is_path_style,
+        }
+        if self.endpoint:
+            options["endpoint"] = self.endpoint
+        if self.endpoint.startswith("http://"):
+            options["client_options"] = {"allow_http": True}
+        if self.key_id:
+            options |= {"access_key_id": self.key_id, "secret_access_key": self.secret}
+        if self.token:
+            options["session_token"] = self.token
+        return options
+
+    def hadoop_options(self) -> dict[str, str]:
+        """Where S3 is, as Hadoop's connector takes it; nothing secret is among it."""
+        options = {
+            "fs.s3a.endpoint.region": self.region or _DEFAULT_REGION,
+            "fs.s3a.path.style.access": str(self.is_path_style).lower(),
+            "fs.s3a.aws.credentials.provider": self._provider(),
+        }
+        if self.endpoint:
+            options["fs.s3a.endpoint"] = self.endpoint
+            options["fs.s3a.connection.ssl.enabled"] = str(self.endpoint.startswith("https://")).lower()
+        return options
+
+    def hadoop_secrets(self) -> dict[str, str]:
+        """The keys as Hadoop's connector takes them; empty where a role gives them."""
+        keys = {"fs.s3a.access.key": self.key_id, "fs.s3a.secret.key": self.secret}
+        if self.token:
+            keys["fs.s3a.session.token"] = self.token
+        return keys if self.key_id else {}
+
+    def _provider(self) -> str:
+        if not self.key_id:
+            return _CHAIN
+        return _SESSION_KEYS if self.token else _KEYS

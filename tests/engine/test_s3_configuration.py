@@ -1,0 +1,74 @@
+"""What Spark is told of a bucket, where, and what it is not told."""
+
+import pytest
+
+from freezeframe.engine.configuration import server_configuration
+from freezeframe.engine.jars import locked
+from freezeframe.engine.s3_configuration import bucket_variables, server_options, session_options
+from freezeframe.settings import Settings
+
+OWN = {"s3_access_key_id": "mine", "s3_secret_access_key": "s3cr3t", "s3_endpoint": "https://store"}
+
+
+@pytest.fixture(autouse=True)
+def _no_variables(monkeypatch):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def jars(tmp_path):
+    """A folder in which all jars seem to be."""
+    for jar in locked("s3"):
+        with (tmp_path / jar.file_name).open("wb") as file:
+            file.truncate(jar.size)
+    return tmp_path
+
+
+def test_a_server_knows_of_buckets_where_the_jars_are(jars, tmp_path):
+    """Without jars it is started as ever; with them it has them all, and no secret in its options."""
+    settings = Settings(root="s3://bucket/x", spark_jars_dir=jars, **OWN)
+    assert {} == server_options(settings.model_copy(update={"spark_jars_dir": tmp_path / "none"}))
+    options = server_options(settings)
+    assert len(locked("s3")) == len(options["spark.jars"].split(","))
+    assert "https://store" == options["spark.hadoop.fs.s3a.endpoint"]
+    assert "s3cr3t" not in str(server_configuration(settings, "local[2]"))
+    assert {"AWS_ACCESS_KEY_ID": "mine", "AWS_SECRET_ACCESS_KEY": "s3cr3t"} == bucket_variables(settings)
+    assert {} == bucket_variables(settings.model_copy(update={"root": "data"}))
+
+
+def test_other_keys_mean_another_server_where_the_store_is_a_bucket(jars):
+    """A server holds on to the keys that it met first; jobs of a directory share one."""
+    settings = Settings(root="s3://bucket/x", spark_jars_dir=jars, **OWN)
+    other = settings.model_copy(update={"s3_secret_access_key": "another"})
+    assert server_options(settings) != server_options(other)
+    here = {"root": "data"}
+    assert server_options(settings.model_copy(update=here)) == server_options(other.model_copy(update=here))
+
+
+@pytest.mark.parametrize(
+    ("server", "is_told"),
+    [
+        ("auto", True),
+        ("spark://host:7077", True),
+        ("sc://localhost:15002", True),
+        ("sc://host:15002/;use_ssl=true;token=t", True),
+        ("sc://host:15002", False),
+    ],
+)
+def test_a_session_gets_the_keys_where_nobody_can_listen(server, is_told):
+    """The settings' own keys, over loopback or TLS."""
+    options = session_options(Settings(root="s3://bucket", **OWN), server)
+    assert is_told == (options.get("fs.s3a.secret.key") == "s3cr3t")
+    assert "https://store" == options["fs.s3a.endpoint"]
+
+
+def test_variables_of_this_machine_are_not_sent_elsewhere(monkeypatch):
+    """They say who this machine is; a server elsewhere has a role of its own."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "id")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s3cr3t")
+    there = session_options(Settings(root="s3://bucket"), "sc://host/;use_ssl=true")
+    assert "s3cr3t" not in there.values()
+    assert "fs.s3a.aws.credentials.provider" not in there
+    assert "s3cr3t" in session_options(Settings(root="s3://bucket"), "auto").values()
+    assert {} == session_options(Settings(root="data"), "auto")

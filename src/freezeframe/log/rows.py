@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from freezeframe.errors import MissingColumn, NotFound, UnsupportedTable
 from freezeframe.log import actions
 from freezeframe.log.columns import Mode, mapping_mode, physical_name
+from freezeframe.log.data_files import file_name, open_parquet
 from freezeframe.log.file_blocks import Skipper
 from freezeframe.log.file_rows import FileRead, GroupedFile, file_batches, file_count, rows_at
 from freezeframe.log.partitions import partition_scalar
@@ -172,6 +173,16 @@ def count(snapshot: ReadableSnapshot) -> int:
         CorruptData: a file without statistics is missing or damaged.
     """
     return sum(file_count(snapshot.storage, one) for one in _planned(snapshot, None, None).reads)
+
+
+def require_files(snapshot: ReadableSnapshot) -> None:
+    """Look at the footer of every data file, so that one that is missing is known before rows are read.
+
+    Raises:
+        CorruptData: a file is missing, has another size or no footer; it is named.
+    """
+    for one in _planned(snapshot, None, None).reads:
+        open_parquet(snapshot.storage, file_name(snapshot.storage, one.table, one.path), one.size)
 
 
 def files_matching(snapshot: ReadableSnapshot, where: Predicate) -> pa.Table:

@@ -9,8 +9,10 @@ from typing import IO, cast
 
 from freezeframe.errors import FileNotFound, InvalidOption
 from freezeframe.identifiers import FilePath, StreamName
+from freezeframe.service.exports import StreamExport
 from freezeframe.service.files import FOLDER_MARK
-from freezeframe.service.streams import Moment, exported, snapshot_name
+from freezeframe.service.streams import Moment, snapshot_name
+from freezeframe.service.unsent_bytes import UnsentBytes
 from freezeframe.store.file_entries import FileEntry
 from freezeframe.store.view import TenantView
 
@@ -51,13 +53,14 @@ def selected_files(view: TenantView, selection: Selection) -> tuple[FileEntry, .
 
 def bundled(view: TenantView, entries: Sequence[FileEntry], streams: Sequence[str]) -> Iterator[bytes]:
     """The zip in pieces; at no time more than a piece of it, and of one member, is in memory."""
-    sink = _Sink()
+    sink = UnsentBytes()
     with zipfile.ZipFile(cast("IO[bytes]", sink), "w", zipfile.ZIP_DEFLATED) as bundle:
         members: list[tuple[str, Iterator[bytes]]] = [
             (one.path, view.files.chunks(one.path)) for one in entries
         ]
         members += [
-            (snapshot_name(name, "csv"), exported(view.stream(name), "csv", Moment())) for name in streams
+            (snapshot_name(name, "csv"), StreamExport(view.stream(name), "csv", Moment()).chunks())
+            for name in streams
         ]
         for name, chunks in members:
             with bundle.open(name, "w", force_zip64=True) as member:
@@ -66,28 +69,6 @@ def bundled(view: TenantView, entries: Sequence[FileEntry], streams: Sequence[st
                     if sink.size >= _PIECE_BYTES:
                         yield sink.taken()
     yield sink.taken()
-
-
-class _Sink:
-    """What a zip is written to: bytes that were not sent yet. It cannot be sought in, as a socket cannot."""
-
-    def __init__(self) -> None:
-        self._pieces: list[bytes] = []
-        self.size = 0
-
-    def write(self, content: bytes) -> int:
-        self._pieces.append(bytes(content))
-        self.size += len(content)
-        return len(content)
-
-    def flush(self) -> None:
-        """Nothing waits anywhere else."""
-
-    def taken(self) -> bytes:
-        """All that was written since the last call."""
-        content = b"".join(self._pieces)
-        self._pieces, self.size = [], 0
-        return content
 
 
 def _is_mark(path: str) -> bool:

@@ -12,6 +12,7 @@ from typing import IO, Any
 
 from freezeframe.errors import FileNotFound, TooLarge
 from freezeframe.service import streams
+from freezeframe.service.exports import exported
 from freezeframe.service.files import FOLDER_MARK, Author, delete_file, rewound, write_file
 from freezeframe.service.streams import Moment
 from freezeframe.store import Tenant
@@ -47,9 +48,11 @@ def read(tenant: Tenant, name: str, bytes_max: int) -> bytes:
         _require_size(name, tenant.files.entry(name).size, bytes_max)
         return tenant.files.read(name)
     stream, kind = found
-    content = b"".join(streams.exported(tenant.stream(stream), kind, Moment()))
-    _require_size(name, len(content), bytes_max)
-    return content
+    content = bytearray()
+    for chunk in exported(tenant.stream(stream), kind, Moment()):
+        content += chunk
+        _require_size(name, len(content), bytes_max)
+    return bytes(content)
 
 
 def write(tenant: Tenant, name: str, content: IO[bytes], author: Author, override_bytes_max: int) -> None:
@@ -167,6 +170,6 @@ def _stream_of(tenant: Tenant, name: str) -> tuple[str, streams.ExportKind] | No
 def _require_size(name: str, size: int, bytes_max: int) -> None:
     if size > bytes_max:
         raise TooLarge(
-            f"{name} has {size:,} bytes; {bytes_max:,} are the most in one answer as base64.",
+            f"{name} has more than {bytes_max:,} bytes, which are the most in one answer as base64.",
             remedy="Download it from /api/v1, where it is streamed.",
         )

@@ -6,20 +6,14 @@ whatever else changes rows is a job.
 
 from __future__ import annotations
 
-import io
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from freezeframe.errors import InvalidOption, NotFound, StreamNotFound
-from freezeframe.script.csv_text import csv_text
 from freezeframe.script.exported_file import file_sha256
-from freezeframe.script.json_lines import json_lines
 from freezeframe.script.legacy import LegacyFile
 from freezeframe.service.files import Author
 from freezeframe.store import Receipt, Stream, Tenant
@@ -72,22 +66,6 @@ def stream_detail(stream: Stream) -> StreamDetail:
     types = {field["name"]: field["type"] for field in delta_columns(schema, None)["fields"]}
     columns = tuple((field.name, _type_name(types[field.name]), is_undecided(field)) for field in schema)
     return StreamDetail(stream.name, stream.version(), stream.key(), stream.row_count(), columns)
-
-
-def exported(stream: Stream, kind: ExportKind, moment: Moment) -> Iterator[bytes]:
-    """All rows as a file; errors of reading come at once, before the first chunk.
-
-    Raises:
-        StreamNotFound, VersionNotFound: there is no such stream or version.
-    """
-    rows: pa.Table = stream.read(**moment.arguments(), as_="arrow")
-    if kind == "csv":
-        return _csv(rows)
-    if kind == "jsonl":
-        return json_lines(rows, _BATCH_ROWS)
-    sink = io.BytesIO()
-    pq.write_table(rows, sink)
-    return iter([sink.getvalue()])
 
 
 def snapshot_name(stream: str, kind: str) -> str:
@@ -157,13 +135,6 @@ def require_export_kind(kind: str) -> ExportKind:
     if found is None:
         raise NotFound(f"There is no kind {kind!r}.", remedy=f"Use one of {', '.join(EXPORT_TYPES)}.")
     return found
-
-
-def _csv(rows: pa.Table) -> Iterator[bytes]:
-    header = csv_text(rows.slice(0, 0))
-    yield header.encode()
-    for start in range(0, len(rows), _BATCH_ROWS):
-        yield csv_text(rows.slice(start, _BATCH_ROWS)).removeprefix(header).encode()
 
 
 def _type_name(kind: Any) -> str:

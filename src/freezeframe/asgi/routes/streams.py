@@ -36,6 +36,7 @@ from freezeframe.asgi.routes.parameters import (
 from freezeframe.asgi.routes.routing import tenant_router
 from freezeframe.errors import UnreadableRequest
 from freezeframe.service import streams
+from freezeframe.service.exports import exported
 from freezeframe.service.jobs import IMPORT_KINDS, ImportOrder
 from freezeframe.service.row_previews import (
     ChangesPlace,
@@ -196,9 +197,12 @@ def export_stream(
     when: When,
     format: Annotated[Literal["csv", "parquet", "jsonl"], Query()] = "csv",  # noqa: A002 - the parameter's name
 ) -> StreamingResponse:
-    """Download all rows as a file."""
+    """Download all rows as a file, in the order of the key, or if they are many in that of their files.
+
+    It is made while it is sent. Damage that is found on the way breaks the connection off.
+    """
     found = caller.tenant("snapshots:read").stream(stream)
-    content = streams.exported(found, format, when)
+    content = exported(found, format, when)
     headers = {"Content-Disposition": attachment(streams.snapshot_name(found.name, format))}
     return StreamingResponse(content, media_type=EXPORT_TYPES[format], headers=headers)
 

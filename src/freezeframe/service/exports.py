@@ -1,0 +1,113 @@
+"""All rows of a stream as a file, made while it is sent: no more than some batches are ever in memory.
+
+Rows are in the order of the key, but those of a stream of many bytes in that of its files, as in a file
+that the command exports.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from freezeframe.log import rows
+from freezeframe.script.csv_text import csv_text
+from freezeframe.script.json_lines import json_lines
+from freezeframe.script.transfer import MEMORY_BYTES_MAX
+from freezeframe.service.streams import ExportKind, Moment
+from freezeframe.service.unsent_bytes import UnsentBytes
+from freezeframe.store import Stream
+from freezeframe.store.guard import stored_key
+from freezeframe.store.reading import read_row_batches, read_rows
+from freezeframe.store.row_order import ordered
+
+_BATCH_ROWS = 20_000
+_GROUP_ROWS = 100_000
+
+
+class StreamExport:
+    """A stream at a moment that is to become a file.
+
+    Raises:
+        StreamNotFound, VersionNotFound: there is no such stream or version.
+        CorruptData: a data file is missing, has another size or no footer.
+    """
+
+    def __init__(self, stream: Stream, kind: ExportKind, moment: Moment) -> None:
+        self._snapshot = stream.snapshot(**moment.arguments())
+        self._kind = kind
+        rows.require_files(self._snapshot)
+
+    def chunks(self) -> Iterator[bytes]:
+        """The file in pieces.
+
+        Raises:
+            CorruptData: rows are damaged, when the reading comes to them.
+        """
+        reader = self._reader()
+        if self._kind == "parquet":
+            yield from _parquet(reader)
+            return
+        pieces = _pieces(reader, _BATCH_ROWS)
+        yield from _csv(reader.schema, pieces) if self._kind == "csv" else _lines(pieces)
+
+    def _reader(self) -> pa.RecordBatchReader:
+        if self._snapshot.size > MEMORY_BYTES_MAX:
+            return read_row_batches(self._snapshot)
+        table = ordered(read_rows(self._snapshot), stored_key(self._snapshot.metadata) or ())
+        return table.to_reader()
+
+
+def exported(stream: Stream, kind: ExportKind, moment: Moment) -> Iterator[bytes]:
+    """All rows as a file; what can be known to be wrong is raised at once, before the first chunk.
+
+    Raises:
+        StreamNotFound, VersionNotFound: there is no such stream or version.
+        CorruptData: a data file is missing or damaged; deep inside of a large one when it comes to that.
+    """
+    chunks = StreamExport(stream, kind, moment).chunks()
+    first = next(chunks, b"")
+    return itertools.chain([first], chunks)
+
+
+def _pieces(reader: pa.RecordBatchReader, rows_max: int) -> Iterator[pa.Table]:
+    """The rows again, in tables of at most so many."""
+    for batch in reader:
+        table = pa.Table.from_batches([batch])
+        for start in range(0, len(table), rows_max):
+            yield table.slice(start, rows_max)
+
+
+def _csv(schema: pa.Schema, pieces: Iterator[pa.Table]) -> Iterator[bytes]:
+    header = csv_text(schema.empty_table())
+    yield header.encode()
+    for piece in pieces:
+        yield csv_text(piece).removeprefix(header).encode()
+
+
+def _lines(pieces: Iterator[pa.Table]) -> Iterator[bytes]:
+    for piece in pieces:
+        yield from json_lines(piece, _BATCH_ROWS)
+
+
+def _parquet(reader: pa.RecordBatchReader) -> Iterator[bytes]:
+    sink = UnsentBytes()
+    with pq.ParquetWriter(pa.PythonFile(sink, "w"), reader.schema) as writer:
+        for group in _groups(_pieces(reader, _GROUP_ROWS)):
+            writer.write_table(group)
+            yield sink.taken()
+    yield sink.taken()
+
+
+def _groups(pieces: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """The pieces, put together to tables of about as many rows: small files make no small row groups."""
+    waiting: list[pa.Table] = []
+    for piece in pieces:
+        waiting.append(piece)
+        if sum(map(len, waiting)) >= _GROUP_ROWS:
+            yield pa.concat_tables(waiting)
+            waiting = []
+    if waiting:
+        yield pa.concat_tables(waiting)

@@ -1,0 +1,43 @@
+"""What a writer of a file has written and nobody has sent yet, so that a file is made while it is sent."""
+
+from __future__ import annotations
+
+
+class UnsentBytes:
+    """A file to write to that gives what was written; it cannot be sought in, as a socket cannot."""
+
+    closed = False
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self.size = 0
+
+    def writable(self) -> bool:
+        """It is there to be written to."""
+        return True
+
+    def readable(self) -> bool:
+        """What is in it is taken, not read."""
+        return False
+
+    def seekable(self) -> bool:
+        """What was taken is gone."""
+        return False
+
+    def write(self, content: bytes) -> int:
+        """Add bytes."""
+        self._pieces.append(bytes(content))
+        self.size += len(content)
+        return len(content)
+
+    def flush(self) -> None:
+        """Nothing waits anywhere else."""
+
+    def close(self) -> None:
+        """What was written can still be taken."""
+
+    def taken(self) -> bytes:
+        """All that was written since the last call."""
+        content = b"".join(self._pieces)
+        self._pieces, self.size = [], 0
+        return content

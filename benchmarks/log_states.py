@@ -8,14 +8,16 @@ warm server whose memory is counted beside the process's. Files have names and s
 
 from __future__ import annotations
 
+import contextlib
+import os
 import random
+import tempfile
 import time
 from pathlib import Path
 
 from log_load import NARROW, append_commit, compact
 
 COMMITS = 10
-STEPS = ("load_json", "load_checkpoint", "skip", "update", "checkpoint")
 FIRST = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
 
 
@@ -125,3 +127,70 @@ def checkpoint(path: Path) -> dict:
         "parts": hint.parts or 1,
         "mib": round((hint.size_in_bytes or 0) / 2**20, 1),
     }
+
+
+def spark_state(path: Path) -> dict:
+    """The state made by Spark and read here: on a warm server, which is not counted."""
+    from freezeframe.log import DeltaLog
+    from freezeframe.log.condensed import CondensedStates
+    from freezeframe.storage import LocalStorage
+
+    with spark_engine() as engine:
+        started = time.perf_counter()
+        log = DeltaLog(LocalStorage(path), large=CondensedStates(engine, from_bytes=0))
+        files = log.update().count
+        return {"seconds": time.perf_counter() - started, "files": files, "server_mib": server_peak_mib()}
+
+
+def spark_checkpoint(path: Path) -> dict:
+    from freezeframe.log.condensed import write_condensed_checkpoint
+    from freezeframe.log.options import now_ms
+
+    with spark_engine() as engine:
+        snapshot = log_of(path).update()
+        started = time.perf_counter()
+        hint = write_condensed_checkpoint(snapshot, engine, now_ms=now_ms())
+        return {
+            "seconds": time.perf_counter() - started,
+            "files": hint.num_of_add_files,
+            "parts": hint.parts,
+            "mib": round((hint.size_in_bytes or 0) / 2**20, 1),
+            "server_mib": server_peak_mib(),
+        }
+
+
+@contextlib.contextmanager
+def spark_engine():
+    """The product's engine on a server of its own, asked one small question first."""
+    from freezeframe.engine.spark import SparkEngine
+    from freezeframe.settings import Settings
+
+    with tempfile.TemporaryDirectory(prefix="freezeframe-bench-") as folder:
+        engine = SparkEngine(Settings(state_dir=Path(folder), spark="local"))
+        engine.session.range(10).count()
+        try:
+            yield engine
+        finally:
+            engine.close()
+
+
+def server_peak_mib() -> int:
+    """The highest resident size of the Java processes that this process started."""
+    peak = 0
+    for status in Path("/proc").glob("[0-9]*/status"):
+        with contextlib.suppress(OSError):
+            fields = dict(line.split(":\t", 1) for line in status.read_text().splitlines() if ":\t" in line)
+            if fields["Name"].strip() == "java" and is_ours(fields["PPid"].strip()):
+                peak = max(peak, int(fields["VmHWM"].split()[0]) // 1024)
+    return peak
+
+
+def is_ours(process: str) -> bool:
+    while process not in ("0", "1"):
+        if process == str(os.getpid()):
+            return True
+        try:
+            process = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1]
+        except OSError:
+            return False
+    return False

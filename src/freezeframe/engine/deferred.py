@@ -7,7 +7,7 @@ update really has rows to move.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -47,6 +47,19 @@ class DeferredEngine:
     def count_found(self, task: FindTask) -> tuple[int, ...]:
         """See ``TableEngine.count_found``."""
         return self._made().count_found(task)
+
+    def condense(
+        self,
+        checkpoint: Sequence[str],
+        commits: Sequence[str],
+        output: str,
+        *,
+        parts: int,
+        removed_after_ms: int | None = None,
+    ) -> tuple[str, ...]:
+        """See ``TableEngine.condense``."""
+        made = self._made()
+        return made.condense(checkpoint, commits, output, parts=parts, removed_after_ms=removed_after_ms)
 
     def read(
         self, files: tuple[str, ...], schema: Mapping[str, Any], deleted: Mapping[str, Positions] = NOTHING

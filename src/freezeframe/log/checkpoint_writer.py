@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from freezeframe.errors import InvalidOption
 from freezeframe.log.action_columns import FILE_SCHEMA, TOMBSTONE_SCHEMA
 from freezeframe.log.actions import Action, CheckpointMetadata, Sidecar, to_json_line
+from freezeframe.log.checkpoint_parts import write_parts
 from freezeframe.log.checkpoint_rows import CHECKPOINT_SCHEMA, SIDECAR_SCHEMA, file_rows, small_rows
 from freezeframe.log.hint import Hint, hint_text, read_hint
 from freezeframe.log.paths import HINT_NAME, SIDECAR_FOLDER, checkpoint_name, v2_checkpoint_name
@@ -26,14 +27,17 @@ from freezeframe.storage.base import Storage
 
 POLICY_KEY = "delta.checkpointPolicy"
 SIDECAR_FILES_MAX = 50_000
+PART_ACTIONS_MAX = 250_000
+"""A classic checkpoint of more actions is written in parts: see decision 0021 for the figure."""
 
 _log = logging.getLogger(__name__)
 
 
-def write_checkpoint(snapshot: Snapshot) -> Hint:
+def write_checkpoint(snapshot: Snapshot, *, part_actions_max: int = PART_ACTIONS_MAX) -> Hint:
     """Write the checkpoint of the snapshot's version and the hint; the table's policy says of which kind.
 
-    Expired tombstones, transactions and removed domains are left out, as readers do.
+    Expired tombstones, transactions and removed domains are left out, as readers do. A classic one of
+    more than ``part_actions_max`` actions consists of several files.
 
     Raises:
         InvalidOption: the snapshot is of a table that does not exist.
@@ -50,7 +54,7 @@ def write_checkpoint(snapshot: Snapshot) -> Hint:
     if asks_v2 and has_reader_feature(snapshot.protocol, "v2Checkpoint"):
         hint = _write_v2(snapshot, folder)
     else:
-        hint = _write_classic(snapshot, folder)
+        hint = _write_classic(snapshot, folder, part_actions_max)
     write_hint(snapshot.storage, folder, hint)
     return hint
 
@@ -64,29 +68,35 @@ def write_hint(storage: Storage, folder: str, hint: Hint) -> bool:
     return True
 
 
-def _small_actions(snapshot: Snapshot) -> list[Action]:
-    return [
-        snapshot.protocol,
-        snapshot.metadata,
-        *snapshot.transactions.values(),
-        *snapshot.domains.values(),
-    ]
-
-
-def _write_classic(snapshot: Snapshot, folder: str) -> Hint:
-    small = small_rows(_small_actions(snapshot))
+def _write_classic(snapshot: Snapshot, folder: str, part_actions_max: int) -> Hint:
+    small = small_rows(snapshot.small_actions(snapshot.state.heads))
     files, tombstones = _state(snapshot)
-    content = _parquet(
-        CHECKPOINT_SCHEMA,
-        [
-            small,
-            *file_rows(files, "add", CHECKPOINT_SCHEMA),
-            *file_rows(tombstones, "remove", CHECKPOINT_SCHEMA),
-        ],
-    )
-    _create(snapshot.storage, _path(folder, checkpoint_name(snapshot.version)), content)
-    rows = small.num_rows + files.num_rows + tombstones.num_rows
-    return Hint(snapshot.version, rows, size_in_bytes=len(content), num_of_add_files=files.num_rows)
+    total = files.num_rows + tombstones.num_rows
+
+    def content(part: int, parts: int) -> bytes:
+        begin, end = total * (part - 1) // parts, total * part // parts
+        # Tombstones follow the files; a slice beyond the end of either is empty.
+        adds = files.slice(begin, end - begin)
+        at = max(0, begin - files.num_rows)
+        removes = tombstones.slice(at, max(0, end - files.num_rows) - at)
+        return parquet_bytes(
+            CHECKPOINT_SCHEMA,
+            [
+                *([small] if part == 1 else []),
+                *file_rows(adds, "add", CHECKPOINT_SCHEMA),
+                *file_rows(removes, "remove", CHECKPOINT_SCHEMA),
+            ],
+        )
+
+    rows = small.num_rows + total
+    count = -(-total // part_actions_max)
+    if count > 1:
+        parts, size = write_parts(snapshot.storage, folder, snapshot.version, count, content)
+    else:
+        whole = content(1, 1)
+        _create(snapshot.storage, _path(folder, checkpoint_name(snapshot.version)), whole)
+        parts, size = None, len(whole)
+    return Hint(snapshot.version, rows, parts, size or None, num_of_add_files=files.num_rows)
 
 
 def _write_v2(snapshot: Snapshot, folder: str) -> Hint:
@@ -95,7 +105,11 @@ def _write_v2(snapshot: Snapshot, folder: str) -> Hint:
         _write_sidecar(snapshot.storage, folder, part)
         for part in [*_parts(files, "add"), *_parts(tombstones, "remove")]
     ]
-    lines: list[Action] = [CheckpointMetadata(snapshot.version), *_small_actions(snapshot), *sidecars]
+    lines: list[Action] = [
+        CheckpointMetadata(snapshot.version),
+        *snapshot.small_actions(snapshot.state.heads),
+        *sidecars,
+    ]
     content = "".join(f"{to_json_line(action)}\n" for action in lines).encode()
     name = v2_checkpoint_name(snapshot.version, str(uuid.uuid4()), "json")
     _create(snapshot.storage, _path(folder, name), content)
@@ -120,7 +134,7 @@ def _parts(rows: pa.Table, kind: str) -> Iterable[pa.Table]:
 
 
 def _write_sidecar(storage: Storage, folder: str, rows: pa.Table) -> Sidecar:
-    content = _parquet(SIDECAR_SCHEMA, [rows])
+    content = parquet_bytes(SIDECAR_SCHEMA, [rows])
     name = f"{uuid.uuid4()}.parquet"
     _create(storage, _path(folder, f"{SIDECAR_FOLDER}/{name}"), content)
     found = next(
@@ -129,7 +143,8 @@ def _write_sidecar(storage: Storage, folder: str, rows: pa.Table) -> Sidecar:
     return Sidecar(name, found.size, found.modified_ms)
 
 
-def _parquet(schema: pa.Schema, tables: Sequence[pa.Table]) -> bytes:
+def parquet_bytes(schema: pa.Schema, tables: Sequence[pa.Table]) -> bytes:
+    """The tables as one Parquet file that every reader of checkpoints takes; its pages can be checked."""
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(sink, schema, compression="snappy", write_page_checksum=True) as writer:
         for table in tables:

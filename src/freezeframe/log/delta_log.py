@@ -26,7 +26,7 @@ from freezeframe.log.protocol import in_commit_timestamps, require_readable
 from freezeframe.log.replay import ArrowRebuilder, FileState, StateRebuilder
 from freezeframe.log.segment import EMPTY_VERSION, LogSegment
 from freezeframe.log.snapshot import Snapshot
-from freezeframe.log.state_reader import StateReader
+from freezeframe.log.state_reader import LargeState, StateReader
 from freezeframe.log.table_state import Heads, TableState, require_heads
 from freezeframe.log.verification import Finding, verify_log, verify_snapshot
 from freezeframe.storage import LocalStorage, Storage
@@ -61,12 +61,15 @@ class DeltaLog(SnapshotManagement[Snapshot]):
         table: str = "",
         options: LogOptions | None = None,
         rebuilder: StateRebuilder | None = None,
+        large: LargeState | None = None,
     ) -> None:
         self.table = table.strip("/")
         folder = f"{self.table}/{LOG_FOLDER}" if self.table else LOG_FOLDER
         self._rebuilder = rebuilder or ArrowRebuilder()
         chosen = options or LogOptions()
-        self._reader = StateReader(storage, folder, self._rebuilder, use_checksum=chosen.use_checksum)
+        self._reader = StateReader(
+            storage, folder, self._rebuilder, use_checksum=chosen.use_checksum, large=large
+        )
         super().__init__(storage, folder, chosen)
 
     def __repr__(self) -> str:
@@ -87,13 +90,14 @@ class DeltaLog(SnapshotManagement[Snapshot]):
         *,
         options: LogOptions | None = None,
         rebuilder: StateRebuilder | None = None,
+        large: LargeState | None = None,
     ) -> DeltaLog:
         """The log of a table: by its directory, or by a storage and the table's folder in it.
 
         Every spelling of a directory gives the same object while it is cached; it is not
         updated by asking (behaviours 41, 49). The cache holds ``DeltaLog.cache_size`` logs, each
-        for ``DeltaLog.cache_retention_seconds`` after its last use. ``options`` and
-        ``rebuilder`` count when the log is opened.
+        for ``DeltaLog.cache_retention_seconds`` after its last use. ``options``,
+        ``rebuilder`` and ``large`` count when the log is opened.
 
         Raises:
             CorruptLog: the log is damaged.
@@ -107,7 +111,7 @@ class DeltaLog(SnapshotManagement[Snapshot]):
                 entry.used_at = time.monotonic()
                 cls._cache.move_to_end(key)
                 return entry.log
-        log = cls(storage, table, options, rebuilder)
+        log = cls(storage, table, options, rebuilder, large)
         with cls._cache_lock:
             entry = cls._cache.setdefault(key, _Entry(log, time.monotonic()))
             cls._expire()

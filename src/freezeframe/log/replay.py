@@ -72,8 +72,8 @@ class FileState:
 class StateRebuilder(Protocol):
     """Makes the files of a version out of a checkpoint's and the actions after it.
 
-    ``ArrowRebuilder`` does it in this process. An engine may do it for logs that do not fit:
-    it is given Arrow tables (``FILE_SCHEMA``, ``TOMBSTONE_SCHEMA``) and gives Arrow tables back.
+    ``ArrowRebuilder`` does it in this process, with Arrow tables (``FILE_SCHEMA``, ``TOMBSTONE_SCHEMA``).
+    For logs that do not fit there is ``condensing.LogCondenser``.
     """
 
     def rebuild(self, before: FileState, actions: FileActions) -> FileState:

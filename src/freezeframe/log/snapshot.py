@@ -15,13 +15,13 @@ import pyarrow as pa
 
 from freezeframe.log import rows
 from freezeframe.log.action_columns import FILE_SCHEMA, TOMBSTONE_SCHEMA, no_rows
-from freezeframe.log.actions import CommitInfo, DomainMetadata, Metadata, Protocol, Txn
+from freezeframe.log.actions import Action, CommitInfo, DomainMetadata, Metadata, Protocol, Txn
 from freezeframe.log.arrow_numbers import is_valid, to_ints
 from freezeframe.log.intervals import milliseconds
 from freezeframe.log.replay import FileState, select_rows
 from freezeframe.log.segment import EMPTY_VERSION, LogSegment
 from freezeframe.log.skipping import Predicate
-from freezeframe.log.table_state import TableState
+from freezeframe.log.table_state import Heads, TableState
 from freezeframe.storage import Storage
 
 if TYPE_CHECKING:
@@ -131,9 +131,10 @@ class Snapshot:
     @property
     def transactions(self) -> dict[str, Txn]:
         """The latest transaction of each application, without those that are expired (behaviour 55)."""
-        if not self.exists:
-            return {}
-        found = dict(self.state.heads.transactions)
+        return self._unexpired(self.state.heads.transactions) if self.exists else {}
+
+    def _unexpired(self, transactions: Mapping[str, Txn]) -> dict[str, Txn]:
+        found = dict(transactions)
         retention = self.metadata.configuration.get(TRANSACTION_RETENTION)
         if retention is None:
             return found
@@ -143,6 +144,12 @@ class Snapshot:
             for app, txn in found.items()
             if txn.last_updated is not None and txn.last_updated > oldest
         }
+
+    def small_actions(self, heads: Heads) -> list[Action]:
+        """What a checkpoint of this snapshot holds of ``heads``: without what is expired or removed."""
+        transactions = self._unexpired(heads.transactions)
+        domains = [domain for domain in heads.domains.values() if not domain.removed]
+        return [self.protocol, self.metadata, *transactions.values(), *domains]
 
     @property
     def domains(self) -> dict[str, DomainMetadata]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from freezeframe.errors import CorruptLog
 from freezeframe.log.action_columns import FileActions
@@ -22,16 +23,33 @@ BATCH_BYTES = 8 << 20
 KEPT_BYTES = 8 << 20
 
 
+class LargeState(Protocol):
+    """What makes the states that are too large for replay in this process."""
+
+    def takes(self, segment: LogSegment) -> bool:
+        """Whether the segment's state is one of these."""
+
+    def state(self, storage: Storage, segment: LogSegment) -> TableState:
+        """The whole state of the segment."""
+
+
 class StateReader:
     """Reads heads and state of segments in one log folder."""
 
     def __init__(
-        self, storage: Storage, folder: str, rebuilder: StateRebuilder, *, use_checksum: bool = True
+        self,
+        storage: Storage,
+        folder: str,
+        rebuilder: StateRebuilder,
+        *,
+        use_checksum: bool = True,
+        large: LargeState | None = None,
     ) -> None:
         self.storage = storage
         self.folder = folder
         self._rebuilder = rebuilder
         self._use_checksum = use_checksum
+        self._large = large
         self._kept: dict[LogFile, list[CommitContent]] = {}
 
     def heads(self, segment: LogSegment) -> tuple[Heads, TableState | None]:
@@ -96,6 +114,8 @@ class StateReader:
         Raises:
             CorruptLog: a file is damaged; ``CHECKPOINT_DAMAGED`` if it belongs to the checkpoint.
         """
+        if self._large is not None and self._large.takes(segment):
+            return self._large.state(self.storage, segment)
         before = TableState(Heads.empty(), FileState.empty())
         if segment.checkpoint is not None:
             content = read_checkpoint(self.storage, self.folder, segment.checkpoint)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
+import pyarrow as pa
 import pytest
 from tests.asgi.operations import OPEN_ROWS, OTHER_ROWS, SCOPES, TENANT_ROWS, T, filled, operations
 
@@ -111,6 +112,9 @@ class World:
         with self.served.client() as api:
             hotglue = f"/tenant/dev/{tenant}/snapshots?file="
             api.put(f"{place}/files/a.txt", content=content.encode()).raise_for_status()
+            self.served.service.stores.environment("dev").tenant(tenant).stream("Account").update(
+                pa.table({"Id": [content], "City": ["Basel"]}), "Id"
+            )
             api.put(f"{hotglue}Account.snapshot.csv", content=rows).raise_for_status()
             config = {"hotglue_metadata": {"metadata": {"a": content}}}
             api.put(f"/tenant/dev/{tenant}/config", json=config).raise_for_status()
@@ -152,7 +156,7 @@ class World:
             place = f"/api/v1/environments/dev/tenants/{VICTIM}"
             audit = api.get(f"{place}/audit?limit=1").json()["entries"]
             jobs = api.get(f"{place}/jobs").json()["jobs"]
-        uploads = sorted((Path(self.served.root) / "_freezeframe" / "uploads").glob("*/content"))
+        uploads = sorted((Path(self.served.root) / "_freezeframe" / "uploads").glob("*/*/content"))
         return files, audit, jobs, [one.stat().st_size for one in uploads]
 
 

@@ -7,6 +7,8 @@ import pytest
 
 import freezeframe
 from freezeframe.cli.main import main
+from freezeframe.control.database import ControlDatabase
+from freezeframe.control.queue import JobQueue
 
 
 @pytest.fixture
@@ -65,6 +67,20 @@ def test_delete_needs_a_yes_and_gives_a_certificate(capsys, told, root):
     )
     assert [] == told("list")
     assert 4 == main(["tenant", "delete", "acme", "--yes", "--root", root])
+
+
+def test_jobs_go_with_their_tenant(told, root):
+    """What waits in the store's queue for a tenant is not for the next one of its id."""
+    filled(root)
+    database = ControlDatabase.open(f"sqlite:///{root}/_freezeframe/control.db")
+    queue = JobQueue(database)
+    queue.submit("{}", environment="default", tenant="acme", job_id="j")
+    queue.submit("{}", environment="default", tenant="globex", job_id="j")
+
+    told("delete", "acme", "--yes")
+
+    assert ["globex"] == [job.tenant for job in queue.list().jobs]
+    database.close()
 
 
 def test_a_clone_has_the_newest_state(capsys, told, root):

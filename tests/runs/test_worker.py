@@ -113,6 +113,28 @@ def test_it_runs_the_jobs_of_the_queue(queue, make_worker, submit, settings, tmp
     assert worker.name == job.worker
 
 
+def test_a_job_is_not_run_for_the_next_tenant_of_the_id(queue, make_worker, settings, tmp_path):
+    """The tenant was deleted and another one made: what was queued for the first one fails."""
+    request = order(tmp_path / "store", "acme", "j")
+    store = request_store(request, settings)
+    store.tenant("acme", create=True)
+    for job_id, folder in (("j", store.folder("acme")), ("old", "0" * 32)):
+        request = order(tmp_path / "store", "acme", job_id)
+        queue.submit(
+            json.dumps(request.to_json()),
+            environment="dev",
+            tenant="acme",
+            job_id=job_id,
+            incarnation=folder,
+        )
+
+    assert 2 == make_worker().work("empty")
+    assert "succeeded" == queue.get("dev", "acme", "j").status
+    old = queue.get("dev", "acme", "old")
+    assert ("failed", 1, "TENANT_NOT_FOUND") == (old.status, old.attempts, old.outcome["error"]["code"])
+    assert ["j"] == ledger(tmp_path / "store", "acme", settings)
+
+
 def test_several_jobs_run_at_once(make_worker, submit, queue, tmp_path):
     """As many as it may: here each of two tenants waits for what the other one does."""
     submit("j1", tenant="a", began=tmp_path / "1", until=tmp_path / "2", seconds=20.0)

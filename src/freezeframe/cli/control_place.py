@@ -83,3 +83,19 @@ def control(root: str, environment: str | None = None, *, create: bool = False) 
         yield Control(settings, database, settings.environment)
     finally:
         database.close()
+
+
+def forget_jobs(root: str, environment: str, tenant: str) -> int:
+    """Take a tenant's jobs out of the queue of its store, where it has one; how many there were.
+
+    Raises:
+        SetupError, TryAgain: as ``ControlDatabase.open``.
+    """
+    from freezeframe.control.place import control_file
+    from freezeframe.settings import load_settings
+
+    settings = load_settings(root=root)
+    if not settings.database_url and ("://" in root or not control_file(root).is_file()):
+        return 0
+    with control(root, environment) as found:
+        return found.queue.forget(environment, tenant)

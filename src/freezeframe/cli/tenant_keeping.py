@@ -9,6 +9,7 @@ import typer
 
 from freezeframe.cli.completion import tenant_ids
 from freezeframe.cli.confirmation import require_yes
+from freezeframe.cli.control_place import forget_jobs
 from freezeframe.cli.options import DryRun, Json, Yes
 from freezeframe.cli.output import Output
 from freezeframe.cli.place import Environment, Place, StoreRoot, open_store
@@ -78,6 +79,7 @@ def delete(
     if not yes:
         require_yes(f"Remove all that is kept for {tenant} in {root}, for good?")
     with progress(f"Deleting {tenant}", as_json=as_json):
+        forget_jobs(root, store.environment, tenant)
         certificate = store.delete_tenant(tenant)
     output.record(certificate.to_json())
 

@@ -26,4 +26,9 @@ def database_url(settings: Settings, root: str) -> str:
             cause="An object store cannot hold a database.",
             remedy="Set database_url (FREEZEFRAME_DATABASE_URL) to sqlite:///path or postgresql://….",
         )
-    return URL.create("sqlite", database=str(Path(root).resolve() / _FILE)).render_as_string()
+    return URL.create("sqlite", database=str(control_file(root))).render_as_string()
+
+
+def control_file(root: str) -> Path:
+    """The file that the control database of a local store is, unless the settings name another one."""
+    return Path(root).resolve() / _FILE

@@ -2,11 +2,15 @@
 
 import base64
 import hashlib
+import io
 import socket
 import time
 from pathlib import Path
 
 import pytest
+
+from freezeframe.service.files import Author
+from freezeframe.service.streams import override
 
 CONTENT = b"0123456789" * 1000
 LENGTH = len(CONTENT)
@@ -36,6 +40,34 @@ def test_an_upload_in_parts_appears_with_its_last_byte(api, acme):
     assert done.headers["etag"] == api.get(f"{acme}/files/big.bin").headers["etag"]
     assert 404 == api.head(place).status_code
     assert 1 == len(api.get(f"{acme}/history").json()["versions"])
+
+
+def test_what_waits_goes_with_an_erasure_and_with_the_tenant(served, api, acme):
+    """Half an upload and a queued import's file may hold what is erased; jobs are not the next tenant's."""
+    store, name = served.service.stores.environment("dev"), acme.rpartition("/")[2]
+    waiting = Path(served.root) / "_freezeframe" / "uploads" / store.folder(name)
+    rows = {"content": b"Id,City\n1,Bern\n", "headers": {"content-type": "text/csv"}}
+    override(store.tenant(name), "A", "csv", io.BytesIO(rows["content"]), Author("ada"), ("Id",))
+
+    def wait():
+        place = _begin(api, acme).headers["location"]
+        api.patch(place, content=CONTENT[:10], headers={**PART, "upload-offset": "0"}).raise_for_status()
+        api.post(f"{acme}/streams/A/import?key=Id&job_id=j", **rows).raise_for_status()
+        assert 2 == len(list(waiting.iterdir()))
+        return place
+
+    place = wait()
+    store.tenant(name).erase("A", ["1"])
+    assert (404, False) == (api.head(place).status_code, waiting.exists())
+    wait()
+    store.delete_tenant(name)
+    assert not waiting.exists()
+    assert [(404, 404)] == [(api.get(f"{acme}/jobs").status_code, api.get(f"{acme}/jobs/j").status_code)]
+    store.tenant(name, create=True)
+    assert ([], 404) == (api.get(f"{acme}/jobs").json()["jobs"], api.get(f"{acme}/jobs/j").status_code)
+    assert 404 == api.post(f"{acme}/jobs/j/cancel").status_code
+    assert [] == api.get(f"{acme}/audit").json()["entries"]
+    assert "j" == api.post(f"{acme}/streams/A/import?key=Id&job_id=j", **rows).json()["job_id"]
 
 
 def test_a_part_that_broke_off_is_kept(served, api, acme):

@@ -1,0 +1,77 @@
+"""What waits for a tenant: inputs stay as long as their jobs, uploads as long as the settings say."""
+
+import io
+import time
+
+import pytest
+
+from freezeframe.control.database import ControlDatabase
+from freezeframe.control.queue import JobQueue
+from freezeframe.errors import IdempotencyConflict, NotFound
+from freezeframe.service.jobs import ImportOrder, TenantJob, TenantJobs
+from freezeframe.service.uploads import Uploads
+from freezeframe.settings import Settings
+
+FOLDER = "a" * 32
+SOON = 0.05
+
+
+@pytest.fixture
+def place(tmp_path):
+    """Uploads that are kept for a moment, and a queue whose jobs' inputs wait among them."""
+    settings = Settings(state_dir=tmp_path / "state", service_upload_hours=SOON / 3600)
+    database = ControlDatabase.open(f"sqlite:///{tmp_path}/control.db")
+    queue = JobQueue(database)
+    uploads = Uploads(tmp_path / "uploads", settings, queue.has_ended)
+    yield queue, uploads, TenantJobs(queue, settings, str(tmp_path / "store"), uploads)
+    database.close()
+
+
+def _sweep(uploads):
+    """Time passes, and somebody comes."""
+    time.sleep(2 * SOON)
+    uploads._swept = 0.0
+    uploads._sweep()
+
+
+def test_the_input_of_a_job_stays_until_the_job_has_ended(place, tmp_path):
+    """However long it waits in the queue; an upload that nobody goes on with goes."""
+    queue, uploads, jobs = place
+    uploads.create(FOLDER, "key:1", "a", 10)
+    order = ImportOrder("A", "csv", ("Id",))
+    jobs.submit_import(TenantJob("dev", "acme", "j", FOLDER), order, io.BytesIO(b"Id\n1\n"), "ada")
+    _sweep(uploads)
+    kept = list((tmp_path / "uploads").rglob("rows.csv"))
+
+    assert [b"Id\n1\n"] == [one.read_bytes() for one in kept]
+    assert 1 == len(list((tmp_path / "uploads" / FOLDER).iterdir()))
+    claimed = queue.claim("worker")
+    _sweep(uploads)
+    assert kept[0].exists()
+    queue.finish(claimed, "succeeded", "{}")
+    _sweep(uploads)
+    assert [] == list((tmp_path / "uploads").iterdir())
+
+
+def test_the_same_import_again_is_the_same_job(place, tmp_path):
+    """Its input is kept once; other rows under the same id are refused, and leave the first ones alone."""
+    _, _, jobs = place
+    job, order = TenantJob("dev", "acme", "j", FOLDER), ImportOrder("A", "csv", ("Id",))
+    first = jobs.submit_import(job, order, io.BytesIO(b"Id\n1\n"), "ada")
+    again = jobs.submit_import(job, order, io.BytesIO(b"Id\n1\n"), "ada")
+    with pytest.raises(IdempotencyConflict):
+        jobs.submit_import(job, order, io.BytesIO(b"Id\n2\n"), "ada")
+
+    assert first.sequence == again.sequence
+    assert [b"Id\n1\n"] == [one.read_bytes() for one in (tmp_path / "uploads").rglob("rows.csv")]
+
+
+def test_an_upload_is_its_tenants_alone(place):
+    """Under another tenant's folder, or one that cannot be, there is none of that id."""
+    _, uploads, _ = place
+    upload = uploads.create(FOLDER, "key:1", "a", 10)
+
+    assert upload == uploads.get(FOLDER, upload.id)
+    for folder in ("b" * 32, "", "..", f"../uploads/{FOLDER}"):
+        with pytest.raises(NotFound):
+            uploads.get(folder, upload.id)

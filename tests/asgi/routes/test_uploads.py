@@ -57,7 +57,7 @@ def test_what_waits_goes_with_an_erasure_and_with_the_tenant(served, api, acme):
         return place
 
     place = wait()
-    store.tenant(name).erase("A", ["1"])
+    store.tenant(name).erase("A", [1])
     assert (404, False) == (api.head(place).status_code, waiting.exists())
     wait()
     store.delete_tenant(name)

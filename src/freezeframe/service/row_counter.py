@@ -87,7 +87,7 @@ class RowCounter:
             ) from error
         if gone is None:
             return table
-        return table.filter(~pc.is_in(pa.array(range(len(table))), pa.array(gone)))
+        return table.filter(pc.invert(pc.is_in(pa.array(range(len(table))), pa.array(gone))))
 
     def _name(self, file: str) -> str:
         return file.removeprefix(self._storage.uri("")).lstrip("/")

@@ -11,7 +11,6 @@ from freezeframe.asgi.caller import TenantCalling
 from freezeframe.asgi.models.import_preview import ImportColumn, ImportPreview, ImportProblem
 from freezeframe.asgi.models.row_differences import ChangedRow
 from freezeframe.asgi.models.streams import Counts, ImportMode
-from freezeframe.asgi.problems import declared
 from freezeframe.asgi.received_body import Received
 from freezeframe.asgi.routes.parameters import StreamPath
 from freezeframe.asgi.routes.routing import tenant_router
@@ -33,7 +32,7 @@ _RAW: dict[str, Any] = {
 }
 
 
-@router.post("/streams/{stream}/import-preview", openapi_extra=_RAW, responses=declared(415))
+@router.post("/streams/{stream}/import-preview", openapi_extra=_RAW)
 def preview_import(
     caller: TenantCalling,
     request: Request,

@@ -10,8 +10,10 @@ from freezeframe.control.queue import JobQueue
 from freezeframe.service.access import TenantAccess
 from freezeframe.service.audit import Audit
 from freezeframe.service.cursors import Cursors
+from freezeframe.service.files import FolderContent
 from freezeframe.service.idempotency import KeptAnswers
 from freezeframe.service.jobs import TenantJobs
+from freezeframe.service.kept import KeptByState
 from freezeframe.service.keys import Keys
 from freezeframe.service.overview import Overviews
 from freezeframe.service.people import People
@@ -25,6 +27,8 @@ from freezeframe.store.waiting import uploads_folder
 
 _COUNTERS = "service.limits"
 _OURS = "_freezeframe"
+# Of ten thousand files each has some megabytes.
+_FOLDERS_KEPT_MAX = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,7 @@ class Service:
     jobs: TenantJobs
     uploads: Uploads
     overviews: Overviews
+    folders: KeptByState[FolderContent]
 
     def access(self, principal: Principal) -> TenantAccess:
         """The tenants as the principal may see them."""
@@ -87,6 +92,7 @@ def open_service(root: str, settings: Settings, database: ControlDatabase) -> Se
         jobs=TenantJobs(queue, settings, root, uploads),
         uploads=uploads,
         overviews=Overviews(),
+        folders=KeptByState(_FOLDERS_KEPT_MAX),
     )
 
 

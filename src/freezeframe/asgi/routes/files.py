@@ -61,7 +61,7 @@ def list_files(
         version, moment, after = caller.service.cursors.read(listing, cursor)
     if version is None and moment is None:
         version = max(tenant.version, 0)  # all pages are of one moment
-    seen = _content(tenant, folder, recursive=recursive, version=version, as_of=moment)
+    seen = _content(caller, tenant, folder, recursive=recursive, version=version, as_of=moment)
     found = [one for one in seen.files if one.path > after]
     more = None
     if len(found) > limit:
@@ -211,15 +211,29 @@ def return_file(caller: TenantCalling, order: FileReturn) -> Restoration:
 
 
 def _content(
-    tenant: Tenant, folder: str, *, recursive: bool, version: int | None, as_of: str | None
+    caller: TenantCaller,
+    tenant: Tenant,
+    folder: str,
+    *,
+    recursive: bool,
+    version: int | None,
+    as_of: str | None,
 ) -> files.FolderContent:
     if version is not None and as_of is not None:
         raise InvalidOption("tenant_version and as_of cannot be used together.", remedy="Give one of them.")
-    if tenant.version < 0:
+    newest = tenant.place.log.current_state()
+    if newest.version < 0:
         return files.FolderContent((), ())
-    return files.folder_content(
-        tenant.files, folder, recursive=recursive, tenant_version=version, as_of=as_of
-    )
+
+    def look(_: files.FolderContent | None = None) -> files.FolderContent:
+        return files.folder_content(
+            tenant.files, folder, recursive=recursive, tenant_version=version, as_of=as_of
+        )
+
+    if version != newest.version:
+        return look()
+    # The pages of a long list are all of one look.
+    return caller.service.folders.value((tenant.place.storage.root, folder, recursive), newest, look)
 
 
 def _checked(caller: TenantCaller, tenant: Tenant, path: str, conditions: Conditions) -> str:

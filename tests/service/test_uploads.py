@@ -1,5 +1,6 @@
 """What waits for a tenant: inputs stay as long as their jobs, uploads as long as the settings say."""
 
+import hashlib
 import io
 import time
 
@@ -7,9 +8,15 @@ import pytest
 
 from freezeframe.control.database import ControlDatabase
 from freezeframe.control.queue import JobQueue
-from freezeframe.errors import IdempotencyConflict, NotFound
+from freezeframe.errors import (
+    ConflictError,
+    IdempotencyConflict,
+    NotFound,
+    UnreadableInput,
+    UnreadableRequest,
+)
 from freezeframe.service.jobs import ImportOrder, TenantJob, TenantJobs
-from freezeframe.service.uploads import Uploads
+from freezeframe.service.uploads import ImportContent, Uploads
 from freezeframe.settings import Settings
 
 FOLDER = "a" * 32
@@ -27,6 +34,10 @@ def place(tmp_path):
     database.close()
 
 
+def _content(content):
+    return ImportContent(io.BytesIO(content), hashlib.sha256(content).hexdigest())
+
+
 def _sweep(uploads):
     """Time passes, and somebody comes."""
     time.sleep(2 * SOON)
@@ -39,7 +50,7 @@ def test_the_input_of_a_job_stays_until_the_job_has_ended(place, tmp_path):
     queue, uploads, jobs = place
     uploads.create(FOLDER, "key:1", "a", 10)
     order = ImportOrder("A", "csv", ("Id",))
-    jobs.submit_import(TenantJob("dev", "acme", "j", FOLDER), order, io.BytesIO(b"Id\n1\n"), "ada")
+    jobs.submit_import(TenantJob("dev", "acme", "j", FOLDER), order, _content(b"Id\n1\n"), "ada")
     _sweep(uploads)
     kept = list((tmp_path / "uploads").rglob("rows.csv"))
 
@@ -57,10 +68,10 @@ def test_the_same_import_again_is_the_same_job(place, tmp_path):
     """Its input is kept once; other rows under the same id are refused, and leave the first ones alone."""
     _, _, jobs = place
     job, order = TenantJob("dev", "acme", "j", FOLDER), ImportOrder("A", "csv", ("Id",))
-    first = jobs.submit_import(job, order, io.BytesIO(b"Id\n1\n"), "ada")
-    again = jobs.submit_import(job, order, io.BytesIO(b"Id\n1\n"), "ada")
+    first = jobs.submit_import(job, order, _content(b"Id\n1\n"), "ada")
+    again = jobs.submit_import(job, order, _content(b"Id\n1\n"), "ada")
     with pytest.raises(IdempotencyConflict):
-        jobs.submit_import(job, order, io.BytesIO(b"Id\n2\n"), "ada")
+        jobs.submit_import(job, order, _content(b"Id\n2\n"), "ada")
 
     assert first.sequence == again.sequence
     assert [b"Id\n1\n"] == [one.read_bytes() for one in (tmp_path / "uploads").rglob("rows.csv")]
@@ -75,3 +86,39 @@ def test_an_upload_is_its_tenants_alone(place):
     for folder in ("b" * 32, "", "..", f"../uploads/{FOLDER}"):
         with pytest.raises(NotFound):
             uploads.get(folder, upload.id)
+
+
+def test_an_upload_for_an_import_is_used_up_by_it(place, tmp_path):
+    """Complete and of its digest it becomes the job's input, and is gone; else it is refused and stays."""
+    _, uploads, jobs = place
+    rows = b"Id\n1\n"
+    digest = hashlib.sha256(rows).hexdigest()
+    upload = uploads.create(FOLDER, "key:1", "", len(rows), sha256=digest, purpose="import")
+    other = uploads.create(FOLDER, "key:1", "a.csv", 0)
+    for found in (upload, other):
+        with pytest.raises(ConflictError), uploads.importing(FOLDER, found.id):
+            pass
+    with uploads.appending(upload, 0) as writer:
+        writer.write(rows)
+    job, order = TenantJob("dev", "acme", "j", FOLDER), ImportOrder("A", "arrow", ("Id",))
+    with pytest.raises(UnreadableInput), uploads.importing(FOLDER, upload.id) as content:
+        jobs.submit_import(job, order, content, "ada")
+    with uploads.importing(FOLDER, upload.id) as content:
+        jobs.submit_import(job, ImportOrder("A", "csv", ("Id",)), content, "ada")
+
+    assert [rows] == [one.read_bytes() for one in (tmp_path / "uploads").rglob("rows.csv")]
+    with pytest.raises(NotFound):
+        uploads.get(FOLDER, upload.id)
+
+
+def test_other_bytes_than_announced_are_never_imported(place):
+    """The upload is to be begun anew."""
+    _, uploads, _ = place
+    upload = uploads.create(FOLDER, "key:1", "", 2, sha256="0" * 64, purpose="import")
+    with uploads.appending(upload, 0) as writer:
+        writer.write(b"ab")
+
+    with pytest.raises(UnreadableRequest), uploads.importing(FOLDER, upload.id):
+        pass
+    with pytest.raises(NotFound):
+        uploads.get(FOLDER, upload.id)

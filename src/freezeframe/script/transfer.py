@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 
 from freezeframe import progress
 from freezeframe.errors import InputNotFound, InvalidOption, SchemaDriftError, UnreadableInput
+from freezeframe.script.arrow_files import read_arrow, streamed_arrow
 from freezeframe.script.csv_file import read_csv_text
 from freezeframe.script.csv_text import csv_text
 from freezeframe.script.json_lines import json_lines, read_json_lines
@@ -95,7 +96,7 @@ def import_stream(
     memory_bytes_max: int = MEMORY_BYTES_MAX,
     **options: Unpack[UpdateOptions],
 ) -> Receipt:
-    """Bring the rows of a CSV, Parquet or JSON Lines file into the stream, typed by a schema file if given.
+    """Bring the rows of a CSV, Parquet, JSON Lines or Arrow file into the stream, typed by a schema file.
 
     Without ``key`` the schema file's counts, then the stream's own. ``options`` are those of
     ``Stream.update``. A file of more than ``memory_bytes_max`` bytes is streamed: it is never held in
@@ -103,7 +104,7 @@ def import_stream(
 
     Raises:
         InputNotFound: there is no such file.
-        InvalidOption: its name ends with none of the three kinds.
+        InvalidOption: its name ends with none of the four kinds.
         UnreadableInput: it is damaged; the place is named.
         SchemaDriftError: a value or column does not fit the schema file, or the stream.
     """
@@ -138,8 +139,11 @@ def file_rows(path: Path, columns: pa.Schema | None = None, stored: pa.Schema | 
         return read_parquet_files([path])
     if kind == ".jsonl":
         return read_json_lines(path, columns)
+    if kind == ".arrow":
+        return read_arrow(path)
     raise InvalidOption(
-        f"{path.name!r} is of no kind that can be imported.", remedy="Name a .csv, .parquet or .jsonl file."
+        f"{path.name!r} is of no kind that can be imported.",
+        remedy="Name a .csv, .parquet, .jsonl or .arrow file.",
     )
 
 
@@ -244,6 +248,7 @@ _STREAMED: dict[str, Callable[[Path, pa.Schema | None], pa.RecordBatchReader]] =
     ".csv": streamed_csv,
     ".jsonl": streamed_json_lines,
     ".parquet": lambda path, _: streamed_parquet(path),
+    ".arrow": lambda path, _: streamed_arrow(path),
 }
 
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import IO, Any
+from typing import Any
 
 from freezeframe.control.job import JobPage, JobStatus, QueuedJob
 from freezeframe.control.queue import JobQueue
@@ -18,7 +18,8 @@ from freezeframe.errors import InvalidOption, NotFound, UnreadableRequest
 from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.runs.job_log import log_path
 from freezeframe.runs.request import RunRequest, Scalar
-from freezeframe.service.uploads import InputOwner, Uploads
+from freezeframe.script.arrow_files import require_arrow
+from freezeframe.service.uploads import ImportContent, InputOwner, Uploads
 from freezeframe.settings import Settings
 
 IMPORT_KINDS: Mapping[str, str] = MappingProxyType(
@@ -27,6 +28,8 @@ IMPORT_KINDS: Mapping[str, str] = MappingProxyType(
         "application/vnd.apache.parquet": "parquet",
         "application/x-ndjson": "jsonl",
         "application/jsonl": "jsonl",
+        "application/vnd.apache.arrow.stream": "arrow",
+        "application/vnd.apache.arrow.file": "arrow",
     }
 )
 _IMPORT_SCRIPT = Path(__file__).with_name("import_script.py")
@@ -134,14 +137,20 @@ class TenantJobs:
         )
         return self._submitted(request, order.attempts_max, job.folder)
 
-    def submit_import(self, job: TenantJob, order: ImportOrder, content: IO[bytes], who: str) -> QueuedJob:
-        """Keep the file until the job has run, and put its import into the queue; errors as of ``submit``."""
+    def submit_import(
+        self, job: TenantJob, order: ImportOrder, content: ImportContent, who: str
+    ) -> QueuedJob:
+        """Keep the file until the job has run, and put its import into the queue; errors as of ``submit``.
+
+        Raises:
+            UnreadableInput, SchemaDriftError: it is said to be Arrow, and is damaged, or no stream can
+                keep what it holds. Files of other kinds are read by the job.
+        """
+        if order.kind == "arrow":
+            require_arrow(content.content, order.stream)
         name = f"rows.{order.kind}"
         # Of all that makes the import what it is: the same one again is the same job, with the same input.
-        identity = hashlib.sha256(json.dumps([astuple(job), astuple(order), who]).encode())
-        while chunk := content.read(_LOG_CHUNK_BYTES):
-            identity.update(chunk)
-        content.seek(0)
+        identity = hashlib.sha256(json.dumps([astuple(job), astuple(order), who, content.sha256]).encode())
         owner = InputOwner(job.folder, identity.hexdigest()[:32], job.environment, job.tenant, job.job_id)
         folder, is_new = self._uploads.keep_input(owner, name, content)
         try:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 from freezeframe.errors import (
     ConflictError,
@@ -38,6 +38,7 @@ _ID = re.compile(r"[0-9a-f]{32}")
 _RECORD, _CONTENT, _INPUT = "upload.json", "content", "input"
 _READ_BYTES = 1024 * 1024
 _SWEPT_EVERY_SECONDS = 60.0
+Purpose = Literal["file", "import"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,8 @@ class Upload:
     sealed: bool | None
     expires_ms: int
     offset: int = 0
+    purpose: Purpose = "file"
+    """``import``: no file appears; the bytes wait for an import that names the upload."""
 
     @property
     def is_complete(self) -> bool:
@@ -63,11 +66,24 @@ class Upload:
         """What is told of it."""
         return {
             "id": self.id,
+            "purpose": self.purpose,
             "path": self.path,
             "length": self.length,
             "offset": self.offset,
             "expires": rfc3339(self.expires_ms),
         }
+
+
+@dataclass(frozen=True, slots=True)
+class ImportContent:
+    """The bytes that an import brings, at their beginning, with their SHA-256.
+
+    ``file``: where they lie on the disk of the uploads, so that they need not be copied.
+    """
+
+    content: IO[bytes]
+    sha256: str
+    file: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +154,7 @@ class Uploads:
         sha256: str = "",
         sealed: bool | None = None,
         upload_id: str | None = None,
+        purpose: Purpose = "file",
     ) -> Upload:
         """Begin an upload of ``length`` bytes that is to become the tenant's file ``path``.
 
@@ -158,7 +175,7 @@ class Uploads:
         chosen = upload_id or secrets.token_hex(16)
         with suppress(NotFound):
             return self.get(tenant, chosen)
-        upload = Upload(chosen, tenant, principal, path, length, sha256, sealed, expires_ms)
+        upload = Upload(chosen, tenant, principal, path, length, sha256, sealed, expires_ms, purpose=purpose)
         place = self._place(tenant, upload.id)
         try:
             place.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -215,22 +232,50 @@ class Uploads:
             UnreadableRequest: their SHA-256 is another one; the upload is to be begun anew.
         """
         if upload.sha256:
-            with self._file(upload).open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
-            if digest != upload.sha256:
-                self.remove(upload)
-                raise UnreadableRequest(
-                    "The bytes are not the announced ones.",
-                    cause=f"Their SHA-256 is {digest}, not {upload.sha256}.",
-                    remedy="Upload the file anew; nothing was published.",
-                )
+            self._digest(upload)
         return _chunks(self._file(upload))
+
+    @contextmanager
+    def importing(self, tenant: str, upload_id: str) -> Iterator[ImportContent]:
+        """The bytes of a complete upload for an import; left without an error, the upload is removed.
+
+        Raises:
+            NotFound: the tenant has none of that id.
+            ConflictError: it is not complete, or it is to become a file.
+            UnreadableRequest: its bytes are not the announced ones; it is to be begun anew.
+        """
+        upload = self.get(tenant, upload_id)
+        if upload.purpose != "import" or not upload.is_complete:
+            raise ConflictError(
+                f"The upload {upload_id!r} cannot be imported.",
+                cause=f"It is to become the file {upload.path!r}."
+                if upload.purpose != "import"
+                else f"It has {upload.offset:,} of its {upload.length:,} bytes.",
+                remedy="Begin one whose Upload-Metadata has the purpose import, and send all of it.",
+            )
+        digest = self._digest(upload)
+        with self._file(upload).open("rb") as content:
+            yield ImportContent(content, digest, self._file(upload))
+        self.remove(upload)
+
+    def _digest(self, upload: Upload) -> str:
+        """The SHA-256 of an upload, which is the announced one if one was announced."""
+        with self._file(upload).open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        if upload.sha256 and digest != upload.sha256:
+            self.remove(upload)
+            raise UnreadableRequest(
+                "The bytes are not the announced ones.",
+                cause=f"Their SHA-256 is {digest}, not {upload.sha256}.",
+                remedy="Upload the file anew; nothing was published.",
+            )
+        return digest
 
     def remove(self, upload: Upload) -> None:
         """Forget the upload and its bytes."""
         shutil.rmtree(self._place(upload.tenant, upload.id), ignore_errors=True)
 
-    def keep_input(self, job: InputOwner, name: str, content: IO[bytes]) -> tuple[Path, bool]:
+    def keep_input(self, job: InputOwner, name: str, content: ImportContent) -> tuple[Path, bool]:
         """Keep the input of a job that is to run later; its folder, and whether it was made by this call.
 
         It stays until the job has ended. The same input of the same job is kept once, in the same folder.
@@ -246,10 +291,13 @@ class Uploads:
             (place / _INPUT).mkdir(mode=0o700, parents=True, exist_ok=True)
             (place / _RECORD).write_text(json.dumps(record), encoding="utf-8")
             part = place / secrets.token_hex(8)
-            with part.open("xb") as file:
-                shutil.copyfileobj(content, file)
-                file.flush()
-                os.fsync(file.fileno())
+            if content.file is not None:
+                part.hardlink_to(content.file)
+            else:
+                with part.open("xb") as file:
+                    shutil.copyfileobj(content.content, file)
+                    file.flush()
+                    os.fsync(file.fileno())
             part.replace(place / _INPUT / name)
         except OSError as error:
             raise failure("create", str(place), error) from error

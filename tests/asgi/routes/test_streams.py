@@ -1,6 +1,7 @@
 """Streams over HTTP: rows as JSON and Arrow, changes, exports, restorations, imports as jobs."""
 
 import json
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -181,3 +182,55 @@ def test_an_import_of_no_known_kind_is_refused(api, stream):
 
     assert 400 == answer.status_code
     assert "text/csv" in answer.json()["remedy"]
+
+
+def _arrow(table, kind=pa.ipc.new_stream):
+    sink = pa.BufferOutputStream()
+    with kind(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+ARROW = _arrow(pa.table({"Id": ["1"], "City": pa.array(["Bern"]).dictionary_encode()}))
+DURATION = _arrow(pa.table({"Id": ["1"], "lasted": pa.array([7], pa.duration("s"))}))
+
+
+@pytest.mark.parametrize(
+    ("content", "status"),
+    [
+        (ARROW, 202),
+        (_arrow(pa.table({"Id": ["1"]}), pa.ipc.new_file), 202),
+        (ARROW[: len(ARROW) // 2], 422),
+        (ARROW[:-8], 422),
+        (ARROW.replace(b"Bern", b"B\xffrn"), 422),
+        (DURATION, 422),
+        (b"", 422),
+    ],
+    ids=["stream", "file", "cut off", "without its end", "no UTF-8", "a duration", "nothing"],
+)
+def test_arrow_is_proved_before_it_is_queued(api, stream, content, status):
+    """A stream or file of Arrow is imported; a damaged one, or one of odd types, is refused at once."""
+    kind = {"content-type": "application/vnd.apache.arrow.stream"}
+    answer = api.post(f"{stream}/import?key=Id", content=content, headers=kind)
+
+    assert status == answer.status_code, answer.text
+    if status != 202:
+        assert "application/problem+json" == answer.headers["content-type"]
+
+
+def test_an_upload_is_imported(served, api, acme, stream):
+    """Rows of any size come by a resumable upload that an import names, once."""
+    metadata = {"upload-length": str(len(CSV)), "upload-metadata": "purpose aW1wb3J0"}
+    upload = api.post(f"{acme}/uploads", headers=metadata).json()
+    source = {"upload": upload["id"], "kind": "csv"}
+    early = api.post(f"{stream}/import?key=Id", json=source)
+    part = {"content-type": "application/offset+octet-stream", "upload-offset": "0"}
+    sent = api.patch(f"{acme}/uploads/{upload['id']}", content=CSV, headers=part)
+    done = api.post(f"{stream}/import?key=Id", json=source)
+    again = api.post(f"{stream}/import?key=Id", json=source)
+    odd = api.post(f"{stream}/import?key=Id", json={"upload": 7, "kind": "doc"})
+    job = served.service.jobs.get(TenantJob("dev", acme.rpartition("/")[2], done.json()["job_id"]))
+
+    assert ("import", 409, 204) == (upload["purpose"], early.status_code, sent.status_code)
+    assert (202, 404, 422) == (done.status_code, again.status_code, odd.status_code)
+    assert CSV == (Path(json.loads(job.request)["input_dir"]) / "rows.csv").read_bytes()

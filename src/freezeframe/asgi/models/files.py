@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Literal
 
 from pydantic import ConfigDict, Field
 
@@ -102,7 +103,8 @@ class UploadState(Answer):
     """A resumable upload: what it becomes, and how far it has come."""
 
     id: str
-    path: str
+    purpose: Literal["file", "import"]
+    path: str = Field(description="The file that it becomes; empty for an import.")
     length: int
     offset: int
     expires: datetime

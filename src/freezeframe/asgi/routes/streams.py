@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 from fastapi import Query, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import StreamingResponse
+from pydantic import ValidationError
 
 from freezeframe.asgi.caller import Conditional, TenantCaller, TenantCalling
 from freezeframe.asgi.models.jobs import Job
@@ -15,6 +18,7 @@ from freezeframe.asgi.models.streams import (
     Column,
     Dropped,
     ImportMode,
+    ImportSource,
     Rows,
     StreamDetail,
     StreamList,
@@ -22,7 +26,7 @@ from freezeframe.asgi.models.streams import (
 )
 from freezeframe.asgi.models.versions import HistoryPage, Restoration, RestorationOrder
 from freezeframe.asgi.problems import declared
-from freezeframe.asgi.received_body import Received
+from freezeframe.asgi.received_body import Received, ReceivedBody
 from freezeframe.asgi.routes.history import history_page, restored
 from freezeframe.asgi.routes.parameters import (
     VERSION_MAX,
@@ -48,12 +52,16 @@ from freezeframe.service.row_previews import (
     preview,
 )
 from freezeframe.service.streams import ARROW_TYPE, EXPORT_TYPES
+from freezeframe.service.uploads import ImportContent
 
 router = tenant_router("streams")
 _RAW: dict[str, Any] = {
     "requestBody": {
         "required": True,
-        "content": {kind: {"schema": {"type": "string", "format": "binary"}} for kind in IMPORT_KINDS},
+        "content": {
+            **{kind: {"schema": {"type": "string", "format": "binary"}} for kind in IMPORT_KINDS},
+            "application/json": {"schema": ImportSource.model_json_schema()},
+        },
     }
 }
 _ROWS_TOO: dict[int | str, dict[str, Any]] = {
@@ -219,13 +227,22 @@ def import_stream(
     job_id: Annotated[str | None, Query(min_length=1, max_length=200)] = None,
     message: Message = "",
 ) -> Job:
-    """Bring a file's rows into a stream, as a job: CSV, Parquet or JSON Lines by `Content-Type`."""
+    """Bring a file's rows into a stream, as a job: CSV, Parquet, JSON Lines or Arrow by `Content-Type`.
+
+    A JSON body names a finished upload of the purpose `import` instead, of any size; it is then gone.
+    """
     caller.access.require(caller.environment, caller.tenant_id, "jobs:run")
     caller.tenant("snapshots:write")
-    order = ImportOrder(stream, _import_kind(request), tuple(key or ()), mode, message)
+    kind, upload_id = _import_source(request, body)
+    order = ImportOrder(stream, kind, tuple(key or ()), mode, message)
     job = caller.job(job_id or caller.new_id("import-"))
-    with caller.noting("stream.import", stream, job_id=job.job_id):
-        queued = caller.service.jobs.submit_import(job, order, body.content, caller.who)
+    source = (
+        caller.service.uploads.importing(caller.folder(), upload_id)
+        if upload_id
+        else nullcontext(ImportContent(body.content, body.sha256))
+    )
+    with source as content, caller.noting("stream.import", stream, job_id=job.job_id):
+        queued = caller.service.jobs.submit_import(job, order, content, caller.who)
     response.headers["Location"] = job_location(caller, queued.job_id)
     return Job(**caller.service.jobs.told(queued))
 
@@ -241,14 +258,23 @@ def attachment(name: str) -> str:
     return f"attachment; filename*=UTF-8''{quote(name, safe='')}"
 
 
-def _import_kind(request: Request) -> str:
+def _import_source(request: Request, body: ReceivedBody) -> tuple[str, str]:
+    """The kind of rows, and the upload that holds them; "" where the body itself does."""
     given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if given == "application/json":
+        try:
+            source = ImportSource.model_validate_json(body.content.read())
+        except ValidationError as error:
+            raise RequestValidationError(
+                [{**one, "loc": ("body", *one["loc"])} for one in error.errors(include_url=False)]
+            ) from error
+        return source.kind, source.upload
     if given not in IMPORT_KINDS:
         raise UnreadableRequest(
             f"Rows cannot be imported from {given or 'a body without a Content-Type'}.",
-            remedy=f"Send one of {', '.join(IMPORT_KINDS)}.",
+            remedy=f"Send one of {', '.join(IMPORT_KINDS)}, or name an upload as application/json.",
         )
-    return IMPORT_KINDS[given]
+    return IMPORT_KINDS[given], ""
 
 
 def _cursor(caller: TenantCaller, listing: str, seen: Preview) -> str | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import format_datetime
 from typing import Annotated, Any
@@ -25,7 +26,7 @@ from freezeframe.errors import PreconditionFailed, UnreadableRequest
 from freezeframe.identifiers import FilePath
 from freezeframe.service.files import Author, etag_of, write_file
 from freezeframe.service.idempotency import JOB_PREFIX
-from freezeframe.service.uploads import Upload
+from freezeframe.service.uploads import Purpose, Upload
 
 router = tenant_router("uploads")
 TUS_VERSION = "1.0.0"
@@ -81,15 +82,23 @@ def begin_upload(
     response: Response,
     upload_length: Length,
     upload_metadata: Annotated[
-        str, Header(max_length=4000, description="`path`, and if wanted `sha256` (hexadecimal) and `sealed`.")
+        str,
+        Header(
+            max_length=4000,
+            description="`path`, and if wanted `sha256` (hexadecimal) and `sealed`; or `purpose` with the "
+            "value `import` instead of a path.",
+        ),
     ],
 ) -> UploadState:
-    """Begin an upload; `Location` takes its bytes."""
+    """Begin an upload; `Location` takes its bytes.
+
+    It becomes a file with its last byte. One for an import waits for the import that names it.
+    """
     caller.tenant("snapshots:write")
     told = _metadata(upload_metadata)
-    if "path" not in told:
-        raise UnreadableRequest("Upload-Metadata has no path.", remedy="Send path and its value in base64.")
-    path, sha256 = str(FilePath(told["path"])), _sha256(told.get("sha256", ""))
+    purpose = _purpose(told)
+    path = str(FilePath(told["path"])) if purpose == "file" else ""
+    sha256 = _sha256(told.get("sha256", ""))
     with caller.noting("upload.begin", path, size=upload_length):
         upload = caller.service.uploads.create(
             caller.folder(),
@@ -99,8 +108,9 @@ def begin_upload(
             sha256=sha256,
             sealed={"": None, "true": True, "false": False}.get(told.get("sealed", "")),
             upload_id=caller.new_id().removeprefix(JOB_PREFIX),
+            purpose=purpose,
         )
-    if upload.is_complete:
+    if upload.is_complete and purpose == "file":
         _publish(caller, upload)
     response.headers.update({**_TUS, "Location": _location(caller, upload), **_expires(upload)})
     return UploadState(**upload.to_json())
@@ -126,7 +136,10 @@ def upload_offset(caller: TenantCalling, upload_id: UploadId) -> Response:
 async def continue_upload(
     caller: TenantCalling, request: Request, upload_id: UploadId, upload_offset: Offset
 ) -> Response:
-    """Add bytes to an upload; with the last of them the file appears, and `ETag` is its own."""
+    """Add bytes to an upload; with the last of them the file appears, and `ETag` is its own.
+
+    One for an import is then complete, and waits.
+    """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != _CONTENT_TYPE:
         raise UnreadableRequest("This is no part of an upload.", remedy=f"Send it as {_CONTENT_TYPE}.")
@@ -141,7 +154,7 @@ async def continue_upload(
                 "The connection broke.", remedy="Ask for the upload's offset (HEAD) and go on from there."
             ) from None
     headers = {**_TUS, "Upload-Offset": str(writer.offset)}
-    if writer.offset == upload.length:
+    if writer.offset == upload.length and upload.purpose == "file":
         headers["ETag"] = await run_in_threadpool(_publish, caller, upload)
     return Response(status_code=204, headers=headers)
 
@@ -188,6 +201,19 @@ def _metadata(header: str) -> dict[str, str]:
                 "Upload-Metadata cannot be read.", remedy="Send names, each with its value in base64."
             ) from None
     return found
+
+
+def _purpose(told: Mapping[str, str]) -> Purpose:
+    found = told.get("purpose", "file")
+    if found == "import":
+        return "import"
+    if found != "file":
+        raise UnreadableRequest(
+            f"An upload has no purpose {found!r}.", remedy="Send file or import, or leave it out."
+        )
+    if "path" not in told:
+        raise UnreadableRequest("Upload-Metadata has no path.", remedy="Send path and its value in base64.")
+    return "file"
 
 
 def _sha256(text: str) -> str:

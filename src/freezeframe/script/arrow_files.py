@@ -1,0 +1,106 @@
+"""Rows in Arrow's own form (IPC), as a stream or as a file, proved before any of them is used.
+
+Bytes from outside may claim anything of their buffers, so every batch is validated in full. A stream has
+to end with its end mark: without one nobody could tell it from a stream that was cut off between batches.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow as pa
+
+from freezeframe.engine.frames import to_arrow
+from freezeframe.errors import UnreadableInput
+
+_FILE_MAGIC = b"ARROW1"
+_STREAM_END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
+
+
+def streamed_arrow(file: Path) -> pa.RecordBatchReader:
+    """The rows of a file piece by piece, in types that a stream keeps; encodings are undone.
+
+    Raises:
+        UnreadableInput: it is damaged, cut off or no Arrow; at the start, or when the reading comes to it.
+        SchemaDriftError: it holds what a stream cannot keep: a union or a duration, for example.
+    """
+    with file.open("rb") as content:
+        schema = _kept(pa.Table.from_batches([], _opened(content, str(file)).schema)).schema
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        with file.open("rb") as content:
+            for batch in arrow_batches(content, str(file)):
+                yield from _kept(pa.Table.from_batches([batch])).cast(schema).to_batches()
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def read_arrow(file: Path) -> pa.Table:
+    """All rows of a file; errors as of ``streamed_arrow``."""
+    return streamed_arrow(file).read_all()
+
+
+def require_arrow(content: IO[bytes], name: str) -> None:
+    """Go through all rows once; the content then stands at its beginning again.
+
+    Raises:
+        UnreadableInput, SchemaDriftError: as of ``streamed_arrow``.
+    """
+    _kept(pa.Table.from_batches([], _opened(content, name).schema))
+    for _ in arrow_batches(content, name):
+        pass
+    content.seek(0)
+
+
+def arrow_batches(content: IO[bytes], name: str) -> Iterator[pa.RecordBatch]:
+    """The batches of a stream or file, each validated in full; ``name`` is for messages.
+
+    Raises:
+        UnreadableInput: it is damaged, cut off or no Arrow.
+    """
+    reader = _opened(content, name)
+    is_file = isinstance(reader, pa.ipc.RecordBatchFileReader)
+    with _reading(name):
+        found = map(reader.get_batch, range(reader.num_record_batches)) if is_file else iter(reader)
+        for batch in found:
+            batch.validate(full=True)
+            yield batch
+
+
+def _opened(content: IO[bytes], name: str) -> Any:
+    size = content.seek(0, os.SEEK_END)
+    content.seek(max(0, size - len(_STREAM_END)))
+    end = content.read()
+    content.seek(0)
+    is_file = content.read(len(_FILE_MAGIC)) == _FILE_MAGIC
+    content.seek(0)
+    if not is_file and end != _STREAM_END:
+        raise _unreadable(name, "It has no end mark: it was cut off, or is no Arrow stream.")
+    with _reading(name):
+        source = pa.PythonFile(content, mode="r")
+        return pa.ipc.open_file(source) if is_file else pa.ipc.open_stream(source)
+
+
+def _kept(table: pa.Table) -> pa.Table:
+    return to_arrow(table.replace_schema_metadata())
+
+
+@contextmanager
+def _reading(name: str) -> Iterator[None]:
+    try:
+        yield
+    except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
+        raise _unreadable(name, str(error).split("\n", 1)[0][:300] or type(error).__name__) from error
+
+
+def _unreadable(name: str, cause: str) -> UnreadableInput:
+    return UnreadableInput(
+        f"{name!r} cannot be read as Arrow.",
+        cause=cause,
+        remedy="Write it again, and close the writer.",
+        file=name,
+    )

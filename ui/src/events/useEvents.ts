@@ -12,12 +12,20 @@ import { refreshTenant } from "./refresh";
 
 const GATHERED_MS = 200;
 const AGAIN_MS = 15_000;
+const LATER_MS = 400;
 
 export function useEvents(environment: string, tenant: string | undefined): void {
   const client = useQueryClient();
   useEffect(() => {
-    const line = new Line(client, environment, tenant);
-    return () => line.end();
+    let line: Line | undefined;
+    // After what is to be shown was asked for: that is what one waits for.
+    const timer = setTimeout(() => {
+      line = new Line(client, environment, tenant);
+    }, LATER_MS);
+    return () => {
+      clearTimeout(timer);
+      line?.end();
+    };
   }, [client, environment, tenant]);
 }
 

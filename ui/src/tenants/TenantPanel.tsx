@@ -1,11 +1,11 @@
 // The panel of one tenant, sliding in from the right over the list: its tabs, and the bar that says "as of".
 import { Drawer, Tabs, Text } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
-import { useQuery } from "@tanstack/react-query";
+import { usePrefetchInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { lazy, Suspense, useEffect, useState } from "react";
 import { asProblem } from "@/api/problem";
-import { overviewQuery } from "@/api/queries";
+import { folderQuery, overviewQuery } from "@/api/queries";
 import { CopyText } from "@/parts/CopyText";
 import { EmptyNote } from "@/parts/EmptyNote";
 import { LateSkeleton } from "@/parts/LateSkeleton";
@@ -33,6 +33,8 @@ export function TenantPanel() {
   const navigate = useNavigate();
   const may = useMay();
   const overview = useQuery(overviewQuery(place));
+  // Asked for at once, and not only when the panel has begun to slide in.
+  usePrefetchInfiniteQuery(folderQuery(place, search.path ?? "", search.v));
   const tab = search.panel ?? "snapshots";
   const tabs = PANEL_TABS.filter((one) => one !== "jobs" || may("jobs:read"));
 

@@ -30,6 +30,12 @@ export interface PanelSearch extends TenantsSearch {
   stream?: string | undefined;
   view?: StreamView | undefined;
   where?: string[] | undefined;
+  /** The stream's columns that are shown; without it all. */
+  columns?: string[] | undefined;
+  /** By which column a stream's rows are sorted: `Amount`, `-Amount`. */
+  by?: string | undefined;
+  /** The time of which versions are listed, as two moments in milliseconds: `1700000000000-1700003600000`. */
+  period?: string | undefined;
   find?: string | undefined;
   order?: string | undefined;
   /** The version as of which everything is shown. */
@@ -61,7 +67,10 @@ export function panelSearch(raw: Raw): PanelSearch {
     file: text(raw.file),
     stream: text(raw.stream),
     view: STREAM_VIEWS.find((view) => view === raw.view),
-    where: Array.isArray(raw.where) ? raw.where.map(String) : undefined,
+    where: texts(raw.where),
+    columns: texts(raw.columns),
+    by: text(raw.by),
+    period: text(raw.period),
     find: text(raw.find),
     order: text(raw.order),
     v: version(raw.v),
@@ -87,6 +96,10 @@ function text(value: unknown): string | undefined {
     : typeof value === "number"
       ? String(value)
       : undefined;
+}
+
+function texts(value: unknown): string[] | undefined {
+  return Array.isArray(value) && value.length > 0 ? value.map(String) : undefined;
 }
 
 function version(value: unknown): number | undefined {

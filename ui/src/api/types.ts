@@ -38,3 +38,5 @@ export type StatisticsBar = Schemas["Bar"];
 export type ImportPreview = Schemas["ImportPreview"];
 export type RowRestoration = Schemas["RowRestoration"];
 export type RowRestorationOrder = Schemas["RowRestorationOrder"];
+export type Growth = Schemas["Growth"];
+export type GrowthPoint = Schemas["GrowthPoint"];

@@ -91,7 +91,13 @@ export function DifferenceView({ before, after }: { before: number; after: numbe
           </nav>
           <div className="difference-body">
             {kind === "stream" && name && (
-              <RowDifferenceGrid key={name} stream={name} before={before} after={after} />
+              <RowDifferenceGrid
+                key={name}
+                stream={name}
+                before={before}
+                after={after}
+                canRestore={may("snapshots:write")}
+              />
             )}
             {kind === "file" && name && (
               <FileDifference

@@ -1,32 +1,38 @@
 // The rows of a stream that differ between two versions: new, deleted, and changed with each cell's old and new value.
-import { Switch, Text } from "@mantine/core";
+import { Button, Switch, Text } from "@mantine/core";
 import { useInfiniteQuery } from "@tanstack/react-query";
-import { useMemo, useState } from "react";
+import { useEffect, useMemo, useState } from "react";
 import { rowDifferenceQuery } from "@/api/queries";
 import type { ChangedRow, RowDifference } from "@/api/types";
 import { Changes } from "@/parts/Changes";
 import { EmptyNote } from "@/parts/EmptyNote";
+import { countText } from "@/parts/formats";
 import { LateSkeleton } from "@/parts/LateSkeleton";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { type Column, VirtualGrid } from "@/parts/VirtualGrid";
-import { Cell, valueText } from "@/streams/Cell";
+import { valueText } from "@/streams/Cell";
+import { DiffCell, FATES } from "@/streams/DiffCell";
 import { usePanel } from "@/tenants/panel";
+import { RestoreRowsDialog } from "./RestoreRowsDialog";
+import { keyOfRow, type RowKey } from "./row-keys";
 
 type Row = { index: number; row: ChangedRow };
-const FATES = { insert: "new", update: "changed", delete: "deleted" } as const;
 const COLUMN_WIDTH = 160;
+const NONE: ReadonlySet<string> = new Set();
 
-export function RowDifferenceGrid({
-  stream,
-  before,
-  after,
-}: {
+interface RowDifferenceGridProps {
   stream: string;
   before: number;
   after: number;
-}) {
+  /** Whether rows may be ticked and brought back to what they were before. */
+  canRestore?: boolean;
+}
+
+export function RowDifferenceGrid({ stream, before, after, canRestore = false }: RowDifferenceGridProps) {
   const { place } = usePanel();
   const [isAll, setAll] = useState(false);
+  const [ticked, setTicked] = useState<ReadonlySet<string>>(NONE);
+  const [restored, setRestored] = useState<RowKey[] | null>(null);
   const difference = useInfiniteQuery(rowDifferenceQuery(place, stream, before, after));
   const first = difference.data?.pages[0];
   const rows = useMemo(
@@ -34,15 +40,28 @@ export function RowDifferenceGrid({
       (difference.data?.pages ?? []).flatMap((page) => page.rows).map((row, index): Row => ({ index, row })),
     [difference.data],
   );
-  const columns = useMemo(() => (first ? columnsOf(first, isAll) : []), [first, isAll]);
+  const columns = useMemo(() => (first ? columnsOf(first, rows, isAll) : []), [first, rows, isAll]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: other versions have other rows
+  useEffect(() => setTicked(NONE), [stream, before, after]);
   if (difference.isPending) return <LateSkeleton />;
   if (difference.isError)
     return <ProblemNote error={difference.error} onRetry={() => difference.refetch()} />;
-  if (!first || rows.length === 0) return <EmptyNote title={`No row of ${stream} differs.`} />;
+  if (!first || rows.length === 0)
+    return (
+      <>
+        {first && <Schema difference={first} />}
+        <EmptyNote title={`No row of ${stream} differs.`} />
+      </>
+    );
+  const isTickable = canRestore && first.key.length > 0;
   return (
     <>
       <div className="bar">
-        <Changes counts={first.counts} />
+        {first.is_total_exact ? (
+          <Changes counts={first.counts} />
+        ) : (
+          <Text size="sm">At least {countText(first.total)} rows differ.</Text>
+        )}
         <Schema difference={first} />
         <Switch
           size="xs"
@@ -57,9 +76,11 @@ export function RowDifferenceGrid({
         rows={rows}
         columns={columns}
         keyOf={(one) => String(one.index)}
+        nameOf={(one) => nameOf(one.row, first.key)}
         rowHeight={30}
         total={first.total}
-        minWidth={(columns.length - 1) * COLUMN_WIDTH + 90}
+        minWidth={(columns.length - 1) * COLUMN_WIDTH + 90 + (isTickable ? 32 : 0)}
+        {...(isTickable && { selected: ticked, onSelect: setTicked })}
         rowClass={(one) =>
           one.row.fate === "insert" ? "row-new" : one.row.fate === "delete" ? "row-gone" : ""
         }
@@ -67,8 +88,40 @@ export function RowDifferenceGrid({
           if (difference.hasNextPage && !difference.isFetchingNextPage) void difference.fetchNextPage();
         }}
       />
+      {ticked.size > 0 && (
+        <section className="selection-bar" aria-label="Selection">
+          <span role="status">{countText(ticked.size)} selected</span>
+          <Button
+            size="compact-sm"
+            onClick={() =>
+              setRestored(
+                rows
+                  .filter((one) => ticked.has(String(one.index)))
+                  .map((one) => keyOfRow(one.row, first.key)),
+              )
+            }
+          >
+            Restore {countText(ticked.size)} {ticked.size === 1 ? "row" : "rows"}…
+          </Button>
+          <Button size="compact-sm" variant="subtle" ml="auto" onClick={() => setTicked(NONE)}>
+            Clear
+          </Button>
+        </section>
+      )}
+      {restored && (
+        <RestoreRowsDialog
+          stream={stream}
+          version={before}
+          keys={restored}
+          onClose={() => setRestored(null)}
+        />
+      )}
     </>
   );
+}
+
+function nameOf(row: ChangedRow, keyNames: readonly string[]): string {
+  return Object.values(keyOfRow(row, keyNames)).map(valueText).join(" ");
 }
 
 function Schema({ difference }: { difference: RowDifference }) {
@@ -79,14 +132,11 @@ function Schema({ difference }: { difference: RowDifference }) {
 }
 
 /** The key and what changed; with rows that are new or gone, or on demand, all columns. */
-function columnsOf(difference: RowDifference, isAll: boolean): Column<Row>[] {
-  const { counts } = difference;
+function columnsOf(difference: RowDifference, rows: readonly Row[], isAll: boolean): Column<Row>[] {
+  const isWhole = isAll || rows.some((one) => one.row.fate !== "update");
+  const changed = new Set(rows.flatMap((one) => one.row.changed));
   const shown = difference.columns.filter(
-    (name) =>
-      isAll ||
-      counts.inserted + counts.deleted > 0 ||
-      difference.key.includes(name) ||
-      difference.changed[name],
+    (name) => isWhole || difference.key.includes(name) || changed.has(name),
   );
   return [
     { id: "fate", header: "What", width: "70px", cell: ({ row }) => FATES[row.fate] },
@@ -99,16 +149,4 @@ function columnsOf(difference: RowDifference, isAll: boolean): Column<Row>[] {
       }),
     ),
   ];
-}
-
-function DiffCell({ row, name }: { row: ChangedRow; name: string }) {
-  if (row.fate === "delete") return <Cell value={row.before[name]} />;
-  if (!row.changed.includes(name)) return <Cell value={row.after[name]} />;
-  const [old, fresh] = [valueText(row.before[name]), valueText(row.after[name])];
-  return (
-    <span className="cell-changed" title={`${old} → ${fresh}`}>
-      <del>{old}</del>
-      <ins>{fresh}</ins>
-    </span>
-  );
 }

@@ -1,15 +1,20 @@
 // A tenant's versions, the newest first and by day, with the chart of its rows above. Two may be ticked and compared.
 import { Button, Group, Pill, Text } from "@mantine/core";
-import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
-import { lazy, Suspense, useMemo, useState } from "react";
-import { historyQuery, overviewQuery } from "@/api/queries";
+import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { lazy, Suspense, useEffect, useMemo, useState } from "react";
+import { removeTag } from "@/api/changes";
+import { tenantKey } from "@/api/place";
+import { historyQuery } from "@/api/queries";
 import type { TenantVersion } from "@/api/types";
 import { EmptyNote } from "@/parts/EmptyNote";
 import { dayText } from "@/parts/formats";
 import { LateSkeleton } from "@/parts/LateSkeleton";
 import { ProblemNote } from "@/parts/ProblemNote";
+import { tellProblem } from "@/parts/toasts";
 import { usePanel } from "@/tenants/panel";
-import { growthOf, largestChange, type Period, within } from "./growth";
+import { chartPoints, largestChange, periodFrom, periodText, within } from "./growth";
+import { growthQuery } from "./history-queries";
+import "./history.css";
 import { RestoreDialog } from "./RestoreDialog";
 import { TagDialog } from "./TagDialog";
 import { VersionRow } from "./VersionRow";
@@ -25,16 +30,30 @@ export interface RestoreOrder {
 export function Timeline() {
   const { place, search, go } = usePanel();
   const history = useInfiniteQuery(historyQuery(place, { stream: search.stream, path: search.file }));
-  const overview = useQuery(overviewQuery(place));
+  const growth = useQuery(growthQuery(place));
   const [ticked, setTicked] = useState<readonly number[]>([]);
   const [restoring, setRestoring] = useState<RestoreOrder | null>(null);
   const [tagging, setTagging] = useState<number | null>(null);
-  const [period, setPeriod] = useState<Period | null>(null);
+  const client = useQueryClient();
+  const untagging = useMutation({
+    mutationFn: (tag: string) => removeTag(place, tag),
+    onSuccess: () => client.invalidateQueries({ queryKey: tenantKey(place) }),
+    onError: tellProblem,
+  });
+  const period = useMemo(() => periodFrom(search.period), [search.period]);
   const all = useMemo(() => history.data?.pages.flatMap((page) => page.versions) ?? [], [history.data]);
-  const growth = useMemo(() => growthOf(all, overview.data?.streams ?? []), [all, overview.data]);
+  const points = useMemo(() => chartPoints(growth.data ?? []), [growth.data]);
   const versions = within(all, period);
+  const oldest = all.at(-1);
+  const needsOlder = period !== null && oldest !== undefined && Date.parse(oldest.timestamp) > period.from;
+  const { hasNextPage, isFetchingNextPage, fetchNextPage } = history;
   const scale = largestChange(versions);
   const filter = search.stream ?? search.file;
+
+  // A time that reaches further back than what is listed fetches what it lacks.
+  useEffect(() => {
+    if (needsOlder && hasNextPage && !isFetchingNextPage) void fetchNextPage();
+  }, [needsOlder, hasNextPage, isFetchingNextPage, fetchNextPage]);
 
   function tick(version: number) {
     setTicked(
@@ -53,8 +72,12 @@ export function Timeline() {
     return <EmptyNote title="No version yet.">The first job, upload or import makes version 0.</EmptyNote>;
   return (
     <>
-      <Suspense fallback={<div className="chart" />}>
-        <GrowthChart points={growth} period={period} onPeriod={setPeriod} />
+      <Suspense fallback={<div className="growth-place" />}>
+        <GrowthChart
+          points={points}
+          period={period}
+          onPeriod={(next) => go({ period: periodText(next) }, true)}
+        />
       </Suspense>
       <Group gap="xs" mih={26}>
         {filter && (
@@ -70,7 +93,7 @@ export function Timeline() {
           <Pill
             withRemoveButton
             removeButtonProps={{ "aria-label": "Show all times" }}
-            onRemove={() => setPeriod(null)}
+            onRemove={() => go({ period: undefined })}
           >
             {dayText(new Date(period.from).toISOString())} to {dayText(new Date(period.to).toISOString())}
           </Pill>
@@ -96,6 +119,7 @@ export function Timeline() {
                 onTick={() => tick(entry.version)}
                 onRestore={setRestoring}
                 onTag={() => setTagging(entry.version)}
+                onUntag={(tag) => untagging.mutate(tag)}
               />
             ))}
           </div>

@@ -18,9 +18,10 @@ interface VersionRowProps {
   onTick: () => void;
   onRestore: (order: RestoreOrder) => void;
   onTag: () => void;
+  onUntag: (tag: string) => void;
 }
 
-export function VersionRow({ entry, scale, isTicked, onTick, onRestore, onTag }: VersionRowProps) {
+export function VersionRow({ entry, scale, isTicked, onTick, onRestore, onTag, onUntag }: VersionRowProps) {
   const { go } = usePanel();
   const may = useMay();
   const streams = Object.entries(entry.streams);
@@ -52,7 +53,7 @@ export function VersionRow({ entry, scale, isTicked, onTick, onRestore, onTag }:
             </Badge>
           )}
         </Group>
-        {entry.message && <Text size="sm">{entry.message}</Text>}
+        {entry.message && <Message text={entry.message} />}
         <div className="change-bars">
           {streams.map(([name, counts]) => (
             <StreamBar
@@ -92,10 +93,35 @@ export function VersionRow({ entry, scale, isTicked, onTick, onRestore, onTag }:
               <Menu.Item onClick={() => onRestore({ version: entry.version })}>Restore…</Menu.Item>
             )}
             {may("snapshots:write") && <Menu.Item onClick={onTag}>Tag…</Menu.Item>}
+            {may("snapshots:delete") &&
+              entry.tags.map((tag) => (
+                <Menu.Item key={tag} onClick={() => onUntag(tag)}>
+                  Take the tag {tag} off
+                </Menu.Item>
+              ))}
           </Menu.Dropdown>
         </Menu>
       </Group>
     </article>
+  );
+}
+
+/** A restoration's message leads to the version that was brought back. */
+function Message({ text }: { text: string }) {
+  const { go } = usePanel();
+  const found = /^(restore .*)(version (\d+))$/.exec(text);
+  if (!found) return <Text size="sm">{text}</Text>;
+  return (
+    <Text size="sm">
+      {found[1]}
+      <button
+        type="button"
+        className="crumb crumb-link"
+        onClick={() => go({ ...NOTHING_OPEN, panel: "snapshots", v: Number(found[3]) })}
+      >
+        {found[2]}
+      </button>
+    </Text>
   );
 }
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { StreamOverview, TenantVersion } from "@/api/types";
-import { growthOf, largestChange, within } from "./growth";
+import type { TenantVersion } from "@/api/types";
+import { chartPoints, largestChange, periodFrom, periodText, within } from "./growth";
 
 function version(number: number, day: number, inserted: number, deleted: number): TenantVersion {
   return {
@@ -9,6 +9,7 @@ function version(number: number, day: number, inserted: number, deleted: number)
     kind: "commit",
     who: "",
     job_id: null,
+    request_id: "",
     message: "",
     streams: { A: { inserted, updated: 1, unchanged: 0, deleted } },
     streams_dropped: [],
@@ -19,10 +20,10 @@ function version(number: number, day: number, inserted: number, deleted: number)
 }
 
 const versions = [version(2, 3, 0, 4), version(1, 2, 5, 0), version(0, 1, 10, 0)];
-const streams: StreamOverview[] = [{ stream: "A", version: 2, key: [], rows: 11, size_bytes: 1, last: null }];
 
-test("rows of the past are counted back from now", () => {
-  expect(growthOf(versions, streams).map((point) => point.rows)).toEqual([10, 15, 11]);
+test("bytes are those of streams and files together", () => {
+  const point = { version: 1, timestamp: "2026-11-01T00:00:00Z", rows: 3, stream_bytes: 5, file_bytes: 7 };
+  expect(chartPoints([point])).toEqual([{ version: 1, at: Date.parse(point.timestamp), rows: 3, bytes: 12 }]);
 });
 
 test("bars of all versions are drawn to the largest change", () => {
@@ -32,4 +33,9 @@ test("bars of all versions are drawn to the largest change", () => {
 test("a period leaves the versions that were made in it", () => {
   const period = { from: Date.parse("2026-11-02T00:00:00Z"), to: Date.parse("2026-11-02T12:00:00Z") };
   expect(within(versions, period).map((one) => one.version)).toEqual([1]);
+});
+
+test("a period comes back from the address as it went in; anything else is none", () => {
+  expect(periodFrom(periodText({ from: 5, to: 9 }))).toEqual({ from: 5, to: 9 });
+  for (const text of [undefined, "", "9-5", "a-b", "5"]) expect(periodFrom(text)).toBe(null);
 });

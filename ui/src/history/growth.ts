@@ -1,11 +1,11 @@
-// How many rows a tenant had after each version: counted back from now by what each version changed (pure).
-import type { StreamOverview, TenantVersion } from "@/api/types";
+// What the chart shows of a tenant's versions, and which of them lie in a time that was chosen (pure).
+import type { GrowthPoint, TenantVersion } from "@/api/types";
 
-export interface GrowthPoint {
+export interface ChartPoint {
   version: number;
   at: number;
   rows: number;
-  changed: number;
+  bytes: number;
 }
 
 export interface Period {
@@ -13,31 +13,13 @@ export interface Period {
   to: number;
 }
 
-/** The points, the oldest first; `versions` are the newest first, without a gap to now. */
-export function growthOf(
-  versions: readonly TenantVersion[],
-  streams: readonly StreamOverview[],
-): GrowthPoint[] {
-  let rows = streams.reduce((sum, stream) => sum + stream.rows, 0);
-  const points = versions.map((version): GrowthPoint => {
-    const counts = Object.values(version.streams);
-    const point = {
-      version: version.version,
-      at: Date.parse(version.timestamp),
-      rows,
-      changed: changedIn(version),
-    };
-    rows -= counts.reduce((sum, one) => sum + one.inserted - one.deleted, 0);
-    return point;
-  });
-  return points.reverse();
-}
-
-export function changedIn(version: TenantVersion): number {
-  return Object.values(version.streams).reduce(
-    (sum, one) => sum + one.inserted + one.updated + one.deleted,
-    0,
-  );
+export function chartPoints(points: readonly GrowthPoint[]): ChartPoint[] {
+  return points.map((point) => ({
+    version: point.version,
+    at: Date.parse(point.timestamp),
+    rows: point.rows,
+    bytes: point.stream_bytes + point.file_bytes,
+  }));
 }
 
 /** The most rows of one stream that any of the versions changed: what all bars are drawn to. */
@@ -55,4 +37,17 @@ export function within(versions: readonly TenantVersion[], period: Period | null
     const at = Date.parse(one.timestamp);
     return period.from <= at && at <= period.to;
   });
+}
+
+/** A period as the address has it: `1700000000000-1700003600000`. */
+export function periodText(period: Period): string {
+  return `${Math.round(period.from)}-${Math.round(period.to)}`;
+}
+
+/** The period of an address; null where it is none. */
+export function periodFrom(text: string | undefined): Period | null {
+  const found = /^(\d{1,16})-(\d{1,16})$/.exec(text ?? "");
+  if (!found) return null;
+  const [from, to] = [Number(found[1]), Number(found[2])];
+  return from <= to ? { from, to } : null;
 }

@@ -1,15 +1,19 @@
-// Rows from a file into a stream: what is in the file is shown before the job is started that brings it in.
-import { Button, FileInput, Group, Modal, Radio, Stack, Table, TagsInput, Text } from "@mantine/core";
-import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { useEffect, useState } from "react";
+// Rows from a file into a stream: what the import would do is shown before the job is started that does it.
+import { Button, FileInput, Group, Modal, Radio, Stack, TagsInput, Text } from "@mantine/core";
+import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
 import { importRows } from "@/api/changes";
 import { tenantKey } from "@/api/place";
+import { LateSkeleton } from "@/parts/LateSkeleton";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { tell } from "@/parts/toasts";
 import { NOTHING_OPEN, usePanel } from "@/tenants/panel";
-import { type FilePreview, previewCsv } from "./file-preview";
+import { ImportEffect } from "./ImportEffect";
+import { previewImport } from "./stream-queries";
 
-const HEAD_BYTES = 64 * 1024;
+// The service counts the effect of files up to this size; of longer ones it is shown the beginning.
+const COUNTED_BYTES_MAX = 16 * 1024 * 1024;
+const BEGINNING_BYTES = 256 * 1024;
 const KINDS: Record<string, string> = {
   csv: "text/csv",
   parquet: "application/vnd.apache.parquet",
@@ -20,20 +24,22 @@ export function ImportDialog(props: { stream: string; streamKey: readonly string
   const { place, go } = usePanel();
   const client = useQueryClient();
   const [file, setFile] = useState<File | null>(null);
-  const [preview, setPreview] = useState<FilePreview | null>(null);
   const [key, setKey] = useState<string[]>([...props.streamKey]);
   const [mode, setMode] = useState<"upsert" | "full">("upsert");
-  const kind = KINDS[file?.name.split(".").at(-1) ?? ""];
-  const missing = preview ? key.filter((name) => !preview.columns.includes(name)) : [];
-
-  useEffect(() => {
-    setPreview(null);
-    if (!file?.name.endsWith(".csv")) return;
-    void file
-      .slice(0, HEAD_BYTES)
-      .text()
-      .then((text) => setPreview(previewCsv(text, file.size <= HEAD_BYTES)));
-  }, [file]);
+  const kind = KINDS[file?.name.split(".").at(-1)?.toLowerCase() ?? ""];
+  const isLong = file !== null && file.size > COUNTED_BYTES_MAX;
+  const canPreview = file !== null && kind !== undefined && !(isLong && kind === KINDS.parquet);
+  const effect = useQuery({
+    queryKey: [...tenantKey(place), "import-preview", props.stream, nameOf(file), key, mode],
+    queryFn: ({ signal }) => {
+      const content = isLong ? (file as File).slice(0, BEGINNING_BYTES) : (file as File);
+      const order = { key, mode, kind: kind ?? "", isBeginning: isLong };
+      return previewImport(place, props.stream, content, order, signal);
+    },
+    enabled: canPreview,
+    placeholderData: keepPreviousData,
+    gcTime: 0,
+  });
 
   const importing = useMutation({
     mutationFn: () => importRows(place, props.stream, file as File, { key, mode, kind: kind ?? "" }),
@@ -44,52 +50,59 @@ export function ImportDialog(props: { stream: string; streamKey: readonly string
       go({ ...NOTHING_OPEN, panel: "jobs", job: job.job_id });
     },
   });
+  const isRefused = effect.data?.problem != null || effect.isError;
 
   return (
-    <Modal opened onClose={props.onClose} title={`Import rows into ${props.stream}`} size="xl">
+    <Modal opened onClose={props.onClose} title={`Import rows into ${props.stream}`} size="80%">
       <Stack>
-        <FileInput
-          label="File"
-          placeholder="CSV, Parquet or JSON Lines"
-          accept=".csv,.parquet,.jsonl"
-          value={file}
-          onChange={setFile}
-          required
-        />
-        <TagsInput
-          label="Key"
-          description="The columns that say which row is which."
-          value={key}
-          onChange={setKey}
-        />
-        <Radio.Group
-          label="Rows that the file lacks"
-          value={mode}
-          onChange={(value) => setMode(value as "upsert" | "full")}
-        >
-          <Group mt={4}>
-            <Radio value="upsert" label="stay" />
-            <Radio value="full" label="are deleted (the file is a full extract)" />
-          </Group>
-        </Radio.Group>
-        {preview && <PreviewTable preview={preview} keyNames={key} />}
-        {missing.length > 0 && (
-          <Text size="sm" c="var(--mantine-color-error)">
-            The file has no column {missing.join(", ")}, which the key needs.
-          </Text>
-        )}
+        <div className="import-order">
+          <FileInput
+            label="File"
+            placeholder="CSV, Parquet or JSON Lines"
+            accept=".csv,.parquet,.jsonl"
+            value={file}
+            onChange={setFile}
+            required
+          />
+          <TagsInput
+            label="Key"
+            placeholder={key.length === 0 ? "Columns that say which row is which" : ""}
+            value={key}
+            onChange={setKey}
+          />
+          <Radio.Group
+            label="Rows that the file lacks"
+            value={mode}
+            onChange={(value) => setMode(value as "upsert" | "full")}
+          >
+            <Group mt={8}>
+              <Radio value="upsert" label="stay" />
+              <Radio value="full" label="are deleted (a full extract)" />
+            </Group>
+          </Radio.Group>
+        </div>
         {file && !kind && (
           <Text size="sm" c="var(--mantine-color-error)">
             {file.name} is none of CSV, Parquet and JSON Lines by its name.
           </Text>
         )}
+        {file && kind && !canPreview && (
+          <Text size="sm" c="dimmed">
+            A Parquet file of this size is not previewed: its columns stand at its end.
+          </Text>
+        )}
+        {canPreview && effect.isPending && (
+          <LateSkeleton lines={5} label="Looking what the import would do" />
+        )}
+        {effect.isError && <ProblemNote error={effect.error} />}
+        {canPreview && effect.data && <ImportEffect effect={effect.data} mode={mode} />}
         {importing.isError && <ProblemNote error={importing.error} />}
         <Group justify="flex-end">
           <Button variant="default" onClick={props.onClose}>
             Cancel
           </Button>
           <Button
-            disabled={!file || !kind || missing.length > 0}
+            disabled={!file || !kind || isRefused || effect.isFetching}
             loading={importing.isPending}
             onClick={() => importing.mutate()}
           >
@@ -101,30 +114,7 @@ export function ImportDialog(props: { stream: string; streamKey: readonly string
   );
 }
 
-function PreviewTable({ preview, keyNames }: { preview: FilePreview; keyNames: readonly string[] }) {
-  return (
-    <Table.ScrollContainer minWidth={preview.columns.length * 110}>
-      <Table aria-label="The file's first rows">
-        <Table.Thead>
-          <Table.Tr>
-            {preview.columns.map((name) => (
-              <Table.Th key={name}>
-                {name}
-                {keyNames.includes(name) && " (key)"}
-              </Table.Th>
-            ))}
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {preview.rows.map((row) => (
-            <Table.Tr key={row.join("\u0000")}>
-              {row.map((value, index) => (
-                <Table.Td key={preview.columns[index]}>{value}</Table.Td>
-              ))}
-            </Table.Tr>
-          ))}
-        </Table.Tbody>
-      </Table>
-    </Table.ScrollContainer>
-  );
+/** Another file, or the same one changed since, is another preview. */
+function nameOf(file: File | null): string {
+  return file === null ? "" : `${file.name} ${file.size} ${file.lastModified}`;
 }

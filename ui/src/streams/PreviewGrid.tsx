@@ -1,49 +1,93 @@
 // Rows of a stream, some hundreds at a time as one scrolls, under conditions that are chips.
-import { ActionIcon, Button, Group, Pill, Select, Text, TextInput } from "@mantine/core";
-import { IconPlus } from "@tabler/icons-react";
+import { Button, Group, Text } from "@mantine/core";
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
-import { type FormEvent, useMemo, useState } from "react";
+import { useMemo } from "react";
+import { asProblem } from "@/api/problem";
 import { rowsQuery, streamQuery } from "@/api/queries";
 import { EmptyNote } from "@/parts/EmptyNote";
 import { countText } from "@/parts/formats";
 import { LateSkeleton } from "@/parts/LateSkeleton";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { type Column, VirtualGrid } from "@/parts/VirtualGrid";
+import { sortFrom, sortText } from "@/parts/sorting";
+import { type Column, type Sort, VirtualGrid } from "@/parts/VirtualGrid";
 import { usePanel } from "@/tenants/panel";
 import { Cell, isNumeric } from "./Cell";
+import { ColumnMenu } from "./ColumnMenu";
+import { Conditions } from "./Conditions";
+import { SORTED_MAX, sortedRowsQuery } from "./stream-queries";
 
 type Row = { index: number; values: Record<string, unknown> };
-const COLUMN_WIDTH = 150;
-const COMPARISONS = ["=", "!=", "<", "<=", ">", ">=", "is null", "is not null"];
+const COLUMN_WIDTH = 160;
+const BY_KEY: Sort = { column: "", isDown: false };
 
 export function PreviewGrid({ stream }: { stream: string }) {
   const { place, search, version, go } = usePanel();
   const where = search.where ?? [];
-  const rows = useInfiniteQuery(rowsQuery(place, stream, { where, columns: [], version }));
+  const chosen = search.columns ?? [];
+  const sort = search.by ? sortFrom(search.by, "") : undefined;
+  const choice = { where, columns: chosen, version };
+  const byKey = useInfiniteQuery({ ...rowsQuery(place, stream, choice), enabled: sort === undefined });
+  const byColumn = useInfiniteQuery({
+    ...sortedRowsQuery(place, stream, sort ?? BY_KEY, choice),
+    enabled: sort !== undefined,
+  });
+  const rows = sort ? byColumn : byKey;
   const detail = useQuery(streamQuery(place, stream));
-  const first = rows.data?.pages[0];
+  const pages = useMemo(
+    () => (sort ? byColumn.data?.pages : byKey.data?.pages) ?? [],
+    [sort, byColumn.data, byKey.data],
+  );
+  const first = pages[0];
   const names = first?.columns;
   const types = useMemo(
     () => new Map(detail.data?.columns.map((one) => [one.name, one.type])),
     [detail.data],
   );
-  const columns = useMemo(() => columnsOf(names ?? [], types), [names, types]);
+  const keyNames = detail.data?.key ?? [];
+  // A past version may have had columns that are gone.
+  const all = useMemo(
+    () => [...new Set([...(detail.data?.columns.map((one) => one.name) ?? []), ...(names ?? [])])],
+    [detail.data, names],
+  );
+  const columns = useMemo(
+    () => columnsOf(names ?? [], types, detail.data?.key ?? []),
+    [names, types, detail.data],
+  );
   const shown = useMemo(
-    () =>
-      (rows.data?.pages ?? []).flatMap((page) => page.rows).map((values, index): Row => ({ index, values })),
-    [rows.data],
+    () => pages.flatMap((page) => page.rows).map((values, index): Row => ({ index, values })),
+    [pages],
   );
   const { hasNextPage, isFetchingNextPage, fetchNextPage } = rows;
+  const total = first?.total ?? 0;
 
   return (
     <>
-      <Conditions
-        columns={names ?? []}
-        where={where}
-        onChange={(next) => go({ where: next.length > 0 ? next : undefined })}
-      />
+      <Group gap="xs">
+        <Conditions
+          columns={all}
+          types={types}
+          where={where}
+          onChange={(next) => go({ where: next.length > 0 ? next : undefined })}
+        />
+        <Group gap="xs" ml="auto">
+          {sort && (
+            <Button size="compact-xs" variant="default" onClick={() => go({ by: undefined })}>
+              {keyNames.length > 0 ? "Order by key" : "Leave unsorted"}
+            </Button>
+          )}
+          <ColumnMenu
+            all={all}
+            shown={chosen.length > 0 ? chosen : all}
+            keyNames={keyNames}
+            onChange={(next) => go({ columns: next.length > 0 ? next : undefined })}
+          />
+        </Group>
+      </Group>
       {rows.isError ? (
-        <ProblemNote error={rows.error} onRetry={() => rows.refetch()} />
+        <ProblemNote
+          error={rows.error}
+          {...(asProblem(rows.error).status >= 500 ? { onRetry: () => void rows.refetch() } : {})}
+        />
       ) : rows.isPending ? (
         <LateSkeleton lines={10} />
       ) : shown.length === 0 ? (
@@ -55,112 +99,58 @@ export function PreviewGrid({ stream }: { stream: string }) {
           columns={columns}
           keyOf={(row) => String(row.index)}
           rowHeight={28}
-          total={first?.total ?? 0}
+          total={total}
           minWidth={columns.length * COLUMN_WIDTH}
+          {...(sort && { sort })}
+          onSort={(column) => go({ by: nextSort(sort, column) }, true)}
           onNearEnd={() => {
             if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
           }}
         />
       )}
       <Text size="xs" c="dimmed" role="status">
-        {first && `${countText(first.total)} rows${where.length > 0 ? " meet the conditions" : ""}`}
+        {first && !rows.isError && toldCount(total, isExact(first), where.length > 0, sort !== undefined)}
       </Text>
     </>
   );
 }
 
-function columnsOf(names: readonly string[], types: ReadonlyMap<string, string>): Column<Row>[] {
-  return names.map((name) => ({
-    id: name,
-    header: <span title={types.get(name)}>{name}</span>,
-    width: `minmax(${COLUMN_WIDTH - 12}px, 1fr)`,
-    ...(isNumeric(types.get(name)) ? { align: "right" as const } : {}),
-    cell: (row) => <Cell value={row.values[name]} />,
-  }));
+/** Up, then down, then the order of the key again. */
+function nextSort(sort: Sort | undefined, column: string): string | undefined {
+  if (sort?.column !== column) return sortText({ column, isDown: false });
+  return sort.isDown ? undefined : sortText({ column, isDown: true });
 }
 
-interface ConditionsProps {
-  columns: readonly string[];
-  where: readonly string[];
-  onChange: (where: string[]) => void;
+function isExact(page: object): boolean {
+  return !("is_total_exact" in page) || page.is_total_exact === true;
 }
 
-function Conditions({ columns, where, onChange }: ConditionsProps) {
-  const [isOpen, setOpen] = useState(false);
-  const [column, setColumn] = useState<string | null>(null);
-  const [comparison, setComparison] = useState<string | null>("=");
-  const [value, setValue] = useState("");
-  const needsValue = !comparison?.startsWith("is");
+function toldCount(total: number, isAll: boolean, isFiltered: boolean, isSorted: boolean): string {
+  const count = `${isAll ? "" : "At least "}${countText(total)} rows${isFiltered ? " meet the conditions" : ""}`;
+  return isSorted && total > SORTED_MAX
+    ? `${count}; the first ${countText(SORTED_MAX)} are shown in this order`
+    : count;
+}
 
-  function add(event: FormEvent) {
-    event.preventDefault();
-    if (!column || !comparison) return;
-    onChange([...where, needsValue ? `${column} ${comparison} ${value}` : `${column} ${comparison}`]);
-    setValue("");
-    setOpen(false);
-  }
-
-  return (
-    <Group gap="xs">
-      {where.map((condition) => (
-        <Pill
-          key={condition}
-          withRemoveButton
-          removeButtonProps={{ "aria-label": `Remove the condition ${condition}` }}
-          onRemove={() => onChange(where.filter((one) => one !== condition))}
-        >
-          {condition}
-        </Pill>
-      ))}
-      {isOpen ? (
-        <form onSubmit={add}>
-          <Group gap={4}>
-            <Select
-              size="xs"
-              w={150}
-              aria-label="Column"
-              placeholder="Column"
-              searchable
-              autoFocus
-              data={[...columns]}
-              value={column}
-              onChange={setColumn}
-            />
-            <Select
-              size="xs"
-              w={100}
-              aria-label="Comparison"
-              data={COMPARISONS}
-              value={comparison}
-              onChange={setComparison}
-              allowDeselect={false}
-            />
-            {needsValue && (
-              <TextInput
-                size="xs"
-                w={150}
-                aria-label="Value"
-                placeholder="Value"
-                value={value}
-                onChange={(event) => setValue(event.currentTarget.value)}
-              />
-            )}
-            <Button size="xs" type="submit" disabled={!column}>
-              Filter
-            </Button>
-          </Group>
-        </form>
-      ) : (
-        <ActionIcon
-          variant="default"
-          size="sm"
-          aria-label="Add a filter"
-          onClick={() => setOpen(true)}
-          disabled={columns.length === 0}
-        >
-          <IconPlus size={14} />
-        </ActionIcon>
-      )}
-    </Group>
-  );
+function columnsOf(
+  names: readonly string[],
+  types: ReadonlyMap<string, string>,
+  keyNames: readonly string[],
+): Column<Row>[] {
+  return names.map((name) => {
+    const type = types.get(name);
+    return {
+      id: name,
+      isSortable: type === undefined || !/^(struct|array|map)/.test(type),
+      header: (
+        <span className="column-head" title={type}>
+          {name}
+          <small>{keyNames.includes(name) ? `key · ${type}` : type}</small>
+        </span>
+      ),
+      width: `minmax(${COLUMN_WIDTH - 12}px, 1fr)`,
+      ...(isNumeric(type) ? { align: "right" as const } : {}),
+      cell: (row) => <Cell value={row.values[name]} type={type} />,
+    };
+  });
 }

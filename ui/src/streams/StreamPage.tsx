@@ -12,10 +12,12 @@ import { STREAM_VIEWS, type StreamView } from "@/search";
 import { useMay } from "@/session/session";
 import { save } from "@/snapshots/download";
 import { usePanel } from "@/tenants/panel";
+import { AsOfStepper } from "./AsOfStepper";
 import { ImportDialog } from "./ImportDialog";
 import { PreviewGrid } from "./PreviewGrid";
 import { SchemaView } from "./SchemaView";
 import { StreamVersions } from "./StreamVersions";
+import "./streams.css";
 
 const TITLES: Record<StreamView, string> = { preview: "Preview", schema: "Schema", versions: "Versions" };
 const FORMATS = [
@@ -55,6 +57,7 @@ export default function StreamPage() {
           </Text>
         )}
         <Group gap="xs" ml="auto">
+          <AsOfStepper stream={stream} />
           {may("snapshots:write") && may("jobs:run") && version === undefined && (
             <Button size="compact-sm" variant="default" onClick={() => setImporting(true)}>
               Import CSV

@@ -1,0 +1,93 @@
+// What an import would do: rows by what becomes of them, columns that are not as they were, some rows.
+import { Alert, Text } from "@mantine/core";
+import { IconAlertTriangle } from "@tabler/icons-react";
+import type { ImportPreview } from "@/api/types";
+import { countText } from "@/parts/formats";
+import { ChangedRowsTable } from "./ChangedRowsTable";
+
+const FATE_TEXTS = {
+  known: "",
+  new: "new column",
+  "other type": "another type than the stream's",
+  "not in the file": "not in the file: keeps its values",
+} as const;
+
+export function ImportEffect({ effect, mode }: { effect: ImportPreview; mode: "upsert" | "full" }) {
+  return (
+    <>
+      {effect.problem && (
+        <Alert
+          color="red"
+          variant="light"
+          role="alert"
+          icon={<IconAlertTriangle size={18} />}
+          title={effect.problem.title}
+        >
+          <Text size="sm">
+            {effect.problem.cause} {effect.problem.remedy}
+          </Text>
+        </Alert>
+      )}
+      {effect.counts ? (
+        <dl className="import-counts">
+          <Count name="New" count={effect.counts.inserted} mark="mark-new" />
+          <Count name="Updated" count={effect.counts.updated} mark="mark-changed" />
+          <Count name="Unchanged" count={effect.counts.unchanged} mark="" />
+          {mode === "full" && <Count name="Deleted" count={effect.counts.deleted} mark="mark-gone" />}
+        </dl>
+      ) : (
+        effect.uncounted && (
+          <Text size="sm" c="dimmed" role="status">
+            {effect.uncounted}
+          </Text>
+        )
+      )}
+      <Columns effect={effect} />
+      {effect.examples.length > 0 && (
+        <ChangedRowsTable label="Rows that change" rows={effect.examples} keyNames={effect.key} />
+      )}
+    </>
+  );
+}
+
+function Count({ name, count, mark }: { name: string; count: number; mark: string }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd className={count > 0 ? mark : "dim"}>{countText(count)}</dd>
+    </div>
+  );
+}
+
+function Columns({ effect }: { effect: ImportPreview }) {
+  const odd = effect.columns.filter((one) => one.fate !== "known");
+  const known = effect.columns.length - odd.length;
+  return (
+    <div>
+      <Text size="sm">
+        {countText(effect.rows)} rows of{" "}
+        {countText(effect.columns.filter((one) => one.file_type !== null).length)} columns
+        {effect.key.length > 0 && `, by ${effect.key.join(", ")}`}.{" "}
+        {odd.length === 0
+          ? "All columns are as the stream has them."
+          : `${countText(known)} are as the stream has them.`}
+      </Text>
+      {odd.length > 0 && (
+        <ul className="import-columns">
+          {odd.map((one) => (
+            <li key={one.name}>
+              <span className={one.fate === "other type" ? "mark-gone" : undefined}>
+                <strong>{one.name}</strong> {FATE_TEXTS[one.fate]}
+              </span>{" "}
+              <span className="dim mono">
+                {one.fate === "other type"
+                  ? `${one.stream_type} → ${one.file_type}`
+                  : (one.file_type ?? one.stream_type)}
+              </span>
+            </li>
+          ))}
+        </ul>
+      )}
+    </div>
+  );
+}

@@ -1,4 +1,4 @@
-"""A log that has not grown is known by two small reads, and every other one is listed."""
+"""A log that has not grown is known by two looks, and every other one is listed."""
 
 import shutil
 

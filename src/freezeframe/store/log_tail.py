@@ -1,25 +1,37 @@
-"""Whether a log has grown, told by two small reads instead of a listing of all of it.
+"""Whether a log has grown, told by two looks at the disk instead of a listing of all of it.
 
 Entries follow each other without a gap, so a log whose next entry is not there has not grown, as long as
-its newest one is still the same: after an erasure, or a restore from a backup, it is not.
+its newest one is still the same file: after an erasure, or a restore from a backup, it is not.
+In a bucket a listing is one request and two looks are two, so there a log is always listed.
 """
 
 from __future__ import annotations
 
+import os
+from dataclasses import dataclass
+
+from freezeframe.errors import StorageUnavailable
 from freezeframe.log.paths import commit_name
 from freezeframe.storage import Storage
 
-# An entry's beginning holds its random id, which no other entry has.
-_BEGINNING_BYTES = 256
+
+@dataclass(frozen=True, slots=True)
+class _Identity:
+    """What tells a file of the disk from any other one that was or will be under its name."""
+
+    device: int
+    inode: int
+    size: int
+    modified_ns: int
 
 
 class LogTail:
     """The newest entry of one log, as far as somebody has seen it. For one thread at a time."""
 
     def __init__(self, storage: Storage, folder: str) -> None:
-        self._storage = storage
-        self._folder = folder
-        self._seen: tuple[int, bytes] | None = None
+        # Only what files are there is looked at, and nothing is read: where a link leads does not matter.
+        self._folder = storage.local_path(folder)
+        self._seen: tuple[int, _Identity] | None = None
 
     def is_at(self, version: int) -> bool:
         """Whether ``version`` is the newest for sure; where it is not known, the log has to be listed.
@@ -31,7 +43,7 @@ class LogTail:
             return False
         # The next one first: what is deleted goes in ascending order, so an entry that is still there
         # afterwards says that the next one was not deleted before either.
-        return self._beginning(version + 1) is None and self._beginning(version) == self._seen[1]
+        return self._identity(version + 1) is None and self._identity(version) == self._seen[1]
 
     def note(self, version: int) -> None:
         """A listing has found ``version`` to be the newest.
@@ -39,11 +51,20 @@ class LogTail:
         Raises:
             StorageUnavailable: the storage could not be asked.
         """
-        found = self._beginning(version) if version >= 0 else None
+        found = self._identity(version) if version >= 0 else None
         self._seen = None if found is None else (version, found)
 
-    def _beginning(self, version: int) -> bytes | None:
-        try:
-            return self._storage.read(f"{self._folder}/{commit_name(version)}", 0, _BEGINNING_BYTES)
-        except FileNotFoundError:
+    def _identity(self, version: int) -> _Identity | None:
+        if self._folder is None:
             return None
+        try:
+            found = os.lstat(self._folder / commit_name(version))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise StorageUnavailable(
+                f"The storage could not look at {commit_name(version)!r}.",
+                cause=str(error),
+                remedy="Check the disk and its permissions, then run the same call again.",
+            ) from error
+        return _Identity(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)

@@ -143,11 +143,14 @@ def spark_state(path: Path) -> dict:
 
 
 def spark_checkpoint(path: Path) -> dict:
-    from freezeframe.log.condensed import write_condensed_checkpoint
+    from freezeframe.log import DeltaLog
+    from freezeframe.log.condensed import CondensedStates, write_condensed_checkpoint
     from freezeframe.log.options import now_ms
+    from freezeframe.storage import LocalStorage
 
     with spark_engine() as engine:
-        snapshot = log_of(path).update()
+        large = CondensedStates(engine, from_bytes=0)
+        snapshot = DeltaLog(LocalStorage(path), large=large).update()
         started = time.perf_counter()
         hint = write_condensed_checkpoint(snapshot, engine, now_ms=now_ms())
         return {

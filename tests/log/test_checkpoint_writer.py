@@ -9,11 +9,14 @@ import pytest
 from freezeframe.errors import InvalidOption
 from freezeframe.log import rows
 from freezeframe.log.actions import DomainMetadata, Txn
+from freezeframe.log.checkpoint import read_checkpoint
 from freezeframe.log.checkpoint_writer import write_checkpoint, write_hint
 from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.hint import Hint, parse_hint
 from freezeframe.log.upkeep import Upkeep
 from freezeframe.storage import LocalStorage, MemoryStorage
+from freezeframe.storage.faulty import FaultyStorage
+from freezeframe.testing.tables import TableBuilder
 
 KINDS = {"classic": {}, "v2": {"checkpointPolicy": "v2"}}
 NEVER = Upkeep(checkpoint_interval=1_000_000)
@@ -123,3 +126,29 @@ def test_sidecars_hold_the_files_of_a_v2_checkpoint(make_table):
     assert {status.name: status.size for status in sidecars} == named
     assert lines[0] == {"checkpointMetadata": {"version": 6}}
     assert not any("add" in line or "remove" in line for line in lines)
+
+
+def test_many_small_commits_make_no_many_row_groups(make_table):
+    """Actions of sixty commits lie in a group per kind: each group costs kilobytes, whatever it holds."""
+    table = make_table(MemoryStorage(), NEVER)
+    table.create()
+    for number in range(30):
+        table.append([number], f"{number}")
+        begun = table.begin()
+        begun.commit([*table.remove_all(begun)[:1], *table.adds([number], "b")], "X")
+    write_checkpoint(table.log.update())
+    [name] = [one.name for one in table.storage.list_from("t/_delta_log") if ".checkpoint." in one.name]
+    content = table.storage.read(f"t/_delta_log/{name}")
+    assert 3 >= pq.ParquetFile(io.BytesIO(content)).num_row_groups
+    assert 60_000 > len(content)
+
+
+def test_a_checkpoint_is_fetched_once_for_its_state():
+    """On a storage without paths of this machine each of its files is read once, sidecars too."""
+    for kind in ("classic", "parts", "json", "parquet"):
+        table = TableBuilder().commits(6).checkpoint(4, kind)
+        storage = FaultyStorage(table.storage)
+        segment = table.log().log_segment_for_version()
+        assert 4 == read_checkpoint(storage, "t/_delta_log", segment.checkpoint).files.num_rows
+        names = [call.name for call in storage.calls]
+        assert len(set(names)) == len(names) > 0

@@ -66,25 +66,38 @@ def read_checkpoint(storage: Storage, folder: str, checkpoint: CheckpointFiles) 
     Raises:
         CorruptLog: ``CHECKPOINT_DAMAGED``, naming the file.
     """
-    actions = read_checkpoint_actions(storage, folder, checkpoint)
+    whole = [_path(folder, file.name) for file in checkpoint.files]
+    parts = _side_by_side(lambda name: _guarded(name, lambda at: _content(storage, at)), whole)
+    actions = tuple(action for part in parts for action in part.actions)
+    _require_v2_shape(actions, whole[0])
     sidecars = [action for action in actions if isinstance(action, Sidecar)]
-    names = [_path(folder, file.name) for file in checkpoint.files]
-    names += [_path(folder, f"{SIDECAR_FOLDER}/{sidecar_name(one)}") for one in sidecars]
-    partitions = _partition_names(actions)
-
-    def read(name: str) -> tuple[pa.Table, pa.Table]:
-        return _guarded(name, lambda at: _file_actions(storage, at, partitions))
-
-    if len(names) == 1:
-        tables = [read(names[0])]
-    else:
-        with ThreadPoolExecutor(min(READERS_MAX, len(names)), "freezeframe-checkpoint") as pool:
-            tables = list(pool.map(read, names))
+    names = [_path(folder, f"{SIDECAR_FOLDER}/{sidecar_name(one)}") for one in sidecars]
+    parts += _side_by_side(lambda name: _guarded(name, lambda at: _content(storage, at)), names)
     return CheckpointContent(
         tuple(action for action in actions if not isinstance(action, Sidecar | CheckpointMetadata)),
-        pa.concat_tables([adds for adds, _ in tables]),
-        pa.concat_tables([removes for _, removes in tables]),
+        pa.concat_tables([part.files for part in parts]),
+        pa.concat_tables([part.tombstones for part in parts]),
     )
+
+
+def _side_by_side(read: Callable[[str], T], names: Sequence[str]) -> list[T]:
+    if len(names) <= 1:
+        return [read(name) for name in names]
+    with ThreadPoolExecutor(min(READERS_MAX, len(names)), "freezeframe-checkpoint") as pool:
+        return list(pool.map(read, names))
+
+
+def _content(storage: Storage, name: str) -> CheckpointContent:
+    """All that one file says; it is fetched once."""
+    if name.endswith(".json"):
+        content = read_content(name, storage.read(name))
+        found = parse_file_actions([content], _partition_names(content.actions))
+        return CheckpointContent(content.actions, found.adds, found.removes)
+    with _open(storage, name) as file:
+        small = tuple(from_json(kind, body) for kind, body in small_actions_in(file))
+        return CheckpointContent(
+            small, rows_of(file, "add", FILE_SCHEMA), rows_of(file, "remove", TOMBSTONE_SCHEMA)
+        )
 
 
 def _small_actions(storage: Storage, name: str) -> list[Action]:
@@ -94,21 +107,14 @@ def _small_actions(storage: Storage, name: str) -> list[Action]:
         return [from_json(kind, body) for kind, body in small_actions_in(file)]
 
 
-def _file_actions(storage: Storage, name: str, partitions: Sequence[str]) -> tuple[pa.Table, pa.Table]:
-    if name.endswith(".json"):
-        found = parse_file_actions([read_content(name, storage.read(name))], partitions)
-        return found.adds, found.removes
-    with _open(storage, name) as file:
-        return rows_of(file, "add", FILE_SCHEMA), rows_of(file, "remove", TOMBSTONE_SCHEMA)
-
-
 def parquet_file_actions(storage: Storage, name: str) -> tuple[pa.Table, pa.Table]:
     """The adds and removes of a Parquet file with a checkpoint's columns.
 
     Raises:
         CorruptLog: ``CHECKPOINT_DAMAGED``, naming the file.
     """
-    return _guarded(name, lambda at: _file_actions(storage, at, ()))
+    content = _guarded(name, lambda at: _content(storage, at))
+    return content.files, content.tombstones
 
 
 def keeps_statistics(storage: Storage, name: str) -> bool:

@@ -70,7 +70,8 @@ def small_rows(actions: Sequence[Action]) -> pa.Table:
 def file_rows(files: pa.Table, kind: str, schema: pa.Schema) -> Iterator[pa.Table]:
     """Rows of the ``add`` or ``remove`` actions of ``files`` in the columns of ``schema``, table by table."""
     target = schema.field(kind).type
-    for batch in files.to_batches():
+    # Each table becomes a group of rows of its own, which costs kilobytes however few they are.
+    for batch in files.combine_chunks().to_batches():
         actions = pa.StructArray.from_arrays(batch.columns, fields=list(target))
         yield pa.Table.from_arrays(
             [actions if field.name == kind else pa.nulls(batch.num_rows, field.type) for field in schema],

@@ -68,7 +68,8 @@ class StateReader:
         newest = self._newest_actions(segment)
         later: list[Sequence[Action]] = []
         unread = sum(file.size for file in segment.deltas)
-        if checksum is None and segment.checkpoint is None and unread > KEPT_BYTES:
+        is_large = self._large is not None and self._large.takes(segment)
+        if checksum is None and segment.checkpoint is None and unread > KEPT_BYTES and not is_large:
             known = Heads.empty().after(newest)
             if known.protocol is None or known.metadata is None:
                 state = self.state(segment)

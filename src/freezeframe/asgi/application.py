@@ -7,6 +7,7 @@ from typing import Any
 
 from fastapi import FastAPI
 
+from freezeframe.asgi.byte_counts import ByteCounts
 from freezeframe.asgi.closing import Closing
 from freezeframe.asgi.console import add_console
 from freezeframe.asgi.description import completed
@@ -104,6 +105,9 @@ def create_application(settings: Settings, root: str, database: ControlDatabase)
     for module in _ROUTERS:
         application.include_router(module.router)
     add_problem_handlers(application, root)
+    quotas = application.state.service.byte_quotas
+    if quotas.are_there:
+        application.add_middleware(ByteCounts, quotas=quotas)
     application.add_middleware(RequestGuard, measurements=measurements)
     add_console(application)
     _describe(application)

@@ -29,6 +29,7 @@ class NamedBody:
 
     name: str
     content: IO[bytes]
+    size: int
 
 
 async def named_body(
@@ -52,7 +53,7 @@ async def named_body(
     else:
         name = _required(file)
         async for body in received_body(request):
-            yield NamedBody(name, body.content)
+            yield NamedBody(name, body.content, body.size)
 
 
 async def json_object(request: Request) -> dict[str, Any]:
@@ -81,7 +82,8 @@ async def _from_json(request: Request, name: str | None) -> NamedBody:
             "The member content is no base64.", remedy="Encode the file's bytes in base64."
         ) from None
     _require_size(request, len(content))
-    return NamedBody(_required(name if name is not None else value.get("file")), io.BytesIO(content))
+    chosen = _required(name if name is not None else value.get("file"))
+    return NamedBody(chosen, io.BytesIO(content), len(content))
 
 
 @asynccontextmanager
@@ -92,7 +94,8 @@ async def _from_form(request: Request, name: str | None) -> AsyncIterator[NamedB
             if not isinstance(upload, UploadFile):
                 raise UnreadableRequest("The form holds no file.", remedy=f"Send it in the field {_FIELD!r}.")
             _require_size(request, upload.size or 0)
-            yield NamedBody(_required(name if name is not None else upload.filename), upload.file)
+            chosen = _required(name if name is not None else upload.filename)
+            yield NamedBody(chosen, upload.file, upload.size or 0)
     except MultiPartException as error:
         raise UnreadableRequest(
             "The form cannot be read.", cause=error.message, remedy="Send it as multipart/form-data."

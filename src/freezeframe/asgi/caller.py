@@ -12,6 +12,7 @@ from fastapi import Depends, Header, Path, Request
 from fastapi.concurrency import run_in_threadpool
 
 from freezeframe.asgi.authentication import authenticated, known_at_once, service_of
+from freezeframe.asgi.byte_counts import begin_transfer
 from freezeframe.asgi.problems import request_id_of
 from freezeframe.service.access import TenantAccess
 from freezeframe.service.audit import AuditPlace, Undertaking
@@ -138,6 +139,7 @@ async def calling_for_tenant(
     # What is not the principal's business counts for nobody, whether or not it is there.
     if principal.sees(environment, tenant):
         await _count(service, "tenant", environment, tenant)
+        begin_transfer(request, environment, tenant)
     request_id, identity = request_id_of(request), _identity(request)
     return TenantCaller(service, service.access(principal), request_id, identity, environment, tenant)
 

@@ -9,6 +9,7 @@ from freezeframe.control.database import ControlDatabase
 from freezeframe.control.queue import JobQueue
 from freezeframe.service.access import TenantAccess
 from freezeframe.service.audit import Audit
+from freezeframe.service.byte_quotas import ByteQuotas
 from freezeframe.service.cursors import Cursors
 from freezeframe.service.files import FolderContent
 from freezeframe.service.idempotency import KeptAnswers
@@ -20,6 +21,7 @@ from freezeframe.service.people import People
 from freezeframe.service.pepper import load_pepper
 from freezeframe.service.principal import Principal
 from freezeframe.service.rate_limits import RateLimits, SharedCounters
+from freezeframe.service.stored_bytes import StoredBytes
 from freezeframe.service.stores import Stores
 from freezeframe.service.uploads import Uploads
 from freezeframe.settings import Settings
@@ -47,6 +49,8 @@ class Service:
     jobs: TenantJobs
     uploads: Uploads
     overviews: Overviews
+    byte_quotas: ByteQuotas
+    stored_bytes: StoredBytes
     folders: KeptByState[FolderContent]
 
     def access(self, principal: Principal) -> TenantAccess:
@@ -76,7 +80,7 @@ def open_service(root: str, settings: Settings, database: ControlDatabase) -> Se
     per_principal = settings.service_requests_per_minute
     per_tenant = settings.service_tenant_requests_per_minute
     stores = Stores(root, settings)
-    queue = JobQueue(database)
+    queue, overviews = JobQueue(database), Overviews()
     place = uploads_folder(root if "://" in root else str(Path(root).resolve()), settings)
     uploads = Uploads(place, settings, queue.has_ended)
     return Service(
@@ -91,7 +95,13 @@ def open_service(root: str, settings: Settings, database: ControlDatabase) -> Se
         limits=RateLimits(counters, per_principal, per_tenant),
         jobs=TenantJobs(queue, settings, root, uploads),
         uploads=uploads,
-        overviews=Overviews(),
+        overviews=overviews,
+        byte_quotas=ByteQuotas(
+            counters,
+            settings.service_tenant_upload_bytes_per_minute,
+            settings.service_tenant_download_bytes_per_minute,
+        ),
+        stored_bytes=StoredBytes(overviews, settings.service_tenant_stored_bytes_max),
         folders=KeptByState(_FOLDERS_KEPT_MAX),
     )
 

@@ -232,8 +232,9 @@ def import_stream(
     A JSON body names a finished upload of the purpose `import` instead, of any size; it is then gone.
     """
     caller.access.require(caller.environment, caller.tenant_id, "jobs:run")
-    caller.tenant("snapshots:write")
+    tenant = caller.tenant("snapshots:write")
     kind, upload_id = _import_source(request, body)
+    caller.service.stored_bytes.require_room(tenant, body.size)
     order = ImportOrder(stream, kind, tuple(key or ()), mode, message)
     job = caller.job(job_id or caller.new_id("import-"))
     source = (

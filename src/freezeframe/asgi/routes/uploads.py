@@ -94,11 +94,12 @@ def begin_upload(
 
     It becomes a file with its last byte. One for an import waits for the import that names it.
     """
-    caller.tenant("snapshots:write")
+    tenant = caller.tenant("snapshots:write")
     told = _metadata(upload_metadata)
     purpose = _purpose(told)
     path = str(FilePath(told["path"])) if purpose == "file" else ""
     sha256 = _sha256(told.get("sha256", ""))
+    caller.service.stored_bytes.require_room(tenant, upload_length, replaces=path)
     with caller.noting("upload.begin", path, size=upload_length):
         upload = caller.service.uploads.create(
             caller.folder(),

@@ -81,12 +81,17 @@ def types_module(document: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _is_for_browsers(operation: dict[str, Any]) -> bool:
+    """Whether all that it does is to send whoever asks elsewhere."""
+    return not any(status.startswith("2") for status in operation["responses"])
+
+
 def operations_module(document: dict[str, Any], tag: str) -> str:
     """The operations of one noun, as methods."""
     methods = [
         line
         for path, method, operation in _operations(document)
-        if tag in operation["tags"]
+        if tag in operation["tags"] and not _is_for_browsers(operation)
         for line in _method(path, method, operation)
     ]
     body = "\n".join(methods)

@@ -246,6 +246,41 @@ class Settings(BaseSettings):
     service_session_hours: float = Field(
         default=12.0, gt=0, description="How long a person stays signed in, in hours."
     )
+    service_url: str = Field(
+        default="",
+        description="The address that browsers know the service by, for example "
+        "`https://snapshots.example.org`; without it the one that a request was sent to.",
+    )
+    service_oidc_issuer: str = Field(
+        default="",
+        description="The OpenID Connect provider whose accounts may sign in: its issuer, an https URL as its "
+        "discovery document has it. Without it people have passwords of their own.",
+    )
+    service_oidc_client_id: str = Field(default="", description="What the provider knows the service as.")
+    service_oidc_client_secret: str = Field(
+        default="",
+        description="The client's secret at the provider; a public client has none.",
+        json_schema_extra={"secret": True},
+    )
+    service_oidc_client_secret_file: Path | None = Field(
+        default=None, description="A file with the client's secret, in place of the setting."
+    )
+    service_oidc_name: str = Field(
+        default="", description="What the sign-in page calls the provider; its host's name without it."
+    )
+    service_oidc_scopes: str = Field(
+        default="openid profile email", description="The scopes that the provider is asked for."
+    )
+    service_oidc_role_claim: str = Field(
+        default="roles",
+        description="The claim of the ID token that tells a person's roles or groups: a text or a list, also "
+        "in a member of a member (`realm_access.roles`).",
+    )
+    service_oidc_roles: str = Field(
+        default="",
+        description="What the claim's values mean here: `ops-team=admin, support=viewer`. Without it they "
+        "are `admin`, `editor` and `viewer` themselves. Of several the highest counts.",
+    )
 
 
 def load_settings(**flags: Any) -> Settings:

@@ -123,6 +123,9 @@ OTHER_ROWS = {
 # Operations that answer whoever asks.
 OPEN_ROWS = {
     ("post", "/api/v1/session"),
+    ("get", "/api/v1/session/ways"),
+    ("get", "/api/v1/session/provider"),
+    ("get", "/api/v1/session/provider/return"),
     ("get", "/health/live"),
     ("get", "/health/ready"),
     ("get", "/metrics"),

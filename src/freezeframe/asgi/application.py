@@ -32,6 +32,7 @@ from freezeframe.asgi.routes import (
     keys,
     overview,
     past_jobs,
+    provider_session,
     row_differences,
     row_restoration,
     session,
@@ -47,7 +48,11 @@ from freezeframe.service.watch import Watch
 from freezeframe.settings import Settings
 
 VERSION = "1"
+# Asked in this order whose a request is: what is asked most comes first.
 _ROUTERS = (
+    tenants,
+    files,
+    streams,
     all_jobs,
     bundle,
     column_statistics,
@@ -57,12 +62,10 @@ _ROUTERS = (
     import_preview,
     overview,
     past_jobs,
+    provider_session,
     row_differences,
     row_restoration,
     sorted_rows,
-    tenants,
-    streams,
-    files,
     uploads,
     history,
     jobs,

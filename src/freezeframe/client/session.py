@@ -11,6 +11,7 @@ from freezeframe.client.connection import Connection, path_of
 from freezeframe.client.types import (
     KeySignIn,
     SignIn,
+    SignInWays,
     Who,
 )
 
@@ -37,3 +38,8 @@ class SessionOperations:
         """End the session of who asks."""
         place = path_of("/api/v1/session", {})
         return self._connection.headers("DELETE", place)
+
+    def sign_in_ways(self) -> SignInWays:
+        """How people can sign in here; asked by the sign-in page, which knows nobody yet."""
+        place = path_of("/api/v1/session/ways", {})
+        return cast("SignInWays", self._connection.json("GET", place))

@@ -154,7 +154,13 @@ class StreamsOperations:
         message: str | None = None,
         idempotency_key: str | None = None,
     ) -> Job:
-        """Bring a file's rows into a stream, as a job: CSV, Parquet or JSON Lines by `Content-Type`."""
+        """Bring a file's rows into a stream.
+
+        As a job: CSV, Parquet, JSON Lines or Arrow by `Content-Type`.
+
+        A JSON body names a finished upload of the purpose `import` instead, of any size; it is then
+        gone.
+        """
         place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/streams/{stream}/import",
             {"environment": environment, "tenant": tenant, "stream": stream},

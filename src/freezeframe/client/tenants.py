@@ -96,15 +96,13 @@ class TenantsOperations:
     def follow_events(
         self, *, environment: str, tenant: list[str] | None = None, seconds: int | None = None
     ) -> Iterator[str]:
-        """Follow what happens in an environment as server-sent events.
+        """Follow what happens in an environment.
 
-        As far as it is the caller's business.
+        As server-sent events, as far as it is the caller's business.
 
-        `anew` comes first: from now on all is told. `lost` says that some was not, and that what was
-        read before
-        may be old. `job` tells what a job has become, `version` a watched tenant's newest version (also
-        of now), `tenants` that some came
-        or went.
+        `anew` comes first: from now on all is told. `lost`: some was not, read everything again.
+        `job` tells what a job has become, `version` what a watched tenant's newest version is.
+        `tenants`: some of the environment came or went.
         """
         place = path_of("/api/v1/events", {})
         query = {"environment": environment, "tenant": tenant, "seconds": seconds}

@@ -216,6 +216,22 @@ class Folder(TypedDict):
     path: str
 
 
+class Growth(TypedDict):
+    """The newest versions that are kept, the oldest first."""
+
+    points: list[GrowthPoint]
+
+
+class GrowthPoint(TypedDict):
+    """A version of the tenant, and what it held."""
+
+    version: int
+    timestamp: str
+    rows: int
+    stream_bytes: int
+    file_bytes: int
+
+
 class Health(TypedDict):
     """The service answers."""
 
@@ -555,6 +571,12 @@ class SignIn(TypedDict):
     password: str
 
 
+class SignInWays(TypedDict):
+    """How people sign in: by name and password always, and with accounts of ``provider`` if there is one."""
+
+    provider: str | None
+
+
 class SortedRows(TypedDict):
     """Some rows in order; what JSON has no value for (dates, decimals) is text."""
 
@@ -688,6 +710,7 @@ class UploadState(TypedDict):
     """A resumable upload: what it becomes, and how far it has come."""
 
     id: str
+    purpose: Literal["file", "import"]
     path: str
     length: int
     offset: int

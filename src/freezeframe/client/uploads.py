@@ -36,7 +36,10 @@ class UploadsOperations:
         tus_resumable: str | None = None,
         idempotency_key: str | None = None,
     ) -> UploadState:
-        """Begin an upload; `Location` takes its bytes."""
+        """Begin an upload; `Location` takes its bytes.
+
+        It becomes a file with its last byte. One for an import waits for the import that names it.
+        """
         place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/uploads",
             {"environment": environment, "tenant": tenant},
@@ -70,7 +73,10 @@ class UploadsOperations:
         upload_offset: int,
         tus_resumable: str | None = None,
     ) -> dict[str, str]:
-        """Add bytes to an upload; with the last of them the file appears, and `ETag` is its own."""
+        """Add bytes to an upload; with the last of them the file appears, and `ETag` is its own.
+
+        One for an import is then complete, and waits.
+        """
         place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/uploads/{upload_id}",
             {"environment": environment, "tenant": tenant, "upload_id": upload_id},

@@ -10,6 +10,7 @@ from typing import cast
 from freezeframe.client.connection import Connection, path_of
 from freezeframe.client.types import (
     Difference,
+    Growth,
     HistoryPage,
     NewPolicy,
     NewTag,
@@ -44,6 +45,15 @@ class VersionsOperations:
         )
         query = {"before": before, "after": after, "texts": texts}
         return cast("Difference", self._connection.json("GET", place, query=query))
+
+    def show_growth(self, environment: str, tenant: str, *, limit: int | None = None) -> Growth:
+        """How many rows and bytes the tenant had after each of its newest versions, the oldest first."""
+        place = path_of(
+            "/api/v1/environments/{environment}/tenants/{tenant}/growth",
+            {"environment": environment, "tenant": tenant},
+        )
+        query = {"limit": limit}
+        return cast("Growth", self._connection.json("GET", place, query=query))
 
     def list_history(
         self,

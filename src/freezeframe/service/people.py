@@ -25,6 +25,8 @@ from freezeframe.service.principal import ROLES, Principal, Role
 PASSWORD_LENGTH_MIN = 12
 _PASSWORD_LENGTH_MAX = 1000
 _TOKEN_BYTES = 32
+_PROVIDED = "oidc-"
+_SHOWN_LENGTH = 180
 _ID_BYTES = 9
 
 
@@ -161,6 +163,40 @@ class People:
             )
         return _person(row)
 
+    def entered(self, person_id: str, name: str, role: Role) -> Person:
+        """The person of that ``provided_id``, made when the account comes for the first time.
+
+        Name and role are what the account says now. Where somebody else has the name, the end of the
+        person's id goes with it. A password is never theirs.
+
+        Raises:
+            NotAuthenticated: the person may not sign in any more.
+        """
+        tail = person_id[-8:]
+        shown = "".join(letter for letter in name if letter.isprintable())[:_SHOWN_LENGTH].strip() or tail
+        with self._database.begin() as connection:
+            named = connection.execute(select(people.c.id).where(people.c.name == shown)).scalar_one_or_none()
+            if named not in {None, person_id}:
+                shown = f"{shown} ({tail})"
+            values = {
+                "id": person_id,
+                "name": shown,
+                "password_hash": "",
+                "role": role,
+                "created_ms": self._database.now_ms(connection),
+            }
+            mine = people.c.id == person_id
+            if not insert_if_absent(connection, people, values):
+                connection.execute(update(people).where(mine).values(name=shown, role=role))
+            row = connection.execute(select(people).where(mine)).mappings().one()
+        if row["disabled_ms"] is not None:
+            raise NotAuthenticated(
+                "This person may not sign in here any more.",
+                cause="An admin has said so.",
+                remedy="Ask an admin.",
+            )
+        return _person(row)
+
     def begin_session(self, person: Person) -> NewSession:
         """A new session of a person who has proved to be one."""
         token = secrets.token_urlsafe(_TOKEN_BYTES)
@@ -204,6 +240,11 @@ class People:
             return self._hasher.verify(password_hash, password[:_PASSWORD_LENGTH_MAX])
         except (VerificationError, InvalidHashError):
             return False
+
+
+def provided_id(issuer: str, subject: str) -> str:
+    """The id of the person who is an account at an identity provider; no other account has it."""
+    return f"{_PROVIDED}{hashlib.sha256(json.dumps([issuer, subject]).encode()).hexdigest()[:32]}"
 
 
 def _require_person(name: str, password: str, role: str) -> None:

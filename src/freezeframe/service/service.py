@@ -13,6 +13,7 @@ from freezeframe.service.byte_quotas import ByteQuotas
 from freezeframe.service.cursors import Cursors
 from freezeframe.service.files import FolderContent
 from freezeframe.service.idempotency import KeptAnswers
+from freezeframe.service.identity_provider import IdentityProvider
 from freezeframe.service.jobs import TenantJobs
 from freezeframe.service.kept import KeptByState
 from freezeframe.service.keys import Keys
@@ -21,6 +22,7 @@ from freezeframe.service.people import People
 from freezeframe.service.pepper import load_pepper
 from freezeframe.service.principal import Principal
 from freezeframe.service.rate_limits import RateLimits, SharedCounters
+from freezeframe.service.sign_in_ticket import Tickets
 from freezeframe.service.stored_bytes import StoredBytes
 from freezeframe.service.stores import Stores
 from freezeframe.service.uploads import Uploads
@@ -48,6 +50,8 @@ class Service:
     limits: RateLimits
     jobs: TenantJobs
     uploads: Uploads
+    tickets: Tickets
+    provider: IdentityProvider | None
     overviews: Overviews
     byte_quotas: ByteQuotas
     stored_bytes: StoredBytes
@@ -95,6 +99,8 @@ def open_service(root: str, settings: Settings, database: ControlDatabase) -> Se
         limits=RateLimits(counters, per_principal, per_tenant),
         jobs=TenantJobs(queue, settings, root, uploads),
         uploads=uploads,
+        tickets=Tickets(pepper),
+        provider=IdentityProvider(settings) if settings.service_oidc_issuer else None,
         overviews=overviews,
         byte_quotas=ByteQuotas(
             counters,

@@ -2554,7 +2554,7 @@ export interface components {
         };
         /**
          * SignInWays
-         * @description How people sign in: with name and password always, and with their accounts at `provider` if it is set.
+         * @description How people sign in: by name and password always, and with accounts of `provider` if there is one.
          */
         SignInWays: {
             /** Provider */

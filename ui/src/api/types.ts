@@ -4,6 +4,7 @@ import type { components } from "./schema";
 type Schemas = components["schemas"];
 
 export type Who = Schemas["Who"];
+export type SignInWays = Schemas["SignInWays"];
 export type Scope = Who["scopes"][number];
 export type TenantPage = Schemas["TenantPage"];
 export type Overview = Schemas["Overview"];

@@ -1,11 +1,12 @@
 // Signing in, with name and password or with a key that is pasted once. What was typed stays after a refusal.
 import { Button, Paper, PasswordInput, SegmentedControl, Stack, Text, TextInput, Title } from "@mantine/core";
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { type FormEvent, useState } from "react";
 import { signIn } from "@/api/changes";
 import { whoQuery } from "@/api/queries";
 import { ProblemNote } from "@/parts/ProblemNote";
+import { providerAddress, waysQuery } from "@/session/ways";
 
 export function SignInPage() {
   const [way, setWay] = useState<"person" | "key">("person");
@@ -15,6 +16,7 @@ export function SignInPage() {
   const client = useQueryClient();
   const navigate = useNavigate();
   const { to } = useSearch({ from: "/sign-in" });
+  const { data: ways } = useQuery(waysQuery);
   const entering = useMutation({
     mutationFn: () => signIn(way === "key" ? { key: key.trim() } : { name, password }),
     onSuccess: (who) => {
@@ -81,6 +83,11 @@ export function SignInPage() {
             <Button type="submit" loading={entering.isPending}>
               Sign in
             </Button>
+            {ways?.provider && (
+              <Button component="a" href={providerAddress(to)} variant="default">
+                Sign in with {ways.provider}
+              </Button>
+            )}
             <Text size="xs" c="dimmed">
               An admin makes people and keys: <code>freezeframe person create</code>,{" "}
               <code>freezeframe key create</code>.

@@ -86,6 +86,12 @@ class KeySignIn(Order):
     key: str = Field(min_length=1, max_length=200, pattern=r"\.")
 
 
+class SignInWays(Answer):
+    """How people sign in: by name and password always, and with accounts of `provider` if there is one."""
+
+    provider: str | None
+
+
 class Who(Answer):
     """Who asks, and what they may do."""
 

@@ -35,11 +35,11 @@ def sign_in(request: Request, response: Response, order: SignIn | KeySignIn) -> 
         return _who(principal)
     service.limits.count("sign-in", order.name)
     person = service.people.verified(order.name, order.password)
-    _keep(request, response, _begun(request, person).token)
+    _keep(request, response, begun(request, person).token)
     return _who(person.principal())
 
 
-def _begun(request: Request, person: Person) -> NewSession:
+def begun(request: Request, person: Person) -> NewSession:
     """A session of a person who has proved to be one, once the audit has it."""
     service = service_of(request)
     with service.audit.undertaking(

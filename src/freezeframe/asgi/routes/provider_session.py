@@ -1,0 +1,161 @@
+"""Signing in with an account of an identity provider: there, and back with a session."""
+
+from __future__ import annotations
+
+import html
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from fastapi import Query, Request, Response
+from fastapi.responses import HTMLResponse, RedirectResponse
+
+from freezeframe.asgi.authentication import SESSION_COOKIE, service_of
+from freezeframe.asgi.models.keys import SignInWays
+from freezeframe.asgi.problems import declared, problem_response, request_id_of, status_of
+from freezeframe.asgi.routes.routing import api_router
+from freezeframe.asgi.routes.session import begun
+from freezeframe.errors import FreezeframeError, NotAuthenticated, NotFound
+from freezeframe.service.audit import AuditPlace
+from freezeframe.service.idempotency import KeptAnswer, RequestIdentity
+from freezeframe.service.identity_provider import IdentityProvider, new_attempt
+from freezeframe.service.people import provided_id
+from freezeframe.service.sign_in_ticket import LIFE_SECONDS, Ticket, local_page
+
+router = api_router("session")
+_TICKET = "freezeframe_sign_in"
+_PLACE = "/api/v1/session/provider"
+_RETURN = f"{_PLACE}/return"
+_USED = KeptAnswer(204, {}, b"")
+_PAGE = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><title>Not signed in</title>
+<h1>{problem}</h1><p>{cause}</p><p>{remedy}</p><p><a href="/sign-in">Sign in</a></p></html>
+"""
+
+
+@router.get("/session/ways")
+def sign_in_ways(request: Request) -> SignInWays:
+    """How people can sign in here; asked by the sign-in page, which knows nobody yet."""
+    provider = service_of(request).provider
+    return SignInWays(provider=None if provider is None else provider.name)
+
+
+@router.get(
+    "/session/provider",
+    status_code=302,
+    response_class=RedirectResponse,
+    responses={302: {"description": "To the provider."}, **declared(404)},
+)
+def leave_for_provider(
+    request: Request,
+    page: Annotated[
+        str | None, Query(alias="next", max_length=2000, description="The page to end at.")
+    ] = None,
+) -> Response:
+    """Go to the identity provider and sign in there."""
+    service, provider = service_of(request), _provider(request)
+    service.limits.count("principal", "nobody", request.client.host if request.client else "")
+    attempt = new_attempt()
+    answer = RedirectResponse(provider.address(attempt, _return_address(request)), 302)
+    ticket = service.tickets.made(Ticket(attempt, local_page(page)))
+    # Lax: the browser comes back by a link from another site, and must bring it along.
+    answer.set_cookie(
+        _TICKET,
+        ticket,
+        max_age=LIFE_SECONDS,
+        path=_PLACE,
+        secure=_is_secure(request),
+        httponly=True,
+        samesite="lax",
+    )
+    answer.headers["Cache-Control"] = "no-store"
+    return answer
+
+
+@router.get(
+    "/session/provider/return",
+    status_code=303,
+    response_class=RedirectResponse,
+    responses={303: {"description": "To the page that was asked for, signed in."}, **declared(404)},
+)
+def return_from_provider(
+    request: Request,
+    code: Annotated[str, Query(max_length=4000)] = "",
+    state: Annotated[str, Query(max_length=500)] = "",
+    error: Annotated[str, Query(max_length=500)] = "",
+    iss: Annotated[str | None, Query(max_length=2000, description="See RFC 9207.")] = None,
+) -> Response:
+    """Come back from the identity provider, with a session where all is well."""
+    try:
+        answer = _entered(request, code, state, error, iss)
+    except FreezeframeError as refusal:
+        answer = _refused(request, refusal)
+    answer.delete_cookie(_TICKET, path=_PLACE, httponly=True, samesite="lax")
+    answer.headers["Cache-Control"] = "no-store"
+    return answer
+
+
+def _entered(request: Request, code: str, state: str, error: str, issuer: str | None) -> Response:
+    service, provider = service_of(request), _provider(request)
+    ticket = service.tickets.read(request.cookies.get(_TICKET, ""), state)
+    if error or not code or issuer not in {None, provider.issuer}:
+        raise NotAuthenticated(
+            "The provider did not sign you in.",
+            cause=f"It says {error!r}." if error else "It sent no code, or another one sent it.",
+            remedy="Begin again at the sign-in page.",
+        )
+    # Each ticket is for one return, whatever the provider thinks of a code that comes twice.
+    used = RequestIdentity("sign-in", service.tickets.name(ticket), "")
+    if service.answers.begin(used) is not None:
+        raise NotAuthenticated("This sign-in was used before.", remedy="Begin again at the sign-in page.")
+    service.answers.finish(used, _USED)
+    account = provider.account(ticket.attempt, code, _return_address(request))
+    person_id = provided_id(account.issuer, account.subject)
+    with service.audit.undertaking(
+        AuditPlace(),
+        (account.name,),
+        principal=f"person:{person_id} {account.name[:200]}",
+        action="person.enter",
+        request_id=request_id_of(request),
+        details={"issuer": account.issuer, "role": account.role},
+    ):
+        person = service.people.entered(person_id, account.name, account.role)
+    answer = RedirectResponse(ticket.page, 303)
+    answer.set_cookie(
+        SESSION_COOKIE,
+        begun(request, person).token,
+        max_age=int(service.settings.service_session_hours * 3600),
+        path="/",
+        secure=_is_secure(request),
+        httponly=True,
+        samesite="lax",
+    )
+    return answer
+
+
+def _refused(request: Request, refusal: FreezeframeError) -> Response:
+    """A page for who looks at one, and a problem for who does not."""
+    if "text/html" not in request.headers.get("accept", ""):
+        return problem_response(refusal, request_id_of(request))
+    told = {name: html.escape(getattr(refusal, name)) for name in ("problem", "cause", "remedy")}
+    headers = {"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'"}
+    return HTMLResponse(_PAGE.format(**told), status_of(type(refusal)), headers)
+
+
+def _provider(request: Request) -> IdentityProvider:
+    provider = service_of(request).provider
+    if provider is None:
+        raise NotFound("No provider is set to sign in with.", remedy="Sign in with name and password.")
+    return provider
+
+
+def _address(request: Request) -> str:
+    """The service's address as browsers know it."""
+    return service_of(request).settings.service_url.rstrip("/") or str(request.base_url).rstrip("/")
+
+
+def _return_address(request: Request) -> str:
+    return f"{_address(request)}{_RETURN}"
+
+
+def _is_secure(request: Request) -> bool:
+    return urlsplit(_address(request)).scheme == "https"

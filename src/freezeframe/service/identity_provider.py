@@ -1,0 +1,252 @@
+"""Signing in with accounts of an OpenID Connect provider: the authorization code flow with PKCE.
+
+A browser is sent to the provider with a state, a nonce and a challenge that were made for it alone, and
+comes back with a code. The code is worth an ID token, which must be signed by the provider, for this
+client, for that nonce, and valid now.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+from authlib.common.security import generate_token  # type: ignore[import-untyped]  # ships no types
+from authlib.oauth2.rfc6749.parameters import prepare_grant_uri  # type: ignore[import-untyped]  # as above
+from authlib.oauth2.rfc7636 import create_s256_code_challenge  # type: ignore[import-untyped]  # as above
+from authlib.oidc.core import CodeIDToken  # type: ignore[import-untyped]  # as above
+from joserfc import jwt
+from joserfc.errors import InvalidKeyIdError, JoseError
+from joserfc.jwk import KeySet
+
+from freezeframe.errors import InputNotFound, NotAuthenticated, SetupError, TryAgain
+from freezeframe.service.identity_roles import parse_roles, role_of
+from freezeframe.service.principal import Role
+from freezeframe.settings import Settings
+
+# What a provider signs with its private key alone: neither "none" nor a secret that it shares.
+ALGORITHMS = (
+    "RS256",
+    "RS384",
+    "RS512",
+    "PS256",
+    "PS384",
+    "PS512",
+    "ES256",
+    "ES384",
+    "ES512",
+    "Ed25519",
+    "EdDSA",
+)
+CLOCK_SKEW_SECONDS = 60
+_TIMEOUT_SECONDS = 10.0
+_KEPT_SECONDS = 3600.0
+_KEYS_ASKED_EVERY_SECONDS = 10.0
+_TOKEN_LENGTH = 48
+_LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+_NAMES = ("preferred_username", "email", "name", "sub")
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What a browser was sent to the provider with; it has to come back with the same state."""
+
+    state: str
+    nonce: str
+    verifier: str
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Who has signed in at the provider: an id that no other account ever has, a name, and the role here."""
+
+    issuer: str
+    subject: str
+    name: str
+    role: Role
+
+
+def new_attempt() -> Attempt:
+    """An attempt of one browser."""
+    return Attempt(*(generate_token(_TOKEN_LENGTH) for _ in range(3)))
+
+
+class IdentityProvider:
+    """One provider, as the settings name it; it is asked for its addresses and keys once an hour."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.issuer = settings.service_oidc_issuer
+        self._client_id = settings.service_oidc_client_id
+        self._client_secret = _client_secret(settings)
+        self._scopes = settings.service_oidc_scopes
+        self._claim = settings.service_oidc_role_claim
+        self._roles = parse_roles(settings.service_oidc_roles)
+        host = urlsplit(self.issuer).hostname or ""
+        self.name = settings.service_oidc_name or host
+        if not (self._client_id and "openid" in self._scopes.split() and _is_safe(self.issuer)):
+            raise SetupError(
+                "The provider that people sign in with cannot be used as it is set.",
+                cause="It takes an https issuer, a client id and the scope openid.",
+                remedy="Set service_oidc_issuer, service_oidc_client_id and service_oidc_scopes.",
+            )
+        self._lock = threading.Lock()
+        self._metadata: tuple[float, Mapping[str, Any]] | None = None
+        self._keys: tuple[float, KeySet] | None = None
+
+    def address(self, attempt: Attempt, redirect_uri: str) -> str:
+        """Where a browser is sent to.
+
+        Raises:
+            TryAgain: the provider cannot be asked for its addresses.
+        """
+        address: str = prepare_grant_uri(
+            self._endpoint("authorization_endpoint"),
+            self._client_id,
+            "code",
+            redirect_uri=redirect_uri,
+            scope=self._scopes,
+            state=attempt.state,
+            nonce=attempt.nonce,
+            code_challenge=create_s256_code_challenge(attempt.verifier),
+            code_challenge_method="S256",
+        )
+        return address
+
+    def account(self, attempt: Attempt, code: str, redirect_uri: str) -> Account:
+        """Who came back with that code.
+
+        Raises:
+            NotAuthenticated: the code is worth nothing, or the token is not what it must be.
+            NotAllowed: the account has no role here.
+            TryAgain: the provider cannot be asked.
+        """
+        told = self._token(attempt, code, redirect_uri)
+        claims = self._claims(str(told.get("id_token", "")), attempt.nonce, told.get("access_token"))
+        name = next(claims[one] for one in _NAMES if isinstance(claims.get(one), str) and claims[one].strip())
+        return Account(self.issuer, str(claims["sub"]), name, role_of(claims, self._claim, self._roles))
+
+    def _token(self, attempt: Attempt, code: str, redirect_uri: str) -> Mapping[str, Any]:
+        form = {
+            "grant_type": "authorization_code",
+            "code": code,
+            "redirect_uri": redirect_uri,
+            "code_verifier": attempt.verifier,
+            "client_id": self._client_id,
+        }
+        methods = self._discovered().get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
+        auth = None
+        if self._client_secret and "client_secret_basic" in methods:
+            auth = httpx.BasicAuth(self._client_id, self._client_secret)
+        elif self._client_secret:
+            form["client_secret"] = self._client_secret
+        answer = _asked("POST", self._endpoint("token_endpoint"), data=form, auth=auth)
+        told = _object(answer)
+        if answer.is_error or not told.get("id_token"):
+            raise _refused(f"The provider did not take the code ({told.get('error') or answer.status_code}).")
+        return told
+
+    def _claims(self, token: str, nonce: str, access_token: Any) -> Mapping[str, Any]:
+        """The claims of an ID token that is the provider's, for this client and that nonce, and valid now."""
+        try:
+            try:
+                signed = jwt.decode(token, self._key_set(), algorithms=list(ALGORITHMS))
+            except InvalidKeyIdError:  # the provider may have new keys since
+                signed = jwt.decode(token, self._key_set(anew=True), algorithms=list(ALGORITHMS))
+            must_be = {
+                "iss": {"essential": True, "value": self.issuer},
+                "aud": {"essential": True, "value": self._client_id},
+                "nonce": {"essential": True, "value": nonce},
+            }
+            known = {"nonce": nonce, "client_id": self._client_id, "access_token": access_token}
+            claims = CodeIDToken(signed.claims, signed.header, must_be, known)
+            claims.validate(leeway=CLOCK_SKEW_SECONDS)
+        except (JoseError, ValueError) as error:
+            raise _refused(f"The provider's token is not what it must be: {error}.") from error
+        return dict(claims)
+
+    def _endpoint(self, name: str) -> str:
+        found = self._discovered().get(name)
+        if not isinstance(found, str) or not _is_safe(found):
+            raise _unreachable(f"Its discovery document has no usable {name}.")
+        return found
+
+    def _discovered(self) -> Mapping[str, Any]:
+        with self._lock:
+            if self._metadata is None or self._metadata[0] < time.monotonic():
+                url = f"{self.issuer.rstrip('/')}/.well-known/openid-configuration"
+                found = _object(_asked("GET", url))
+                if found.get("issuer") != self.issuer:
+                    raise _unreachable(f"It calls itself {found.get('issuer')!r}, not {self.issuer!r}.")
+                self._metadata = (time.monotonic() + _KEPT_SECONDS, found)
+            return self._metadata[1]
+
+    def _key_set(self, *, anew: bool = False) -> KeySet:
+        address = self._endpoint("jwks_uri")
+        with self._lock:
+            now = time.monotonic()
+            # A token with an invented key id makes us ask again, but not all the time.
+            is_old = self._keys is None or now > self._keys[0] + _KEPT_SECONDS
+            if is_old or (anew and self._keys and now > self._keys[0] + _KEYS_ASKED_EVERY_SECONDS):
+                found = _object(_asked("GET", address))
+                self._keys = (now, KeySet.import_key_set({"keys": found.get("keys", [])}))
+            assert self._keys is not None  # noqa: S101 - asked for above
+            return self._keys[1]
+
+
+def _client_secret(settings: Settings) -> str:
+    path = settings.service_oidc_client_secret_file
+    if path is None:
+        return settings.service_oidc_client_secret
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        raise InputNotFound(
+            f"There is no file {path} with the client's secret.",
+            remedy="Check service_oidc_client_secret_file.",
+        ) from None
+    except OSError as error:
+        raise SetupError(
+            f"The client's secret cannot be read from {path}.", cause=str(error), remedy="Check its mode."
+        ) from error
+
+
+def _is_safe(address: str) -> bool:
+    """Whether what is sent there is read by nobody on the way: https, or this very machine."""
+    parts = urlsplit(address)
+    return parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
+
+
+def _asked(method: str, url: str, **options: Any) -> httpx.Response:
+    try:
+        return httpx.request(method, url, timeout=_TIMEOUT_SECONDS, **options)
+    except httpx.HTTPError as error:
+        raise _unreachable(str(error)) from error
+
+
+def _object(answer: httpx.Response) -> Mapping[str, Any]:
+    try:
+        found = answer.json()
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise _unreachable(f"It answered {answer.status_code}, and with no JSON object.")
+    return found
+
+
+def _unreachable(cause: str) -> TryAgain:
+    return TryAgain(
+        "The provider that people sign in with cannot be used now.",
+        cause=cause,
+        remedy="Try again; if it stays so, ask who runs this service.",
+        code="PROVIDER_UNAVAILABLE",
+    )
+
+
+def _refused(cause: str) -> NotAuthenticated:
+    return NotAuthenticated(
+        "Signing in did not succeed.", cause=cause, remedy="Begin again at the sign-in page."
+    )

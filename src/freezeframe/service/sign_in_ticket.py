@@ -1,0 +1,84 @@
+"""What a browser holds while it is at an identity provider: signed, for ten minutes and one return."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import time
+from dataclasses import asdict, dataclass
+
+from freezeframe.errors import NotAuthenticated
+from freezeframe.service.identity_provider import Attempt
+
+LIFE_SECONDS = 600
+_SIGNATURE_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """An attempt to sign in, and the page that it is to end at."""
+
+    attempt: Attempt
+    page: str
+
+
+class Tickets:
+    """Makes and reads tickets; all workers of a service have the same secret."""
+
+    def __init__(self, secret: bytes) -> None:
+        self._secret = hmac.digest(secret, b"freezeframe sign-in tickets", "sha256")
+
+    def made(self, ticket: Ticket) -> str:
+        """The ticket as a cookie's value."""
+        record = {**asdict(ticket), "until": time.time() + LIFE_SECONDS}
+        content = json.dumps(record, separators=(",", ":")).encode()
+        return base64.urlsafe_b64encode(self._signature(content) + content).decode().rstrip("=")
+
+    def read(self, cookie: str, state: str) -> Ticket:
+        """The ticket that the browser was given, if it comes back with its state.
+
+        Raises:
+            NotAuthenticated: there is none, it is over or not ours, or the state is another one's.
+        """
+        try:
+            raw = base64.urlsafe_b64decode(cookie.encode() + b"=" * (-len(cookie) % 4))
+            signature, content = raw[:_SIGNATURE_BYTES], raw[_SIGNATURE_BYTES:]
+            is_ours = hmac.compare_digest(signature, self._signature(content))
+            record = json.loads(content) if is_ours else {}
+            ticket = Ticket(Attempt(**record["attempt"]), record["page"])
+            is_current = record["until"] > time.time()
+        except (ValueError, KeyError, TypeError):
+            raise _unknown() from None
+        if not is_current or not hmac.compare_digest(ticket.attempt.state.encode(), state.encode()):
+            raise _unknown()
+        return ticket
+
+    def name(self, ticket: Ticket) -> str:
+        """What the ticket is called where those are noted that were used."""
+        return hashlib.sha256(ticket.attempt.state.encode()).hexdigest()
+
+    def _signature(self, content: bytes) -> bytes:
+        return hmac.digest(self._secret, content, "sha256")
+
+
+def local_page(address: str | None, default: str = "/tenants") -> str:
+    """The address if it is a page of this service; never one that a link has brought from elsewhere."""
+    is_ours = (
+        address is not None
+        and address.startswith("/")
+        and not address.startswith("//")
+        and "\\" not in address
+        and address.isprintable()
+        and address.isascii()
+    )
+    return address if is_ours and address is not None else default
+
+
+def _unknown() -> NotAuthenticated:
+    return NotAuthenticated(
+        "This sign-in was not begun here, or too long ago.",
+        cause="The browser has no ticket for it, or the ticket is used up.",
+        remedy="Begin again at the sign-in page.",
+    )

@@ -34,7 +34,14 @@ def served(tmp_path_factory):
     place = Path(tempfile.mkdtemp(dir=memory if memory.is_dir() else tmp_path_factory.mktemp("console")))
     key_file = place / "master.key"
     fill(place / "store", key_file)
-    environment = {**os.environ, "FREEZEFRAME_MASTER_KEY_FILE": str(key_file)}
+    scripts = place / "scripts"
+    scripts.mkdir()
+    (scripts / "etl.py").write_text("")
+    environment = {
+        **os.environ,
+        "FREEZEFRAME_MASTER_KEY_FILE": str(key_file),
+        "FREEZEFRAME_SERVICE_SCRIPTS_DIR": str(scripts),
+    }
     with Process(place / "store", environment) as process:
         yield process
     shutil.rmtree(place)
@@ -97,7 +104,10 @@ def sessions(browser, served):
     for role in ("admin", "editor", "viewer"):
         context = browser.new_context(base_url=served.url)
         answer = context.request.post(
-            "/api/v1/session", data={"name": role, "password": PASSWORD}, headers={"Origin": served.url}
+            "/api/v1/session",
+            data={"name": role, "password": PASSWORD},
+            headers={"Origin": served.url},
+            timeout=120_000,  # the first answer waits for the server to be there
         )
         assert answer.status == 200, answer.text()
         found[role] = context.storage_state()

@@ -109,7 +109,7 @@ def test_a_key_is_pasted_once(visit, sessions, browser, served):
     page.locator("label").filter(has_text="API key").click()
     page.locator("input[type=password]").fill(made["key"])
     page.get_by_role("button", name="Sign in").click()
-    expect(page.get_by_text("1 tenants")).to_be_visible()
+    expect(page.get_by_text("1 tenant", exact=True)).to_be_visible()
     page.reload()
     expect(page.get_by_role("grid", name="Tenants")).to_contain_text("acme")
     assert "" == page.evaluate("document.cookie")

@@ -111,22 +111,22 @@ def test_a_file_is_renamed_and_moved(page, served):
 def test_a_name_that_is_there_is_asked_about(page, tmp_path):
     """Of the same name: keeping both gives the new file a name of its own, nothing is replaced unasked."""
     panel = open_snapshots(page, "customer-0001")
-    file = tmp_path / "rates.csv"
+    file = tmp_path / "rates.txt"
     for text in ("first", "second"):
         file.write_text(text)
         panel.get_by_label("Files to upload").set_input_files([file])
-        panel.get_by_role("gridcell", name="File rates.csv").wait_for()
+        panel.get_by_role("gridcell", name="File rates.txt").wait_for()
     panel.get_by_role("button", name="Keep both").click()
-    panel.get_by_role("gridcell", name="File rates (2).csv").wait_for()
-    panel.get_by_role("gridcell", name="File rates.csv").click()
-    expect(panel.get_by_label("Content of rates.csv")).to_contain_text("first")
+    panel.get_by_role("gridcell", name="File rates (2).txt").wait_for()
+    panel.get_by_role("gridcell", name="File rates.txt").click()
+    expect(panel.get_by_label("Content of rates.txt")).to_contain_text("first")
 
 
 def test_a_conflict_shows_both_texts(visit, served):
     """Somebody saved first: the dialog has both, and the merged text becomes the newest version."""
     mine, theirs = visit(), visit("editor")
     for page in (mine, theirs):
-        page.goto("/tenants/acme?panel=snapshots&file=mappings%2Faccounts.csv")
+        page.goto("/tenants/acme?panel=snapshots&file=mappings%2Faccounts.csv&as=text")
         page.get_by_label("Content of mappings/accounts.csv").click()
         page.keyboard.press("Control+End")
     theirs.keyboard.type("3,theirs")

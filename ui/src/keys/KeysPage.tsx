@@ -89,7 +89,7 @@ export function KeysPage() {
       )}
       <Modal opened={secret !== null} onClose={() => setSecret(null)} title="The key is shown this once">
         <Stack>
-          <Code block tabIndex={0}>
+          <Code block tabIndex={0} className="secret">
             {secret}
           </Code>
           <CopyButton value={secret ?? ""}>
@@ -150,7 +150,7 @@ function columnsOf(rotate: (id: string) => void, revoke: (key: Key) => void): Co
       cell: (key) =>
         key.last_used ? <Moment at={key.last_used} /> : <span className="null-dash">never</span>,
     },
-    { id: "state", header: "State", width: "96px", cell: state },
+    { id: "state", header: "State", width: "124px", cell: state },
     {
       id: "actions",
       header: "",
@@ -181,7 +181,7 @@ function state(key: Key) {
   if (!key.expires) return "active";
   return (
     <>
-      {Date.parse(key.expires) < Date.now() ? "expired " : "until "}
+      {Date.parse(key.expires) < Date.now() ? "expired " : "expires "}
       <Moment at={key.expires} />
     </>
   );

@@ -48,6 +48,7 @@ export function FolderActions(props: FolderActionsProps) {
           <Button.Group>
             <Button
               size="xs"
+              px={10}
               leftSection={<IconUpload size={15} />}
               onClick={() => props.chooser.current?.click()}
             >
@@ -67,6 +68,7 @@ export function FolderActions(props: FolderActionsProps) {
           </Button.Group>
           <Button
             size="xs"
+            px={10}
             variant="default"
             leftSection={<IconFolderPlus size={15} />}
             onClick={props.onCreateFolder}
@@ -77,6 +79,7 @@ export function FolderActions(props: FolderActionsProps) {
       )}
       <Button
         size="xs"
+        px={10}
         variant="default"
         leftSection={<IconDownload size={15} />}
         disabled={!props.hasChosen}
@@ -87,6 +90,7 @@ export function FolderActions(props: FolderActionsProps) {
       {props.canDelete && (
         <Button
           size="xs"
+          px={10}
           variant="default"
           leftSection={<IconTrash size={15} />}
           disabled={!props.hasChosen}

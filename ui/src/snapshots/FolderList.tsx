@@ -85,6 +85,7 @@ export function FolderList() {
           placeholder="Search"
           size="xs"
           ml="auto"
+          w={140}
           leftSection={<IconSearch size={14} />}
           value={search.find ?? ""}
           onChange={(event) => go({ find: event.currentTarget.value || undefined }, true)}

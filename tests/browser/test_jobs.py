@@ -1,0 +1,136 @@
+"""Jobs of all tenants and of one, as they become what they become; keys and the audit."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+from tests.browser.queued import Worker
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def worker(served):
+    """What puts jobs into the queue of the served store, and carries them out."""
+    found = Worker(served.root, served.root.parent / "scripts")
+    yield found
+    found.close()
+
+
+def test_jobs_of_all_tenants_are_followed_without_a_reload(page, worker, picture):
+    """A job appears, runs, ends, without anything being done to the page; a filter is in the address."""
+    worker.submit("customer-0010", "first-one")
+    page.goto("/tenants")
+    page.get_by_role("navigation", name="Main").get_by_role("link", name="Jobs").click()
+    grid = page.get_by_role("grid", name="Jobs")
+    expect(grid.get_by_role("row").filter(has_text="first-one")).to_contain_text("queued")
+    expect(page.get_by_text(re.compile("· live"))).to_be_visible()
+    with worker.running("customer-0011", "job-4712") as (_, end):
+        row = grid.get_by_role("row").filter(has_text="job-4712")
+        expect(row).to_contain_text("running")
+        expect(row).to_contain_text("customer-0011")
+        end("succeeded")
+        expect(row).to_contain_text("succeeded")
+    picture(page, "all-jobs")
+    page.get_by_role("combobox", name="Status").click()
+    page.get_by_role("option", name="succeeded").click()
+    expect(grid.get_by_role("row").filter(has_text="first-one")).to_have_count(0)
+    page.get_by_label("Tenant", exact=True).fill("customer-0011")
+    page.wait_for_url(re.compile("status=succeeded.*tenant=customer-0011"))
+    page.reload()
+    expect(grid.get_by_role("row")).to_have_count(2)
+    row.click()
+    expect(page.get_by_role("dialog", name="customer-0011")).to_contain_text("job-4712")
+
+
+def test_a_log_is_read_as_it_is_written_and_a_job_run_again(page, worker, picture):
+    """Lines come while the job runs; then its notebook is shown as text, and it is run again and cancelled."""
+    with worker.running("customer-0012", "job-4713") as (write, end):
+        write("reading the input")
+        page.goto("/tenants/customer-0012?panel=jobs&job=job-4713")
+        log = page.get_by_role("log", name="Log")
+        expect(log).to_contain_text("reading the input")
+        write("4,711 rows")
+        expect(log).to_contain_text("4,711 rows")
+        picture(page, "job-log")
+        end("succeeded")
+    page.locator("label").filter(has_text="Executed notebook").click()
+    notebook = page.get_by_role("region", name="Executed notebook")
+    expect(notebook).to_contain_text("0   7  paid")
+    expect(notebook).to_contain_text("ZeroDivisionError: division by zero")
+    # Nothing of the notebook's own HTML is in the page, so nothing of it can run.
+    expect(notebook.locator("img, script, iframe")).to_have_count(0)
+    assert "freezeframe" == page.title()
+    picture(page, "notebook")
+    page.get_by_role("button", name="Run again").click()
+    page.wait_for_url(re.compile("job=(?!job-4713)"))
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.locator(".job-status", has_text="cancelled")).to_be_visible()
+    page.get_by_role("button", name="All jobs").click()
+    expect(page.get_by_role("grid", name="Jobs").get_by_role("row")).to_have_count(3)
+
+
+def test_another_ones_change_is_seen_without_a_reload(page, visit, served):
+    """What somebody else uploads appears in an open panel; who may not run jobs sees no button for it."""
+    page.goto("/tenants/customer-0013?panel=snapshots")
+    expect(page.get_by_text("Nothing kept for customer-0013 yet.")).to_be_visible()
+    place = f"{served.url}/api/v1/environments/default/tenants/customer-0013"
+    page.request.put(f"{place}/files/rates.csv", data="a", headers={"Origin": served.url})
+    expect(page.get_by_role("gridcell", name="File rates.csv")).to_be_visible()
+    viewer = visit("viewer")
+    viewer.goto("/jobs")
+    expect(viewer.get_by_role("heading", name="Jobs")).to_be_visible()
+    expect(viewer.get_by_role("button", name=re.compile("^(Run again|Cancel)"))).to_have_count(0)
+    viewer.goto("/tenants/customer-0013?panel=jobs")
+    expect(viewer.get_by_text("No job for customer-0013 yet.")).to_be_visible()
+    expect(viewer.get_by_role("button", name="Run a script")).to_have_count(0)
+
+
+def test_a_job_is_found_by_its_id_alone(page, worker):
+    """Ctrl+K takes the id of a job, whatever its tenant."""
+    worker.submit("customer-0014", "job-by-its-id")
+    page.goto("/tenants")
+    page.get_by_role("grid", name="Tenants").wait_for()
+    page.keyboard.press("Control+k")
+    page.get_by_label("Tenant, stream or job").fill("job-by-its-id")
+    expect(page.get_by_role("button", name="customer-0014 / job job-by-its-id")).to_be_visible()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog", name="customer-0014")).to_contain_text("job-by-its-id")
+
+
+def test_keys_are_made_rotated_and_revoked(page):
+    """A secret is shown once; the one from before a rotation is another; a revoked key says so."""
+    page.goto("/keys")
+    page.get_by_role("button", name="Create key").click()
+    page.get_by_role("dialog", name="Create key").get_by_label("Name").fill("nightly export")
+    page.keyboard.press("Enter")
+    shown = page.get_by_role("dialog", name="The key is shown this once")
+    first = shown.locator("code").inner_text()
+    page.keyboard.press("Escape")
+    row = page.get_by_role("grid", name="Keys").get_by_role("row").filter(has_text="nightly export")
+    row.get_by_role("button", name="Rotate").click()
+    second = shown.locator("code")
+    expect(second).to_contain_text(first.partition(".")[0])
+    assert first != second.inner_text()
+    page.keyboard.press("Escape")
+    row.get_by_role("button", name="Revoke").click()
+    page.get_by_role("dialog", name="Revoke nightly export?").get_by_role("button", name="Revoke").click()
+    expect(row).to_contain_text("revoked")
+    expect(row.get_by_role("button")).to_have_count(0)
+
+
+def test_the_audit_tells_what_was_done_and_that_nothing_is_missing(page, served):
+    """By tenant and action, in the address; the chain is whole."""
+    place = f"{served.url}/api/v1/environments/default/tenants/customer-0015"
+    for name in ("a.txt", "b.txt"):
+        page.request.put(f"{place}/files/{name}", data=name, headers={"Origin": served.url})
+    page.request.delete(f"{place}/files/a.txt", headers={"Origin": served.url})
+    page.goto("/audit?tenant=customer-0015")
+    grid = page.get_by_role("grid", name="Audit of customer-0015")
+    expect(grid.get_by_role("row")).to_have_count(4)
+    expect(page.get_by_text("chain whole")).to_be_visible()
+    page.get_by_role("combobox", name="Action").click()
+    page.get_by_role("option", name="File deleted").click()
+    expect(grid.get_by_role("row")).to_have_count(2)
+    expect(grid).to_contain_text("a.txt")
+    page.wait_for_url(re.compile("action=file.delete"))

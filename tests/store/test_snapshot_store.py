@@ -150,6 +150,34 @@ def test_the_registry_keeps_checkpoints_and_does_without(memory):
     assert 302 == len(store_on(memory).tenants(limit=1000))
 
 
+class Names(MemoryStorage):
+    """Counts the names that listings gave."""
+
+    listed = 0
+
+    def list_from(self, folder, start=""):
+        """See ``MemoryStorage``."""
+        found = list(super().list_from(folder, start))
+        self.listed = max(self.listed, len(found))
+        return iter(found)
+
+
+def test_a_long_registry_is_not_listed_whole():
+    """The hundredth entry after a checkpoint lists the last few hundred names, not those of all entries."""
+    storage, folder, newest = Names(), "_freezeframe/registry", 2_099
+    entry = RegistryEntry("create", "default", "known", f"{1:032x}", "w", 1).to_bytes()
+    for version in range(newest + 1):
+        storage.put_if_absent(f"{folder}/{version:020d}.json", entry)
+    state = RegistryState(newest, 1, {"default": {"known": f"{1:032x}"}})
+    name = f"{folder}/{newest:020d}.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.json"
+    storage.put_if_absent(name, state.to_checkpoint())
+    registry = store_on(storage)._registry
+    storage.listed = 0
+    registry.create("default", "new", f"{2:032x}")
+    assert any(f"{newest + 1:020d}.checkpoint" in one.name for one in storage.list_below(folder))
+    assert 600 > storage.listed
+
+
 def test_a_damaged_registry_is_told(memory):
     """A flipped bit in an entry is damage, not a missing tenant."""
     store_on(memory).tenant("acme", create=True)

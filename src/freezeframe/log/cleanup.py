@@ -11,7 +11,7 @@ from freezeframe.log.checkpoint import read_checkpoint_actions, sidecar_name
 from freezeframe.log.history import History
 from freezeframe.log.intervals import milliseconds
 from freezeframe.log.listing import CheckpointFiles, complete_checkpoints, list_log, sort_listing
-from freezeframe.log.paths import SIDECAR_FOLDER, Kind, log_file
+from freezeframe.log.paths import CONDENSED_FOLDER, SIDECAR_FOLDER, Kind, log_file
 from freezeframe.log.snapshot import Snapshot
 from freezeframe.storage import FileStatus, Storage
 
@@ -55,7 +55,8 @@ def plan_cleanup(snapshot: Snapshot, now_ms: int) -> CleanupPlan:
     if base is None or int(configuration.get(PROTECTED_BEFORE) or 0) > base.version:
         return nothing
     names = [status.name for status in statuses if _is_expired(status, base.version, times, cutoff)]
-    return CleanupPlan(base.version, (*names, *_orphaned_sidecars(storage, folder, statuses, names, now_ms)))
+    orphans = _orphaned_sidecars(storage, folder, statuses, names, now_ms)
+    return CleanupPlan(base.version, (*names, *orphans, *_left_condensed(storage, folder, now_ms)))
 
 
 def clean_up(snapshot: Snapshot, now_ms: int) -> CleanupPlan:
@@ -89,6 +90,12 @@ def _is_expired(status: FileStatus, below: int, times: dict[int, int], cutoff: i
         return False
     time = times.get(file.version, file.modified_ms) if file.kind is Kind.COMMIT else file.modified_ms
     return time < cutoff
+
+
+def _left_condensed(storage: Storage, folder: str, now_ms: int) -> list[str]:
+    """What engines condensed for a process that died: a day is longer than anybody waits for it."""
+    found = storage.list_below(f"{folder}/{CONDENSED_FOLDER}")
+    return [f"{CONDENSED_FOLDER}/{one.name}" for one in found if one.modified_ms < now_ms - DAY_MS]
 
 
 def _orphaned_sidecars(

@@ -34,6 +34,7 @@ from freezeframe.store.registry_entries import (
 # A checkpoint holds every tenant, so it is written less often than a tenant log's.
 _CHECKPOINT_INTERVAL = 100
 _CHECKPOINTS_KEPT = 2
+_CHECKPOINTS_LISTED = 5
 _logger = logging.getLogger(__name__)
 
 
@@ -169,14 +170,18 @@ class Registry(SnapshotManagement[RegistrySnapshot]):
             self.storage.put_if_absent(f"{self.folder}/{name}", content)
             hint = hint_text(Hint(version=version, size=1, size_in_bytes=len(content)))
             self.storage.replace(f"{self.folder}/{HINT_NAME}", hint.encode())
-            self._forget_old_checkpoints()
+            self._forget_old_checkpoints(version)
         except StorageUnavailable:
             _logger.warning("The registry's checkpoint %s was not written", version, exc_info=True)
 
-    def _forget_old_checkpoints(self) -> None:
-        # Each holds all tenants; the entries from which they were made stay.
+    def _forget_old_checkpoints(self, version: int) -> None:
+        # Each holds all tenants; the entries from which they were made stay. Their names would be the
+        # most of a listing from the beginning on, so it starts where checkpoints may still be.
+        start = version_prefix(max(0, version - _CHECKPOINTS_LISTED * _CHECKPOINT_INTERVAL))
         found = [
-            status.name for status in self.storage.list_from(self.folder) if ".checkpoint." in status.name
+            status.name
+            for status in self.storage.list_from(self.folder, start)
+            if ".checkpoint." in status.name
         ]
         for name in found[:-_CHECKPOINTS_KEPT]:
             self.storage.delete(f"{self.folder}/{name}")

@@ -1,0 +1,239 @@
+"""How does the cost of an update of 10,000 rows grow with the stream it goes into?
+
+Keys at random meet every file; keys in time order, where nine rows in ten of a batch are among the newest
+200,000, meet the newest files alone, for the statistics say where keys can be. One more case is large:
+two million rows into twenty million, with 4 GB for Spark. And one has keys of which nine in ten share their
+first part. Each case is a process of its own with a Spark server of its own; what it found is merged into the
+results, so that single cases can be measured on a quiet machine: ``--only random_20m time_20m``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pyarrow as pa
+import pyarrow.compute as pc
+from measured import RESULTS, keep, machine
+from simulation_plot import plot
+
+CHUNK_ROWS = 500_000
+NEWEST = 200_000
+WARM_UP, TURNS = 3, 5
+SAMPLE_SECONDS = 0.5
+MILLION = 1_000_000
+
+
+@dataclass(frozen=True)
+class Case:
+    stored: int
+    sent: int = 10_000
+    keys: str = "random"
+    memory: str = "4g"
+    turns: int = TURNS
+    warm_up: int = WARM_UP
+
+
+CASES = {
+    "random_10k": Case(10_000),
+    "random_100k": Case(100_000),
+    "random_1m": Case(MILLION),
+    "random_5m": Case(5 * MILLION),
+    "random_20m": Case(20 * MILLION),
+    "time_1m": Case(MILLION, keys="time"),
+    "time_5m": Case(5 * MILLION, keys="time"),
+    "time_20m": Case(20 * MILLION, keys="time"),
+    "skewed_1m": Case(MILLION, keys="skewed"),
+    "large_2m_of_20m": Case(20 * MILLION, 2 * MILLION, turns=1, warm_up=0),
+}
+SMALL = [name for name, case in CASES.items() if case.stored <= MILLION]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", nargs="+", choices=CASES, default=SMALL)
+    parser.add_argument("--case", choices=CASES, help=argparse.SUPPRESS)
+    wanted = parser.parse_args()
+    if wanted.case:
+        print(json.dumps(measure(CASES[wanted.case])))
+        return 0
+    path = RESULTS / "scale.json"
+    cases = json.loads(path.read_text())["cases"] if path.exists() else {}
+    for name in wanted.only:
+        done = subprocess.run(
+            [sys.executable, __file__, "--case", name], stdout=subprocess.PIPE, text=True, check=True
+        )
+        cases[name] = {
+            **asdict(CASES[name]),
+            **json.loads(done.stdout.splitlines()[-1]),
+            "machine": machine(),
+        }
+        keep("scale", {"cases": cases, "growth": growth(cases)})
+    draw(cases)
+    return 0
+
+
+def growth(cases: dict) -> dict[str, float]:
+    """How many times as long: the figures of the promise, as far as they were measured."""
+    asked = {
+        "random keys, 10k to 1M (at most 3)": ("random_10k", "random_1m"),
+        "keys in time order, 1M to 20M (at most 3)": ("time_1m", "time_20m"),
+        "random keys, 1M to 20M": ("random_1m", "random_20m"),
+    }
+    return {
+        name: round(cases[after]["median_seconds"] / cases[before]["median_seconds"], 2)
+        for name, (before, after) in asked.items()
+        if before in cases and after in cases
+    }
+
+
+def draw(cases: dict) -> None:
+    lines = {
+        f"{kind} keys": sorted((one["stored"], one["median_seconds"]) for one in found)
+        for kind in ("random", "time", "skewed")
+        if (found := [one for one in cases.values() if one["keys"] == kind and one["sent"] == Case(0).sent])
+    }
+    plot([("An update of 10,000 rows", "rows stored", lines)], "scale.svg")
+
+
+def measure(case: Case) -> dict[str, object]:
+    from freezeframe.engine.deferred import DeferredEngine
+    from freezeframe.engine.spark import SparkEngine
+    from freezeframe.settings import Settings
+    from freezeframe.storage import LocalStorage
+    from freezeframe.store import Tenant
+
+    with tempfile.TemporaryDirectory(prefix="freezeframe-bench-", dir=os.environ.get("TMPDIR")) as folder:
+        root = Path(folder)
+        settings = Settings(spark="local", spark_memory=case.memory, state_dir=root / "state")
+        engine = DeferredEngine(lambda: SparkEngine(settings))
+        stream = Tenant(LocalStorage(root / "data"), engine, settings).stream("Account")
+        key = ["Account", "Id"] if case.keys == "skewed" else ["Id"]
+        source = np.random.default_rng(case.stored)
+        try:
+            with watched() as memory:
+                began = time.perf_counter()
+                fill(stream, case, key, source)
+                filled = time.perf_counter() - began
+                seconds, processor = [], []
+                for number in range(case.warm_up + case.turns):
+                    batch = rows_of(case, keys_of_batch(case, number, source), source)
+                    before, started = processor_seconds(), time.perf_counter()
+                    receipt = stream.update(batch, key=key)
+                    seconds.append(time.perf_counter() - started)
+                    processor.append(processor_seconds() - before)
+                    assert receipt.inserted + receipt.updated + receipt.unchanged == case.sent
+        finally:
+            engine.close()
+        counted = slice(case.warm_up, None)
+        return {
+            "median_seconds": round(statistics.median(seconds[counted]), 3),
+            "median_processor_seconds": round(statistics.median(processor[counted]), 3),
+            "runs": [round(one, 3) for one in seconds],
+            "fill_seconds": round(filled, 1),
+            "peak_mib": memory["peak"] // 2**20,
+            "stored_mib": round(size_of(root / "data") / 2**20),
+        }
+
+
+def fill(stream, case: Case, key: list[str], source: np.random.Generator) -> None:
+    """The stored rows: in the order of their keys for time, in any order for others."""
+    order = np.arange(case.stored) if case.keys == "time" else source.permutation(case.stored)
+    chunks = [order[at : at + CHUNK_ROWS] for at in range(0, case.stored, CHUNK_ROWS)]
+    if case.keys == "time":  # as syncs bring them: each batch newer than all before
+        for chunk in chunks:
+            stream.update(rows_of(case, chunk, source), key=key)
+        return
+    first = rows_of(case, chunks[0], source)
+    batches = (batch for chunk in chunks[1:] for batch in rows_of(case, chunk, source).to_batches())
+    whole = pa.RecordBatchReader.from_batches(first.schema, (*first.to_batches(), *batches))
+    stream.update(whole.read_all() if len(chunks) == 1 else whole, key=key)
+
+
+def keys_of_batch(case: Case, number: int, source: np.random.Generator) -> np.ndarray:
+    """Nine known keys in ten, the rest new."""
+    known = case.sent * 9 // 10
+    newest = min(NEWEST, case.stored) if case.keys == "time" else case.stored
+    new = case.stored + number * case.sent + np.arange(case.sent - known)
+    return np.concatenate([case.stored - 1 - source.choice(newest, known, replace=False), new])
+
+
+def rows_of(case: Case, keys: np.ndarray, source: np.random.Generator) -> pa.Table:
+    """Eight columns, a text key first; one cell in ten is null."""
+    count = len(keys)
+    ids = pc.utf8_lpad(pa.array(keys).cast(pa.string()), 12, "0")
+    texts = pa.array(["Brightloom", "Quillstack", "Wrenfield", None])
+    columns: dict[str, pa.Array] = {"Id": pc.binary_join_element_wise("00Q", ids, "")}
+    if case.keys == "skewed":
+        shared = pc.if_else(pa.array(keys % 10 > 0), "everybody's", columns["Id"])
+        columns = {"Account": shared, **columns}
+    return pa.table(
+        {
+            **columns,
+            "Name": texts.take(pa.array(source.integers(0, 4, count))),
+            "Owner": pc.binary_join_element_wise(
+                "owner ", pa.array(source.integers(0, 9999, count)).cast("string"), ""
+            ),
+            "Amount": pa.array(source.random(count), mask=source.random(count) < 0.1),
+            "Visits": pa.array(source.integers(0, 10**6, count)),
+            "IsOpen": pa.array(source.random(count) < 0.5),
+            "ModifiedAt": pa.array(source.integers(0, 2 * 10**15, count)).cast(pa.timestamp("us", "UTC")),
+        }
+    )
+
+
+@contextlib.contextmanager
+def watched() -> Iterator[dict[str, int]]:
+    """The highest proportional memory of this process and all below it, read twice a second."""
+    found, done = {"peak": 0}, threading.Event()
+
+    def look() -> None:
+        while not done.wait(SAMPLE_SECONDS):
+            total = 0
+            for process in family():
+                with contextlib.suppress(psutil.Error):
+                    total += process.memory_full_info().pss
+            found["peak"] = max(found["peak"], total)
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    try:
+        yield found
+    finally:
+        done.set()
+        thread.join()
+
+
+def processor_seconds() -> float:
+    total = 0.0
+    for process in family():
+        with contextlib.suppress(psutil.Error):
+            times = process.cpu_times()
+            total += times.user + times.system
+    return total
+
+
+def family() -> list[psutil.Process]:
+    own = psutil.Process()
+    return [own, *own.children(recursive=True)]
+
+
+def size_of(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -7,6 +7,10 @@ tools/run.sh ruff check .
 tools/run.sh ruff format --check .
 tools/run.sh mypy
 tools/run.sh lint-imports
+# The console's sources, where its packages are.
+if [ -x ui/node_modules/.bin/biome ]; then
+    (cd ui && npm run --silent lint && npm run --silent typecheck && npm run --silent test)
+fi
 if command -v shellcheck >/dev/null; then
     shellcheck tools/*.sh .ci/run
 fi

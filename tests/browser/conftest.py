@@ -1,15 +1,13 @@
 """The real service in a process of its own, and a real browser that can reach nothing else."""
 
-import json
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect, sync_playwright
+from tests.browser.process import Process
 from tests.browser.seeding import PASSWORD, fill
 
 SCREENSHOTS = Path(
@@ -45,43 +43,6 @@ def served(tmp_path_factory):
     with Process(place / "store", environment) as process:
         yield process
     shutil.rmtree(place)
-
-
-class Process:
-    """``freezeframe serve`` as people start it."""
-
-    def __init__(self, root, environment):
-        self.root = root
-        self.environment = environment
-        self.url = ""
-        self._process = None
-
-    def __enter__(self):
-        self.start(0)
-        return self
-
-    def __exit__(self, *_):
-        self.stop()
-
-    def start(self, port):
-        command = [
-            sys.executable,
-            "-m",
-            "freezeframe",
-            "serve",
-            "--root",
-            str(self.root),
-            "--port",
-            str(port),
-            "--json",
-        ]
-        self._process = subprocess.Popen(command, env=self.environment, stdout=subprocess.PIPE, text=True)
-        self.url = json.loads(self._process.stdout.readline())["url"]
-
-    def stop(self):
-        self._process.terminate()
-        self._process.wait(timeout=40)
-        self._process.stdout.close()
 
 
 @pytest.fixture(scope="session")

@@ -24,7 +24,7 @@ NOTEBOOK = {
                     "output_type": "execute_result",
                     "data": {
                         "text/plain": "   Id State\n0   7  paid",
-                        "text/html": "<img src=x onerror=\"document.title='taken over'\"><script>bad()</script>",
+                        "text/html": "<img src=x onerror=\"document.title='taken over'\">",
                     },
                 }
             ],

@@ -44,7 +44,7 @@ def test_jobs_of_all_tenants_are_followed_without_a_reload(page, worker, picture
 
 
 def test_a_log_is_read_as_it_is_written_and_a_job_run_again(page, worker, picture):
-    """Lines come while the job runs; then its notebook is shown as text, and it is run again and cancelled."""
+    """Lines come while it runs; then its notebook is shown as text, and it is run again and cancelled."""
     with worker.running("customer-0012", "job-4713") as (write, end):
         write("reading the input")
         page.goto("/tenants/customer-0012?panel=jobs&job=job-4713")

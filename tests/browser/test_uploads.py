@@ -1,0 +1,167 @@
+"""Uploads: dropped, asked about, large, and interrupted by the end of the service."""
+
+import hashlib
+import os
+import re
+import time
+from urllib.parse import urlsplit
+
+import psutil
+import pytest
+from playwright.sync_api import expect
+from tests.browser.process import Process
+from tests.browser.seeding import PASSWORD
+
+from freezeframe.control.database import ControlDatabase
+from freezeframe.control.place import database_url
+from freezeframe.service.people import People
+from freezeframe.service.stores import Stores
+from freezeframe.settings import load_settings
+
+pytestmark = pytest.mark.browser
+MEBIBYTE = 1024**2
+FLAT_BYTES = 200 * MEBIBYTE
+DROP = """([element, files]) => {
+    const data = new DataTransfer();
+    for (const [name, text] of files) data.items.add(new File([text], name));
+    for (const kind of ["dragenter", "dragover", "drop"])
+        element.dispatchEvent(new DragEvent(kind, { dataTransfer: data, bubbles: true, cancelable: true }));
+}"""
+
+
+def test_dropped_files_appear_and_known_names_are_asked_about_once(page, picture):
+    """Files dropped on the list are uploaded; of names that are there all are settled by one answer."""
+    page.goto("/tenants/customer-0020?panel=snapshots")
+    zone = page.locator(".drop-zone")
+    zone.wait_for()
+    grid = page.get_by_role("grid", name="Snapshots")
+    page.evaluate(DROP, [zone.element_handle(), [[f"{name}.csv", "first"] for name in "abc"]])
+    expect(grid).to_have_attribute("aria-rowcount", "4")
+    page.evaluate(DROP, [zone.element_handle(), [[f"{name}.csv", "second"] for name in "abcd"]])
+    expect(page.get_by_text("3 are there already:")).to_be_visible()
+    picture(page, "names-asked")
+    page.get_by_role("button", name="Replace all").click()
+    expect(page.get_by_text("7 uploaded")).to_be_visible()
+    expect(grid).to_have_attribute("aria-rowcount", "5")
+    page.get_by_role("gridcell", name="File a.csv").click()
+    expect(page.get_by_label("Content of a.csv")).to_contain_text("second")
+
+
+def test_an_upload_that_failed_is_tried_again_and_one_under_way_is_cancelled(page, tmp_path):
+    """What the service refused is told in the row; Try again sends it anew, Cancel stops it."""
+    file = tmp_path / "a.txt"
+    file.write_text("kept")
+    place = "**/tenants/customer-0021/files/**"
+    page.route(place, lambda route: route.fulfill(status=503, json={"title": "The storage is away."}))
+    page.goto("/tenants/customer-0021?panel=snapshots")
+    page.get_by_label("Files to upload").set_input_files(file)
+    expect(page.get_by_text("The storage is away.")).to_be_visible()
+    page.unroute(place)
+    page.get_by_role("button", name="Try again").click()
+    expect(page.get_by_role("gridcell", name="File a.txt")).to_be_visible()
+    held = []
+    page.route(place, held.append)
+    file.rename(tmp_path / "b.txt")
+    page.get_by_label("Files to upload").set_input_files(tmp_path / "b.txt")
+    page.get_by_role("region", name="Uploads").get_by_role("button", name="Cancel", exact=True).click()
+    expect(page.get_by_text("1 uploaded")).to_be_visible()
+    expect(page.get_by_role("gridcell", name="File b.txt")).to_have_count(0)
+
+
+@pytest.fixture
+def restarting(tmp_path):
+    """A service of one process and one tenant, to be ended in the middle of something."""
+    root = tmp_path / "store"
+    settings = load_settings(root=str(root))
+    Stores(str(root), settings).environment("default").tenant("acme", create=True)
+    database = ControlDatabase.open(database_url(settings, str(root)))
+    People(database, session_hours=1).create("admin", PASSWORD, "admin")
+    database.close()
+    with Process(root, dict(os.environ), workers=1) as process:
+        yield process
+
+
+def test_a_large_upload_survives_the_end_of_the_service(browser, restarting, tmp_path):
+    """It goes on by itself where it stopped, when the service is there again; memory stays flat."""
+    uploaded_over_a_restart(browser, restarting, tmp_path, 80 * MEBIBYTE)
+
+
+@pytest.mark.nightly
+def test_a_gibibyte_is_uploaded_at_flat_memory_over_a_restart(browser, restarting, tmp_path):
+    """The same with 1 GiB."""
+    uploaded_over_a_restart(browser, restarting, tmp_path, 1024 * MEBIBYTE)
+
+
+def uploaded_over_a_restart(browser, service, folder, size):
+    """Upload an invented file, kill the service after some pieces, start it again, compare the bytes."""
+    file = folder / "big.bin"
+    expected = invented(file, size)
+    context = browser.new_context(base_url=service.url, viewport={"width": 1280, "height": 800})
+    context.request.post(
+        "/api/v1/session",
+        data={"name": "admin", "password": PASSWORD},
+        headers={"Origin": service.url},
+        timeout=120_000,
+    )
+    page = context.new_page()
+    page.goto("/tenants/acme?panel=snapshots")
+    page.get_by_text("Nothing kept for acme yet.").wait_for()
+    sent = []
+    page.on(
+        "requestfinished",
+        lambda one: sent.append(one.headers.get("upload-offset")) if is_piece(one) else None,
+    )
+    before = memory(service)
+    with page.expect_event("requestfinished", is_piece, timeout=60_000):
+        page.get_by_label("Files to upload").set_input_files(file)
+    service.kill()
+    service.start(urlsplit(service.url).port)
+    most = highest_memory(
+        service, page.get_by_role("gridcell", name="File big.bin"), seconds=60 + size / MEBIBYTE
+    )
+    expect(page.get_by_text(re.compile("1 uploaded"))).to_be_visible()
+    # Each piece that arrived was sent once: it went on, and did not begin anew.
+    assert len(sent) == len(set(sent)) == size // (16 * MEBIBYTE)
+    (kept,) = context.request.get("/api/v1/environments/default/tenants/acme/files").json()["files"]
+    assert (size, expected) == (kept["size"], kept["sha256"])
+    assert most[0] - before[0] < FLAT_BYTES, "The service's memory grew with the file."
+    assert most[1] - before[1] < FLAT_BYTES, "The browser's memory grew with the file."
+    context.close()
+
+
+def is_piece(request):
+    """Whether the request brought a piece of a resumable upload, and was answered."""
+    return request.method == "PATCH"
+
+
+def invented(file, size):
+    """Write a file of random pieces with holes between them; its SHA-256."""
+    digest, hole = hashlib.sha256(), bytes(MEBIBYTE)
+    with file.open("wb") as content:
+        for number in range(size // MEBIBYTE):
+            piece = os.urandom(MEBIBYTE) if number % 8 == 0 else hole
+            digest.update(piece)
+            content.seek(number * MEBIBYTE)
+            if number % 8 == 0:
+                content.write(piece)
+        content.truncate(size)
+    return digest.hexdigest()
+
+
+def memory(service):
+    """What the service and the browser hold of the machine's memory, in bytes."""
+    here = psutil.Process()
+    chromium = [one for one in here.children(recursive=True) if "chrom" in one.name()]
+    return psutil.Process(service.process.pid).memory_info().rss, sum(
+        one.memory_info().rss for one in chromium
+    )
+
+
+def highest_memory(service, locator, seconds):
+    """The highest memory of both until something can be seen."""
+    end, most = time.monotonic() + seconds, (0, 0)
+    while not locator.is_visible():
+        assert time.monotonic() < end, "It was not to be seen in time."
+        most = tuple(max(pair) for pair in zip(most, memory(service), strict=True))
+        locator.page.wait_for_timeout(100)  # how often memory is looked at
+    return most

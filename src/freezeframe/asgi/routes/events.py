@@ -33,7 +33,7 @@ _COMMENT_EVERY_CHECKS = 3
 @router.get(
     "/events",
     response_class=StreamingResponse,
-    responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}, **declared(404)},
+    responses={200: {"content": {"text/event-stream": {}}}, **declared(404)},
 )
 async def follow_events(
     request: Request,
@@ -46,11 +46,11 @@ async def follow_events(
         int, Query(ge=0, le=_FOLLOWED_SECONDS, description="How long; ask again afterwards.")
     ] = _FOLLOWED_SECONDS,
 ) -> Any:
-    """Follow what happens in an environment as server-sent events, as far as it is the caller's business.
+    """Follow what happens in an environment, as server-sent events, as far as it is the caller's business.
 
-    `anew` comes first: from now on all is told. `lost` says that some was not, and that what was read before
-    may be old. `job` tells what a job has become, `version` a watched tenant's newest version (also of now), `tenants` that some came
-    or went.
+    `anew` comes first: from now on all is told. `lost`: some was not, read everything again.
+    `job` tells what a job has become, `version` what a watched tenant's newest version is.
+    `tenants`: some of the environment came or went.
     """
     caller.principal.require("tenants:read")
     name = str(EnvironmentName(environment))

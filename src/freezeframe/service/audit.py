@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, insert, select
+from sqlalchemy import Connection, Row, bindparam, func, insert, select
 
 from freezeframe.control.database import ControlDatabase
 from freezeframe.control.schema.audit import audit
@@ -27,6 +27,17 @@ from freezeframe.service.moments import rfc3339
 FIRST = "0" * 64
 UNCHANGED = "unchanged"
 _CHANGE_NOTHING = (FixTheRequest, ConflictError)
+# Made once: to put a statement together takes longer than SQLite needs to carry it out.
+_INSERT = insert(audit)
+_LAST = (
+    select(audit)
+    .where(
+        audit.c.environment == bindparam("place_environment"),
+        audit.c.tenant == bindparam("place_tenant"),
+    )
+    .order_by(audit.c.number.desc())
+    .limit(1)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +206,7 @@ class Audit:
                         last[one.place] = self._last(connection, one.place)
                     made.append(_following(last[one.place], one, now))
                     last[one.place] = made[-1]
-                connection.execute(insert(audit), [{**one.to_record(), "hash": one.hash} for one in made])
+                connection.execute(_INSERT, [{**one.to_record(), "hash": one.hash} for one in made])
         except BaseException as error:  # noqa: BLE001 - raised again by each who waits
             for one in taken:
                 one.error = error
@@ -238,9 +249,9 @@ class Audit:
         return None
 
     def _last(self, connection: Connection, place: AuditPlace) -> AuditEntry | None:
-        query = select(audit).where(*_chain(place)).order_by(audit.c.number.desc()).limit(1)
-        row = connection.execute(query).one_or_none()
-        return None if row is None else _entry(row)
+        values = {"place_environment": place.environment, "place_tenant": place.tenant}
+        found = connection.execute(_LAST, values).one_or_none()
+        return None if found is None else _entry(found)
 
 
 def _following(last: AuditEntry | None, waiting: _Waiting, now_ms: int) -> AuditEntry:

@@ -30,7 +30,8 @@ class LogTail:
 
     def __init__(self, storage: Storage, folder: str) -> None:
         # Only what files are there is looked at, and nothing is read: where a link leads does not matter.
-        self._folder = storage.local_path(folder)
+        path = storage.local_path(folder)
+        self._folder = None if path is None else str(path)
         self._seen: tuple[int, _Identity] | None = None
 
     def is_at(self, version: int) -> bool:
@@ -58,7 +59,7 @@ class LogTail:
         if self._folder is None:
             return None
         try:
-            found = os.lstat(self._folder / commit_name(version))
+            found = os.lstat(f"{self._folder}/{commit_name(version)}")
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:

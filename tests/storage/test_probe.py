@@ -1,6 +1,7 @@
 """The probe lets good storage pass and names what is wrong with bad storage."""
 
 import errno
+import os
 import threading
 
 import pytest
@@ -10,7 +11,7 @@ from freezeframe.errors import StorageUnavailable, StorageUnsuitable
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.storage.faulty import Fault, FaultyStorage, Way
 from freezeframe.storage.objects import ObjectStorage
-from freezeframe.storage.probe import require_atomic_create
+from freezeframe.storage.probe import require_atomic_create, require_atomic_create_daily
 
 
 class Overwriting(MemoryStorage):
@@ -77,6 +78,26 @@ def test_bad_storage_is_refused_with_what_was_seen(storage, writers, seen):
     """Storage that would lose commits is refused, and the message says what happened in the race."""
     with pytest.raises(StorageUnsuitable, match=seen):
         require_atomic_create(storage, "probe", writers=writers)
+
+
+def test_a_store_is_asked_once_a_day(tmp_path):
+    """A good one is remembered, a bad one is refused each time, one that cannot be written is let pass."""
+    good = FaultyStorage(MemoryStorage())
+    require_atomic_create_daily(good, "probe", tmp_path)
+    asked = len(good.calls)
+    require_atomic_create_daily(good, "probe", tmp_path)
+    assert (True, asked) == (asked > 0, len(good.calls))
+    (remembered,) = tmp_path.iterdir()
+    os.utime(remembered, (0, 0))
+    require_atomic_create_daily(good, "probe", tmp_path)
+    assert len(good.calls) > asked
+
+    for _ in range(2):
+        with pytest.raises(StorageUnsuitable, match="8 succeeded"):
+            require_atomic_create_daily(Overwriting(), "probe", tmp_path / "bad")
+    closed = FaultyStorage(MemoryStorage(), [Fault(0, Way.FAIL_BEFORE, "put_if_absent")])
+    require_atomic_create_daily(closed, "probe", tmp_path / "closed")
+    assert not (tmp_path / "closed").exists()
 
 
 def test_storage_that_cannot_be_written_is_unavailable():

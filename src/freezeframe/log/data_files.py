@@ -20,6 +20,8 @@ from freezeframe.errors import CorruptData, CorruptLog, FreezeframeError, Invali
 from freezeframe.storage.base import Storage
 from freezeframe.storage.local import failure
 
+_WHOLE_BYTES_MAX = 1024 * 1024
+
 SHA256_TAG = "freezeframe.sha256"
 
 
@@ -100,8 +102,8 @@ def _absolute(storage: Storage, path: str, scheme: str, rest: str) -> str | Path
     return str(absolute.relative_to(root)) if absolute.is_relative_to(root) else absolute
 
 
-def open_parquet(storage: Storage, name: str | Path, size: int) -> pq.ParquetFile:
-    """The data file, opened so that damaged pages are errors.
+def open_parquet(storage: Storage, name: str | Path, size: int, digest: str | None = None) -> pq.ParquetFile:
+    """The data file, opened so that damaged pages are errors; with ``digest`` its SHA-256 is compared first.
 
     Raises:
         CorruptData: the file is missing, has another size, or has no Parquet footer.
@@ -109,7 +111,7 @@ def open_parquet(storage: Storage, name: str | Path, size: int) -> pq.ParquetFil
     """
     try:
         return pq.ParquetFile(
-            _source(storage, name, size),
+            _source(storage, name, size, digest),
             memory_map=False,
             page_checksum_verification=True,
             coerce_int96_timestamp_unit="us",
@@ -119,14 +121,26 @@ def open_parquet(storage: Storage, name: str | Path, size: int) -> pq.ParquetFil
         raise read_failure(name, error) from error
 
 
-def _source(storage: Storage, name: str | Path, size: int) -> Any:
+def _source(storage: Storage, name: str | Path, size: int, digest: str | None) -> Any:
     path = name if isinstance(name, Path) else storage.local_path(name)
+    if path is None and (digest is not None or size <= _WHOLE_BYTES_MAX):
+        # In one request, where its footer and its columns would take several.
+        content = read_range(storage, name, 0, None)
+        _require_size(name, len(content), size)
+        if digest is not None:
+            require_digest(content, digest, name)
+        return pa.BufferReader(content)
     if path is None:
         return pa.PythonFile(StoredFile(storage, str(name), size), mode="r")
-    found = path.stat().st_size
+    if digest is not None:
+        require_digest(read_range(storage, name, 0, None), digest, name)
+    _require_size(name, path.stat().st_size, size)
+    return str(path)
+
+
+def _require_size(name: str | Path, found: int, size: int) -> None:
     if found != size:
         raise damaged_file(name, f"It has {found} bytes and should have {size}.")
-    return str(path)
 
 
 def read_range(storage: Storage, name: str | Path, offset: int, length: int | None) -> bytes:

@@ -24,7 +24,6 @@ from freezeframe.log.data_files import (
     open_parquet,
     read_failure,
     read_range,
-    require_digest,
 )
 from freezeframe.log.deletion_vectors import (
     damaged,
@@ -172,9 +171,7 @@ class GroupedFile:
         CorruptData: file or deletion vector is missing or damaged; it is named.
     """
 
-    def __init__(
-        self, storage: Storage, read: FileRead, only: npt.NDArray[np.int64] | None = None
-    ) -> None:
+    def __init__(self, storage: Storage, read: FileRead, only: npt.NDArray[np.int64] | None = None) -> None:
         self._read = read
         self._name, self._file = _opened(storage, read, None)
         rows = self._file.metadata.num_rows
@@ -245,18 +242,12 @@ def _opened(
 ) -> tuple[str | Path, pq.ParquetFile]:
     """The file's name and the file, of the bytes and the number of rows that the log says."""
     name = file_name(storage, read.table, read.path)
-    _verify(storage, name, read, verify)
-    file = open_parquet(storage, name, read.size)
+    is_verified = read.size <= VERIFIED_BYTES_MAX if verify is None else verify
+    file = open_parquet(storage, name, read.size, read.digest if is_verified else None)
     rows = file.metadata.num_rows
     if read.rows is not None and read.rows != rows:
         raise damaged_file(name, f"It holds {rows} rows and should hold {read.rows}.")
     return name, file
-
-
-def _verify(storage: Storage, name: str | Path, read: FileRead, verify: bool | None) -> None:  # noqa: FBT001
-    if read.digest is None or verify is False or (verify is None and read.size > VERIFIED_BYTES_MAX):
-        return
-    require_digest(read_range(storage, name, 0, None), read.digest, name)
 
 
 def _alive(storage: Storage, read: FileRead, rows: int, name: str) -> npt.NDArray[np.bool_] | None:

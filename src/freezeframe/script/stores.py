@@ -9,7 +9,9 @@ from freezeframe.errors import InvalidOption
 from freezeframe.script.tenants import shared_engine
 from freezeframe.settings import Settings, load_settings
 from freezeframe.storage import LocalStorage, ObjectStorage, Storage
+from freezeframe.storage.probe import require_atomic_create_daily
 from freezeframe.storage.s3_access import S3Access
+from freezeframe.store.layout import OURS
 from freezeframe.store.snapshot_store import Store
 
 _SCHEMES = ("s3", "s3a")
@@ -25,13 +27,18 @@ def open(root: str | os.PathLike[str], environment: str = "default") -> Store:  
         InvalidOption: ``root`` is a file, a URL of another kind, or one tenant's own directory.
         InvalidName: no environment can have that name.
         FormatTooNew: a newer freezeframe wrote it.
+        StorageUnsuitable: the bucket's store has no atomic create, as was just seen.
     """
     settings = load_settings()
     return Store(storage_at(os.fspath(root), settings), shared_engine(), settings, environment)
 
 
 def storage_at(root: str, settings: Settings) -> Storage:
-    """The storage at a store's root; errors as of ``open``."""
+    """The storage at a store's root; errors as of ``open``.
+
+    Raises:
+        StorageUnsuitable: a bucket's store would lose commits; it is asked once a day.
+    """
     scheme, separator, rest = root.partition("://")
     if separator:
         if scheme not in _SCHEMES or not rest.strip("/"):
@@ -39,7 +46,9 @@ def storage_at(root: str, settings: Settings) -> Storage:
                 f"{root!r} is no place for a store.", remedy="Pass a directory, or s3://bucket/prefix."
             )
         access = S3Access.of(settings, os.environ)
-        return ObjectStorage.at(f"s3://{rest}", **access.obstore_options())
+        storage = ObjectStorage.at(f"s3://{rest}", **access.obstore_options())
+        require_atomic_create_daily(storage, OURS, settings.state_dir / "probed" / access.place)
+        return storage
     path = Path(root).resolve()
     if not root or (path.exists() and not path.is_dir()):
         raise InvalidOption(

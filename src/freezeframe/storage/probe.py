@@ -8,16 +8,22 @@ they lose commits silently. The probe lets writers race for names and looks at w
 from __future__ import annotations
 
 import errno
+import hashlib
 import threading
+import time
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
 
 from freezeframe.errors import FreezeframeError, OutcomeUnknown, StorageUnavailable, StorageUnsuitable
 from freezeframe.storage.base import Storage
 
 WRITERS = 8
 ROUNDS = 4
+_DAILY_ROUNDS = 2
+_DAY_SECONDS = 24 * 60 * 60
 
 # What link(2) answers on a file system that has no links.
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV})
@@ -39,6 +45,31 @@ def require_atomic_create(
             _race(storage, name, writers)
         finally:
             _tidy(storage, name)
+
+
+def require_atomic_create_daily(storage: Storage, folder: str, memory: Path) -> None:
+    """``require_atomic_create``, unless this machine asked the same store within a day.
+
+    The answer is remembered in the folder ``memory``. A store that cannot be written now is let pass: nothing
+    can be lost in it either, and whoever writes later is told what is wrong with it.
+
+    Raises:
+        StorageUnsuitable: as ``require_atomic_create``.
+    """
+    remembered = memory / hashlib.sha256(storage.root.encode()).hexdigest()[:32]
+    oldest = time.time() - _DAY_SECONDS
+    if remembered.exists() and remembered.stat().st_mtime > oldest:
+        return
+    try:
+        require_atomic_create(storage, folder, rounds=_DAILY_ROUNDS)
+    except (StorageUnavailable, OutcomeUnknown):
+        return
+    with suppress(OSError):
+        memory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for old in memory.iterdir():
+            if old.stat().st_mtime < oldest:
+                old.unlink(missing_ok=True)
+        remembered.touch()
 
 
 def _race(storage: Storage, name: str, writers: int) -> None:
@@ -65,8 +96,15 @@ def _create(storage: Storage, name: str, content: bytes, wait: Callable[[], obje
         storage.put_if_absent(name, content)
     except FileExistsError:
         return False
-    except OutcomeUnknown:
-        return storage.read(name) == content
+    except OutcomeUnknown as unknown:
+        try:
+            return storage.read(name) == content
+        except FileNotFoundError:
+            raise StorageUnavailable(
+                f"Nothing could be written to {storage.root}.",
+                cause=unknown.cause,
+                remedy="Check that the bucket is there, and the credentials.",
+            ) from unknown
     except StorageUnavailable as error:
         if isinstance(error.__cause__, OSError) and error.__cause__.errno in _NO_LINKS:
             raise _unsuitable(storage, f"The file system has no hard links: {error.cause}") from error

@@ -75,6 +75,11 @@ class S3Access:
         """Another one for whoever reaches S3 in another way; it tells no secret."""
         return hashlib.sha256(repr((self.obstore_options(), self.token)).encode()).hexdigest()[:16]
 
+    @property
+    def place(self) -> str:
+        """A name for the endpoint, whoever asks there."""
+        return hashlib.sha256(f"{self.endpoint} {self.region}".encode()).hexdigest()[:16]
+
     def obstore_options(self) -> dict[str, Any]:
         """As ``obstore.store.from_url`` takes it."""
         options: dict[str, Any] = {

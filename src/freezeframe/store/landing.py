@@ -99,17 +99,20 @@ def is_landed(storage: Storage, change: StreamChange) -> bool:
     return landed == change.content.encode()
 
 
-def finish(storage: Storage, entry: Entry, diverged: Collection[str] = ()) -> None:
+def finish(storage: Storage, entry: Entry, diverged: Collection[str] = (), *, is_new: bool = False) -> None:
     """Land in each table what a committed entry says; any writer may, any number of times.
 
-    Streams of ``diverged`` are left out: somebody is about to repair them.
+    Streams of ``diverged`` are left out: somebody is about to repair them. An entry that ``is_new`` was
+    committed just now, so that hardly anybody has landed it.
 
     Raises:
         ForeignCommit: a table has another commit under the same version.
         StorageUnavailable: a table could not be written; the entry is committed all the same.
     """
     for change in entry.streams:
-        if change.lands and str(change.stream) not in diverged and not is_landed(storage, change):
+        if not change.lands or str(change.stream) in diverged:
+            continue
+        if is_new or not is_landed(storage, change):
             _land(storage, change)
 
 
@@ -118,13 +121,14 @@ def roll_forward(
 ) -> bool:
     """Land an entry that was just committed, and do what is due after it; whether all is landed."""
     try:
-        finish(storage, entry)
+        finish(storage, entry, is_new=True)
     except StorageUnavailable:
         # The commit point is passed: readers lay the entry over, and the next writer lands it.
         _logger.warning(
             "Tenant version %s is committed, but not landed in its tables yet", version, exc_info=True
         )
         return False
+    log.note_landed(entry)
     # What goes makes room first: a folder may become a file.
     files = sorted(entry.files, key=lambda change: change.blob is not None)
     derive_copies(storage, log, [change.path for change in files])

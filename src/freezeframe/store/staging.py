@@ -33,6 +33,7 @@ _ROW_GROUP_ROWS = 250_000
 _KEYS = "keys.parquet"
 _PIECES = "pieces.parquet"
 _GROUP_BYTES = 16 * 1024 * 1024
+_FRESH_BYTES_MAX = 8 * 1024 * 1024
 _CHUNK_BYTES = 8 * 1024 * 1024
 # In memory; a file of them has a fourth to a tenth of that.
 _PART_BYTES = 256 * 1024 * 1024
@@ -60,6 +61,10 @@ class Attempt:
         self._storage = storage
         self._base = base
         self._name = name
+        # Of files in a bucket that this process wrote: what is in them, while that is little, and all names.
+        self._fresh: dict[str, bytes] = {}
+        self._own: set[str] = set()
+        self._is_shared = False
 
     @property
     def name(self) -> str:
@@ -86,6 +91,7 @@ class Attempt:
 
     def _begun(self, part: str) -> str:
         """The folder's address. In a bucket it gets a first object: of an empty one Hadoop leaves a trace."""
+        self._is_shared = True
         if self._storage.local_path(self._below()) is None:
             self._storage.replace(self._below(part, _BEGUN), b"1")
         return self._storage.uri(self._below(part))
@@ -161,6 +167,7 @@ class Attempt:
             with tempfile.TemporaryFile() as file:
                 _write_pieces(pieces, schema, file)
                 file.seek(0)
+                self._own.add(name)
                 self._storage.put_if_absent(name, iter(functools.partial(file.read, _CHUNK_BYTES), b""))
         return path
 
@@ -200,6 +207,7 @@ class Attempt:
         Raises:
             StorageFull, StorageUnavailable: it could not be written.
         """
+        self._own.add(f"{self._base}/{name}")
         self._storage.put_if_absent(f"{self._base}/{name}", content)
 
     def seal(self, paths: Iterable[str], schema: Mapping[str, Any]) -> tuple[DataFile, ...]:
@@ -249,13 +257,18 @@ class Attempt:
         else:
             buffer = io.BytesIO()
             write(buffer)
-            self._storage.put_if_absent(name, buffer.getvalue())
+            content = buffer.getvalue()
+            self._own.add(name)
+            self._storage.put_if_absent(name, content)
+            if len(content) <= _FRESH_BYTES_MAX:
+                self._fresh[name] = content
 
     def _sealed(self, path: str, schema: Mapping[str, Any]) -> DataFile:
         name = f"{self._base}/{path}"
         local = self._storage.local_path(name)
         if local is None:
-            content = self._storage.read(name)
+            # A byte that was changed on its way would be found by the store: each request has a checksum.
+            content = self._fresh.pop(name, None) or self._storage.read(name)
             statistics = statistics_text(file_statistics(content, schema))
             return DataFile(path, len(content), 0, hashlib.sha256(content).hexdigest(), statistics)
         _durable(local, sync_file)
@@ -270,10 +283,11 @@ class Attempt:
         return (self._below(_MERGED), self._below(_LANDED), self._below())
 
     def _delete_below(self, kept: set[str]) -> None:
-        for status in list(self._storage.list_below(self._below())):
-            name = self._below(status.name)
-            if name not in kept:
-                self._storage.delete(name)
+        if self._is_shared:  # the engine has written there, too
+            self._own |= {self._below(one.name) for one in self._storage.list_below(self._below())}
+        for name in sorted(self._own - kept):
+            self._storage.delete(name)
+            self._own.discard(name)
 
     def _delete_all_but(self, kept: set[str]) -> None:
         for part in self._folders():

@@ -75,13 +75,15 @@ def stream_base(storage: Storage, log: TenantLog, state: TenantState, stream: St
     """
     folder = table_folder(stream)
     expected = state.base_version(stream)
-    found = DeltaLog.for_table(storage, folder).update().version
+    found = DeltaLog.for_table(storage, folder).update()
     # A table is also ahead where another writer committed after ``state``; the log is asked after the table.
-    if found > expected and found > log.current_state().base_version(stream):
-        raise foreign_commit(stream, found, f"The tenant log knows versions up to {expected}.")
-    if state.table_version(stream) >= 0:
-        return table_snapshot(storage, state, stream)
-    return staged_view(storage, folder, expected, (), state.timestamp_ms)
+    if found.version > expected and found.version > log.current_state().base_version(stream):
+        raise foreign_commit(stream, found.version, f"The tenant log knows versions up to {expected}.")
+    if state.table_version(stream) < 0:
+        return staged_view(storage, folder, expected, (), state.timestamp_ms)
+    if found.version == expected and state.head is not None and log.is_landed(state.head):
+        return found
+    return table_snapshot(storage, state, stream)
 
 
 def present_tables(
@@ -94,8 +96,10 @@ def present_tables(
     """
     state = log.current_state()
     while True:
-        if state.head is not None:
+        if state.head is not None and not log.is_landed(state.head):
             finish(storage, state.head, diverged)
+            if not diverged:
+                log.note_landed(state.head)
         try:
             return state, [base_snapshot(storage, state, stream) for stream in streams]
         except ForeignCommit:

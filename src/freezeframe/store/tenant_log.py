@@ -56,6 +56,7 @@ class TenantLog(SnapshotManagement[TenantSnapshot]):
         self._job_id_ms = settings.job_id_days * _DAY_MS
         options = LogOptions(staleness_limit_ms=settings.staleness_limit_ms)
         self._tail = LogTail(storage, TENANT_LOG_FOLDER)
+        self._landed = ""
         super().__init__(storage, TENANT_LOG_FOLDER, options)
 
     def create_snapshot(
@@ -146,6 +147,14 @@ class TenantLog(SnapshotManagement[TenantSnapshot]):
         """
         name = f"{self.folder}/{commit_name(version)}"
         return land_file(self.storage, name, version, entry.to_bytes())
+
+    def is_landed(self, entry: Entry) -> bool:
+        """Whether this process has seen all that the entry says in its tables; what landed stays there."""
+        return entry.write_id == self._landed
+
+    def note_landed(self, entry: Entry) -> None:
+        """All that the entry says is in its tables."""
+        self._landed = entry.write_id
 
     def checkpoint_if_due(self, version: int) -> None:
         """Keep the whole state every few versions, so that opening a tenant stays quick.

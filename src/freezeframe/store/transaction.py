@@ -19,7 +19,9 @@ from __future__ import annotations
 import random
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -204,8 +206,6 @@ class Transaction:
             outcome = self.place.log.add(state.version + 1, entry)
             if isinstance(outcome, Committed):
                 self._finish(entry, outcome.version)
-                # A deletion that began after the last look may not have seen what was written since.
-                place.fence.require_open()
                 return outcome.version
             if isinstance(outcome, Unknown):
                 raise self._unknown(outcome.reason)
@@ -301,15 +301,25 @@ class Transaction:
         )
 
     def _finish(self, entry: Entry, version: int) -> None:
-        """After the commit point: land what can be landed, and delete what nobody names."""
+        """After the commit point: land what can be landed, and delete what nobody names.
+
+        Raises:
+            TenantNotFound: the tenant was deleted meanwhile.
+        """
         place = self.place
         landed = roll_forward(place.storage, place.log, entry, version, place.settings.checkpoint_interval)
-        for staged in self.streams.values():
-            staged.discard(keep=staged.referenced() if staged.content else ())
+        # A deletion that began after the last look may not have seen what was written since.
+        with _beside(place.storage, place.fence.require_open):
+            self._tidy(landed=landed)
+
+    def _tidy(self, *, landed: bool) -> None:
+        # What the lease still covers is garbage, or named by the entry.
         if landed:
             self._lease.release()
         else:
             self._lease.stop()
+        for staged in self.streams.values():
+            staged.discard(keep=staged.referenced() if staged.content else ())
 
     def _delete_blob(self, change: FileChange) -> None:
         if change.blob is None or not change.blob.startswith(f"{self.write_id}/"):
@@ -326,6 +336,19 @@ class Transaction:
             remedy="Read again: the changes are there all together or not at all.",
             write_id=self.write_id,
         )
+
+
+@contextmanager
+def _beside(storage: Storage, look: Callable[[], None]) -> Iterator[None]:
+    """Look while the block runs where each request takes its time, else after it; errors come at the end."""
+    if storage.local_path("") is not None:
+        yield
+        look()
+        return
+    with ThreadPoolExecutor(1) as pool:
+        looked = pool.submit(look)
+        yield
+    looked.result()
 
 
 def now_ms() -> int:

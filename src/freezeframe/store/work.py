@@ -192,11 +192,12 @@ class Work:
             ConflictError, JobRevoked, OutcomeUnknown, TenantNotFound, TryAgain: see ``Transaction.commit``.
         """
         self._is_over = True
-        self.require_tenant()
         if self._known is not None:
+            self.require_tenant()
             self._transaction.abandon()
             self.receipt = self._agreed(self._known)
         elif self._meaning.job_id is None and self._transaction.is_empty:
+            self.require_tenant()
             version = self._transaction.base.version
             self._transaction.abandon()
             self.receipt = self._made(version, committed=False)

@@ -85,7 +85,7 @@ def _from_central(jars: Sequence[Jar], folder: Path) -> Iterator[tuple[Jar, Path
             for line in process.stdout or ():
                 told.append(line)
                 found = _SUCCESSFUL.search(line)
-                jar = names.pop(found.groups(), None) if found else None
+                jar = names.pop((found[1], found[2], found[3]), None) if found else None
                 if jar is not None:
                     yield jar, next(folder.rglob(jar.file_name))
         finally:

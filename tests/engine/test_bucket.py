@@ -1,0 +1,94 @@
+"""Streams of a store in a bucket: every route of an update gives there what it gives on a disk."""
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from tests.buckets import client, keys, made_bucket
+
+from freezeframe.engine.spark import SparkEngine
+from freezeframe.identifiers import StreamName
+from freezeframe.script.stores import storage_at
+from freezeframe.settings import Settings
+from freezeframe.storage import LocalStorage
+from freezeframe.store.snapshot_store import Store
+from freezeframe.store.tables import table_snapshot
+
+pytestmark = pytest.mark.spark
+
+NUMBERS = range(300)
+ROWS = pd.DataFrame({"Id": [f"A{n:03d}" for n in NUMBERS], "Name": "n", "Size": [n / 4 for n in NUMBERS]})
+
+
+@pytest.fixture(scope="module")
+def bucket():
+    """A bucket of this module alone."""
+    with made_bucket() as name:
+        yield name
+
+
+@pytest.fixture(scope="module")
+def places(bucket, spark_settings, tmp_path_factory):
+    """The same store twice, in the bucket and on the disk, and the engine of the first."""
+    options = {"gc_grace_seconds": 0, "lease_dead_seconds": 0, "vectors_from_bytes": 0}
+    there = Settings(root=f"s3://{bucket}/a/b", **options)
+    engine = SparkEngine(there)
+    here = Settings(**options)
+    disk = SparkEngine(here)
+    yield (
+        Store(storage_at(there.root, there), engine, there),
+        Store(LocalStorage(tmp_path_factory.mktemp("disk")), disk, here),
+        engine,
+    )
+    engine.close()
+    disk.close()
+
+
+def content(rows, *names):
+    """The rows in order, a cell without a value as None."""
+    table = rows if isinstance(rows, pa.Table) else pa.Table.from_pandas(rows, preserve_index=False)
+    return table.select(names).sort_by([(name, "ascending") for name in names]).to_pylist()
+
+
+def routes(tenant, session):
+    """Each route once; the counts that were told and the rows at the end."""
+    told = []
+
+    def update(stream, frame, **options):
+        receipt = stream.update(frame, key="Id", **options)
+        told.append((receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted))
+
+    stream = tenant.stream("Account")
+    update(stream, ROWS)
+    update(stream, pa.Table.from_pandas(ROWS.assign(Name=None, Size=ROWS.Size + 1).tail(90)))
+    update(stream, ROWS.iloc[30:].assign(Name="m"), mode="full")
+    frame = session.range(290, 310).selectExpr("format_string('A%03d', id) AS Id", "'s' AS Name")
+    update(stream, frame.union(frame))
+    past = tenant.stream("Past")
+    update(past, ROWS.head(20), history="scd2")
+    update(past, ROWS.head(10).assign(Size=7.5))
+    rows = content(stream.read(as_="arrow"), "Id", "Name", "Size")
+    assert rows == content(stream.read(as_="spark").toArrow(), "Id", "Name", "Size")
+    return told, rows, content(past.read(as_="pandas"), "Id", "Size")
+
+
+def test_every_route_gives_what_it_gives_on_a_disk(places, bucket):
+    """Load, patch, merge, a frame of Spark's with repeated rows, history; what is left over goes.
+
+    After a collection the bucket holds what the logs name and nothing else: no folder marks, no uploads.
+    """
+    there, here, engine = places
+    acme = there.tenant("acme", create=True)
+    found = routes(acme, engine.session)
+    assert found == routes(here.tenant("acme", create=True), engine.session)
+
+    acme.set_retention(keep_versions=1)
+    acme.gc()
+    acme.gc()
+    state = acme.place.log.current_state()
+    tables = [table_snapshot(acme.place.storage, state, StreamName(name)) for name in ("Account", "Past")]
+    live = [path for table in tables for path in table.files["path"].to_pylist()]
+    stored = [key for key in keys(bucket) if key.endswith(".parquet") and "_delta_log" not in key]
+    assert sorted(live) == sorted(key.split(".snapshot/")[1] for key in stored)
+    assert [] == [key for key in keys(bucket) if key.endswith(("/", "_begun"))]
+    assert not client().list_multipart_uploads(Bucket=bucket).get("Uploads")
+    assert found[1] == content(acme.stream("Account").read(as_="arrow"), "Id", "Name", "Size")

@@ -1,0 +1,36 @@
+"""Requests that wait for each other are told from those that go side by side."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from freezeframe.errors import InvalidOption
+from freezeframe.storage import MemoryStorage
+from freezeframe.storage.distant import DistantStorage, Request, in_sequence
+
+
+def test_the_longest_chain_is_counted():
+    """Three at once are one step, whatever their order; one that begins at an end has waited for it."""
+    requests = [Request("read", name, began, ended) for name, began, ended in
+                [("a", 0, 1), ("b", 0, 1), ("c", 0.5, 1.5), ("d", 1, 2), ("e", 2, 3)]]  # fmt: skip
+    for order in (requests, requests[::-1]):
+        assert ["d", "e"] == [one.name for one in in_sequence(order)][1:]
+        assert 3 == len(in_sequence(order))
+    assert () == in_sequence([])
+
+
+def test_each_request_takes_its_time_and_failures_count():
+    """Side by side or one after the other, as the caller asks; an absent file is an answer as well."""
+    storage = DistantStorage(MemoryStorage(), 0.02)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda number: storage.put_if_absent(f"f/{number}", b"x"), range(4)))
+    assert (4, 1) == (len(storage.requests), len(in_sequence(storage.requests)))
+    with pytest.raises(FileNotFoundError):
+        storage.read("f/5")
+    assert b"x" == storage.read("f/1")
+    assert 4 == len(list(storage.list_from("f")))
+    assert ["read", "read", "list_from"] == [one.verb for one in storage.requests[4:]]
+    assert 4 == len(in_sequence(storage.requests))
+    assert all(one.ended - one.began >= 0.02 for one in storage.requests)
+    with pytest.raises(InvalidOption):
+        DistantStorage(MemoryStorage(), -1)

@@ -34,6 +34,8 @@ export interface PanelSearch extends TenantsSearch {
   columns?: string[] | undefined;
   /** By which column a stream's rows are sorted: `Amount`, `-Amount`. */
   by?: string | undefined;
+  /** A file of rows as text, where it would be a table. */
+  as?: "text" | undefined;
   /** The time of which versions are listed, as two moments in milliseconds: `1700000000000-1700003600000`. */
   period?: string | undefined;
   find?: string | undefined;
@@ -71,6 +73,7 @@ export function panelSearch(raw: Raw): PanelSearch {
     columns: texts(raw.columns),
     by: text(raw.by),
     period: text(raw.period),
+    as: raw.as === "text" ? "text" : undefined,
     find: text(raw.find),
     order: text(raw.order),
     v: version(raw.v),

@@ -196,7 +196,8 @@ def _carried_out(place: TenantPlace, selection: RowSelection, plan: _Plan, messa
             raise _Moved
 
     name, version = selection.stream, selection.version
-    text = message or f"restore {len(plan.changes)} rows of {name} as of version {version}"
+    count = f"{len(plan.changes)} {'row' if len(plan.changes) == 1 else 'rows'}"
+    text = message or f"restore {count} of {name} as of version {version}"
     with committed(Work(place, author=who, message=text, is_single=True)) as work:
         work.require(unmoved)
         if len(plan.gone):

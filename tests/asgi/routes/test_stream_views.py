@@ -55,7 +55,7 @@ def test_an_import_is_told_before_it_is_a_job(api, tenant):
     assert "TOO_MANY_DELETIONS" == refused["problem"]["code"]
     head = api.post(f"{url}?beginning=true", content=b"Id,City\n1,Wil\n5,Th", headers=CSV).json()
     assert (1, None) == (head["rows"], head["counts"])
-    assert 415 == api.post(url, content=b"", headers={"content-type": "text/plain"}).status_code
+    assert 400 == api.post(url, content=b"", headers={"content-type": "text/plain"}).status_code
     too_long = b"Id\n" + b"1\n" * (9 * 1024 * 1024)
     assert 413 == api.post(url, content=too_long, headers=CSV).status_code
     assert (before, []) == (tenant[1].version, api.get(f"{tenant[0]}/jobs").json()["jobs"])

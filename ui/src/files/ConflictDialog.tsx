@@ -1,8 +1,9 @@
-// Somebody saved first: their text on the left, one's own on the right, to be merged line by line.
+// Somebody saved first: their text on the left, both texts joined on the right, to be mended line by line.
 import { Button, Group, Modal, Stack, Text } from "@mantine/core";
-import { lazy, Suspense, useState } from "react";
+import { lazy, Suspense, useMemo, useState } from "react";
 import { LateSkeleton } from "@/parts/LateSkeleton";
 import { jsonProblem } from "./json-problem";
+import { type Joined, joined } from "./merge";
 
 const SideBySide = lazy(() => import("./SideBySide"));
 
@@ -17,8 +18,12 @@ interface ConflictDialogProps {
   onClose: () => void;
 }
 
-export function ConflictDialog(props: ConflictDialogProps) {
-  const [merged, setMerged] = useState(props.mine);
+export default function ConflictDialog(props: ConflictDialogProps) {
+  const both = useMemo(
+    () => joined(props.base, props.theirs, props.mine),
+    [props.base, props.theirs, props.mine],
+  );
+  const [merged, setMerged] = useState(both.text);
   const [left, setLeft] = useState<"theirs" | "base">("theirs");
   const problem = props.path.endsWith(".json") ? jsonProblem(merged) : null;
   return (
@@ -26,8 +31,8 @@ export function ConflictDialog(props: ConflictDialogProps) {
       <Stack>
         <Group justify="space-between">
           <Text size="sm">
-            {left === "theirs" ? "Left: what they saved." : "Left: what both of you began with."} Right:
-            yours, to be edited.
+            {left === "theirs" ? "Left: what they saved." : "Left: what both of you began with."}{" "}
+            {toldRight(both)}
           </Text>
           <Button
             size="compact-sm"
@@ -66,4 +71,12 @@ export function ConflictDialog(props: ConflictDialogProps) {
       </Stack>
     </Modal>
   );
+}
+
+function toldRight({ taken, conflicts }: Joined): string {
+  const places =
+    conflicts === 1 ? "One place that both changed is" : `${conflicts} places that both changed are`;
+  if (conflicts === 0 && taken > 0) return "Right: your changes and theirs, which are of different lines.";
+  if (conflicts === 0) return "Right: yours, which has all of their changes already.";
+  return `Right: ${taken > 0 ? "both, but " : "yours. "}${taken > 0 ? places.toLowerCase() : places} as you wrote it.`;
 }

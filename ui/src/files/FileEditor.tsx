@@ -3,7 +3,7 @@
 // JSON is checked while one types; a save that would overwrite somebody else's asks with both side by side.
 import { Button, Group, Text } from "@mantine/core";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { lazy, Suspense, useState } from "react";
+import { lazy, Suspense, useEffect, useState } from "react";
 import { readFile, writeFile } from "@/api/changes";
 import { tenantKey } from "@/api/place";
 import { asProblem } from "@/api/problem";
@@ -11,10 +11,10 @@ import { LateSkeleton } from "@/parts/LateSkeleton";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { tell } from "@/parts/toasts";
 import { usePanel } from "@/tenants/panel";
-import { ConflictDialog } from "./ConflictDialog";
 import { jsonProblem } from "./json-problem";
 
 const TextEditor = lazy(() => import("./TextEditor"));
+const ConflictDialog = lazy(() => import("./ConflictDialog"));
 const PRECONDITION_FAILED = 412;
 
 interface FileEditorProps {
@@ -22,6 +22,9 @@ interface FileEditorProps {
   text: string;
   etag: string;
   isReadOnly: boolean;
+  isBehind?: boolean;
+  /** Told whenever there begins or ceases to be something that is not saved. */
+  onChanged?: (isChanged: boolean) => void;
 }
 
 interface Theirs {
@@ -29,7 +32,7 @@ interface Theirs {
   etag: string;
 }
 
-export function FileEditor({ path, text, etag, isReadOnly }: FileEditorProps) {
+export function FileEditor({ path, text, etag, isReadOnly, isBehind = false, onChanged }: FileEditorProps) {
   const { place } = usePanel();
   const client = useQueryClient();
   const [draft, setDraft] = useState(text);
@@ -37,6 +40,8 @@ export function FileEditor({ path, text, etag, isReadOnly }: FileEditorProps) {
   const isJson = path.endsWith(".json");
   const problem = isJson ? jsonProblem(draft) : null;
   const isChanged = draft !== text;
+  useEffect(() => onChanged?.(isChanged), [isChanged, onChanged]);
+  useEffect(() => () => onChanged?.(false), [onChanged]);
 
   async function refresh() {
     await client.invalidateQueries({ queryKey: tenantKey(place) });
@@ -47,6 +52,7 @@ export function FileEditor({ path, text, etag, isReadOnly }: FileEditorProps) {
     onSuccess: async () => {
       setTheirs(null);
       tell(`Saved ${path} as a new version.`);
+      onChanged?.(false);
       await refresh();
     },
     onError: async (error) => {
@@ -69,11 +75,13 @@ export function FileEditor({ path, text, etag, isReadOnly }: FileEditorProps) {
         <Group justify="space-between">
           <Text size="sm" role="status" c={problem ? "var(--mantine-color-error)" : "dimmed"}>
             {problem ??
-              (isChanged
-                ? "Lines that differ are marked; the old ones stand above them."
-                : isJson
-                  ? "Valid JSON"
-                  : "")}
+              (isBehind
+                ? "Somebody saved this file meanwhile. Save shows both texts."
+                : isChanged
+                  ? "Lines that differ are marked; the old ones stand above them."
+                  : isJson
+                    ? "Valid JSON"
+                    : "")}
           </Text>
           <Group gap="xs">
             <Button size="xs" variant="default" disabled={!isChanged} onClick={() => setDraft(text)}>
@@ -91,20 +99,22 @@ export function FileEditor({ path, text, etag, isReadOnly }: FileEditorProps) {
         </Group>
       )}
       {theirs && (
-        <ConflictDialog
-          path={path}
-          base={text}
-          theirs={theirs.text}
-          mine={draft}
-          isSaving={saving.isPending}
-          onSave={(merged) => saving.mutate({ text: merged, etag: theirs.etag })}
-          onTakeTheirs={() => {
-            setTheirs(null);
-            saving.reset();
-            void refresh();
-          }}
-          onClose={() => setTheirs(null)}
-        />
+        <Suspense fallback={null}>
+          <ConflictDialog
+            path={path}
+            base={text}
+            theirs={theirs.text}
+            mine={draft}
+            isSaving={saving.isPending}
+            onSave={(merged) => saving.mutate({ text: merged, etag: theirs.etag })}
+            onTakeTheirs={() => {
+              setTheirs(null);
+              saving.reset();
+              void refresh();
+            }}
+            onClose={() => setTheirs(null)}
+          />
+        </Suspense>
       )}
     </>
   );

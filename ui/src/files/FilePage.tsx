@@ -3,7 +3,7 @@ import { Button, Group, Text } from "@mantine/core";
 import { IconLock } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { useEffect, useState } from "react";
+import { useCallback, useRef, useState } from "react";
 import { readFile } from "@/api/changes";
 import { fileAddress, tenantKey } from "@/api/place";
 import { fileHistoryQuery } from "@/api/queries";
@@ -15,32 +15,46 @@ import { ProblemNote } from "@/parts/ProblemNote";
 import { useMay } from "@/session/session";
 import { save } from "@/snapshots/download";
 import { usePanel } from "@/tenants/panel";
-import { FileEditor } from "./FileEditor";
+import { FileContent } from "./FileContent";
+import { RevealBar } from "./RevealBar";
+import { useReveal } from "./useReveal";
+import "./files.css";
 
+const FRESH_MS = 5_000;
 const SHOWN_BYTES_MAX = 5 * 1024 * 1024;
-const REVEALED_MS = 30_000;
 
 export default function FilePage() {
   const { place, search, version, go } = usePanel();
   const path = search.file ?? "";
   const may = useMay();
   const revisions = useQuery(fileHistoryQuery(place, path));
-  const [isRevealed, setRevealed] = useState(false);
+  const reveal = useReveal(path);
+  const { keep } = reveal;
+  const [isChanged, setChanged] = useState(false);
   const revision = revisions.data?.revisions.find((one) => version === undefined || one.version <= version);
   const isSealed = revision?.sealed ?? false;
   const isShown =
     revision !== undefined &&
     !revision.deleted &&
     revision.size <= SHOWN_BYTES_MAX &&
-    (!isSealed || isRevealed);
+    (!isSealed || reveal.isShown);
   const content = useQuery({
-    queryKey: [...tenantKey(place), "file", path, version ?? "now", revision?.version],
+    queryKey: [...tenantKey(place), "file", path, version ?? "now"],
     queryFn: () => readFile(place, path, version),
-    enabled: isShown,
+    // What somebody types rests on the text that they see: it stays until it is saved or taken back.
+    enabled: isShown && !isChanged,
     gcTime: isSealed ? 0 : 60_000,
-    staleTime: Number.POSITIVE_INFINITY,
+    staleTime: version === undefined && !isSealed ? FRESH_MS : Number.POSITIVE_INFINITY,
   });
-  useHiddenAgain(isRevealed, () => setRevealed(false));
+  const seen = useRef(revision?.version);
+  if (!isChanged) seen.current = revision?.version;
+  const onChanged = useCallback(
+    (changed: boolean) => {
+      setChanged(changed);
+      keep(changed);
+    },
+    [keep],
+  );
 
   if (revisions.isPending) return <LateSkeleton />;
   if (revisions.isError) return <ProblemNote error={revisions.error} onRetry={() => revisions.refetch()} />;
@@ -74,12 +88,13 @@ export default function FilePage() {
           </Button>
         </Group>
       </Group>
-      {isSealed && !isRevealed ? (
+      {isSealed && reveal.isShown && <RevealBar reveal={reveal} />}
+      {isSealed && !reveal.isShown ? (
         <EmptyNote title="This file is sealed.">
           <Group gap="xs" justify="center" mb="xs">
             <IconLock size={18} aria-hidden /> To see it leaves an entry in the audit.
           </Group>
-          <Button size="xs" onClick={() => setRevealed(true)}>
+          <Button size="xs" onClick={reveal.show}>
             Reveal
           </Button>
         </EmptyNote>
@@ -94,24 +109,16 @@ export default function FilePage() {
       ) : content.data === null ? (
         <EmptyNote title="This file is no text.">Download it to see what it is.</EmptyNote>
       ) : (
-        <FileEditor
-          key={`${path} ${revision.version}`}
+        <FileContent
+          key={`${path} ${content.data.etag}`}
           path={path}
           text={content.data.text}
           etag={content.data.etag}
           isReadOnly={version !== undefined || !may("snapshots:write")}
+          isBehind={isChanged && seen.current !== revision.version}
+          onChanged={onChanged}
         />
       )}
     </>
   );
-}
-
-/** What was revealed is hidden again after half a minute. */
-function useHiddenAgain(isRevealed: boolean, hide: () => void) {
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the time runs from the revealing on
-  useEffect(() => {
-    if (!isRevealed) return;
-    const timer = setTimeout(hide, REVEALED_MS);
-    return () => clearTimeout(timer);
-  }, [isRevealed]);
 }

@@ -1,6 +1,9 @@
 // A text with its differences from what is kept, marked in place while one types.
 import { unifiedMergeView } from "@codemirror/merge";
+import { openSearchPanel } from "@codemirror/search";
 import { EditorView } from "@codemirror/view";
+import { ActionIcon, Tooltip } from "@mantine/core";
+import { IconSearch } from "@tabler/icons-react";
 import { useEffect, useRef } from "react";
 import { editing } from "./codemirror";
 
@@ -41,5 +44,20 @@ export default function TextEditor({ path, original, value, onChange, isReadOnly
     current.dispatch({ changes: { from: 0, to: current.state.doc.length, insert: value } });
   }, [value]);
 
-  return <div ref={place} className="editor-place" />;
+  return (
+    <>
+      <Tooltip label="Search (Ctrl+F)">
+        <ActionIcon
+          className="editor-search"
+          variant="default"
+          size="sm"
+          aria-label={`Search ${path}`}
+          onClick={() => view.current && openSearchPanel(view.current)}
+        >
+          <IconSearch size={14} />
+        </ActionIcon>
+      </Tooltip>
+      <div ref={place} className="editor-place" />
+    </>
+  );
 }

@@ -7,6 +7,7 @@ import { countText } from "@/parts/formats";
 import { Moment } from "@/parts/Moment";
 import { useMay } from "@/session/session";
 import { NOTHING_OPEN, usePanel } from "@/tenants/panel";
+import { jobOf, makerText } from "./maker";
 import type { RestoreOrder } from "./Timeline";
 
 const NAMED_MAX = 3;
@@ -26,6 +27,7 @@ export function VersionRow({ entry, scale, isTicked, onTick, onRestore, onTag, o
   const may = useMay();
   const streams = Object.entries(entry.streams);
   const previous = entry.version - 1;
+  const jobId = jobOf(entry);
   const compare = (diff?: string) => go({ before: previous, after: entry.version, diff });
   return (
     <article className="timeline-row" aria-label={`Version ${entry.version}`}>
@@ -40,8 +42,8 @@ export function VersionRow({ entry, scale, isTicked, onTick, onRestore, onTag, o
       <div>
         <Group gap={6}>
           <strong className="number">{entry.version}</strong>
-          <span>{entry.job_id ? <JobLink jobId={entry.job_id} /> : entry.who || "nobody named"}</span>
-          {entry.job_id && entry.who && <span className="dim">{entry.who}</span>}
+          <span>{jobId ? <JobLink jobId={jobId} /> : makerText(entry)}</span>
+          {jobId && entry.who && <span className="dim">{entry.who}</span>}
           {entry.tags.map((tag) => (
             <Badge key={tag} size="sm" variant="light">
               {tag}
@@ -146,6 +148,8 @@ function StreamBar(props: StreamBarProps) {
           size="compact-xs"
           variant="subtle"
           justify="flex-start"
+          px={0}
+          className="stream-name"
           onClick={props.onCompare}
           title={`What changed in ${name}`}
         >

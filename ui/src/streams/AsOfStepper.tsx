@@ -4,6 +4,7 @@ import { IconChevronLeft, IconChevronRight } from "@tabler/icons-react";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useEffect, useMemo } from "react";
 import { historyQuery } from "@/api/queries";
+import { makerText } from "@/history/maker";
 import { agoText } from "@/parts/formats";
 import { useNow } from "@/parts/now";
 import { usePanel } from "@/tenants/panel";
@@ -36,9 +37,7 @@ export function AsOfStepper({ stream }: { stream: string }) {
         onGo={() => go({ v: step.earlier })}
         icon={<IconChevronLeft size={15} />}
       />
-      <Tooltip
-        label={shown ? `Version ${shown.version}: ${shown.message || shown.job_id || shown.who}` : name}
-      >
+      <Tooltip label={shown ? `Version ${shown.version}: ${shown.message || makerText(shown)}` : name}>
         <span className="as-of">{name}</span>
       </Tooltip>
       <Step

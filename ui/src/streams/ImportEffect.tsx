@@ -23,9 +23,7 @@ export function ImportEffect({ effect, mode }: { effect: ImportPreview; mode: "u
           icon={<IconAlertTriangle size={18} />}
           title={effect.problem.title}
         >
-          <Text size="sm">
-            {effect.problem.cause} {effect.problem.remedy}
-          </Text>
+          <Text size="sm">{remedyOf(effect.problem)}</Text>
         </Alert>
       )}
       {effect.counts ? (
@@ -90,4 +88,11 @@ function Columns({ effect }: { effect: ImportPreview }) {
       )}
     </div>
   );
+}
+
+/** The library's remedy is an option of a call, which nobody makes here. */
+function remedyOf(problem: NonNullable<ImportPreview["problem"]>): string {
+  if (problem.code === "TOO_MANY_DELETIONS")
+    return "The file may have been cut off or filtered. If the rows are gone for good, bring the file in by a script, which can allow it.";
+  return `${problem.cause} ${problem.remedy}`;
 }

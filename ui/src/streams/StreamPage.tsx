@@ -5,6 +5,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { exportAddress } from "@/api/place";
 import { overviewQuery } from "@/api/queries";
+import { jobOf } from "@/history/maker";
 import { Changes } from "@/parts/Changes";
 import { bytesText, countText } from "@/parts/formats";
 import { Moment } from "@/parts/Moment";
@@ -44,19 +45,7 @@ export default function StreamPage() {
           onChange={(value) => go({ view: value as StreamView })}
           data={STREAM_VIEWS.map((one) => ({ value: one, label: TITLES[one] }))}
         />
-        {known && (
-          <Text size="xs" c="dimmed" component="div">
-            {countText(known.rows)} rows · {bytesText(known.size_bytes)}
-            {known.last && (
-              <>
-                {" · "}
-                <Changes counts={known.last.counts} /> <Moment at={known.last.timestamp} />
-                {known.last.job_id && ` by ${known.last.job_id}`}
-              </>
-            )}
-          </Text>
-        )}
-        <Group gap="xs" ml="auto">
+        <Group gap={6} ml="auto">
           <AsOfStepper stream={stream} />
           {may("snapshots:write") && may("jobs:run") && version === undefined && (
             <Button size="compact-sm" variant="default" onClick={() => setImporting(true)}>
@@ -84,6 +73,18 @@ export default function StreamPage() {
           </Menu>
         </Group>
       </Group>
+      {known && (
+        <Text size="xs" c="dimmed" component="div">
+          {countText(known.rows)} rows · {bytesText(known.size_bytes)}
+          {known.last && (
+            <>
+              {" · "}
+              <Changes counts={known.last.counts} /> <Moment at={known.last.timestamp} />
+              {known.last.job_id && jobOf(known.last) && ` by ${known.last.job_id}`}
+            </>
+          )}
+        </Text>
+      )}
       {view === "preview" && <PreviewGrid stream={stream} />}
       {view === "schema" && <SchemaView stream={stream} />}
       {view === "versions" && <StreamVersions stream={stream} />}

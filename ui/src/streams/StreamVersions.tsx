@@ -5,6 +5,7 @@ import { useMemo } from "react";
 import { exportAddress } from "@/api/place";
 import { historyQuery } from "@/api/queries";
 import type { TenantVersion } from "@/api/types";
+import { makerText } from "@/history/maker";
 import { Changes } from "@/parts/Changes";
 import { LateSkeleton } from "@/parts/LateSkeleton";
 import { Moment } from "@/parts/Moment";
@@ -25,7 +26,7 @@ export function StreamVersions({ stream }: { stream: string }) {
       header: "Job or person",
       width: "minmax(80px, 1fr)",
       isExtra: true,
-      cell: (one) => one.job_id ?? one.who,
+      cell: (one) => makerText(one),
     },
     { id: "rows", header: "Rows", width: "120px", cell: (one) => <Counts version={one} stream={stream} /> },
     {

@@ -43,6 +43,7 @@ export const NOTHING_OPEN: PanelSearch = {
   columns: undefined,
   by: undefined,
   period: undefined,
+  as: undefined,
   find: undefined,
   before: undefined,
   after: undefined,

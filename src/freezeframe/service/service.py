@@ -11,11 +11,9 @@ from freezeframe.service.access import TenantAccess
 from freezeframe.service.audit import Audit
 from freezeframe.service.byte_quotas import ByteQuotas
 from freezeframe.service.cursors import Cursors
-from freezeframe.service.files import FolderContent
 from freezeframe.service.idempotency import KeptAnswers
 from freezeframe.service.identity_provider import IdentityProvider
 from freezeframe.service.jobs import TenantJobs
-from freezeframe.service.kept import KeptByState
 from freezeframe.service.keys import Keys
 from freezeframe.service.overview import Overviews
 from freezeframe.service.people import People
@@ -31,8 +29,6 @@ from freezeframe.store.waiting import uploads_folder
 
 _COUNTERS = "service.limits"
 _OURS = "_freezeframe"
-# Of ten thousand files each has some megabytes.
-_FOLDERS_KEPT_MAX = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +51,6 @@ class Service:
     overviews: Overviews
     byte_quotas: ByteQuotas
     stored_bytes: StoredBytes
-    folders: KeptByState[FolderContent]
 
     def access(self, principal: Principal) -> TenantAccess:
         """The tenants as the principal may see them."""
@@ -108,7 +103,6 @@ def open_service(root: str, settings: Settings, database: ControlDatabase) -> Se
             settings.service_tenant_download_bytes_per_minute,
         ),
         stored_bytes=StoredBytes(overviews, settings.service_tenant_stored_bytes_max),
-        folders=KeptByState(_FOLDERS_KEPT_MAX),
     )
 
 

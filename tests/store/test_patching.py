@@ -180,6 +180,17 @@ def test_a_large_batch_from_spark_is_merged_with_the_files_it_touches(stream, sp
     assert expected | {"0001": {"n": 7}, "0002": {"n": 8}, "0050": {"n": 9}} == content(stream)
 
 
+def test_a_stream_of_any_size_is_patched_where_few_files_may_hold_a_key(stream, monkeypatch):
+    """What counts are the bytes that the batch's keys can be in; Spark merges all of it beyond a limit."""
+    stream.update(frame(range(1000), n=range(1000)), key="Id")
+    stream.update(frame(range(5000, 5010), n=range(10)))
+    least, whole = sorted(stream._snapshot().files["size"].to_pylist())
+    monkeypatch.setattr("freezeframe.store.patching.PATCHED_BYTES_MAX", least)
+    assert "patch" == stream.explain(frame([5003], n=[-1])).route.kind
+    told = stream.explain(frame([3], n=[-1])).route
+    assert ("merge", f"files of {whole:,} bytes may hold a key of the batch") == (told.kind, told.reason)
+
+
 def test_an_explanation_tells_the_route_and_writes_nothing(stream, tmp_path):
     """What would become of each file, with its reason; the stream and its folder stay as they are."""
     assert "load" == stream.explain().route.kind

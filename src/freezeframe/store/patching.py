@@ -34,7 +34,7 @@ LANDED_BYTES_MAX = 128 * 1024 * 1024
 """Batches that Spark wrote are taken into memory up to this many bytes there."""
 
 PATCHED_BYTES_MAX = 16 * 1024 * 1024 * 1024
-"""Streams of more bytes are merged by Spark alone."""
+"""Where files of more bytes may hold a key of the batch, Spark alone merges."""
 
 _Numbers = npt.NDArray[np.int64]
 
@@ -87,8 +87,15 @@ def obstacle(plan: Plan, snapshot: Snapshot) -> str:
         return "two files have one name, and Spark tells a row's file by its name"
     if not pc.all(pc.match_substring(pc.fill_null(files["stats"], ""), "numRecords"), min_count=0).as_py():
         return "the log does not say how many rows a file has"
-    total = snapshot.size
-    return "" if total <= PATCHED_BYTES_MAX else f"the stream has {total:,} bytes"
+    return ""
+
+
+def breadth(work: Staging, batch: pa.Table) -> str:
+    """Why so much of the stream may hold a key of ``batch`` that Spark alone is to merge it; empty if not."""
+    if work.snapshot.size <= PATCHED_BYTES_MAX:
+        return ""
+    found = int(pc.sum(_candidates(work, batch.select(list(work.plan.told_key)))["size"]).as_py() or 0)
+    return "" if found <= PATCHED_BYTES_MAX else f"files of {found:,} bytes may hold a key of the batch"
 
 
 def batch_rows(plan: Plan, incoming: Incoming, attempt: Attempt) -> pa.Table | None:

@@ -22,7 +22,7 @@ from freezeframe.store.file_choice import FileRule
 from freezeframe.store.incoming import Incoming
 from freezeframe.store.merging import can_look_for_keys, load, merge, merge_touched
 from freezeframe.store.own_columns import stored_own_columns
-from freezeframe.store.patching import LANDED_BYTES_MAX, batch_rows, obstacle, patch
+from freezeframe.store.patching import LANDED_BYTES_MAX, batch_rows, breadth, obstacle, patch
 from freezeframe.store.plan import plan_update
 from freezeframe.store.reading import live_row_count
 from freezeframe.store.rewriting import patched
@@ -67,7 +67,8 @@ def stage(
     if rows is None:
         reason = f"the batch that Spark landed takes more than {LANDED_BYTES_MAX:,} bytes of memory"
         return merge_touched(work, reason) if can_look_for_keys(work) else merge(work, reason)
-    return _patched(work, rows)
+    too_broad = breadth(work, rows)
+    return merge(work, too_broad) if too_broad else _patched(work, rows)
 
 
 def _patched(work: Staging, rows: pa.Table) -> Staged:

@@ -84,6 +84,25 @@ def test_a_body_over_the_limit_is_refused(serve):
         assert 413 == api.put(f"{acme}/files/a", content=b"x" * 1_000_000).status_code
 
 
+def test_a_body_that_is_announced_as_too_long_changes_nothing(served, acme):
+    """Whatever the operation: 413 as a problem, with the request's id, before anything is done."""
+    connection = http.client.HTTPConnection(served.url.removeprefix("http://"))
+    with served.client() as api, closing(connection):
+        api.put(f"{acme}/files/a", content=b"x").raise_for_status()
+        headers = {"x-api-key": served.key(), "x-request-id": "r1", "content-length": str(10**12)}
+        connection.request("DELETE", f"{acme}/files/a", headers=headers)
+        answer = connection.getresponse()
+        problem = json.loads(answer.read())
+
+        assert (413, "application/problem+json", "r1") == (
+            answer.status,
+            answer.headers["content-type"],
+            answer.headers["x-request-id"],
+        )
+        assert "TOO_LARGE" == problem["code"]
+        assert 200 == api.get(f"{acme}/files/a").status_code
+
+
 def test_the_wrong_method_says_which_are_right(api, acme):
     """405 is a problem with an Allow header."""
     answer = api.put(f"{acme}/history")

@@ -23,6 +23,7 @@ from freezeframe.errors import TooLarge, UnreadableRequest
 
 _IN_MEMORY_BYTES = 1024 * 1024
 _DIGEST = re.compile(r"\s*sha-256\s*=\s*:([A-Za-z0-9+/=]*):\s*")
+_LENGTH = re.compile(r"[0-9]{1,18}")
 _HEX = re.compile(r"[0-9a-fA-F]{64}")
 
 
@@ -88,7 +89,7 @@ def _announced_size(request: Request, bytes_max: int) -> int | None:
     text = request.headers.get("content-length")
     if text is None:
         return None
-    if not text.isdecimal():
+    if not _LENGTH.fullmatch(text):
         raise UnreadableRequest("Content-Length is no number.", remedy="Send the length in bytes.")
     if int(text) > bytes_max:
         raise _too_large(bytes_max)

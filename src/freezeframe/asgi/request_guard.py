@@ -20,6 +20,7 @@ from freezeframe.errors import FreezeframeError, TooLarge, UnreadableRequest
 
 HEADER_BYTES_MAX = 32 * 1024
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,60}")
+_LENGTH = re.compile(rb"[0-9]{1,18}")
 _SECURITY_HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
@@ -29,33 +30,36 @@ _SECURITY_HEADERS = (
 class RequestGuard:
     """Gives each request its id, refuses what is no text, and measures how long answers take."""
 
-    def __init__(self, app: ASGIApp, measurements: Measurements) -> None:
+    def __init__(self, app: ASGIApp, measurements: Measurements, body_bytes_max: int) -> None:
         self._app = app
         self._measurements = measurements
+        self._body_bytes_max = body_bytes_max
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        request_id = _request_id(scope)
-        scope["request_id"] = request_id
+        known = scope["request_id"] = request_id(scope)
         started, status = time.perf_counter(), 500
 
         async def tell(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                headers = [(b"x-request-id", request_id.encode()), *_SECURITY_HEADERS]
+                headers = [(b"x-request-id", known.encode()), *_SECURITY_HEADERS]
                 message = {**message, "headers": [*message.get("headers", ()), *headers]}
             await send(message)
 
         try:
-            refusal = _refusal(scope)
+            status_of_headers = None
+            refusal = _headers_refusal(scope)
             if refusal is not None:
-                answer = problem_response(
-                    refusal, request_id, status=431 if isinstance(refusal, TooLarge) else None
-                )
+                status_of_headers = 431
+            else:
+                refusal = _refusal(scope, self._body_bytes_max)
+            if refusal is not None:
+                answer = problem_response(refusal, known, status=status_of_headers)
                 await answer(scope, receive, tell)
             else:
                 await self._app(scope, receive, tell)
@@ -64,18 +68,36 @@ class RequestGuard:
             self._measurements.answered(scope["method"], route, status, time.perf_counter() - started)
 
 
-def _request_id(scope: MutableMapping[str, Any]) -> str:
+def request_id(scope: MutableMapping[str, Any]) -> str:
+    """The request's id: the one that it was given before, its own if that can be one, or a new one."""
+    known = scope.get("request_id")
+    if isinstance(known, str):
+        return known
     given = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"")
     text = given.decode("latin-1")
     return text if _REQUEST_ID.fullmatch(text) else uuid.uuid4().hex
 
 
-def _refusal(scope: MutableMapping[str, Any]) -> FreezeframeError | None:
+def _headers_refusal(scope: MutableMapping[str, Any]) -> FreezeframeError | None:
     size = sum(len(name) + len(value) for name, value in scope["headers"])
     if size > HEADER_BYTES_MAX:
         return TooLarge(
             f"The headers have {size:,} bytes; {HEADER_BYTES_MAX:,} is the most.",
             remedy="Send fewer or shorter headers.",
+        )
+    return None
+
+
+def _refusal(scope: MutableMapping[str, Any], body_bytes_max: int) -> FreezeframeError | None:
+    lengths = [value for name, value in scope["headers"] if name == b"content-length"]
+    if any(not _LENGTH.fullmatch(value) for value in lengths):
+        return UnreadableRequest("Content-Length is no number.", remedy="Send the length in bytes.")
+    # A part of an upload has a limit of its own. Of all else nothing is done before this is known.
+    if scope["method"] != "PATCH" and any(int(value) > body_bytes_max for value in lengths):
+        return TooLarge(
+            f"A body has at most {body_bytes_max:,} bytes.",
+            cause="Its Content-Length says that there are more.",
+            remedy="Use a resumable upload.",
         )
     raw_path = scope.get("raw_path") or scope["path"].encode()
     for what, raw in (("path", raw_path), ("query", scope.get("query_string", b""))):

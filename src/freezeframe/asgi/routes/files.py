@@ -38,7 +38,7 @@ from freezeframe.store.file_entries import FileEntry
 router = tenant_router("files")
 _BYTES: dict[str, Any] = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
 _RAW: dict[str, Any] = {"requestBody": {"required": True, "content": _BYTES}}
-_RANGE = re.compile(r"bytes=(\d*)-(\d*)")
+_RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
 _WHOLE_BYTES_MAX = 1024 * 1024
 FolderText = Annotated[str, Query(max_length=800, description="A folder; the tenant's own without it.")]
 

@@ -77,6 +77,7 @@ class RowDifference:
     changed: dict[str, int] = field(default_factory=dict)
     columns_added: dict[str, str] = field(default_factory=dict)
     columns_dropped: dict[str, str] = field(default_factory=dict)
+    columns_retyped: dict[str, tuple[str, str]] = field(default_factory=dict)
     counts: Counts = field(default_factory=Counts)
     total: int = 0
     is_total_exact: bool = True
@@ -143,6 +144,9 @@ def row_difference(
         changed=changed,
         columns_added={name: kind for name, kind in new.items() if name not in old} if old and new else {},
         columns_dropped={name: kind for name, kind in old.items() if name not in new} if old and new else {},
+        columns_retyped={
+            name: (kind, new[name]) for name, kind in old.items() if new.get(name, kind) != kind
+        },
         counts=counts or Counts(),
         total=counts.changed if counts else seen + int(following is not None),
         is_total_exact=counts is not None or following is None,

@@ -88,3 +88,14 @@ def test_rows_that_cannot_be_named_so_are_refused(api, served, tenant):
     with served.client(served.key("snapshots:read")) as reader:
         assert 403 == reader.post(url, json=order).status_code
         assert 200 == reader.post(url, json={**order, "dry_run": True}).status_code
+
+
+def test_a_column_of_another_type_is_told_among_the_differences(api, served):
+    """Columns that came, went, or have another type since."""
+    path = served.tenant("retyped")
+    stream = served.service.stores.environment("dev").tenant("retyped").stream("Account")
+    stream.update(pa.table({"Id": [1], "N": [1], "Old": ["x"]}), "Id")
+    stream.update(pa.table({"Id": [1], "N": ["one"], "New": [True]}), "Id", override=True)
+    told = api.get(f"{path}/streams/Account/diff", params={"before": 0}).json()
+    assert ({"New": "boolean"}, {"Old": "string"}) == (told["columns_added"], told["columns_dropped"])
+    assert {"N": ["long", "string"]} == told["columns_retyped"]

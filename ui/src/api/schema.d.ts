@@ -2412,6 +2412,16 @@ export interface components {
             columns_dropped: {
                 [key: string]: string;
             };
+            /**
+             * Columns Retyped
+             * @description The old type and the new one.
+             */
+            columns_retyped: {
+                [key: string]: [
+                    string,
+                    string
+                ];
+            };
             counts: components["schemas"]["Counts"];
             /**
              * Is Total Exact

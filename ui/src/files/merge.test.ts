@@ -11,6 +11,10 @@ test("changes of different lines are joined", () => {
   });
 });
 
+test("changes of lines that lie beside each other are joined", () => {
+  expect(joined(BASE, "a\nB\nc\nd\ne\nf", "a\nb\nC\nd\ne\nf").text).toBe("a\nB\nC\nd\ne\nf");
+});
+
 test("lines that both changed stay as mine and are counted", () => {
   expect(joined(BASE, "a\nb\ntheirs\nd\ne\nf", "a\nb\nmine\nd\ne\nf")).toEqual({
     text: "a\nb\nmine\nd\ne\nf",

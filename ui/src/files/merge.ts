@@ -56,9 +56,10 @@ function linesOf(text: Text): string[] {
   return text.toString().split("\n");
 }
 
-/** Changes meet where they touch the same lines, or insert at the same place. */
+/** Changes meet where they touch the same lines; one that only inserts also meets those beside it. */
 function meets(one: Change, other: Change): boolean {
-  return one.from <= other.to && other.from <= one.to;
+  if (one.from === one.to || other.from === other.to) return one.from <= other.to && other.from <= one.to;
+  return one.from < other.to && other.from < one.to;
 }
 
 function isSame(one: Change, other: Change): boolean {

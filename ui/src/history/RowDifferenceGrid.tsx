@@ -127,8 +127,11 @@ function nameOf(row: ChangedRow, keyNames: readonly string[]): string {
 function Schema({ difference }: { difference: RowDifference }) {
   const added = Object.entries(difference.columns_added).map(([name, type]) => `${name} (${type}) was added`);
   const dropped = Object.keys(difference.columns_dropped).map((name) => `${name} was dropped`);
-  if (added.length + dropped.length === 0) return null;
-  return <Text size="sm">Schema: {[...added, ...dropped].join(", ")}.</Text>;
+  const retyped = Object.entries(difference.columns_retyped).map(
+    ([name, [old, fresh]]) => `${name} was ${old} and is ${fresh}`,
+  );
+  const told = [...added, ...dropped, ...retyped];
+  return told.length === 0 ? null : <Text size="sm">Schema: {told.join(", ")}.</Text>;
 }
 
 /** The key and what changed; with rows that are new or gone, or on demand, all columns. */

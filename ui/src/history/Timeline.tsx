@@ -12,7 +12,7 @@ import { LateSkeleton } from "@/parts/LateSkeleton";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { tellProblem } from "@/parts/toasts";
 import { usePanel } from "@/tenants/panel";
-import { chartPoints, largestChange, periodFrom, periodText, within } from "./growth";
+import { chartPoints, largestChange, periodFrom, periodLabel, periodText, within } from "./growth";
 import { growthQuery } from "./history-queries";
 import "./history.css";
 import { RestoreDialog } from "./RestoreDialog";
@@ -95,7 +95,7 @@ export function Timeline() {
             removeButtonProps={{ "aria-label": "Show all times" }}
             onRemove={() => go({ period: undefined })}
           >
-            {dayText(new Date(period.from).toISOString())} to {dayText(new Date(period.to).toISOString())}
+            {periodLabel(period)}
           </Pill>
         )}
         <Text size="sm" c="dimmed">

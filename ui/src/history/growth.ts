@@ -51,3 +51,18 @@ export function periodFrom(text: string | undefined): Period | null {
   const [from, to] = [Number(found[1]), Number(found[2])];
   return from <= to ? { from, to } : null;
 }
+
+const moment = new Intl.DateTimeFormat("en-GB", {
+  day: "numeric",
+  month: "short",
+  hour: "2-digit",
+  minute: "2-digit",
+});
+const time = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+
+/** A period for people: "20 Nov, 14:05 to 21 Nov, 09:00", within a day to the second. */
+export function periodLabel({ from, to }: Period): string {
+  const [begin, end] = [new Date(from), new Date(to)];
+  const isOneDay = begin.toDateString() === end.toDateString();
+  return `${isOneDay ? time.format(begin) : moment.format(begin)} to ${isOneDay ? time.format(end) : moment.format(end)}`;
+}

@@ -30,6 +30,7 @@ class RowDifference(Answer):
     changed: dict[str, int] = Field(description="In how many updated rows each column changed.")
     columns_added: dict[str, str] = Field(description="Delta's types by name.")
     columns_dropped: dict[str, str]
+    columns_retyped: dict[str, tuple[str, str]] = Field(description="The old type and the new one.")
     counts: Counts
     total: int = Field(description="How many rows differ, or at least.")
     is_total_exact: bool = Field(

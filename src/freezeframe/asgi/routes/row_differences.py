@@ -52,6 +52,7 @@ def show_row_difference(
         changed=seen.changed,
         columns_added=seen.columns_added,
         columns_dropped=seen.columns_dropped,
+        columns_retyped=seen.columns_retyped,
         counts=Counts(**seen.counts.to_json()),
         total=seen.total,
         rows=[ChangedRow(**asdict(row)) for row in seen.rows],

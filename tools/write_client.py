@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import keyword
+import re
 import subprocess
 import sys
 import tempfile
@@ -30,7 +31,10 @@ _DOCSTRING_WIDTH = 96
 def main(arguments: list[str]) -> int:
     """Write the modules, or with ``--check`` compare them; 1 where one differs."""
     document = openapi()
-    modules = {"types.py": types_module(document)}
+    homes = _homes(document)
+    modules = {"types/__init__.py": types_package(homes)}
+    for tag in sorted(set(homes.values())):
+        modules[f"types/{tag}.py"] = types_module(document, homes, tag)
     for tag in _tags(document):
         modules[f"{tag}.py"] = operations_module(document, tag)
     modules["operations.py"] = joined_module(document)
@@ -39,6 +43,7 @@ def main(arguments: list[str]) -> int:
         formatted = _formatted(text)
         file = FOLDER / name
         if "--check" not in arguments:
+            file.parent.mkdir(exist_ok=True)
             file.write_text(formatted, encoding="utf-8")
         elif (found := file.read_text(encoding="utf-8") if file.exists() else "") != formatted:
             stale += 1
@@ -58,27 +63,63 @@ def openapi() -> dict[str, Any]:
     return document
 
 
-def types_module(document: dict[str, Any]) -> str:
-    """The answers and bodies of the service as typed dictionaries."""
+def types_package(homes: dict[str, str]) -> str:
+    """All typed dictionaries, from one place."""
     lines = [f'"""What the service says and is told, as typed dictionaries.\n\n{ORIGIN}\n"""', ""]
-    lines += [
-        "from __future__ import annotations",
-        "",
-        "from typing import Any, Literal, NotRequired, TypedDict",
-        "",
-    ]
-    for name, schema in sorted(document["components"]["schemas"].items()):
-        required = set(schema.get("required", ()))
-        lines += [
-            "",
-            f"class {name}(TypedDict):",
-            f'    """{_first_line(schema.get("description", name))}"""',
-            "",
-        ]
-        for member, kind in schema.get("properties", {}).items():
-            typed = _type(kind)
-            lines.append(f"    {member}: {typed if member in required else f'NotRequired[{typed}]'}")
+    lines += [f"from freezeframe.client.types.{homes[name]} import {name}" for name in sorted(homes)]
+    lines += ["", "__all__ = [", *(f'    "{name}",' for name in sorted(homes)), "]"]
     return "\n".join(lines) + "\n"
+
+
+def types_module(document: dict[str, Any], homes: dict[str, str], tag: str) -> str:
+    """The answers and bodies of the operations of one noun as typed dictionaries."""
+    classes = [
+        line
+        for name, schema in sorted(document["components"]["schemas"].items())
+        if homes[name] == tag
+        for line in _typed_dictionary(name, schema)
+    ]
+    body = "\n".join(classes)
+    elsewhere = [name for name in sorted(homes) if homes[name] != tag and _is_used(name, body)]
+    words = [one for one in ("TYPE_CHECKING", "Any", "Literal", "NotRequired") if _is_used(one, body)]
+    words = (["TYPE_CHECKING"] if elsewhere else []) + words + ["TypedDict"]
+    lines = [f'"""What the service says and is told of {tag}.\n\n{ORIGIN}\n"""', ""]
+    lines += ["from __future__ import annotations", "", f"from typing import {', '.join(words)}", ""]
+    if elsewhere:  # modules name each other's types
+        lines.append("if TYPE_CHECKING:")
+        lines += [f"    from freezeframe.client.types.{homes[name]} import {name}" for name in elsewhere]
+    return "\n".join([*lines, body]) + "\n"
+
+
+def _typed_dictionary(name: str, schema: dict[str, Any]) -> Iterator[str]:
+    required = set(schema.get("required", ()))
+    yield from ("", "", f"class {name}(TypedDict):")
+    yield from (f'    """{_first_line(schema.get("description", name))}"""', "")
+    for member, kind in schema.get("properties", {}).items():
+        typed = _type(kind)
+        yield f"    {member}: {typed if member in required else f'NotRequired[{typed}]'}"
+
+
+def _homes(document: dict[str, Any]) -> dict[str, str]:
+    """The noun in whose module a type is: the first one whose operations speak of it."""
+    schemas = document["components"]["schemas"]
+    homes: dict[str, str] = {}
+
+    def visit(value: Any, tag: str) -> None:
+        if isinstance(value, dict):
+            name = str(value.get("$ref", "")).rpartition("/")[2]
+            if name in schemas and name not in homes:
+                homes[name] = tag
+                visit(schemas[name], tag)
+            for inner in value.values():
+                visit(inner, tag)
+        elif isinstance(value, list):
+            for inner in value:
+                visit(inner, tag)
+
+    for _, _, operation in _operations(document):
+        visit(operation, operation["tags"][0])
+    return {name: homes.get(name, "any") for name in schemas}
 
 
 def _is_for_browsers(operation: dict[str, Any]) -> bool:
@@ -266,8 +307,8 @@ def _tags(document: dict[str, Any]) -> list[str]:
 
 
 def _is_used(name: str, text: str) -> bool:
-    separated = "".join(letter if letter.isalnum() or letter == "_" else " " for letter in text)
-    return name in separated.split()
+    """Whether the code has the name; what docstrings say does not count."""
+    return name in re.findall(r"\w+", re.sub(r'""".*?"""', "", text, flags=re.DOTALL))
 
 
 def _first_line(text: str) -> str:

@@ -18,7 +18,6 @@ from freezeframe.client.types import (
     Restoration,
     RestorationOrder,
     RowDifference,
-    Rows,
     Tag,
     TagList,
 )

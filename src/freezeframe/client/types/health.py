@@ -1,0 +1,14 @@
+"""What the service says and is told of health.
+
+Written by tools/write_client.py; change the service's routes and models.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NotRequired, TypedDict
+
+
+class Health(TypedDict):
+    """The service answers."""
+
+    status: NotRequired[Literal["ok"]]

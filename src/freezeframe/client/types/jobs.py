@@ -1,0 +1,47 @@
+"""What the service says and is told of jobs.
+
+Written by tools/write_client.py; change the service's routes and models.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NotRequired, TypedDict
+
+
+class Job(TypedDict):
+    """A job at this moment."""
+
+    job_id: str
+    environment: str
+    tenant: str
+    status: Literal["queued", "running", "succeeded", "failed", "cancelled", "timed_out", "dead"]
+    schedule: str | None
+    priority: int
+    attempts: int
+    attempts_max: int
+    cancel_requested: bool
+    worker: str | None
+    created: str
+    run_at: str | None
+    started: str | None
+    finished: str | None
+    outcome: dict[str, Any] | None
+
+
+class JobPage(TypedDict):
+    """Jobs, the newest first."""
+
+    jobs: list[Job]
+    next_cursor: str | None
+
+
+class NewJob(TypedDict):
+    """A script that is to be run for the tenant."""
+
+    script: str
+    job_id: NotRequired[str | None]
+    flow: NotRequired[str]
+    parameters: NotRequired[dict[str, str | int | float | bool | None]]
+    timeout_seconds: NotRequired[float | None]
+    attempts_max: NotRequired[int]
+    message: NotRequired[str]

@@ -1,0 +1,48 @@
+"""What the service says and is told of session.
+
+Written by tools/write_client.py; change the service's routes and models.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+
+class KeySignIn(TypedDict):
+    """A key that its owner looks at the console with."""
+
+    key: str
+
+
+class SignIn(TypedDict):
+    """A person's name and password."""
+
+    name: str
+    password: str
+
+
+class SignInWays(TypedDict):
+    """How people sign in: by name and password always, and with accounts of ``provider`` if there is one."""
+
+    provider: str | None
+
+
+class Who(TypedDict):
+    """Who asks, and what they may do."""
+
+    kind: Literal["key", "person"]
+    id: str
+    name: str
+    scopes: list[
+        Literal[
+            "tenants:read",
+            "snapshots:read",
+            "snapshots:write",
+            "snapshots:delete",
+            "jobs:read",
+            "jobs:run",
+            "admin",
+        ]
+    ]
+    environments: list[str] | None
+    tenants: list[str] | None

@@ -1,8 +1,9 @@
 """An object store in memory whose requests take time on a clock of its own: nobody waits for it.
 
 It keeps the real bytes under the real names, so all that is above the storage's seam runs as it is.
-Requests are counted one after the other, also those that threads make side by side: what is told is
-an upper bound of the waiting, and exact for requests and money.
+Each thread has a clock of its own: the main thread, at its next request, has waited for the slowest of
+the threads that worked meanwhile. These rest a millisecond at each request, for real, so that work is
+shared out among them as it would be.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ class SimulatedStorage:
         self._files: dict[str, tuple[bytes, int]] = {}
         self._folders: dict[str, list[str]] = {}
         self._start_ms = time.time_ns() // 1_000_000
+        self._beside: dict[int, float] = {}
         self._lock = threading.RLock()
         self._root = f"simulated://{next(_numbers)}"
 
@@ -67,6 +69,7 @@ class SimulatedStorage:
         before = (self.seconds, self.dollars, self.requests.copy(), self.bytes.copy())
         started = time.process_time()
         yield found
+        self._wait_for_others()
         found["cpu_seconds"] = round(time.process_time() - started, 4)
         found["waiting_seconds"] = round(self.seconds - before[0], 4)
         found["dollars"] = round(self.dollars - before[1], 8)
@@ -98,6 +101,7 @@ class SimulatedStorage:
 
     def read(self, name: str, offset: int = 0, length: int | None = None) -> bytes:
         """See ``Storage.read``."""
+        self._rest()
         with self._lock:
             whole = self._files.get(name)
             found = b"" if whole is None else whole[0][offset:][:length]
@@ -108,6 +112,7 @@ class SimulatedStorage:
 
     def put_if_absent(self, name: str, content: bytes | Iterable[bytes]) -> None:
         """See ``Storage.put_if_absent``."""
+        self._rest()
         whole = content if isinstance(content, bytes) else b"".join(content)
         with self._lock:
             self._spend("put", len(whole), self.prices.write_dollars)
@@ -159,5 +164,20 @@ class SimulatedStorage:
     def _spend(self, verb: str, size: int, dollars: float) -> None:
         self.requests[verb] += 1
         self.bytes[verb] += size
-        self.seconds += self.prices.request_seconds + size / self.prices.bytes_per_second
         self.dollars += dollars
+        seconds = self.prices.request_seconds + size / self.prices.bytes_per_second
+        if threading.current_thread() is threading.main_thread():
+            self._wait_for_others()
+            self.seconds += seconds
+        else:
+            own = threading.get_ident()
+            self._beside[own] = self._beside.get(own, 0.0) + seconds
+
+    def _wait_for_others(self) -> None:
+        self.seconds += max(self._beside.values(), default=0.0)
+        self._beside.clear()
+
+    @staticmethod
+    def _rest() -> None:
+        if threading.current_thread() is not threading.main_thread():
+            time.sleep(0.001)

@@ -24,7 +24,7 @@ from simulation_plot import draw
 
 from freezeframe.engine.deferred import DeferredEngine
 from freezeframe.log import DeltaLog, rows
-from freezeframe.log.actions import Add, Metadata, Protocol, to_json_line
+from freezeframe.log.actions import Add, CommitInfo, Metadata, Protocol, to_json_line
 from freezeframe.log.checkpoint_writer import write_checkpoint
 from freezeframe.log.hint import Hint, hint_text
 from freezeframe.log.paths import commit_name, version_prefix
@@ -62,10 +62,12 @@ def main() -> int:
         if not wanted.only or name in wanted.only:
             kept[name] = measure(prices)
     whole = {"prices": vars(prices), **kept}
-    if all(name in kept for name in parts):
+    is_whole = all(name in kept for name in parts)
+    if is_whole:
         whole["projected"] = projected(kept)
-        draw(kept)
     keep("simulation", whole)
+    if is_whole:
+        draw(kept)
     return 0
 
 
@@ -104,7 +106,8 @@ def begin_table(storage: SimulatedStorage, files: int) -> None:
 
     source = random.Random(files)
     schema = json.dumps(arrow_to_delta(pa.schema([("Id", pa.string()), ("amount", pa.int64())])))
-    first = [Protocol(1, 2), Metadata(str(uuid.UUID(int=files)), schema)]
+    info = CommitInfo({"timestamp": 1, "operation": "WRITE"})
+    first = [info, Protocol(1, 2), Metadata(str(uuid.UUID(int=files)), schema)]
     lines = [f"{to_json_line(action)}\n" for action in first]
     lines += [add_line(number, source) for number in range(files)]
     storage.put_if_absent(f"{LOG}/{commit_name(0)}", "".join(lines).encode())

@@ -152,3 +152,14 @@ def test_a_checkpoint_is_fetched_once_for_its_state():
         assert 4 == read_checkpoint(storage, "t/_delta_log", segment.checkpoint).files.num_rows
         names = [call.name for call in storage.calls]
         assert len(set(names)) == len(names) > 0
+
+
+@pytest.mark.parametrize("kind", ["classic", "parts"])
+def test_opening_a_log_fetches_a_small_checkpoint_once(kind):
+    """Protocol and metadata, then the state: no file of the checkpoint is asked for twice."""
+    table = TableBuilder().commits(6).checkpoint(4, kind)
+    storage = FaultyStorage(table.storage)
+    snapshot = DeltaLog(storage, "t").current_snapshot
+    assert table.live() == sorted(snapshot.files["path"].to_pylist())
+    names = [call.name for call in storage.calls if ".checkpoint." in call.name]
+    assert len(set(names)) == len(names) > 0

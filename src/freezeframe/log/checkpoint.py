@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import unquote
@@ -28,6 +27,7 @@ from freezeframe.log.actions import (
 from freezeframe.log.checkpoint_columns import rows_of, small_actions_in
 from freezeframe.log.commit_content import parse_file_actions, read_content
 from freezeframe.log.listing import CheckpointFiles
+from freezeframe.log.parallel_reads import read_all
 from freezeframe.log.paths import SIDECAR_FOLDER
 from freezeframe.storage import Storage
 
@@ -67,24 +67,21 @@ def read_checkpoint(storage: Storage, folder: str, checkpoint: CheckpointFiles) 
         CorruptLog: ``CHECKPOINT_DAMAGED``, naming the file.
     """
     whole = [_path(folder, file.name) for file in checkpoint.files]
-    parts = _side_by_side(lambda name: _guarded(name, lambda at: _content(storage, at)), whole)
+
+    def read(name: str) -> CheckpointContent:
+        return _guarded(name, lambda at: _content(storage, at))
+
+    parts = read_all(read, whole, READERS_MAX)
     actions = tuple(action for part in parts for action in part.actions)
     _require_v2_shape(actions, whole[0])
     sidecars = [action for action in actions if isinstance(action, Sidecar)]
     names = [_path(folder, f"{SIDECAR_FOLDER}/{sidecar_name(one)}") for one in sidecars]
-    parts += _side_by_side(lambda name: _guarded(name, lambda at: _content(storage, at)), names)
+    parts += read_all(read, names, READERS_MAX)
     return CheckpointContent(
         tuple(action for action in actions if not isinstance(action, Sidecar | CheckpointMetadata)),
         pa.concat_tables([part.files for part in parts]),
         pa.concat_tables([part.tombstones for part in parts]),
     )
-
-
-def _side_by_side(read: Callable[[str], T], names: Sequence[str]) -> list[T]:
-    if len(names) <= 1:
-        return [read(name) for name in names]
-    with ThreadPoolExecutor(min(READERS_MAX, len(names)), "freezeframe-checkpoint") as pool:
-        return list(pool.map(read, names))
 
 
 def _content(storage: Storage, name: str) -> CheckpointContent:

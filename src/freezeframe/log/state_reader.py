@@ -9,11 +9,17 @@ from typing import Protocol
 from freezeframe.errors import CorruptLog
 from freezeframe.log.action_columns import FileActions
 from freezeframe.log.actions import Action, Metadata
-from freezeframe.log.checkpoint import physical_partition_names, read_checkpoint, read_checkpoint_actions
+from freezeframe.log.checkpoint import (
+    CheckpointContent,
+    physical_partition_names,
+    read_checkpoint,
+    read_checkpoint_actions,
+)
 from freezeframe.log.checksum import read_checksum
 from freezeframe.log.commit_content import CommitContent, parse_file_actions, read_contents
 from freezeframe.log.commit_info import read_commit_info
-from freezeframe.log.paths import LogFile
+from freezeframe.log.listing import CheckpointFiles
+from freezeframe.log.paths import Kind, LogFile
 from freezeframe.log.replay import FileState, StateRebuilder
 from freezeframe.log.segment import LogSegment
 from freezeframe.log.table_state import Heads, TableState
@@ -51,6 +57,7 @@ class StateReader:
         self._use_checksum = use_checksum
         self._large = large
         self._kept: dict[LogFile, list[CommitContent]] = {}
+        self._kept_checkpoint: tuple[CheckpointFiles, CheckpointContent] | None = None
 
     def heads(self, segment: LogSegment) -> tuple[Heads, TableState | None]:
         """The protocol and metadata of the segment, from as few files as possible (behaviour 57).
@@ -86,8 +93,18 @@ class StateReader:
             return _over(checksum[1], later, newest), None
         base = Heads.empty()
         if segment.checkpoint is not None:
-            base = base.after(read_checkpoint_actions(self.storage, self.folder, segment.checkpoint))
+            base = base.after(self._checkpoint_actions(segment.checkpoint))
         return _over(base, later, newest), None
+
+    def _checkpoint_actions(self, checkpoint: CheckpointFiles) -> tuple[Action, ...]:
+        """Its small actions; of a small one that is fetched whole for them, the rest is kept for the state."""
+        is_fetched = self.storage.local_path(f"{self.folder}/{checkpoint.files[0].name}") is None
+        has_sidecars = checkpoint.files[0].kind is Kind.V2_CHECKPOINT
+        if not is_fetched or has_sidecars or sum(file.size for file in checkpoint.files) > KEPT_BYTES:
+            return read_checkpoint_actions(self.storage, self.folder, checkpoint)
+        content = read_checkpoint(self.storage, self.folder, checkpoint)
+        self._kept_checkpoint = (checkpoint, content)
+        return content.actions
 
     def _newest_actions(self, segment: LogSegment) -> tuple[Action, ...]:
         """The small actions of the newest commit; of one that a checkpoint covers, its commit info alone."""
@@ -119,7 +136,12 @@ class StateReader:
             return self._large.state(self.storage, segment)
         before = TableState(Heads.empty(), FileState.empty())
         if segment.checkpoint is not None:
-            content = read_checkpoint(self.storage, self.folder, segment.checkpoint)
+            kept, self._kept_checkpoint = self._kept_checkpoint, None
+            content = (
+                kept[1]
+                if kept is not None and kept[0] == segment.checkpoint
+                else read_checkpoint(self.storage, self.folder, segment.checkpoint)
+            )
             heads = Heads.empty().after(content.actions)
             before = TableState(heads, FileState.of(content.files, content.tombstones))
         return self.advance(before, segment, segment.deltas)

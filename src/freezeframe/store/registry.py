@@ -18,6 +18,7 @@ from freezeframe.log.checkpoint import CHECKPOINT_DAMAGED
 from freezeframe.log.commit import Committed, Unknown, land_file
 from freezeframe.log.hint import Hint, hint_text
 from freezeframe.log.options import now_ms
+from freezeframe.log.parallel_reads import read_all
 from freezeframe.log.paths import HINT_NAME, LogFile, commit_name, version_prefix
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
@@ -35,6 +36,7 @@ from freezeframe.store.registry_entries import (
 _CHECKPOINT_INTERVAL = 100
 _CHECKPOINTS_KEPT = 2
 _CHECKPOINTS_LISTED = 5
+_READERS_MAX = 16
 _logger = logging.getLogger(__name__)
 
 
@@ -80,7 +82,8 @@ class Registry(SnapshotManagement[RegistrySnapshot]):
         else:
             state, files = self._checkpointed(segment), segment.commits
         names = [commit_name(file.version) for file in files]
-        entries = [parse_registry_entry(self.storage.read(f"{self.folder}/{name}"), name) for name in names]
+        contents = read_all(lambda name: self.storage.read(f"{self.folder}/{name}"), names, _READERS_MAX)
+        entries = [parse_registry_entry(content, name) for content, name in zip(contents, names, strict=True)]
         return RegistrySnapshot(segment, state.after(state.version + 1, *entries))
 
     def current_state(self) -> RegistryState:

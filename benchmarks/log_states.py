@@ -1,28 +1,84 @@
 """How large a state does one process hold: memory and time of a table with a million files and with five?
 
 Each step is a process of its own, so that its peak memory is its own, with the interpreter in it: the
-state from JSON commits, from a checkpoint, the choice of files by a key, one new commit on a loaded
-state, the writing of a checkpoint. The same state is then made by Spark (``engine.spark_states``), on a
-warm server whose memory is counted beside the process's. Files have names and statistics as ours have.
+state from JSON commits, the writing of a checkpoint, the state from it, the choice of files by a key and by
+the 10,000 keys of a batch, one new commit on a loaded state. The same state and checkpoint are made by
+Spark (``engine.spark_states``), on a warm server whose memory is told beside the process's. Files have
+names and statistics as ours have. Results are merged: ``--only 5m --steps spark_state`` measures one.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
+import json
 import os
 import random
+import shutil
+import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
 
 from log_load import NARROW, append_commit, compact
+from measured import RESULTS, keep
 
+SIZES = {"1m": 1_000_000, "5m": 5_000_000}
+IN_PROCESS = ("load", "checkpoint", "load_of_checkpoint", "skip", "search", "update")
+BY_SPARK = ("spark_state", "spark_checkpoint")
 COMMITS = 10
 FIRST = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
 
 
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", nargs="+", choices=SIZES, default=list(SIZES))
+    parser.add_argument(
+        "--steps", nargs="+", choices=(*IN_PROCESS, *BY_SPARK), default=[*IN_PROCESS, *BY_SPARK]
+    )
+    parser.add_argument("--step", nargs=2, help=argparse.SUPPRESS)
+    wanted = parser.parse_args()
+    if wanted.step:
+        print(json.dumps(measured(*wanted.step)))
+        return 0
+    path = RESULTS / "log_states.json"
+    sizes = json.loads(path.read_text())["sizes"] if path.exists() else {}
+    with tempfile.TemporaryDirectory(prefix="freezeframe-bench-", dir=os.environ.get("TMPDIR")) as folder:
+        for size in wanted.only:
+            table = Path(folder) / size
+            make_table(table, SIZES[size])
+            # Those that leave nothing behind first: a checkpoint is what the steps after it begin from.
+            order = [*BY_SPARK[:1], *IN_PROCESS, *BY_SPARK[1:]]
+            for step in (one for one in order if one in wanted.steps):
+                done = subprocess.run(
+                    [sys.executable, __file__, "--step", step, str(table)],
+                    stdout=subprocess.PIPE,
+                    text=True,
+                    check=True,
+                )
+                sizes.setdefault(size, {})[step] = json.loads(done.stdout.splitlines()[-1])
+                keep("log_states", {"sizes": sizes})
+            shutil.rmtree(table)
+    return 0
+
+
+def measured(step: str, table: str) -> dict:
+    """A step, with the processor's time and the peak memory of this whole process."""
+    found = STEPS[step](Path(table))
+    peak = next(
+        line.split()[1] for line in Path("/proc/self/status").read_text().splitlines() if "VmHWM" in line
+    )
+    return {
+        **found,
+        "seconds": round(found["seconds"], 3),
+        "processor_seconds_of_all": round(time.process_time(), 2),
+        "peak_mib": int(peak) // 1024,
+    }
+
+
 def make_table(path: Path, files: int) -> None:
-    """Files in the order of their keys, a thousand rows each; every tenth of an older version is removed."""
+    """Files in the order of their keys, a thousand rows each."""
     log = path / "_delta_log"
     log.mkdir(parents=True)
     fields = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in NARROW]
@@ -197,3 +253,18 @@ def is_ours(process: str) -> bool:
         except OSError:
             return False
     return False
+
+
+STEPS = {
+    "load": load,
+    "checkpoint": checkpoint,
+    "load_of_checkpoint": load,
+    "skip": skip,
+    "search": search,
+    "update": update,
+    "spark_state": spark_state,
+    "spark_checkpoint": spark_checkpoint,
+}
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -119,3 +119,12 @@ def test_verify_says_that_all_is_well(tmp_path, run):
     result = run("verify", "--json")
     assert (0, {"sound": True, "findings": []}) == (result.exit_code, json.loads(result.stdout))
     assert "sound" in run("verify").stdout
+
+
+@pytest.mark.spark
+def test_a_checkpoint_by_spark_is_one_like_any_other(table, run, spark_engine):
+    """In parts, and the next reader begins from it."""
+    written = json.loads(run("checkpoint", "--spark", "--json").stdout)
+    assert (11, 2) == (written["version"], written["parts"])
+    snapshot = table.log().current_snapshot
+    assert (11, 11) == (snapshot.segment.checkpoint_version, snapshot.count)

@@ -3,8 +3,10 @@
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql.connect import functions as F  # noqa: N812 - the name by which Spark code calls it
 
 from freezeframe.engine.base import FindTask
+from freezeframe.engine.spark_keys import key_column
 from freezeframe.errors import InvalidOption
 from freezeframe.log.schema import arrow_to_delta
 
@@ -80,3 +82,18 @@ def test_page_checksums_are_of_no_concern_to_positions(bench):
     task = FindTask((path,), schema, schema, (bench.file(pa.table({"Id": ["0999", "0500"]})),), rows=2)
     rows = bench.engine.find(task)
     assert {(999, 0), (500, 1)} == set(zip(rows["row"].to_pylist(), rows["place"].to_pylist(), strict=True))
+
+
+def test_keys_that_share_their_first_part_are_split_evenly(bench, spark_session, monkeypatch):
+    """Nine keys in ten of one account: they are found by several tasks, none with most of the rows."""
+    monkeypatch.setattr("freezeframe.engine.spark_finding.BROADCAST_KEYS_MAX", 1)
+    monkeypatch.setattr("freezeframe.engine.spark_finding.KEYS_PER_TASK", 100)
+    accounts = ["everybody's" if number % 10 else f"own {number}" for number in range(1000)]
+    stored = pa.table({"account": accounts, "Id": range(1000)})
+    keys = stored.slice(100, 800)
+    assert [(0, row, row - 100) for row in range(100, 900)] == found(bench, [stored], keys)
+    split = spark_session.createDataFrame(stored.to_pandas())
+    whole = key_column(["account", "Id"], "error").alias("key")
+    tasks = split.select(whole).repartition(8, "key").groupBy(F.spark_partition_id()).count().collect()
+    assert 8 == len(tasks)
+    assert 250 > max(row["count"] for row in tasks)

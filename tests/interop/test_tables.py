@@ -8,6 +8,7 @@ from deltalake import DeltaTable
 
 from freezeframe.log import rows
 from freezeframe.log.actions import Metadata, Protocol
+from freezeframe.log.checkpoint_writer import write_checkpoint
 from freezeframe.log.checksum import read_checksum
 from freezeframe.log.checksum_writer import verify_checksum
 from freezeframe.log.columns import with_mapping
@@ -117,3 +118,26 @@ def test_we_read_what_spark_wrote(tmp_path, delta_session):
     assert names == ours.column_names
     assert [17] * 2 == [ours.num_rows, theirs.num_rows]
     assert theirs.cast(ours.schema).to_pylist() == ours.to_pylist()
+
+
+def test_a_checkpoint_in_parts_is_read_by_others(tmp_path, delta_session):
+    """Spark and delta-rs read the parts alone: the commits that they cover are gone."""
+    log = DeltaLog(LocalStorage(tmp_path), "t")
+    schema, never = arrow_to_delta(COLUMNS), Upkeep(checkpoint_interval=1000, write_checksums=False)
+    metadata = Metadata("id", json.dumps(schema), (), {}, created_time=1)
+    protocol = Protocol(1, 2)
+    Transaction(log, upkeep=never).commit([protocol, metadata], "CREATE TABLE")
+    for number in range(4):
+        data = pa.table({"row id": [f"{number:03}"], "n": [number], "p": ["a"]}, schema=COLUMNS)
+        [file] = new_files(data, schema, protocol, metadata)
+        log.storage.put_if_absent(f"t/{file.name}", file.content)
+        Transaction(log, upkeep=never).commit([file.add], "WRITE")
+    hint = write_checkpoint(log.update(), part_actions_max=2)
+    for version in range(4):
+        log.storage.delete(f"t/_delta_log/{version:020d}.json")
+    assert 2 == hint.parts
+    found = delta_session.sql(f"SELECT n FROM delta.`{tmp_path}/t` ORDER BY n").collect()
+    assert [0, 1, 2, 3] == [row.n for row in found]
+    theirs = DeltaTable(str(tmp_path / "t"))
+    assert (4, 4) == (theirs.version(), len(theirs.file_uris()))
+    assert [0, 1, 2, 3] == numbers(DeltaLog(LocalStorage(tmp_path), "t"))

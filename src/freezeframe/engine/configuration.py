@@ -64,6 +64,9 @@ FILE_BYTES = 128 * 1024 * 1024
 HASHED_BATCH_BYTES = 64 * 1024 * 1024
 """A batch up to this size (each partition's share of it) is held in memory; above, both sides are sorted."""
 
+KEYS_PER_TASK = 250_000
+"""How many keys of a larger batch a task looks for: its share of the stored keys is sorted beside them."""
+
 BROADCAST_KEYS_MAX = 1_000_000
 """Up to this many keys of a batch each task holds all of them; above, both sides are split by key."""
 

@@ -6,6 +6,8 @@ that both have. Which rows are deleted, and what becomes of the others, is the c
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,7 +16,7 @@ from pyspark.sql.connect import functions as F  # noqa: N812 - the name by which
 from pyspark.sql.connect.session import SparkSession
 
 from freezeframe.engine.base import FindTask
-from freezeframe.engine.configuration import BROADCAST_KEYS_MAX, cores
+from freezeframe.engine.configuration import BROADCAST_KEYS_MAX, KEYS_PER_TASK, cores
 from freezeframe.engine.spark_columns import fitted, quoted, struct_type
 from freezeframe.engine.spark_files import FILE, ROW, read_files
 from freezeframe.engine.spark_keys import key_column
@@ -74,8 +76,9 @@ def _found(session: SparkSession, task: FindTask) -> DataFrame:
     is_same = F.col("old_key") == F.col("new_key")
     if task.rows <= BROADCAST_KEYS_MAX:
         return stored.join(F.broadcast(batch), is_same)
-    stored, batch = stored.repartition(cores(), "old_key"), batch.repartition(cores(), "new_key")
-    return stored.join(batch, is_same)
+    # By the whole key, which no two rows share: however alike its parts are, tasks are of one size.
+    tasks = max(cores(), math.ceil(task.rows / KEYS_PER_TASK))
+    return stored.repartition(tasks, "old_key").join(batch.repartition(tasks, "new_key"), is_same)
 
 
 def _numbered(names: pa.Array, task: FindTask) -> pa.Array:

@@ -97,7 +97,7 @@ class StateReader:
         return _over(base, later, newest), None
 
     def _checkpoint_actions(self, checkpoint: CheckpointFiles) -> tuple[Action, ...]:
-        """Its small actions; of a small one that is fetched whole for them, the rest is kept for the state."""
+        """Its small actions; where a small one is fetched whole, the rest is kept for the state."""
         is_fetched = self.storage.local_path(f"{self.folder}/{checkpoint.files[0].name}") is None
         has_sidecars = checkpoint.files[0].kind is Kind.V2_CHECKPOINT
         if not is_fetched or has_sidecars or sum(file.size for file in checkpoint.files) > KEPT_BYTES:

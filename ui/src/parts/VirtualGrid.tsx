@@ -155,6 +155,8 @@ export function VirtualGrid<Row>(props: VirtualGridProps<Row>) {
       className="grid"
       role="grid"
       tabIndex={0}
+      // What traps the focus in a panel gives it to this, where it comes later than the grid itself.
+      data-autofocus={props.hasFocus || undefined}
       aria-label={props.label}
       aria-rowcount={(props.total ?? rows.length) + 1}
       aria-multiselectable={onSelect ? true : undefined}

@@ -1,0 +1,85 @@
+"""A file in the browser: rows of a CSV file as a table, search, and what is typed while others save."""
+
+import pytest
+from playwright.sync_api import expect
+
+pytestmark = pytest.mark.browser
+PANEL = "/tenants/customer-0005?panel=snapshots"
+
+
+@pytest.fixture
+def keep(page, served):
+    """Keeps a file of the tenant, as somebody else would."""
+
+    def write(path, text):
+        url = f"{served.url}/api/v1/environments/default/tenants/customer-0005/files/{path}"
+        answer = page.request.put(url, data=text, headers={"Origin": served.url})
+        assert answer.ok, answer.text()
+        return url
+
+    return write
+
+
+def test_a_csv_file_is_a_table_that_is_searched(page, keep):
+    """Rows with their quotes resolved; the search is in the address; as text it can be edited."""
+    keep("rates.csv", 'Id,Name\n1,"Bern, CH"\n2,Basel\n')
+    page.goto(f"{PANEL}&file=rates.csv")
+    grid = page.get_by_role("grid", name="Rows of rates.csv")
+    expect(grid).to_contain_text("Bern, CH")
+    page.get_by_label("Search this file").fill("basel")
+    expect(page.get_by_text("1 of 2 rows")).to_be_visible()
+    page.goto(page.url)
+    expect(grid).not_to_contain_text("Bern")
+    page.locator("label").filter(has_text="Edit as text").click()
+    expect(page.get_by_label("Content of rates.csv")).to_contain_text('1,"Bern, CH"')
+    page.get_by_label("Search rates.csv").click()
+    expect(page.get_by_placeholder("Find")).to_be_focused()
+
+
+def test_what_is_typed_stays_while_others_save_and_both_are_joined(page, keep):
+    """The dialog has their changes of other lines on the right already; saving keeps both."""
+    url = keep("plan.json", '{\n  "a": 1,\n  "b": 2\n}\n')
+    page.goto(f"{PANEL}&file=plan.json")
+    text = page.get_by_label("Content of plan.json")
+    text.get_by_text("2").dblclick()
+    page.keyboard.type("22")
+    keep("plan.json", '{\n  "a": 11,\n  "b": 2\n}\n')
+    expect(page.get_by_text("Somebody saved this file meanwhile.")).to_be_visible()
+    expect(text).to_contain_text("22")
+    page.get_by_role("button", name="Save").click()
+    dialog = page.get_by_role("dialog", name="Somebody saved plan.json meanwhile")
+    expect(dialog.get_by_text("your changes and theirs, which are of different lines")).to_be_visible()
+    dialog.get_by_role("button", name="Save the right side").click()
+    expect(page.get_by_text("Saved plan.json as a new version.")).to_be_visible()
+    assert {"a": 11, "b": 22} == page.request.get(url).json()
+    expect(text).to_contain_text('"a": 11')
+    expect(page.get_by_role("button", name="Save")).to_be_disabled()
+
+
+def test_a_file_that_somebody_else_saves_is_shown_anew(page, keep):
+    """As long as nothing is typed, the newest text is what one sees."""
+    keep("news.txt", "first")
+    page.goto(f"{PANEL}&file=news.txt")
+    text = page.get_by_label("Content of news.txt")
+    expect(text).to_contain_text("first")
+    keep("news.txt", "second")
+    expect(text).to_contain_text("second")
+    expect(page.get_by_text("Somebody saved this file meanwhile.")).to_have_count(0)
+
+
+def test_what_was_revealed_is_hidden_after_its_time_but_not_while_unsaved(page):
+    """The seconds are told; something typed keeps it open, and Hide now closes it."""
+    page.clock.install()
+    page.goto("/tenants/acme?panel=snapshots&file=api-config.json")
+    page.get_by_role("button", name="Reveal").click()
+    text = page.get_by_label("Content of api-config.json")
+    expect(text).to_contain_text("the secret")
+    expect(page.get_by_text("Hidden again in")).to_be_visible()
+    text.click()
+    page.keyboard.type(" ")
+    page.clock.run_for(60_000)
+    expect(text).to_contain_text("the secret")
+    page.get_by_role("button", name="Discard").click()
+    page.clock.run_for(31_000)
+    expect(page.get_by_text("This file is sealed.")).to_be_visible()
+    expect(text).to_have_count(0)

@@ -1,0 +1,105 @@
+"""A tenant's past in the browser: the chart and its brush, single rows brought back, tags, links into the past."""
+
+import re
+
+import pyarrow as pa
+import pytest
+from playwright.sync_api import expect
+
+from freezeframe.service.stores import Stores
+from freezeframe.settings import load_settings
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def tenant(served):
+    """A tenant of this module with three versions of a stream, and the path of its history."""
+    store = Stores(str(served.root), load_settings(root=str(served.root))).environment("default")
+    tenant = store.tenant("history-acme", create=True)
+    table = pa.table({"Id": [1, 2, 3], "City": ["Bern", "Basel", "Chur"]})
+    tenant.stream("Account").update(table, "Id")
+    for city, ids in (("Thun", [1, 2, 3]), ("Zug", [1, 3, 4])):
+        with tenant.job(f"job-{city}", who="sync", message=f"to {city}") as job:
+            job.stream("Account").update(
+                pa.table({"Id": ids, "City": [city] * len(ids)}), "Id", override=True
+            )
+    return "/tenants/history-acme?panel=history"
+
+
+def test_rows_that_are_ticked_come_back_as_one_version(page, tenant, picture):
+    """Ticked in the difference, shown before it happens, and afterwards a version that leads back."""
+    page.goto(f"{tenant}&before=1&after=2")
+    grid = page.get_by_role("grid", name="Rows of Account that differ")
+    grid.get_by_label("Select 2").check()
+    grid.get_by_label("Select 4").check()
+    page.get_by_role("button", name="Restore 2 rows…").click()
+    dialog = page.get_by_role("dialog", name="Restore 2 rows of Account as of version 1")
+    expect(dialog.get_by_text("1 brought back · 1 removed, because not there then.")).to_be_visible()
+    expect(dialog.get_by_role("table", name="What will change").get_by_role("row")).to_have_count(3)
+    picture(page, "restore-rows")
+    dialog.get_by_role("button", name="Restore", exact=True).click()
+    expect(page.get_by_text("Restored as version 3.")).to_be_visible()
+    newest = page.get_by_role("article", name="Version 3")
+    expect(newest).to_contain_text("restore 2 rows of Account as of version 1")
+    expect(newest).to_contain_text("admin")
+    newest.get_by_role("button", name="version 1").click()
+    expect(page.get_by_text(re.compile(r"\(version 1\), read only"))).to_be_visible()
+
+
+def test_rows_that_already_are_as_then_cannot_be_restored_again(page, tenant):
+    """The dialog says so, and its button does nothing."""
+    page.goto(f"{tenant}&before=0&after=1")
+    page.get_by_role("grid", name="Rows of Account that differ").get_by_label("Select 1").check()
+    page.get_by_role("button", name="Restore 1 row…").click()
+    dialog = page.get_by_role("dialog", name="Restore 1 row of Account as of version 0")
+    expect(dialog.locator("ins").first).to_have_text("Bern")
+    dialog.get_by_role("button", name="Cancel").click()
+    page.goto(f"{tenant}&before=2&after=1")
+    page.get_by_role("grid", name="Rows of Account that differ").get_by_label("Select 1").check()
+    page.get_by_role("button", name="Restore 1 row…").click()
+    expect(page.get_by_text("These rows already are as they were then.")).to_be_visible()
+    restore = page.get_by_role("dialog").last.get_by_role("button", name="Restore", exact=True)
+    expect(restore).to_be_disabled()
+
+
+def test_a_viewer_compares_but_ticks_nothing(visit, tenant):
+    """Who may not write sees the rows without boxes and without Restore."""
+    page = visit("viewer")
+    page.goto(f"{tenant}&before=1&after=2")
+    grid = page.get_by_role("grid", name="Rows of Account that differ")
+    expect(grid).to_contain_text("Thun")
+    expect(grid.get_by_role("checkbox")).to_have_count(0)
+    expect(page.get_by_role("button", name=re.compile("Restore"))).to_have_count(0)
+
+
+def test_the_chart_tells_rows_and_bytes_and_its_brush_filters_the_list(page, tenant):
+    """Dragging leaves the versions of that time; the address says which, and the chip takes it back."""
+    page.goto(tenant)
+    chart = page.get_by_role("img", name=re.compile(r"Over time: 3 rows and .* now"))
+    expect(page.get_by_role("article")).not_to_have_count(1)
+    box = chart.bounding_box()
+    page.mouse.move(box["x"] + 53, box["y"] + 30)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 60, box["y"] + 30, steps=4)
+    page.mouse.up()
+    expect(page).to_have_url(re.compile("period="))
+    page.get_by_role("button", name="Show all times").click()
+    expect(page).not_to_have_url(re.compile("period="))
+    page.goto(f"{tenant}&period=1000-2000")
+    expect(page.get_by_role("region", name="Versions")).to_be_visible()
+    expect(page.get_by_role("article")).to_have_count(0)
+
+
+def test_a_tag_is_set_and_taken_off_in_the_list(page, tenant):
+    """The menu of a version names it, and its badge shows it."""
+    page.goto(tenant)
+    version = page.get_by_role("article", name="Version 0")
+    version.get_by_role("button", name="What to do with version 0").click()
+    page.get_by_role("menuitem", name="Tag…").click()
+    page.get_by_role("dialog", name="Tag version 0").get_by_label("Tag").fill("go-live")
+    page.keyboard.press("Enter")
+    expect(version.get_by_text("go-live")).to_be_visible()
+    version.get_by_role("button", name="What to do with version 0").click()
+    page.get_by_role("menuitem", name="Take the tag go-live off").click()
+    expect(version.get_by_text("go-live")).to_be_hidden()

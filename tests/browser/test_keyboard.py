@@ -1,0 +1,136 @@
+"""The tasks that decide, by keyboard alone; the focus is where it came from when something closes."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def press(page):
+    """Presses keys, one after the other."""
+
+    def keys(*names):
+        for name in names:
+            page.keyboard.press(name)
+
+    return keys
+
+
+def tab_to(page, locator, most=40):
+    """Go on by Tab until it has the focus, as people do."""
+    for _ in range(most):
+        if locator.evaluate("element => element === document.activeElement"):
+            return
+        page.keyboard.press("Tab")
+    expect(locator).to_be_focused()
+
+
+def open_tenant(page, tenant):
+    """Search and Enter: the list of the tenant's snapshots has the focus."""
+    page.goto("/tenants")
+    page.get_by_role("grid", name="Tenants").wait_for()
+    expect(page.get_by_label("Search tenants")).to_be_focused()
+    page.keyboard.type(tenant)
+    page.keyboard.press("Enter")
+
+
+def test_the_history_of_a_job_and_a_restoration_without_a_mouse(page, press):
+    """Tenant, History by arrow keys, the changed rows of a stream, a restoration up to its button."""
+    open_tenant(page, "acme")
+    grid = page.get_by_role("grid", name="Snapshots")
+    expect(grid).to_be_focused()
+    tab_to(page, page.get_by_role("tab", name="Snapshots"), most=60)
+    press("ArrowRight")
+    version = page.get_by_role("article").filter(has_text="job-4711")
+    version.wait_for()
+    tab_to(page, version.get_by_role("button", name="Invoice", exact=True), most=80)
+    press("Enter")
+    expect(page.get_by_role("grid", name="Rows of Invoice that differ")).to_contain_text("void")
+    page.go_back()
+    tab_to(page, page.get_by_role("button", name="Restore Invoice as of version 2"), most=80)
+    press("Enter")
+    dialog = page.get_by_role("dialog", name="Restore Invoice as of version 2")
+    expect(dialog.get_by_role("button", name="Restore", exact=True)).to_be_enabled()
+    press("Escape")
+    expect(dialog).to_be_hidden()
+    expect(page.get_by_role("button", name="Restore Invoice as of version 2")).to_be_focused()
+
+
+def test_files_are_made_selected_opened_and_deleted_without_a_mouse(page, press, served, tmp_path):
+    """U uploads, N makes a folder, Space selects, D downloads, Del deletes; Undo is within reach."""
+    place = f"{served.url}/api/v1/environments/default/tenants/customer-0030"
+    for name in ("a.txt", "b.txt"):
+        page.request.put(f"{place}/files/{name}", data=name, headers={"Origin": served.url})
+    open_tenant(page, "customer-0030")
+    grid = page.get_by_role("grid", name="Snapshots")
+    expect(grid).to_be_focused()
+    with page.expect_file_chooser() as chooser:
+        press("u")
+    (tmp_path / "c.txt").write_text("c")
+    chooser.value.set_files(tmp_path / "c.txt")
+    expect(page.get_by_role("gridcell", name="File c.txt")).to_be_visible()
+    press("n")
+    page.get_by_role("dialog", name="Create folder").get_by_label("Name").wait_for()
+    page.keyboard.type("new")
+    press("Enter")
+    expect(page.get_by_role("gridcell", name="Folder new")).to_be_visible()
+    expect(grid).to_be_focused()
+    press("Home", "ArrowDown", "Space")
+    with page.expect_download() as download:
+        press("d")
+    assert "a.txt" == download.value.suggested_filename
+    press("Delete")
+    expect(page.get_by_role("gridcell", name="File a.txt")).to_be_hidden()
+    tab_to(page, page.get_by_role("button", name="Undo"), most=60)
+    press("Enter")
+    expect(page.get_by_role("gridcell", name="File a.txt")).to_be_visible()
+
+
+def test_the_list_of_tenants_is_sorted_and_comes_back_to_where_one_was(page, press):
+    """Sorting by a column's head is in the address; Esc closes the panel and the list has the focus again."""
+    page.goto("/tenants")
+    grid = page.get_by_role("grid", name="Tenants")
+    grid.wait_for()
+    tab_to(page, grid.get_by_role("button", name="Rows"))
+    press("Enter")
+    page.wait_for_url(re.compile("sort=-rows"))
+    expect(grid.get_by_role("row").nth(1)).to_contain_text("acme")
+    expect(grid.get_by_role("columnheader", name="Rows")).to_have_attribute("aria-sort", "descending")
+    grid.focus()
+    press("Enter")
+    expect(page.get_by_role("grid", name="Snapshots")).to_be_focused()
+    press("?")
+    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    press("Escape")
+    expect(page.get_by_role("dialog", name="Keys")).to_have_count(0)
+    expect(page.get_by_role("grid", name="Snapshots")).to_be_focused()
+    press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(grid).to_be_focused()
+    assert "sort=-rows" in page.url
+
+
+def test_a_file_is_edited_and_a_past_stream_downloaded_without_a_mouse(page, press, served):
+    """Enter opens; the editor is reached by Tab, Ctrl+S or Save saves; a version's own button downloads."""
+    place = f"{served.url}/api/v1/environments/default/tenants/customer-0031"
+    page.request.put(f"{place}/files/note.txt", data="first", headers={"Origin": served.url})
+    open_tenant(page, "customer-0031")
+    expect(page.get_by_role("grid", name="Snapshots")).to_be_focused()
+    press("Enter")
+    text = page.get_by_label("Content of note.txt")
+    expect(text).to_contain_text("first")
+    tab_to(page, text, most=60)
+    press("Control+End")
+    page.keyboard.type(" and second")
+    press("Escape")  # leaves the editor, whose Tab would be a tab
+    tab_to(page, page.get_by_role("button", name="Save"), most=60)
+    press("Enter")
+    expect(page.get_by_text("Saved note.txt")).to_be_visible()
+    assert "first and second" == page.request.get(f"{place}/files/note.txt").text()
+    open_tenant(page, "acme")
+    expect(page.get_by_role("grid", name="Snapshots")).to_be_focused()
+    press("ArrowDown", "Enter")
+    expect(page.get_by_text("City 1").first).to_be_visible()

@@ -1,0 +1,116 @@
+"""A stream in the browser: its rows sorted, filtered and stepped through time, what its columns hold, an import."""
+
+import re
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
+
+pytestmark = pytest.mark.browser
+STREAM = "/tenants/acme?panel=snapshots&stream=Invoice"
+
+
+def rows(page):
+    return page.get_by_role("grid", name="Rows of Invoice")
+
+
+def test_rows_are_sorted_filtered_and_chosen_and_the_address_says_so(page):
+    """Each step is in the address: who opens it sees the same rows, columns and order."""
+    page.goto(STREAM)
+    head = rows(page).get_by_role("button", name="Amount")
+    head.click()
+    expect(rows(page).get_by_role("columnheader", name="Amount")).to_have_attribute("aria-sort", "ascending")
+    head.click()
+    first = rows(page).get_by_role("row").nth(1)
+    expect(first).to_contain_text("7494")
+    page.get_by_role("button", name="Add a filter").click()
+    page.get_by_role("textbox", name="Column").fill("Amo")
+    page.get_by_role("option", name="Amount").click()
+    page.get_by_role("textbox", name="Comparison").click()
+    page.get_by_role("option", name="≤").click()
+    page.get_by_role("textbox", name="Value").fill("100")
+    page.get_by_role("button", name="Filter", exact=True).click()
+    expect(page.get_by_text("67 rows meet the conditions")).to_be_visible()
+    expect(first).to_contain_text("99")
+    page.get_by_role("button", name="Columns").click()
+    page.get_by_role("checkbox", name="Note").uncheck()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("button", name="3 of 4 columns")).to_be_visible()
+    page.goto(page.url)
+    expect(first).to_contain_text("99")
+    expect(rows(page).get_by_role("columnheader")).to_have_count(3)
+    page.get_by_label("Remove the condition Amount <= 100").click()
+    page.get_by_role("button", name="Order by key").click()
+    expect(first).to_contain_text("9007199254740001")
+
+
+def test_what_cannot_be_sorted_is_told_with_what_to_do(page):
+    """The service's words are shown; the order of the key is one click away."""
+    page.goto(f"{STREAM}&by=Nobody")
+    expect(page.get_by_role("alert")).to_contain_text("There is no column 'Nobody'")
+    page.get_by_role("button", name="Order by key").click()
+    expect(rows(page)).to_be_visible()
+
+
+def test_the_stream_is_stepped_through_time(page):
+    """Earlier and later versions of this stream; the panel says that it shows the past."""
+    page.goto(f"{STREAM}&where=%5B%22State+%3D+paid%22%5D")
+    expect(page.get_by_text("1 rows meet the conditions")).to_be_visible()
+    page.get_by_label("The stream one version earlier").click()
+    expect(page.get_by_text(re.compile("version 2.*read only"))).to_be_visible()
+    expect(page.get_by_text("2 rows meet the conditions")).to_be_visible()
+    page.get_by_label("The stream one version earlier").click()
+    expect(page.get_by_text("No row meets these conditions.")).to_be_visible()
+    expect(page.get_by_label("The stream one version earlier")).to_be_disabled()
+    page.get_by_label("The stream one version later").click()
+    page.get_by_label("The stream one version later").click()
+    expect(page.get_by_text("1 rows meet the conditions")).to_be_visible()
+
+
+def test_columns_tell_what_they_hold(page, picture):
+    """Types, missing and distinct values, ends and shape; nothing of it inaccessible, also when narrow."""
+    page.goto(f"{STREAM}&view=schema")
+    table = page.get_by_role("table", name="Columns of Invoice")
+    note = table.get_by_role("row", name=re.compile("^Note"))
+    expect(note).to_contain_text("66 %")
+    expect(note.get_by_role("img")).to_have_attribute("aria-label", "Note: checked: 1,666")
+    expect(table.get_by_role("row", name=re.compile("^Id"))).to_contain_text("9007199254740001")
+    expect(page.get_by_text("Figures of all 4,997 rows.")).to_be_visible()
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        picture(page, f"schema-{scheme}")
+        assert [] == grave(page)
+    page.set_viewport_size({"width": 390, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_an_import_is_seen_before_it_is_started(page, tmp_path, picture):
+    """Counts, odd columns and changed cells; a full extract that would delete too much cannot be started."""
+    file = tmp_path / "invoices.csv"
+    file.write_text("Id,State,Extra\n9007199254740001,void,x\n9007199254740003,open,\n1,new,\n")
+    page.goto(STREAM)
+    page.get_by_role("button", name="Import CSV").click()
+    dialog = page.get_by_role("dialog", name="Import rows into Invoice")
+    dialog.locator("input[type=file]").set_input_files([file])
+    expect(dialog.get_by_text("Unchanged")).to_be_visible()
+    expect(dialog.locator("dd").nth(0)).to_have_text("1")
+    expect(dialog.get_by_role("listitem").filter(has_text="Extra")).to_contain_text("new column")
+    changed = dialog.get_by_role("table", name="Rows that change")
+    expect(changed.locator("del").first).to_have_text("open")
+    expect(changed.locator("ins").first).to_have_text("void")
+    expect(dialog.get_by_role("button", name="Start the import")).to_be_enabled()
+    picture(page, "import")
+    assert [] == grave(page)
+    dialog.get_by_label("are deleted (a full extract)").check()
+    expect(dialog.get_by_role("alert")).to_contain_text("would delete 4995 of 4997 rows")
+    expect(dialog.get_by_role("button", name="Start the import")).to_be_disabled()
+
+
+def grave(page):
+    """What axe calls serious or critical."""
+    page.wait_for_function("document.getAnimations().every((one) => one.playState !== 'running')")
+    return [
+        (one["id"], [node["target"] for node in one["nodes"]][:3])
+        for one in Axe().run(page).response["violations"]
+        if one["impact"] in {"serious", "critical"}
+    ]

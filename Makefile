@@ -35,6 +35,7 @@ bench: ## Measure; results go to benchmarks/results/
 	@tools/run.sh python benchmarks/jobs.py
 	@tools/run.sh python benchmarks/job_queue.py --spark
 	@tools/run.sh python benchmarks/service.py
+	@tools/run.sh python benchmarks/object_store.py
 	@tools/run.sh python benchmarks/update_steps.py
 	@tools/run.sh python benchmarks/updates.py
 

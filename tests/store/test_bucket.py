@@ -1,9 +1,8 @@
 """A store in a bucket, over HTTP: what a directory can do, a bucket can."""
 
-import boto3
 import pyarrow as pa
 import pytest
-from moto.server import ThreadedMotoServer
+from tests.buckets import made_bucket
 
 from freezeframe.errors import InvalidOption, StorageUnavailable, TenantNotFound
 from freezeframe.script import stores
@@ -16,31 +15,9 @@ ROWS = pa.table({"Id": ["1", "2"], "v": [1, 2]})
 
 @pytest.fixture(scope="module")
 def bucket():
-    """The name of a bucket on a server of this machine, which the usual variables lead to."""
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    address = f"http://{host}:{port}"
-    variables = {
-        "AWS_ENDPOINT_URL": address,
-        "AWS_ALLOW_HTTP": "true",
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_REGION": "us-east-1",
-    }
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in variables.items():
-            patch.setenv(name, value)
-        client = boto3.client(
-            "s3",
-            endpoint_url=address,
-            region_name="us-east-1",
-            aws_access_key_id="test",
-            aws_secret_access_key="test",
-        )
-        client.create_bucket(Bucket="snaps")
-        yield "snaps"
-    server.stop()
+    """The name of a bucket that the usual variables lead to."""
+    with made_bucket() as name:
+        yield name
 
 
 @pytest.fixture(scope="module")

@@ -85,5 +85,8 @@ def test_wrong_settings_are_refused_before_anything_is_written(project, capsys):
     assert main(["config", "get", "sparc"]) == 2
     assert "Did you mean spark" in capsys.readouterr().err
     assert main(["config", "set", "spark_idle_seconds", "soon"]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("freezeframe config set: the setting 'spark_idle_seconds' cannot be 'soon'.")
+    assert "--spark-idle-seconds" not in told
     assert main(["config", "set", "root", ""]) == 2
     assert not (project / "freezeframe.toml").exists()

@@ -50,6 +50,8 @@ FILE_CALLS = {
     "entry": lambda t, n: t.files.entry(n),
     "exists": lambda t, n: t.files.exists(n) or None,
     "list": lambda t, n: t.files.list(n, recursive=True),
+    "page": lambda t, n: list(t.files.page(n, recursive=True)),
+    "folders": lambda t, n: t.files.folders(n, recursive=True),
     "write": lambda t, n: t.files.write(n, b"x"),
     "patch": lambda t, n: t.files.patch_json(n, {"a": 1}),
     "delete": lambda t, n: t.files.delete(n),

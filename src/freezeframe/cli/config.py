@@ -90,11 +90,12 @@ def set_value(
     """
     from freezeframe.configuration.editing import write_setting
     from freezeframe.configuration.files import FILE_NAME, project_file, user_file
+    from freezeframe.configuration.layers import resolve
     from freezeframe.configuration.masking import shown
     from freezeframe.settings import Settings, resolve_settings
 
     path = user_file() if user else project_file() or Path.cwd() / FILE_NAME
-    checked = getattr(resolve_settings(**{name: value}).settings, name)
+    checked = getattr(resolve(Settings, {name: value}, "freezeframe config set").settings, name)
     write_setting(path, name, _stored(name, value, checked, path.parent))
     resolved = resolve_settings()
     output = Output(as_json=as_json)

@@ -48,8 +48,10 @@ class _Layer:
     places: Mapping[str, str]
 
 
-def resolve(model: type[Model], flags: Mapping[str, Any]) -> Resolved[Model]:
+def resolve(model: type[Model], flags: Mapping[str, Any], place: str = "") -> Resolved[Model]:
     """The settings as all sources say; a flag that is None was not given.
+
+    ``place`` is where the values of ``flags`` come from, if they are no flags.
 
     Raises:
         InvalidOption: a name is no setting, or a value is none of its setting; file and line are named.
@@ -60,7 +62,7 @@ def resolve(model: type[Model], flags: Mapping[str, Any]) -> Resolved[Model]:
         *([_file_layer(model, "user", user_file())] if user_file().is_file() else []),
         *([] if project is None else [_file_layer(model, "project", project)]),
         _environment_layer(model),
-        _flag_layer(model, flags),
+        _flag_layer(model, flags, place),
     ]
     values: dict[str, Any] = {}
     origins = {name: Origin("default") for name in model.model_fields}
@@ -124,11 +126,11 @@ def _environment_layer(model: type[BaseSettings]) -> _Layer:
     return _Layer("environment", values, {name: f"{prefix}{name.upper()}" for name in values})
 
 
-def _flag_layer(model: type[BaseSettings], flags: Mapping[str, Any]) -> _Layer:
+def _flag_layer(model: type[BaseSettings], flags: Mapping[str, Any], place: str) -> _Layer:
     values = {name: value for name, value in flags.items() if value is not None}
     for name in values:
         require_setting(model, name)
-    return _Layer("flag", values, {name: f"--{name.replace('_', '-')}" for name in values})
+    return _Layer("flag", values, {name: place or f"--{name.replace('_', '-')}" for name in values})
 
 
 def _told(model: type[BaseSettings], error: ValidationError, origins: Mapping[str, Origin]) -> InvalidOption:

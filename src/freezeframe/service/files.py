@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import IO, Any, TypeVar
+from typing import IO, TypeVar
 
 from freezeframe.errors import ConflictError, FileNotFound, InvalidOption
-from freezeframe.identifiers import FilePath, folders_of
+from freezeframe.identifiers import FilePath
 from freezeframe.service.conditions import Conditions
 from freezeframe.store import Tenant
 from freezeframe.store.file_entries import FileEntry
@@ -30,11 +31,12 @@ class Author:
 
 
 @dataclass(frozen=True, slots=True)
-class FolderContent:
-    """What is directly in a folder, or below it: folders by path, and files."""
+class FolderPage:
+    """Some of what is directly in a folder, or below it: folders and files by path, and if there are more."""
 
     folders: tuple[str, ...]
     files: tuple[FileEntry, ...]
+    has_more: bool
 
 
 def etag_of(entry: FileEntry) -> str:
@@ -42,23 +44,22 @@ def etag_of(entry: FileEntry) -> str:
     return f'"{entry.version}-{entry.sha256[:32]}"'
 
 
-def folder_content(files: Files, folder: str, *, recursive: bool = False, **moment: Any) -> FolderContent:
-    """What a folder holds (``""``: the tenant's own); ``moment`` as of ``Files.list``.
+def folder_page(
+    files: Files, folder: str, after: str, limit: int, *, recursive: bool, tenant_version: int
+) -> FolderPage:
+    """What a folder holds (``""``: the tenant's own) behind the path ``after``; folders on its first page.
+
+    A page costs what is on it, however many files the tenant has.
 
     Raises:
         InvalidName: no folder can have that name.
-        VersionNotFound: there is no such version or moment.
+        VersionNotFound: there is no such version.
     """
-    within = f"{FilePath(folder)}/" if folder else ""
-    folders: set[str] = set()
-    shown = []
-    for entry in files.list(folder, recursive=True, **moment):
-        above = [one for one in folders_of(entry.path) if one.startswith(within)]
-        folders.update(above if recursive else above[:1])
-        is_mark = entry.path.rpartition("/")[2] == FOLDER_MARK
-        if not is_mark and (recursive or not above):
-            shown.append(entry)
-    return FolderContent(tuple(sorted(folders)), tuple(shown))
+    at = {"recursive": recursive, "tenant_version": tenant_version}
+    shown = (one for one in files.page(folder, after, **at) if one.path.rpartition("/")[2] != FOLDER_MARK)
+    found = tuple(itertools.islice(shown, limit + 1))
+    folders = () if after else files.folders(folder, **at)
+    return FolderPage(folders, found[:limit], len(found) > limit)
 
 
 def write_file(

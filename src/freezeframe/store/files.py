@@ -18,6 +18,7 @@ from freezeframe.storage import Storage
 from freezeframe.store.blobs import Blob, Measured, blob_chunks, blob_part, read_blob, write_blob
 from freezeframe.store.entries import FileChange
 from freezeframe.store.file_entries import FileEntry, FileRevision, file_entry, file_revision
+from freezeframe.store.file_index import folders_in, paths_in
 from freezeframe.store.json_files import from_json_bytes, merged, to_json_bytes
 from freezeframe.store.keyring import data_key
 from freezeframe.store.layout import blob_file
@@ -155,13 +156,24 @@ class Files:
             InvalidName: no folder can have that name.
             VersionNotFound: there is no such version or moment.
         """
-        within = f"{FilePath(folder)}/" if folder else ""
         files = self._state(version, as_of, tenant_version).files
-        return tuple(
-            file_entry(path, files[path])
-            for path in sorted(files)
-            if path.startswith(within) and (recursive or "/" not in path[len(within) :])
-        )
+        found = paths_in(files, _within(folder), recursive=recursive)
+        return tuple(file_entry(path, files[path]) for path in found)
+
+    def page(
+        self, folder: str = "", after: str = "", *, recursive: bool = False, tenant_version: int | None = None
+    ) -> Iterator[FileEntry]:
+        """What ``list`` gives, from the path ``after`` on, one by one; who needs few of many pays for few."""
+        files = self._state(None, None, tenant_version).files
+        found = paths_in(files, _within(folder), after, recursive=recursive)
+        return (file_entry(path, files[path]) for path in found)
+
+    def folders(
+        self, folder: str = "", *, recursive: bool = False, tenant_version: int | None = None
+    ) -> tuple[str, ...]:
+        """The folders in a folder, with those below them if ``recursive``, by path; errors as of ``list``."""
+        files = self._state(None, None, tenant_version).files
+        return tuple(sorted(folders_in(files, _within(folder), recursive=recursive)))
 
     def write(self, path: str, content: Content, *, sealed: bool | None = None) -> FileEntry:
         """Keep ``content`` (bytes, an open binary file, or chunks) as the file's new version.
@@ -336,6 +348,10 @@ def read_file(storage: Storage, settings: Settings, state: TenantState, path: Fi
         return content
     key = data_key(storage, settings)
     return b"".join(unseal([content], key.secret, key.tenant, path))
+
+
+def _within(folder: str) -> str:
+    return f"{FilePath(folder)}/" if folder else ""
 
 
 def _blob(held: HeldFile) -> Blob:

@@ -57,6 +57,7 @@ class TenantLog(SnapshotManagement[TenantSnapshot]):
         options = LogOptions(staleness_limit_ms=settings.staleness_limit_ms)
         self._tail = LogTail(storage, TENANT_LOG_FOLDER)
         self._landed = ""
+        self._past: TenantState | None = None
         super().__init__(storage, TENANT_LOG_FOLDER, options)
 
     def create_snapshot(
@@ -97,7 +98,13 @@ class TenantLog(SnapshotManagement[TenantSnapshot]):
         Raises:
             VersionNotFound: there is no such version.
         """
-        return self.current_state() if version is None else self.snapshot_at(version=version).state
+        if version is None:
+            return self.current_state()
+        kept = self._past
+        if kept is None or kept.version != version:
+            # It never changes, and who pages through a list asks for the same one again and again.
+            kept = self._past = self.snapshot_at(version=version).state
+        return kept
 
     def entry(self, version: int) -> Entry:
         """The entry that made a version.
@@ -185,6 +192,7 @@ class TenantLog(SnapshotManagement[TenantSnapshot]):
 
     def forget(self) -> None:
         """Read the state anew at the next call: files that it was made of are gone."""
+        self._past = None
         with self._update_lock:
             self._captured = self.snapshot_at_init()
 

@@ -56,21 +56,20 @@ def list_files(
     """List what a folder holds, now or earlier."""
     tenant = caller.tenant("snapshots:read")
     listing = caller.listing("files", folder, recursive)
-    version, moment, after = tenant_version, as_of, ""
+    version, after = _version(tenant, tenant_version, as_of), ""
     if cursor is not None:
-        version, moment, after = caller.service.cursors.read(listing, cursor)
-    if version is None and moment is None:
-        version = max(tenant.version, 0)  # all pages are of one moment
-    seen = _content(caller, tenant, folder, recursive=recursive, version=version, as_of=moment)
-    found = [one for one in seen.files if one.path > after]
+        version, after = caller.service.cursors.read(listing, cursor)  # all pages are of one moment
+    if version < 0:
+        return FilePage(version=version, folder=folder, folders=[], files=[], next_cursor=None)
+    page = files.folder_page(tenant.files, folder, after, limit, recursive=recursive, tenant_version=version)
     more = None
-    if len(found) > limit:
-        more = caller.service.cursors.made(listing, [version, moment, found[limit - 1].path])
+    if page.has_more:
+        more = caller.service.cursors.made(listing, [version, page.files[-1].path])
     return FilePage(
-        version=version if version is not None else tenant.version,
+        version=version,
         folder=folder,
-        folders=list(seen.folders) if cursor is None else [],
-        files=[File(**one.to_json()) for one in found[:limit]],
+        folders=list(page.folders),
+        files=[File(**one.to_json()) for one in page.files],
         next_cursor=more,
     )
 
@@ -211,30 +210,14 @@ def return_file(caller: TenantCalling, order: FileReturn) -> Restoration:
     return restored(caller, whole, "file.return", known)
 
 
-def _content(
-    caller: TenantCaller,
-    tenant: Tenant,
-    folder: str,
-    *,
-    recursive: bool,
-    version: int | None,
-    as_of: str | None,
-) -> files.FolderContent:
+def _version(tenant: Tenant, version: int | None, as_of: str | None) -> int:
+    """The version that is meant: that one, the one at a moment, or the newest."""
     if version is not None and as_of is not None:
         raise InvalidOption("tenant_version and as_of cannot be used together.", remedy="Give one of them.")
-    newest = tenant.place.log.current_state()
-    if newest.version < 0:
-        return files.FolderContent((), ())
-
-    def look(_: files.FolderContent | None = None) -> files.FolderContent:
-        return files.folder_content(
-            tenant.files, folder, recursive=recursive, tenant_version=version, as_of=as_of
-        )
-
-    if version != newest.version:
-        return look()
-    # The pages of a long list are all of one look.
-    return caller.service.folders.value((tenant.place.storage.root, folder, recursive), newest, look)
+    newest = tenant.version
+    if newest < 0 or version is not None:
+        return newest if version is None else version
+    return newest if as_of is None else tenant.at(as_of).version
 
 
 def _checked(caller: TenantCaller, tenant: Tenant, path: str, conditions: Conditions) -> str:

@@ -9,6 +9,7 @@ import { useLookAgain } from "@/events/live";
 import { EmptyNote } from "@/parts/EmptyNote";
 import { LateSkeleton } from "@/parts/LateSkeleton";
 import { ProblemNote } from "@/parts/ProblemNote";
+import { useFocusBack } from "@/parts/useFocusBack";
 import { VirtualGrid } from "@/parts/VirtualGrid";
 import { useMay } from "@/session/session";
 import { usePanel } from "@/tenants/panel";
@@ -64,6 +65,7 @@ function JobList() {
 function RunDialog({ onClose }: { onClose: () => void }) {
   const { place, go } = usePanel();
   const client = useQueryClient();
+  useFocusBack();
   const [script, setScript] = useState("etl.py");
   const running = useMutation({
     mutationFn: () => runJob(place, { script: script.trim() }),

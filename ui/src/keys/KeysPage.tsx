@@ -22,6 +22,7 @@ import { LateSkeleton } from "@/parts/LateSkeleton";
 import { Moment } from "@/parts/Moment";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { tellProblem } from "@/parts/toasts";
+import { useFocusBack } from "@/parts/useFocusBack";
 import { type Column, VirtualGrid } from "@/parts/VirtualGrid";
 import { useMay } from "@/session/session";
 
@@ -188,6 +189,7 @@ function state(key: Key) {
 }
 
 function CreateKey({ onClose, onCreated }: { onClose: () => void; onCreated: (text: string) => void }) {
+  useFocusBack();
   const [name, setName] = useState("");
   const [scopes, setScopes] = useState<Scope[]>(["tenants:read", "snapshots:read"]);
   const [environments, setEnvironments] = useState<string[]>([]);

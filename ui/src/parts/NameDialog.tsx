@@ -3,6 +3,7 @@ import { Button, Group, Modal, Stack, TextInput } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { ProblemNote } from "./ProblemNote";
+import { useFocusBack } from "./useFocusBack";
 
 interface NameDialogProps {
   title: string;
@@ -18,6 +19,7 @@ interface NameDialogProps {
 }
 
 export function NameDialog(props: NameDialogProps) {
+  useFocusBack();
   const [name, setName] = useState(props.initial ?? "");
   const submitting = useMutation({
     mutationFn: () => props.onSubmit(name.trim()),

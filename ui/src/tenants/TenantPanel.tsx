@@ -10,6 +10,7 @@ import { CopyText } from "@/parts/CopyText";
 import { EmptyNote } from "@/parts/EmptyNote";
 import { LateSkeleton } from "@/parts/LateSkeleton";
 import { ProblemNote } from "@/parts/ProblemNote";
+import { useFocusBack } from "@/parts/useFocusBack";
 import { PANEL_TABS, type PanelTab } from "@/search";
 import { useMay } from "@/session/session";
 import { SnapshotsTab } from "@/snapshots/SnapshotsTab";
@@ -35,6 +36,7 @@ export function TenantPanel() {
   const overview = useQuery(overviewQuery(place));
   // Asked for at once, and not only when the panel has begun to slide in.
   usePrefetchInfiniteQuery(folderQuery(place, search.path ?? "", search.v));
+  useFocusBack();
   const tab = search.panel ?? "snapshots";
   const tabs = PANEL_TABS.filter((one) => one !== "jobs" || may("jobs:read"));
 

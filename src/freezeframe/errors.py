@@ -55,6 +55,7 @@ classes, for example). A message says the problem, then the cause, then the reme
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 
@@ -101,6 +102,13 @@ class FreezeframeError(Exception):
             "remedy": self.remedy,
             "details": self.details,
         }
+
+
+def kinds_of(root: type[FreezeframeError]) -> Iterator[type[FreezeframeError]]:
+    """The class and all classes of errors below it."""
+    yield root
+    for below in root.__subclasses__():
+        yield from kinds_of(below)
 
 
 def _rebuild(kind: type[FreezeframeError], problem: str, state: dict[str, Any]) -> FreezeframeError:

@@ -21,7 +21,7 @@ from freezeframe.cli.place import Environment, StoreRoot
 from freezeframe.cli.run_report import report_run
 from freezeframe.cli.run_request import Asked, Flow, Input, Memory, Parameters, Script, Tenant, Timeout
 from freezeframe.cli.visible import visible_lines
-from freezeframe.errors import FreezeframeError, InvalidOption
+from freezeframe.errors import FreezeframeError, InvalidOption, kinds_of
 
 JobId = Annotated[
     str | None,
@@ -124,7 +124,7 @@ def _variable(text: str) -> tuple[str, str]:
 
 def _error_of(record: Mapping[str, Any]) -> FreezeframeError:
     """The error again, of its own class where the code is one's: the exit code follows from it."""
-    kinds = {kind.code: kind for kind in _kinds(FreezeframeError)}
+    kinds = {kind.code: kind for kind in kinds_of(FreezeframeError)}
     kind = kinds.get(record.get("code", ""), FreezeframeError)
     return kind(
         record.get("problem", ""),
@@ -133,12 +133,6 @@ def _error_of(record: Mapping[str, Any]) -> FreezeframeError:
         code=record.get("code"),
         **record.get("details", {}),
     )
-
-
-def _kinds(kind: type[FreezeframeError]) -> Iterator[type[FreezeframeError]]:
-    yield kind
-    for below in kind.__subclasses__():
-        yield from _kinds(below)
 
 
 def _shown() -> Callable[[str], None]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from freezeframe.cli.completion import tenant_ids
-from freezeframe.errors import InputNotFound, InvalidOption
+from freezeframe.errors import InvalidOption
 
 if TYPE_CHECKING:
     from freezeframe.runs.request import RunRequest, Scalar
@@ -52,33 +52,24 @@ class Asked:
             InputNotFound: script or input are not there.
             InvalidOption: a parameter is no name=value, or anything else that cannot be.
         """
+        from freezeframe.runs.given_paths import given_file, given_folder
         from freezeframe.runs.request import RunRequest
 
-        if not self.script.is_file():
-            raise _absent(self.script, "file")
-        if self.input_dir is not None and not self.input_dir.is_dir():
-            raise _absent(self.input_dir, "folder")
+        script = given_file(self.script, "script")
+        input_dir = None if self.input_dir is None else given_folder(self.input_dir, "sync's output")
         return RunRequest(
             root=root if "://" in root else str(Path(root).resolve()),
             environment=environment,
             tenant=tenant,
-            script=self.script.absolute(),
+            script=script,
             job_id=job_id,
             flow=self.flow,
-            input_dir=None if self.input_dir is None else self.input_dir.absolute(),
+            input_dir=input_dir,
             parameters=dict(map(_parameter, self.parameters)),
             timeout_seconds=self.timeout_seconds,
             memory_bytes=self.memory_bytes,
             message=self.message,
         )
-
-
-def _absent(path: Path, kind: str) -> InputNotFound:
-    """The error of a path that leads to nothing, or to a thing of another kind."""
-    cause = "It is something else." if path.exists() else f"It was looked for from {Path.cwd()}."
-    return InputNotFound(
-        f"There is no {kind} {path}.", cause=cause, remedy=f"Name a {kind} that is there.", path=str(path)
-    )
 
 
 def _parameter(text: str) -> tuple[str, Scalar]:

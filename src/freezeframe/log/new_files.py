@@ -7,7 +7,6 @@ column, its statistics from its own footer and the SHA-256 of its bytes in its t
 from __future__ import annotations
 
 import hashlib
-import time
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from freezeframe.clock import now_ms
 from freezeframe.errors import BadInput, CorruptData, MissingColumn, SchemaDriftError
 from freezeframe.log.actions import Add, Metadata, Protocol
 from freezeframe.log.columns import PHYSICAL_NAME_KEY, Mode, field_id, mapping_mode, physical_name
@@ -137,7 +137,7 @@ def _new_file(
             physical_name(fields[column], mode): partition_text(values[column], column)
             for column in partition
         },
-        modification_time=time.time_ns() // 1_000_000,
+        modification_time=now_ms(),
         stats=statistics_text(file_statistics(content, {"type": "struct", "fields": kept})),
         tags={SHA256_TAG: hashlib.sha256(content).hexdigest()},
     )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from freezeframe.clock import now_ms
 from freezeframe.errors import InvalidOption
 
 # Spark's name -> ours.
@@ -21,11 +22,6 @@ SPARK_NAMES: Mapping[str, str] = {
         "enforce_file_retention"
     ),
 }
-
-
-def now_ms() -> int:
-    """The machine's clock, in ms since 1970."""
-    return time.time_ns() // 1_000_000
 
 
 @dataclass(frozen=True, slots=True)

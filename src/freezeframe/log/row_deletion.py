@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -12,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 from pyroaring import BitMap64
 
+from freezeframe.clock import now_ms
 from freezeframe.errors import InvalidOption, UnsupportedTable
 from freezeframe.log.action_columns import to_adds
 from freezeframe.log.actions import Action, Add, Remove
@@ -93,7 +93,7 @@ def removal(add: Add, timestamp_ms: int | None = None) -> Remove:
     """The action that ends a live file (or its state under one deletion vector)."""
     return Remove(
         path=add.path,
-        deletion_timestamp=time.time_ns() // 1_000_000 if timestamp_ms is None else timestamp_ms,
+        deletion_timestamp=now_ms() if timestamp_ms is None else timestamp_ms,
         data_change=True,
         extended_file_metadata=True,
         partition_values=add.partition_values,

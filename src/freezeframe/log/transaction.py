@@ -17,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from freezeframe.clock import now_ms
 from freezeframe.errors import InvalidOption
 from freezeframe.log.actions import (
     Action,
@@ -34,7 +35,6 @@ from freezeframe.log.commit import Committed, Conflict, Outcome, Unknown, commit
 from freezeframe.log.commit_digest import signed_content
 from freezeframe.log.conflicts import Attempt, Isolation, Reads, clash
 from freezeframe.log.delta_log import DeltaLog
-from freezeframe.log.options import now_ms
 from freezeframe.log.protocol import in_commit_timestamps
 from freezeframe.log.rows import files_matching
 from freezeframe.log.skipping import Predicate, as_expression

@@ -22,6 +22,7 @@ from freezeframe.errors import (
     ReportDamage,
     TenantNotFound,
     TryAgain,
+    kinds_of,
 )
 from freezeframe.runs.attempt_token import attempt_token
 from freezeframe.runs.heartbeat import Heartbeat
@@ -221,8 +222,4 @@ _LEFT = _Report("failed", None)
 def _may_help(error: Mapping[str, Any] | None) -> bool:
     """Whether another attempt could end otherwise: not where the request or the data must change."""
     code = None if error is None else error.get("code")
-    return not any(code == kind.code for root in (FixTheRequest, ReportDamage) for kind in _family(root))
-
-
-def _family(root: type[FreezeframeError]) -> list[type[FreezeframeError]]:
-    return [root, *(kind for child in root.__subclasses__() for kind in _family(child))]
+    return not any(code == kind.code for root in (FixTheRequest, ReportDamage) for kind in kinds_of(root))

@@ -58,20 +58,3 @@ class RunOutcome:
         paths = {name: None if named[name] is None else str(named[name]) for name in _PATHS}
         mappings = {name: None if named[name] is None else dict(named[name]) for name in ("receipt", "error")}
         return {**named, **paths, **mappings}
-
-
-def parse_run_outcome(record: Mapping[str, Any]) -> RunOutcome:
-    """The outcome in what ``to_json`` gave.
-
-    Raises:
-        InvalidOption: it is none.
-    """
-    try:
-        paths = {name: None if record[name] is None else Path(record[name]) for name in _PATHS}
-        return RunOutcome(**{**record, **paths})
-    except (KeyError, TypeError) as error:
-        raise InvalidOption(
-            "This is no outcome of a run.",
-            cause=str(error),
-            remedy="Pass what RunOutcome.to_json() gives.",
-        ) from error

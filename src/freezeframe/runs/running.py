@@ -16,7 +16,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from freezeframe.errors import InputNotFound
+from freezeframe.clock import now_ms
+from freezeframe.runs.given_paths import given_file, given_folder
 from freezeframe.runs.job_root import JobRoot, latest_root, make_job_root
 from freezeframe.runs.outcome import RunOutcome, Status
 from freezeframe.runs.plan import ScriptPlan, read_result
@@ -88,33 +89,16 @@ def run(
 
 def _resolved(request: RunRequest) -> RunRequest:
     """The request with absolute paths and a token, after looking whether its files are there."""
-    places: dict[str, Any] = {"script": _file(request.script, "script")}
+    places: dict[str, Any] = {"script": given_file(request.script, "script")}
     for name in ("config", "state", "catalog"):
         given = getattr(request, name)
-        places[name] = None if given is None else _file(given, name)
+        places[name] = None if given is None else given_file(given, name)
     if request.input_dir is not None:
-        places["input_dir"] = request.input_dir.absolute()
-        if not request.input_dir.is_dir():
-            raise InputNotFound(
-                f"There is no folder {request.input_dir} with the sync's output.",
-                remedy="Name the folder that the sync wrote its files into.",
-                path=str(request.input_dir),
-            )
+        places["input_dir"] = given_folder(request.input_dir, "sync's output")
     if request.job_root is not None:
         places["job_root"] = request.job_root.absolute()
     root = request.root if "://" in request.root else str(Path(request.root).resolve())
     return replace(request, root=root, token=request.token or uuid.uuid4().hex, **places)
-
-
-def _file(path: Path, what: str) -> Path:
-    if not path.is_file():
-        raise InputNotFound(
-            f"There is no file {path}.",
-            cause=f"It is named as the {what}.",
-            remedy="Check the path.",
-            path=str(path),
-        )
-    return path.absolute()
 
 
 def _carried_out(
@@ -203,7 +187,7 @@ def _repeated(request: RunRequest, folder: Path, receipt: JobReceipt, seconds: f
 
 def _tidy(folder: Path, settings: Settings) -> None:
     """Remove old roots of the tenant, and what a run that was killed left in the clear."""
-    remove_expired_roots(folder, settings, time.time_ns() // 1_000_000)
+    remove_expired_roots(folder, settings, now_ms())
     for path in job_roots(folder):
         if not is_in_use(path):
             JobRoot(path).remove_secrets()

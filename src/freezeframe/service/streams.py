@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal
 
-from freezeframe.errors import InvalidOption, NotFound, StreamNotFound
+from freezeframe.errors import InvalidOption, StreamNotFound
 from freezeframe.script.exported_file import file_sha256
 from freezeframe.script.legacy import LegacyFile
 from freezeframe.service.files import Author
@@ -123,18 +123,6 @@ def require_stream(tenant: Tenant, name: str) -> Stream:
     if stream.version() < 0:
         raise StreamNotFound(f"There is no stream {name!r}.", remedy="Check the name.", stream=name)
     return stream
-
-
-def require_export_kind(kind: str) -> ExportKind:
-    """The kind of file if there is one of that name.
-
-    Raises:
-        NotFound: there is none.
-    """
-    found: ExportKind | None = next((one for one in EXPORT_TYPES if one == kind), None)
-    if found is None:
-        raise NotFound(f"There is no kind {kind!r}.", remedy=f"Use one of {', '.join(EXPORT_TYPES)}.")
-    return found
 
 
 def _type_name(kind: Any) -> str:

@@ -22,6 +22,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any, Literal
 
+from freezeframe.clock import now_ms
 from freezeframe.errors import (
     ConflictError,
     FreezeframeError,
@@ -171,7 +172,7 @@ class Uploads:
                 remedy="Send less, or import it with the command.",
             )
         self._sweep()
-        expires_ms = _now_ms() + self._kept_ms
+        expires_ms = now_ms() + self._kept_ms
         chosen = upload_id or secrets.token_hex(16)
         with suppress(NotFound):
             return self.get(tenant, chosen)
@@ -198,7 +199,7 @@ class Uploads:
             upload = Upload(**record)
         except (FileNotFoundError, NotADirectoryError, ValueError, TypeError):
             raise _not_found(upload_id) from None
-        if upload.tenant != tenant or upload.expires_ms < _now_ms():
+        if upload.tenant != tenant or upload.expires_ms < now_ms():
             raise _not_found(upload_id)
         return upload
 
@@ -285,7 +286,7 @@ class Uploads:
         """
         self._sweep()
         place = self._place(job.folder, job.name)
-        record = {**asdict(job), "expires_ms": _now_ms() + self._kept_ms}
+        record = {**asdict(job), "expires_ms": now_ms() + self._kept_ms}
         try:
             is_new = not place.exists()
             (place / _INPUT).mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -345,9 +346,9 @@ class Uploads:
         """Whether nobody needs it any more: its time is over, or the job that it is the input of."""
         try:
             record = json.loads((place / _RECORD).read_text(encoding="utf-8"))
-            is_late = record["expires_ms"] < _now_ms()
+            is_late = record["expires_ms"] < now_ms()
         except (OSError, ValueError, KeyError):
-            return int(_modified_ms(place)) + self._kept_ms < _now_ms()
+            return int(_modified_ms(place)) + self._kept_ms < now_ms()
         if "job_id" not in record:
             return bool(is_late)
         try:
@@ -372,11 +373,7 @@ def _modified_ms(place: Path) -> float:
     try:
         return place.stat().st_mtime * 1000
     except OSError:
-        return _now_ms()
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
+        return now_ms()
 
 
 def _not_found(upload_id: str) -> NotFound:

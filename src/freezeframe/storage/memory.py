@@ -6,10 +6,10 @@ import errno
 import itertools
 import os
 import threading
-import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from freezeframe.clock import now_ms
 from freezeframe.storage.base import FileStatus
 
 _numbers = itertools.count()
@@ -67,7 +67,7 @@ class MemoryStorage:
         with self._lock:
             if name in self._files:
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
-            self._files[name] = (whole, _now_ms())
+            self._files[name] = (whole, now_ms())
 
     def replace(
         self,
@@ -79,7 +79,7 @@ class MemoryStorage:
         """See ``Storage.replace``."""
         whole = content if isinstance(content, bytes) else b"".join(content)
         with self._lock:
-            self._files[name] = (whole, _now_ms())
+            self._files[name] = (whole, now_ms())
 
     def delete(self, name: str, *, durable: bool = True) -> None:  # noqa: ARG002 - the protocol's signature
         """See ``Storage.delete``."""
@@ -96,7 +96,3 @@ class MemoryStorage:
     def uri(self, name: str) -> str:
         """A name for messages; no engine can open it."""
         return f"{self.root}/{name}"
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

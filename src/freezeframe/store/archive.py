@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import IO, BinaryIO
 
 from freezeframe import progress
+from freezeframe.clock import now_ms
 from freezeframe.errors import InvalidOption, SealingUnavailable
 from freezeframe.identifiers import FilePath, StreamName
-from freezeframe.log.options import now_ms
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.storage.local import failure, sync_folder

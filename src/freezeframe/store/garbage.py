@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from freezeframe import progress
+from freezeframe.clock import now_ms
 from freezeframe.storage import Storage
 from freezeframe.storage.base import FileStatus
 from freezeframe.store.entries import TenantChange
@@ -21,7 +22,7 @@ from freezeframe.store.references import referenced_files
 from freezeframe.store.retention import policy_of
 from freezeframe.store.scope import committed
 from freezeframe.store.state import TenantState
-from freezeframe.store.transaction import TenantPlace, now_ms
+from freezeframe.store.transaction import TenantPlace
 from freezeframe.store.work import Work
 
 _LOG = "_delta_log/"

@@ -13,10 +13,10 @@ import logging
 import os
 import socket
 import threading
-import time
 from dataclasses import dataclass
 from typing import Any
 
+from freezeframe.clock import now_ms
 from freezeframe.errors import FreezeframeError, OutcomeUnknown
 from freezeframe.storage import Storage
 from freezeframe.store.late_threads import late_threads
@@ -99,7 +99,7 @@ class Lease:
         self._storage.replace(self._name, self._content(), durable=False)
 
     def _content(self) -> bytes:
-        record: dict[str, Any] = {**self._record, "heartbeat": time.time_ns() // 1_000_000}
+        record: dict[str, Any] = {**self._record, "heartbeat": now_ms()}
         return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 

@@ -7,11 +7,11 @@ a merge by Spark. Source: ``docs/decisions/0015``.
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 import pyarrow as pa
 
+from freezeframe.clock import now_ms
 from freezeframe.engine.base import TableEngine
 from freezeframe.log import Snapshot
 from freezeframe.storage import Storage
@@ -97,4 +97,4 @@ def _with_columns(snapshot: Snapshot, incoming: Incoming, update: Update) -> Inc
 
 
 def _moment_us(snapshot: Snapshot) -> int:
-    return max(time.time_ns() // 1_000_000, snapshot.timestamp + 1) * 1_000
+    return max(now_ms(), snapshot.timestamp + 1) * 1_000

@@ -8,10 +8,10 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable
 
+from freezeframe.clock import now_ms
 from freezeframe.errors import ConflictError, CorruptData
 from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.log.commit import Committed
-from freezeframe.log.options import now_ms
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.store.blobs import Measured, write_blob

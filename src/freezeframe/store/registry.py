@@ -12,12 +12,12 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from freezeframe.clock import now_ms
 from freezeframe.errors import ConflictError, CorruptLog, OutcomeUnknown, StorageUnavailable
 from freezeframe.log import LogOptions, LogSegment, SnapshotManagement
 from freezeframe.log.checkpoint import CHECKPOINT_DAMAGED
 from freezeframe.log.commit import Committed, Unknown, land_file
 from freezeframe.log.hint import Hint, hint_text
-from freezeframe.log.options import now_ms
 from freezeframe.log.parallel_reads import read_all
 from freezeframe.log.paths import HINT_NAME, LogFile, commit_name, version_prefix
 from freezeframe.settings import Settings

@@ -23,7 +23,7 @@ from freezeframe.store.reading import moment
 from freezeframe.store.state import TenantState
 from freezeframe.store.tables import stream_base, table_snapshot
 from freezeframe.store.tenant_log import TenantLog
-from freezeframe.store.transaction import Check, TenantPlace
+from freezeframe.store.transaction import TenantPlace
 from freezeframe.store.work import Work
 
 
@@ -65,9 +65,6 @@ class FileWork(Protocol):
         Raises:
             InvalidName: see ``FileNames``.
         """
-
-    def require(self, check: Check) -> None:
-        """Have ``check`` look at the state that the job is committed on."""
 
 
 class FileScope(Protocol):

@@ -13,10 +13,10 @@ import uuid
 from collections.abc import Callable
 from pathlib import Path
 
+from freezeframe.clock import now_ms
 from freezeframe.engine.base import TableEngine
 from freezeframe.errors import InvalidOption, TenantNotFound
 from freezeframe.identifiers import EnvironmentName, TenantId
-from freezeframe.log.options import now_ms
 from freezeframe.settings import Settings
 from freezeframe.storage import FolderStorage, Storage
 from freezeframe.store.archive import read_archive, write_archive

@@ -26,6 +26,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
+from freezeframe.clock import now_ms
 from freezeframe.engine.base import TableEngine
 from freezeframe.errors import ConflictError, JobRevoked, OutcomeUnknown, StorageUnavailable
 from freezeframe.identifiers import StreamName
@@ -349,11 +350,6 @@ def _beside(storage: Storage, look: Callable[[], None]) -> Iterator[None]:
         looked = pool.submit(look)
         yield
     looked.result()
-
-
-def now_ms() -> int:
-    """The machine's clock, in ms since 1970."""
-    return time.time_ns() // 1_000_000
 
 
 def _require_unread(staged: StagedStream, found: int) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from freezeframe.clock import now_ms
 from freezeframe.engine.base import TableEngine
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
@@ -24,7 +25,6 @@ from freezeframe.store.staged_stream import StagedStream
 from freezeframe.store.staging import Attempt
 from freezeframe.store.table_commit import Origin
 from freezeframe.store.tables import require_no_case_twin
-from freezeframe.store.transaction import now_ms
 from freezeframe.store.update import Update
 from freezeframe.store.update_step import UpdatePlace, taken_update
 

@@ -6,15 +6,16 @@ spelling of the name. An operation without its row in ``operations`` fails.
 
 import http.client
 import json
+import random
 import unicodedata
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
 
 import pyarrow as pa
 import pytest
-from tests.asgi.operations import OPEN_ROWS, OTHER_ROWS, SCOPES, TENANT_ROWS, T, filled, operations
+from tests.asgi.operations import OPEN_ROWS, OTHER_ROWS, SCOPES, TENANT_ROWS, Row, T, filled, operations
 
 CANARY = "canary-0c2f9be1a7d44e55b1"
 VICTIM = unicodedata.normalize("NFC", "acmé")
@@ -47,6 +48,7 @@ class Answer:
     status: int
     headers: str
     body: bytes
+    pairs: tuple = ()
 
 
 class Line:
@@ -58,7 +60,7 @@ class Line:
     def ask(self, method, target, headers, body=None):
         self._connection.request(method.upper(), target.replace(" ", "%20"), body, headers)
         answer = self._connection.getresponse()
-        return Answer(answer.status, str(answer.headers), answer.read())
+        return Answer(answer.status, str(answer.headers), answer.read(), tuple(answer.headers.items()))
 
     def close(self):
         self._connection.close()
@@ -84,7 +86,7 @@ class World:
         self.line = Line(served.url)
         self.admin = {"x-api-key": served.key()}
         self.names = self.prepare(VICTIM, CANARY)
-        self.prepare("globex", "own")
+        self.own_names = self.prepare("globex", "own")
         keys = served.service.keys
         revoked = keys.create(scopes=["admin"])
         keys.revoke(revoked.key.id)
@@ -148,15 +150,13 @@ class World:
     def left(self):
         """Every file of the tenant with its size and time, and how long its jobs and audit are."""
         store = self.served.service.stores.environment("dev")
-        folder = Path(store.tenant(VICTIM)._place.storage.root)
-        files = [
-            (str(one), one.lstat().st_mtime_ns, one.lstat().st_size) for one in sorted(folder.rglob("*"))
-        ]
+        found = store.tenant(VICTIM)._place.storage.list_below("")
+        files = sorted((one.name, one.modified_ms, one.size) for one in found)
         with self.served.client() as api:
             place = f"/api/v1/environments/dev/tenants/{VICTIM}"
             audit = api.get(f"{place}/audit?limit=1").json()["entries"]
             jobs = api.get(f"{place}/jobs").json()["jobs"]
-        uploads = sorted((Path(self.served.root) / "_freezeframe" / "uploads").glob("*/*/content"))
+        uploads = sorted((self.served.uploads / store.folder(VICTIM)).glob("*/content"))
         return files, audit, jobs, [one.stat().st_size for one in uploads]
 
 
@@ -181,13 +181,31 @@ def test_every_operation_has_its_row(world):
 
 
 def test_the_cases_are_many():
-    """All operations by all strangers under all names are more than two thousand cases."""
-    assert 2_000 <= len(TENANT_ROWS) * (len(STRANGERS) * len(SPELLINGS) + len(UNKNOWN))
+    """In every run there are more than two thousand cases, and at night all of them."""
+    chosen = [one for row in TENANT_ROWS for who in STRANGERS for one in spellings(row, who)]
+    assert 2_000 <= len(chosen) + len(TENANT_ROWS) * (len(STRANGERS) + len(UNKNOWN))
+    assert set(SPELLINGS) == set(chosen)
+
+
+def spellings(operation, who):
+    """The spellings that every run tries: the same ones for the same stranger, at night all of them."""
+    return random.Random(f"{operation} {who}").sample(SPELLINGS, len(SPELLINGS) * 7 // 12)
 
 
 @pytest.mark.parametrize("operation", TENANT_ROWS, ids=_ids)
 def test_strangers_get_and_change_nothing(world, operation):
     """A foreign tenant is answered like one that is not there, and stays as it was to the byte."""
+    _require_closed(world, operation, spellings)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("operation", TENANT_ROWS, ids=_ids)
+def test_strangers_under_any_name_get_and_change_nothing(world, operation):
+    """The same under every spelling of the name."""
+    _require_closed(world, operation, lambda *_: SPELLINGS)
+
+
+def _require_closed(world, operation, spellings):
     row, before = TENANT_ROWS[operation], world.left()
     for who in STRANGERS:
         headers = world.headers[who]
@@ -195,7 +213,7 @@ def test_strangers_get_and_change_nothing(world, operation):
         foreign = world.ask(operation, row, headers, quote(VICTIM), **world.names)
 
         assert absent == _told(foreign, VICTIM), who
-        for spelling in SPELLINGS:
+        for spelling in spellings(operation, who):
             answer = world.ask(operation, row, headers, spelling, **world.names)
 
             assert 400 <= answer.status < 500, (who, spelling, answer)
@@ -241,6 +259,96 @@ def test_lists_hold_only_what_is_the_callers(world, operation):
     assert CANARY.encode() not in answer.body
     if row.scope == "admin":
         assert 403 == answer.status
+
+
+@pytest.mark.parametrize("operation", TENANT_ROWS, ids=_ids)
+def test_a_foreign_name_anywhere_else_is_no_name(world, operation):
+    """In the query, in headers that proxies use and in the body the victim's name leads nowhere."""
+    row, before = TENANT_ROWS[operation], world.left()
+    key = world.served.key(*[one for one in SCOPES if one != "snapshots:delete"], tenants=["globex"])
+    query = f"tenant={quote(VICTIM)}&tenant_id={quote(VICTIM)}&environment=staging&env_id=staging"
+    headers = {
+        "x-api-key": key,
+        "x-tenant": quote(VICTIM),
+        "x-forwarded-prefix": f"/tenant/dev/{quote(VICTIM)}",
+        "x-original-url": filled(operation[1], environment="dev", env_id="dev", tenant=quote(VICTIM)),
+        "x-http-method-override": "DELETE",
+    }
+    asked = replace(row, query=f"{row.query}{'&' if row.query else '?'}{query}")
+    if isinstance(row.json, dict):
+        asked = replace(asked, json={**row.json, "tenant": VICTIM, "environment": "dev"})
+    names = {**world.own_names, "tag": CANARY}
+    answer = world.ask(operation, asked, headers, "globex", **names)
+
+    assert 500 > answer.status, answer
+    assert CANARY.encode() not in answer.body.replace(world.names["tag"].encode(), b""), answer
+    assert before == world.left()
+
+
+@pytest.mark.parametrize("target", [VICTIM, "nobody-at-all"])
+def test_a_foreign_tenant_is_no_target(world, target):
+    """Made or cloned into, a tenant of somebody else is refused like one that nobody has."""
+    headers = world.headers["another tenant's key"]
+    tenants = "/api/v1/environments/{environment}/tenants"
+    made = [
+        world.ask(("post", tenants), Row("", json={"tenant": target}), headers, "globex"),
+        world.ask(("post", f"{T}/clone"), Row("", json={"tenant": target}), headers, "globex"),
+    ]
+
+    assert [403, 403] == [answer.status for answer in made]
+    assert 1 == len({_told(answer, target) for answer in made})
+
+
+def test_what_a_client_was_given_for_one_tenant_is_refused_for_another(world):
+    """Cursors, tags of versions and idempotency keys of the victim, sent for globex by who may see both."""
+    key = {**world.admin, "idempotency-key": "the-same-key"}
+    for name in ("b.txt", "c.txt"):
+        world.ask(("put", f"{T}/files/{name}"), Row("", content=CANARY.encode()), world.admin, quote(VICTIM))
+    lists = [
+        f"{T}/files?limit=1",
+        f"{T}/history?limit=1",
+        f"{T}/audit?limit=1",
+        f"{T}/file-history?path=a.txt",
+    ]
+    for path in lists:
+        page = json.loads(world.ask(("get", path), Row(""), world.admin, quote(VICTIM)).body)
+        if page.get("next_cursor") is None:
+            continue
+        asked = Row("", f"&cursor={page['next_cursor']}")
+        assert 422 == world.ask(("get", path), asked, world.admin, "globex").status, path
+    etag = world.line.ask(
+        "GET", filled(f"{T}/files/b.txt", environment="dev", tenant=quote(VICTIM)), world.admin
+    )
+    match = {**world.admin, "if-match": next(v for k, v in etag.pairs if k.lower() == "etag")}
+    put = world.ask(("put", f"{T}/files/a.txt"), Row("", content=b"x"), match, "globex")
+    folder = ("post", f"{T}/folders")
+    first = world.ask(folder, Row("", json={"path": CANARY}), key, quote(VICTIM))
+    other = world.ask(folder, Row("", json={"path": "own"}), key, "globex")
+    stranger = {**world.headers["another tenant's key"], "idempotency-key": "the-same-key"}
+    foreign = world.ask(folder, Row("", json={"path": "own"}), stranger, "globex")
+
+    assert 412 == put.status
+    assert (201, 422) == (first.status, other.status), other
+    assert 201 == foreign.status
+    assert CANARY.encode() not in other.body + foreign.body
+
+
+def test_a_planted_link_leads_nowhere(world):
+    """Whoever can plant a symbolic link in one tenant's folder does not read another one's file by it."""
+    environment = world.served.service.stores.environment("dev")
+    theirs, own = (
+        (Path(environment.tenant(name)._place.storage.root).rglob("*") for name in (VICTIM, "planted"))
+        if environment.tenant("planted", create=True).files.write("a.txt", b"own")
+        else ()
+    )
+    secret = next(one for one in theirs if one.is_file() and CANARY.encode() in one.read_bytes())
+    for file in [one for one in own if one.is_file() and one.read_bytes() == b"own"]:
+        file.unlink()
+        file.symlink_to(secret)
+    answer = world.ask(("get", f"{T}/files/a.txt"), Row(""), world.admin, "planted")
+
+    assert 400 <= answer.status
+    assert CANARY.encode() not in answer.body
 
 
 def test_another_tenants_version_tag_cursor_and_upload_are_worth_nothing(world):

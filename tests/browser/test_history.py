@@ -1,4 +1,4 @@
-"""A tenant's past in the browser: the chart and its brush, single rows brought back, tags, links into the past."""
+"""A tenant's past in the browser: the chart and its brush, single rows brought back, tags, the way back."""
 
 import re
 

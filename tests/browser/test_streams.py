@@ -1,4 +1,4 @@
-"""A stream in the browser: its rows sorted, filtered and stepped through time, what its columns hold, an import."""
+"""A stream in the browser: rows sorted, filtered, stepped through time; what columns hold; an import."""
 
 import re
 

@@ -3,15 +3,16 @@
 import threading
 import time
 import uuid
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 import httpx
 import pytest
 import uvicorn
+from tests.asgi.places import bucket, placed, postgresql_server  # noqa: F401 - fixtures
 
 from freezeframe.asgi.application import create_application
 from freezeframe.control.database import ControlDatabase
-from freezeframe.control.place import database_url
 from freezeframe.settings import Settings
 
 ENVIRONMENT = "dev"
@@ -30,6 +31,11 @@ class Served:
     def service(self):
         return self.app.state.service
 
+    @property
+    def uploads(self):
+        """The folder with all that waits for tenants, each tenant's in one of its own."""
+        return self.service.uploads._folder
+
     def key(self, *scopes, **bounds):
         """The text of a new key; without bounds for everything."""
         return self.service.keys.create(scopes=scopes or ["admin"], **bounds).text
@@ -47,14 +53,14 @@ class Served:
 
 
 @pytest.fixture(scope="module")
-def serve(tmp_path_factory):
+def serve(request, tmp_path_factory):
     """A function that starts a server with settings; all are stopped after the module."""
-    stops = []
+    stops, places = [], ExitStack()
 
     def start(**options):
-        root = str(tmp_path_factory.mktemp("store"))
-        settings = Settings(state_dir=tmp_path_factory.mktemp("state"), **options)
-        database = ControlDatabase.open(database_url(settings, root))
+        wanted = Settings(state_dir=tmp_path_factory.mktemp("state"), **options)
+        root, settings, url = places.enter_context(placed(request, tmp_path_factory, wanted))
+        database = ControlDatabase.open(url)
         app = create_application(settings, root, database)
         config = uvicorn.Config(app, log_level="critical", port=0, access_log=False)
         socket = config.bind_socket()
@@ -71,6 +77,7 @@ def serve(tmp_path_factory):
         server.should_exit = True
         thread.join(10)
         database.close()
+    places.close()
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,6 @@ import json
 import subprocess
 import sys
 import uuid
-from pathlib import Path
 
 import pytest
 from sqlalchemy import select, update
@@ -17,7 +16,7 @@ from tests.asgi.test_isolation import World
 from freezeframe.asgi.application import create_application
 from freezeframe.control.database import ControlDatabase
 from freezeframe.control.place import database_url
-from freezeframe.control.schema import audit, idempotency
+from freezeframe.control.schema import audit, idempotency, metadata
 from freezeframe.errors import StorageUnavailable
 from freezeframe.settings import Settings
 
@@ -96,7 +95,7 @@ class Case:
         """How much there is of all that operations make."""
         service = self.world.served.service
         jobs = service.jobs.page("dev", self.tenant).jobs
-        uploads = list(Path(self.world.served.root, "_freezeframe", "uploads").glob("*/*"))
+        uploads = list(self.world.served.uploads.glob("*/*"))
         tenants = service.stores.environment("dev").tenants(limit=100_000)
         keys = {one.id for one in service.keys.list(limit=100_000)}
         return len(self.versions()), {one.job_id for one in jobs}, set(uploads), tenants, keys
@@ -225,11 +224,14 @@ def test_no_secret_is_kept_with_an_answer(world):
         other = api.post("/api/v1/keys", json={"name": "other"}, headers=key)
         with world.served.client(made["key"]) as mine:
             assert 200 == mine.get("/api/v1/session").status_code
-    secret = made["key"].partition(".")[2].encode()
+    secret = made["key"].partition(".")[2]
+    with world.served.service.database.read() as connection:
+        kept = [str(row) for table in metadata.sorted_tables for row in connection.execute(select(table))]
 
     assert made == {**again, "last_used": None}
     assert 422 == other.status_code
-    assert not [one for one in Path(world.served.root).rglob("*.db*") if secret in one.read_bytes()]
+    assert made["id"] in "".join(kept)
+    assert secret not in "".join(kept)
 
 
 KILLED = """

@@ -4,39 +4,16 @@ import threading
 import time
 from types import SimpleNamespace
 
-import boto3
 import httpx
 import pytest
 import uvicorn
-from moto.server import ThreadedMotoServer
-from tests.control.conftest import made_database, postgresql_server  # noqa: F401 - a fixture
+from tests.asgi.places import bucket, made_database, postgresql_server  # noqa: F401 - fixtures
 
 from freezeframe.asgi.application import create_application
 from freezeframe.control.database import ControlDatabase
 from freezeframe.settings import Settings
 
 TENANTS = "/api/v1/environments/dev/tenants"
-
-
-@pytest.fixture(scope="module")
-def bucket():
-    """The name of a bucket on a server of this machine, which the usual variables lead to."""
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    variables = {
-        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
-        "AWS_ALLOW_HTTP": "true",
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_REGION": "us-east-1",
-    }
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in variables.items():
-            patch.setenv(name, value)
-        boto3.client("s3", region_name="us-east-1").create_bucket(Bucket="served")
-        yield "served"
-    server.stop()
 
 
 @pytest.fixture(scope="module", params=["postgresql", "bucket"])

@@ -13,6 +13,7 @@ from typing import Any
 from fastapi import Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.routing import APIRoute
+from starlette.requests import ClientDisconnect
 
 from freezeframe.asgi.authentication import authenticated, service_of
 from freezeframe.asgi.strict_json import strict_json
@@ -136,8 +137,11 @@ async def _once(request: Request, key: str, body: bytes, inner: Handler) -> Resp
 async def _body_sha256(request: Request) -> str:
     """The SHA-256 of a body that is nothing but looked at; it is as long as the first one was announced."""
     digest = hashlib.sha256()
-    async for chunk in request.stream():
-        digest.update(chunk)
+    try:
+        async for chunk in request.stream():
+            digest.update(chunk)
+    except ClientDisconnect:
+        raise UnreadableRequest("The connection broke.", remedy="Send the request again.") from None
     return digest.hexdigest()
 
 

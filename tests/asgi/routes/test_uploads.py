@@ -5,7 +5,6 @@ import hashlib
 import io
 import socket
 import time
-from pathlib import Path
 
 import pytest
 
@@ -45,7 +44,7 @@ def test_an_upload_in_parts_appears_with_its_last_byte(api, acme):
 def test_what_waits_goes_with_an_erasure_and_with_the_tenant(served, api, acme):
     """Half an upload and a queued import's file may hold what is erased; jobs are not the next tenant's."""
     store, name = served.service.stores.environment("dev"), acme.rpartition("/")[2]
-    waiting = Path(served.root) / "_freezeframe" / "uploads" / store.folder(name)
+    waiting = served.uploads / store.folder(name)
     rows = {"content": b"Id,City\n1,Bern\n", "headers": {"content-type": "text/csv"}}
     override(store.tenant(name), "A", "csv", io.BytesIO(rows["content"]), Author("ada"), ("Id",))
 
@@ -152,7 +151,7 @@ def test_what_waits_for_a_tenant_goes_with_it(served, api, acme):
     csv = {"content-type": "text/csv"}
     api.post(f"{acme}/streams/S/import", content=b"Id\nsecret-of-acme\n", headers=csv).raise_for_status()
     api.delete(acme).raise_for_status()
-    folder = Path(served.root) / "_freezeframe" / "uploads"
+    folder = served.uploads
 
     assert [] == [one for one in folder.rglob("*") if one.is_file() and b"secret-of-acme" in one.read_bytes()]
     assert 200 == api.head(kept).status_code

@@ -190,9 +190,12 @@ def _method(path: str, method: str, operation: dict[str, Any]) -> Iterator[str]:
     signature = ["self", *(f"{_identifier(one)}: str" for one in in_path)]
     if body_kind:
         signature.append(f"{'body' if body_kind == 'json' else 'content'}: {body_type}")
-    if named:
+    chooses_kind = len(_raw_kinds(operation)) > 1 and body_kind in _RAW_KINDS
+    if named or chooses_kind:
         signature.append("*")
     signature += [f"{_identifier(one)}: {_optional(one)}" for one in sorted(named, key=_is_optional)]
+    if chooses_kind:
+        signature.append(f'content_type: str = "{body_kind}"')
     yield f"    def {operation['operationId']}({', '.join(signature)}) -> {answer_type}:"
     yield from _docstring(operation)
     places = ", ".join(f'"{one["name"]}": {_identifier(one)}' for one in in_path)
@@ -208,7 +211,8 @@ def _method(path: str, method: str, operation: dict[str, Any]) -> Iterator[str]:
     if body_kind == "json":
         given.append("body=body")
     elif body_kind:
-        given += ["content=content", f'content_type="{body_kind}"']
+        kind = "content_type" if chooses_kind else f'"{body_kind}"'
+        given += ["content=content", f"content_type={kind}"]
     call = f"self._connection.{answer_kind}({', '.join([repr(method.upper()), 'place', *given])})"
     is_cast = answer_kind == "json" and answer_type != "Any"
     yield f'        return cast("{answer_type}", {call})' if is_cast else f"        return {call}"
@@ -245,6 +249,10 @@ def _body(operation: dict[str, Any]) -> tuple[str, str]:
         if len(content) == 1:
             return "json", _type(described["schema"])
     return "", ""
+
+
+def _raw_kinds(operation: dict[str, Any]) -> list[str]:
+    return list(operation.get("requestBody", {}).get("content", {}))
 
 
 _RAW_KINDS = {"application/offset+octet-stream", "application/octet-stream", "text/csv"}

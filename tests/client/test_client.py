@@ -1,6 +1,8 @@
 """The generated client against a running service: values in and out, problems as errors."""
 
+import base64
 import importlib.util
+import json
 import uuid
 from pathlib import Path
 
@@ -92,3 +94,17 @@ def test_logs_come_as_lines(client, acme):
     assert ["event: status", "data: cancelled"] == [
         line for line in client.follow_logs("dev", acme, job["job_id"]) if line
     ]
+
+
+def test_rows_of_any_size_come_by_an_upload(client, acme):
+    """An upload for an import is begun, sent and named; Arrow and other kinds are told by their type."""
+    rows = b"Id\n1\n"
+    metadata = f"purpose {base64.b64encode(b'import').decode()}"
+    upload = client.begin_upload("dev", acme, upload_length=len(rows), upload_metadata=metadata)
+    client.continue_upload("dev", acme, upload["id"], rows, upload_offset=0)
+    source = json.dumps({"upload": upload["id"], "kind": "csv"}).encode()
+    job = client.import_stream("dev", acme, "Account", source, key=["Id"], content_type="application/json")
+
+    assert "queued" == job["status"]
+    with pytest.raises(errors.UnreadableInput):
+        client.import_stream("dev", acme, "A", b"x", content_type="application/vnd.apache.arrow.stream")

@@ -65,7 +65,13 @@ class HotglueOperations:
         return cast("list[str] | dict[str, Any]", self._connection.json("GET", place, query=query))
 
     def hotglue_write(
-        self, env_id: str, tenant: str, content: Content, *, file: str | None = None
+        self,
+        env_id: str,
+        tenant: str,
+        content: Content,
+        *,
+        file: str | None = None,
+        content_type: str = "application/octet-stream",
     ) -> FileDone:
         """Upload a snapshot file.
 
@@ -77,9 +83,7 @@ class HotglueOperations:
         query = {"file": file}
         return cast(
             "FileDone",
-            self._connection.json(
-                "PUT", place, query=query, content=content, content_type="application/octet-stream"
-            ),
+            self._connection.json("PUT", place, query=query, content=content, content_type=content_type),
         )
 
     def hotglue_delete(self, env_id: str, tenant: str, *, file: str) -> FileDone:

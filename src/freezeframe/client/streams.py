@@ -153,6 +153,7 @@ class StreamsOperations:
         job_id: str | None = None,
         message: str | None = None,
         idempotency_key: str | None = None,
+        content_type: str = "text/csv",
     ) -> Job:
         """Bring a file's rows into a stream.
 
@@ -170,7 +171,7 @@ class StreamsOperations:
         return cast(
             "Job",
             self._connection.json(
-                "POST", place, query=query, headers=headers, content=content, content_type="text/csv"
+                "POST", place, query=query, headers=headers, content=content, content_type=content_type
             ),
         )
 
@@ -185,6 +186,7 @@ class StreamsOperations:
         mode: Literal["upsert", "full"] | None = None,
         beginning: bool | None = None,
         idempotency_key: str | None = None,
+        content_type: str = "text/csv",
     ) -> ImportPreview:
         """Tell what importing a file would do: its columns, how many rows are new or change, and examples.
 
@@ -201,7 +203,7 @@ class StreamsOperations:
         return cast(
             "ImportPreview",
             self._connection.json(
-                "POST", place, query=query, headers=headers, content=content, content_type="text/csv"
+                "POST", place, query=query, headers=headers, content=content, content_type=content_type
             ),
         )
 

@@ -62,7 +62,7 @@ def serve(request, tmp_path_factory):
         root, settings, url = places.enter_context(placed(request, tmp_path_factory, wanted))
         database = ControlDatabase.open(url)
         app = create_application(settings, root, database)
-        config = uvicorn.Config(app, log_level="critical", port=0, access_log=False)
+        config = uvicorn.Config(app, log_level="critical", port=0, access_log=False, timeout_keep_alive=60)
         socket = config.bind_socket()
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]}, daemon=True)

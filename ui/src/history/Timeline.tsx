@@ -83,7 +83,11 @@ export function Timeline() {
         {filter && (
           <Pill
             withRemoveButton
-            removeButtonProps={{ "aria-label": `Show the versions of everything, not of ${filter} alone` }}
+            removeButtonProps={{
+              tabIndex: 0,
+              "aria-hidden": false,
+              "aria-label": `Show the versions of everything, not of ${filter} alone`,
+            }}
             onRemove={() => go({ stream: undefined, file: undefined })}
           >
             {filter}
@@ -92,7 +96,7 @@ export function Timeline() {
         {period && (
           <Pill
             withRemoveButton
-            removeButtonProps={{ "aria-label": "Show all times" }}
+            removeButtonProps={{ tabIndex: 0, "aria-hidden": false, "aria-label": "Show all times" }}
             onRemove={() => go({ period: undefined })}
           >
             {periodLabel(period)}

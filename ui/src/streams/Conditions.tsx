@@ -19,7 +19,11 @@ export function Conditions({ columns, types, where, onChange }: ConditionsProps)
         <Pill
           key={condition}
           withRemoveButton
-          removeButtonProps={{ "aria-label": `Remove the condition ${condition}` }}
+          removeButtonProps={{
+            tabIndex: 0,
+            "aria-hidden": false,
+            "aria-label": `Remove the condition ${condition}`,
+          }}
           onRemove={() => onChange(where.filter((one) => one !== condition))}
         >
           {condition}

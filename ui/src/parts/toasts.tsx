@@ -30,25 +30,34 @@ export function tell(message: string): void {
   notifications.show({ message, closeButtonProps: { "aria-label": "Close" } });
 }
 
-/** Says what happened and offers to take it back for ten seconds. */
+let offered: { id: string; undo: () => void } | undefined;
+
+/** Takes back what the newest note offers to take back, as long as it is there. */
+export function undoLast(): void {
+  offered?.undo();
+}
+
+/** Says what happened and offers to take it back for ten seconds, by its button or by Ctrl+Z. */
 export function offerUndo(message: string, undo: () => Promise<unknown>): void {
   const id = notifications.show({
     autoClose: UNDO_MS,
     closeButtonProps: { "aria-label": "Close" },
+    onClose: () => {
+      if (offered?.id === id) offered = undefined;
+    },
     message: (
       <Group justify="space-between" wrap="nowrap">
         <Text size="sm">{message}</Text>
-        <Button
-          size="compact-sm"
-          variant="default"
-          onClick={() => {
-            notifications.hide(id);
-            undo().catch(tellProblem);
-          }}
-        >
+        <Button size="compact-sm" variant="default" title="Ctrl+Z" onClick={() => act()}>
           Undo
         </Button>
       </Group>
     ),
   });
+  function act() {
+    offered = undefined;
+    notifications.hide(id);
+    undo().catch(tellProblem);
+  }
+  offered = { id, undo: act };
 }

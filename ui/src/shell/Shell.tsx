@@ -24,6 +24,7 @@ import { type ReactNode, useState } from "react";
 import { signOut } from "@/api/changes";
 import { environmentsQuery, whoQuery } from "@/api/queries";
 import { useEvents } from "@/events/useEvents";
+import { undoLast } from "@/parts/toasts";
 import { rememberEnvironment, useEnvironment, useMay } from "@/session/session";
 import { JumpTo } from "./JumpTo";
 import { ShortcutList } from "./ShortcutList";
@@ -36,7 +37,7 @@ export function Shell({ children }: { children: ReactNode }) {
   useEvents(environment, tenant);
   const [isJumping, setJumping] = useState(false);
   const [isHelping, setHelping] = useState(false);
-  useShortcuts({ "mod+k": () => setJumping(true), "?": () => setHelping(true) });
+  useShortcuts({ "mod+k": () => setJumping(true), "?": () => setHelping(true), "mod+z": undoLast });
   return (
     <div className="shell">
       <nav className="shell-nav" aria-label="Main">

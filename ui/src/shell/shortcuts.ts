@@ -11,9 +11,12 @@ export const SHORTCUTS: readonly [keys: string, does: string][] = [
   ["N", "Create folder"],
   ["D", "Download"],
   ["Del", "Delete"],
+  ["Ctrl Z", "Undo what the note in the corner offers"],
   ["Esc", "Close"],
   ["?", "Show this list"],
 ];
+
+const JUMP = "mod+k";
 
 type Actions = Record<string, (() => void) | undefined>;
 
@@ -27,7 +30,8 @@ export function useShortcuts(actions: Actions): void {
       const name = isModified ? `mod+${event.key.toLowerCase()}` : event.key;
       const action = latest.current[name] ?? latest.current[name.toLowerCase()];
       if (!action || event.altKey || event.defaultPrevented) return;
-      if (!isModified && isTyping(event.target)) return;
+      // Who types has keys of the field's own; only to jump away is for everybody.
+      if (name !== JUMP && isTyping(event.target)) return;
       event.preventDefault();
       action();
     }

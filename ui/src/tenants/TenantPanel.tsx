@@ -64,7 +64,8 @@ export function TenantPanel() {
       <div className="panel-facts">
         <Text size="xs" c="dimmed" component="div">
           {place.environment} · <CopyText text={place.tenant} label="tenant id" />
-          {overview.data && ` · version ${overview.data.version}`}
+          {overview.data &&
+            (overview.data.version < 0 ? " · nothing kept yet" : ` · version ${overview.data.version}`)}
         </Text>
       </div>
       <PastBar />

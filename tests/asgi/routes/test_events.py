@@ -85,13 +85,15 @@ def test_a_bound_key_is_told_of_its_own_tenant_alone(served, api, acme):
 def test_a_key_without_the_scope_hears_nothing_of_jobs(served, acme):
     """Who may not read jobs follows versions all the same; who may not read tenants follows nothing."""
     tenant = acme.rpartition("/")[2]
-    with served.client(served.key("tenants:read", "snapshots:read")) as reader:
-        with Following(reader, tenant=tenant, seconds=60) as following:
-            following.next("version")
-            submitted(served, tenant)
-            served.tenant(f"new-{uuid.uuid4().hex[:8]}")
+    with (
+        served.client(served.key("tenants:read", "snapshots:read")) as reader,
+        Following(reader, tenant=tenant, seconds=60) as following,
+    ):
+        following.next("version")
+        submitted(served, tenant)
+        served.tenant(f"new-{uuid.uuid4().hex[:8]}")
 
-            assert "tenants" == following.next("job", "tenants")[0]
+        assert "tenants" == following.next("job", "tenants")[0]
     with served.client(served.key("jobs:read")) as nobody:
         assert 403 == nobody.get(EVENTS, params={"environment": ENVIRONMENT}).status_code
 

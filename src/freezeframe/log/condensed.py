@@ -111,6 +111,8 @@ def write_condensed_checkpoint(
             return parquet_bytes(CHECKPOINT_SCHEMA, [*([small] if part == 1 else []), *rows])
 
         parts, size = write_parts(storage, segment.folder, snapshot.version, max(2, len(names)), content)
+    if not size:
+        return Hint(snapshot.version, parts=parts)  # who completed it knows its numbers and writes the hint
     adds, removes = (sum(column) for column in zip(*counts.values(), strict=True))
     hint = Hint(snapshot.version, small.num_rows + adds + removes, parts, size or None, num_of_add_files=adds)
     write_hint(storage, segment.folder, hint)

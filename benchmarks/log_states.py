@@ -199,9 +199,9 @@ def spark_state(path: Path) -> dict:
 
 
 def spark_checkpoint(path: Path) -> dict:
+    from freezeframe.clock import now_ms
     from freezeframe.log import DeltaLog
     from freezeframe.log.condensed import CondensedStates, write_condensed_checkpoint
-    from freezeframe.log.options import now_ms
     from freezeframe.storage import LocalStorage
 
     with spark_engine() as engine:

@@ -55,10 +55,10 @@ def folder_page(
         InvalidName: no folder can have that name.
         VersionNotFound: there is no such version.
     """
-    at = {"recursive": recursive, "tenant_version": tenant_version}
-    shown = (one for one in files.page(folder, after, **at) if one.path.rpartition("/")[2] != FOLDER_MARK)
+    below = files.page(folder, after, recursive=recursive, tenant_version=tenant_version)
+    shown = (one for one in below if one.path.rpartition("/")[2] != FOLDER_MARK)
     found = tuple(itertools.islice(shown, limit + 1))
-    folders = () if after else files.folders(folder, **at)
+    folders = () if after else files.folders(folder, recursive=recursive, tenant_version=tenant_version)
     return FolderPage(folders, found[:limit], len(found) > limit)
 
 

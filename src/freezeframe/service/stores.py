@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+from freezeframe.control.job import QueuedJob
 from freezeframe.script.stores import storage_at
 from freezeframe.service.row_counter import RowCounter
 from freezeframe.settings import Settings
@@ -37,6 +38,11 @@ class Stores:
     def environments(self) -> tuple[str, ...]:
         """The environments that have tenants, in order."""
         return self.environment(_DEFAULT_ENVIRONMENT).environments()
+
+    def is_current(self, job: QueuedJob) -> bool:
+        """Whether a job is of the tenant that has the id now, and not of an earlier one."""
+        folder = self.environment(job.environment).folder(job.tenant)
+        return job.incarnation in {"", folder}
 
     def require_readable(self) -> None:
         """Read the registry once, so that a storage that fails is found before a request is.

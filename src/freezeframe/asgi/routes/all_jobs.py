@@ -38,4 +38,5 @@ def list_all_jobs(
         environment, seen, status=status, job_id=job_id, limit=limit, cursor=place
     )
     following = None if page.next_cursor is None else caller.service.cursors.made(listing, page.next_cursor)
-    return JobPage(jobs=[Job(**caller.service.jobs.told(one)) for one in page.jobs], next_cursor=following)
+    shown = filter(caller.service.stores.is_current, page.jobs)
+    return JobPage(jobs=[Job(**caller.service.jobs.told(one)) for one in shown], next_cursor=following)

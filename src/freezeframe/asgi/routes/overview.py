@@ -74,6 +74,8 @@ def _summary(
     except TenantNotFound:
         return None
     last = jobs.get(tenant)
+    if last is not None and not caller.service.stores.is_current(last):
+        last = None
     return TenantSummary(
         tenant=tenant,
         version=seen.version,

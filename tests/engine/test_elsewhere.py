@@ -23,6 +23,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from freezeframe.engine.configuration import JAVA_OPTIONS, SERVER_CLASS, STARTED_PATTERN
 from freezeframe.engine.java import find_java
+from freezeframe.identifiers import StreamName
+from freezeframe.settings import Settings
+from freezeframe.storage import LocalStorage
+from freezeframe.store import Tenant
+from freezeframe.store.tables import table_snapshot
 
 pytestmark = [pytest.mark.spark, pytest.mark.nightly]
 
@@ -183,30 +188,140 @@ def test_a_server_that_sees_other_files_is_refused(server, tmp_path):
     assert (1000 if told[:-1] else None) == (rows and len(rows))
 
 
-def test_a_standalone_cluster_gives_what_the_warm_server_gives(expected, tmp_path):
-    """A master and a worker: the warm server is the cluster's driver, its tasks run on the worker."""
-    master, work = f"127.0.0.1:{free_port()}", tmp_path / "work"
-    host, port = master.split(":")
-    started = java(
-        "org.apache.spark.deploy.master.Master", *f"--host {host} --port {port} --webui-port 0".split()
-    )
-    joined = java(
-        "org.apache.spark.deploy.worker.Worker",
-        *f"--host {host} --webui-port 0 -c 2 -m 1500m -d {work} spark://{master}".split(),
-    )
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    """A master and two workers of this machine, with the settings of a driver that is small."""
+    folder = tmp_path_factory.mktemp("cluster")
+    host, port = "127.0.0.1", free_port()
+    words = f"--host {host} --port {port} --webui-port 0".split()
     home = {"SPARK_HOME": str(Path(pyspark.__file__).parent), "SPARK_SCALA_VERSION": "2.13"}
-    settings = {
-        "FREEZEFRAME_STATE_DIR": str(tmp_path / "state"),
-        "FREEZEFRAME_SPARK_MEMORY": "600m",
-        "FREEZEFRAME_SPARK_IDLE_SECONDS": "1",
-        "SPARK_CONF_DIR": str(tmp_path),
+    master = java("org.apache.spark.deploy.master.Master", *words)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(running(master, folder / "master.log", "I have been elected leader", **home))
+        for number in range(2):
+            work = f"--host {host} --webui-port 0 -c 1 -m 1g -d {folder / f'work-{number}'}".split()
+            worker = java(
+                "org.apache.spark.deploy.worker.Worker", *work, f"spark://{host}:{port}", heap="256m"
+            )
+            log = folder / f"worker-{number}.log"
+            stack.enter_context(running(worker, log, "Successfully registered with master", **home))
+        (folder / "spark-defaults.conf").write_text("spark.executor.memory 700m\n")
+        settings = {
+            "FREEZEFRAME_STATE_DIR": str(folder / "state"),
+            "FREEZEFRAME_SPARK_MEMORY": "512m",
+            "FREEZEFRAME_SPARK_IDLE_SECONDS": "2",
+            "SPARK_CONF_DIR": str(folder),
+        }
+        yield folder, f"spark://{host}:{port}", settings
+
+
+def test_a_standalone_cluster_gives_what_the_warm_server_gives(cluster, expected, tmp_path):
+    """A master and two workers: the warm server is the cluster's driver, its tasks run on both."""
+    folder, master, settings = cluster
+    assert expected == answers(tmp_path, master, **settings)
+    for number in range(2):
+        assert any((folder / f"work-{number}").glob("app-*/*/stderr"))
+
+
+LARGE = """
+import json, os, signal, sys, threading, time
+import pandas as pd
+from freezeframe import open_tenant
+from freezeframe.engine.connect import connect
+from freezeframe.engine.standing import standings
+from freezeframe.errors import FreezeframeError
+from freezeframe.settings import Settings
+
+folder, victim, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+stream = open_tenant(folder).stream("Account")
+stream.update(pd.DataFrame({"Id": pd.array([0, 1], "Int64"), "Text": ["a", "b"]}), key=["Id"])
+session = connect(Settings(), lambda _: None).session
+frame = session.range(count).selectExpr("id AS Id", "repeat(sha2(string(id), 512), 8) AS Text")
+
+def victims():
+    if victim == "server":
+        return [one.process for one in standings(Settings())]
+    found = []
+    for name in os.listdir("/proc"):
+        try:  # executors of this cluster, which work in its folder
+            here = name.isdigit() and os.readlink(f"/proc/{name}/cwd").startswith(victim)
+        except OSError:
+            continue
+        if here and "CoarseGrainedExecutorBackend" in open(f"/proc/{name}/cmdline").read():
+            found.append(int(name))
+    return found
+
+def kill():
+    # Once the first of its files is there, the write is under way.
+    while not any(files for _, _, files in os.walk(folder) if any("part-" in one for one in files)):
+        time.sleep(0.02)
+    for process in victims()[:1]:
+        os.kill(process, signal.SIGKILL)
+        killed.append(process)
+
+killed = []
+if victim:
+    threading.Thread(target=kill, daemon=True).start()
+try:
+    receipt = stream.update(frame)
+    told = [receipt.inserted, receipt.updated]
+except FreezeframeError as error:
+    told = error.error_code
+print(json.dumps([told, len(killed), stream.version()]))
+"""
+ROWS = 1_000_000  # of a kilobyte each: more than twice the driver's heap
+
+
+def large(cluster, folder, victim, count=ROWS):
+    """What an update by a large frame was told, how many processes were killed, and the version after it."""
+    _, master, settings = cluster
+    done = subprocess.run(
+        [sys.executable, "-c", LARGE, str(folder), victim, str(count)],
+        env={**os.environ, **settings, "FREEZEFRAME_SPARK": master},
+        capture_output=True,
+        text=True,
+        timeout=1500,
+        check=False,
+    )
+    assert 0 == done.returncode, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.timeout(1800)
+def test_a_batch_larger_than_the_drivers_heap_goes_through(cluster, tmp_path):
+    """A gigabyte by a driver of 512 MB: rows go from the tasks to the storage, and past the driver."""
+    assert [[ROWS - 2, 2], 0, 1] == large(cluster, tmp_path, "")
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("victim", ["executor", "server"])
+def test_who_dies_in_the_middle_takes_nothing_along(cluster, tmp_path, victim):
+    """An executor that is killed: the update is finished. The server: finished or cleanly failed.
+
+    Either way the stream is as before or as after it, and no file is left that no version names.
+    """
+    count = 200_000
+    told, killed, version = large(
+        cluster, tmp_path, "server" if victim == "server" else str(cluster[0]), count
+    )
+    assert 1 == killed
+    assert (told, version) in [([count - 2, 2], 1), ("ENGINE_UNAVAILABLE", 0)]
+    assert victim == "server" or version == 1
+    tenant = Tenant(LocalStorage(tmp_path), None, Settings(gc_grace_seconds=0, lease_dead_seconds=0))
+    tenant.gc()
+    tenant.gc()
+    stream = tenant.stream("Account")
+    assert (count if version else 2) == stream.read(columns=["Id"], as_="arrow").num_rows
+    state = tenant.place.log.current_state()
+    table = table_snapshot(tenant.place.storage, state, StreamName("Account"))
+    past = table_snapshot(tenant.place.storage, state, StreamName("Account"), 0)
+    named = {path for one in (table, past) for path in one.files["path"].to_pylist()}
+    found = {
+        str(file.relative_to(tmp_path / "Account.snapshot"))
+        for file in (tmp_path / "Account.snapshot").rglob("*.parquet")
+        if "_delta_log" not in file.parts
     }
-    with (
-        running(started, tmp_path / "master.log", "I have been elected leader", **home),
-        running(joined, tmp_path / "worker.log", "Successfully registered with master", **home),
-    ):
-        assert expected == answers(tmp_path / "tenant", f"spark://{master}", **settings)
-    assert "Executor app-" in (tmp_path / "worker.log").read_text()
+    assert named == found
 
 
 def free_port():

@@ -62,7 +62,7 @@ FILE_BYTES = 128 * 1024 * 1024
 """About how large a written file should be."""
 
 HASHED_BATCH_BYTES = 64 * 1024 * 1024
-"""A batch up to this size (each partition's share of it) is held in memory; above, both sides are sorted."""
+"""Up to this size, unpacked, a partition holds its share of a batch in memory; above, it is sorted."""
 
 KEYS_PER_TASK = 250_000
 """How many keys of a larger batch a task looks for: its share of the stored keys is sorted beside them."""

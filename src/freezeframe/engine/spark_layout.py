@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame
 
 from freezeframe.engine.base import MergeTask
 from freezeframe.engine.configuration import FILE_BYTES, HASHED_BATCH_BYTES, SMALL_BYTES, cores
-from freezeframe.engine.spark_files import size_of
+from freezeframe.engine.spark_files import size_of, unpacked_size_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,5 +41,5 @@ def layout_of(task: MergeTask) -> Layout:
     if size <= SMALL_BYTES:
         return Layout(1, is_batch_hashed=False)
     partitions = max(cores(), math.ceil(size / FILE_BYTES))
-    share = (size if batch is None else batch) / partitions
+    share = (size if batch is None else unpacked_size_of(task.batch)) / partitions
     return Layout(partitions, is_batch_hashed=share <= HASHED_BATCH_BYTES)

@@ -34,8 +34,8 @@ from freezeframe.log.snapshot import Snapshot
 from freezeframe.log.table_state import Heads, TableState
 from freezeframe.storage.base import Storage
 
-# Of a commit's bytes per file action: what a checkpoint in parts is cut by before they are counted.
-_ACTION_BYTES = 300
+# About what a file action takes in a commit and in a checkpoint: by these the parts are cut, uncounted.
+_COMMIT_ACTION_BYTES, _CHECKPOINT_ACTION_BYTES = 300, 50
 CONDENSED_FROM_BYTES = 4 << 30
 """From so many bytes of log on the in-process replay is taken to be too large: see decision 0021."""
 
@@ -60,6 +60,11 @@ def segment_bytes(segment: LogSegment) -> int:
     """What a segment's checkpoint (without sidecars) and commits have, in bytes."""
     checkpoint = segment.checkpoint.files if segment.checkpoint else ()
     return sum(file.size for file in (*segment.deltas, *checkpoint))
+
+
+def _about_actions(segment: LogSegment) -> int:
+    commits = sum(file.size for file in segment.deltas)
+    return commits // _COMMIT_ACTION_BYTES + (segment_bytes(segment) - commits) // _CHECKPOINT_ACTION_BYTES
 
 
 def condensed_state(storage: Storage, segment: LogSegment, condenser: LogCondenser) -> TableState:
@@ -135,7 +140,7 @@ def _condensed(
             [storage.uri(name) for name in parquet],
             [storage.uri(name) for name in texts],
             storage.uri(folder),
-            parts=max(1, -(-segment_bytes(segment) // (part_actions_max * _ACTION_BYTES))),
+            parts=-(-max(1, _about_actions(segment)) // part_actions_max),
             removed_after_ms=removed_after_ms,
         )
         yield [f"{folder}/{name}" for name in names]

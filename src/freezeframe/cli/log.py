@@ -116,9 +116,9 @@ def checkpoint(
 
 
 def _checkpoint_by_spark(path: Path) -> Hint:
+    from freezeframe.clock import now_ms
     from freezeframe.log import DeltaLog
     from freezeframe.log.condensed import CondensedStates, write_condensed_checkpoint
-    from freezeframe.log.options import now_ms
     from freezeframe.script.tenants import shared_engine
     from freezeframe.storage import LocalStorage
 

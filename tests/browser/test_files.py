@@ -4,6 +4,10 @@ import pytest
 from playwright.sync_api import expect
 
 pytestmark = pytest.mark.browser
+LIGHTNESS = """(element, property) => {
+    const [red, green, blue] = getComputedStyle(element)[property].match(/[0-9.]+/g).map(Number);
+    return 0.21 * red + 0.72 * green + 0.07 * blue;
+}"""
 PANEL = "/tenants/customer-0005?panel=snapshots"
 
 
@@ -83,3 +87,22 @@ def test_what_was_revealed_is_hidden_after_its_time_but_not_while_unsaved(page):
     page.clock.run_for(31_000)
     expect(page.get_by_text("This file is sealed.")).to_be_visible()
     expect(text).to_have_count(0)
+
+
+def test_what_is_typed_on_a_dark_page_is_seen(page, keep):
+    """Caret and letters stand out from the dark ground, those of JSON and of a line as it was too."""
+    keep("dark.json", '{"a": 1}')
+    page.emulate_media(color_scheme="dark")
+    page.goto(f"{PANEL}&file=dark.json")
+    text = page.get_by_label("Content of dark.json")
+    text.click()
+    page.keyboard.press("Control+End")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.type(', "b": [true, null, "text"]')
+    expect(text).to_contain_text('{"a": 1, "b": [true, null, "text"]}')
+    light = text.evaluate(LIGHTNESS, "caretColor")
+    assert light > 150, "The caret is dark on a dark ground."
+    for one in text.locator("span").all():
+        assert one.evaluate(LIGHTNESS, "color") > 150, one.inner_text()
+    page.keyboard.press("Control+s")
+    expect(page.get_by_text("Saved dark.json")).to_be_visible()

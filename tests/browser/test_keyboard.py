@@ -1,6 +1,7 @@
 """The tasks that decide, by keyboard alone; the focus is where it came from when something closes."""
 
 import re
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
@@ -136,3 +137,11 @@ def test_a_file_is_edited_and_a_past_stream_downloaded_without_a_mouse(page, pre
     expect(page.get_by_role("grid", name="Snapshots")).to_be_focused()
     press("ArrowDown", "Enter")
     expect(page.get_by_text("City 1").first).to_be_visible()
+    tab_to(page, page.get_by_role("radio", name="Preview"), most=60)
+    press("ArrowRight", "ArrowRight")
+    versions = page.get_by_role("grid", name="Versions of Account")
+    first = versions.get_by_role("row").last.get_by_role("button", name="CSV")
+    tab_to(page, first, most=60)
+    with page.expect_download() as download:
+        press("Enter")
+    assert "City 0" in Path(download.value.path()).read_text()

@@ -1,17 +1,21 @@
 """A stream in the browser: rows sorted, filtered, stepped through time; what columns hold; an import."""
 
+import hashlib
 import re
 
+import pyarrow as pa
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 from tests.browser.seeding import ROWS, invoices
 
+from freezeframe.service.row_previews import COUNTED_ROWS_MAX
 from freezeframe.service.stores import Stores
 from freezeframe.settings import load_settings
 
 pytestmark = pytest.mark.browser
 STREAM = "/tenants/streams-acme?panel=snapshots&stream=Invoice"
+MORE = pa.table({"Id": [1, 3], "State": ["new", "new"]})
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -123,9 +127,76 @@ def test_an_import_is_seen_before_it_is_started(page, tmp_path, picture):
     expect(dialog.get_by_role("button", name="Start the import")).to_be_disabled()
 
 
+def test_rows_that_nobody_counted_are_told_as_at_least(page, served):
+    """Under a condition a large stream is not counted: "At least", until its last row has been reached."""
+    store = Stores(str(served.root), load_settings(root=str(served.root))).environment("default")
+    numbers = range(COUNTED_ROWS_MAX + 1)
+    ledger = pa.table({"Id": list(numbers), "State": ["void" if n < 300 else "open" for n in numbers]})
+    store.tenant("streams-acme").stream("Ledger").update(ledger, "Id")
+    page.goto(STREAM.replace("Invoice", "Ledger") + "&where=%5B%22State%20%3D%20void%22%5D")
+    grid = page.get_by_role("grid", name="Rows of Ledger")
+    expect(page.get_by_text("At least 201 rows meet the conditions")).to_be_visible()
+    expect(grid).to_have_attribute("aria-rowcount", "-1")
+    grid.focus()
+    page.keyboard.press("End")
+    expect(page.get_by_text("300 rows meet the conditions", exact=True)).to_be_visible()
+    expect(grid).to_have_attribute("aria-rowcount", "301")
+    page.get_by_label("Remove the condition State = void").click()
+    expect(page.get_by_text(f"{len(ledger):,} rows", exact=True)).to_be_visible()
+
+
+def test_rows_of_more_than_a_request_takes_are_sent_in_pieces_and_imported(page, served, tmp_path):
+    """A file above 64 MiB goes up as a row of its own; an import that failed is tried without it again."""
+    file = tmp_path / "notes.csv"
+    line = "x" * 65_535
+    file.write_text("Id,Note\n" + "".join(f"{number},{line}\n" for number in range(1030)))
+    place = "**/streams/Note/import?**"
+    pieces = []
+    page.on("request", lambda one: pieces.append(one.url) if one.method == "PATCH" else None)
+    store = Stores(str(served.root), load_settings(root=str(served.root))).environment("default")
+    store.tenant("streams-acme").stream("Note").update(pa.table({"Id": [-1], "Note": ["first"]}), "Id")
+    page.goto(STREAM.replace("Invoice", "Note"))
+    page.get_by_role("button", name="Import CSV").click()
+    dialog = page.get_by_role("dialog", name="Import rows into Note")
+    dialog.locator("input[type=file]").set_input_files([file])
+    expect(dialog.get_by_text("Only the beginning was looked at")).to_be_visible()
+    page.route(place, lambda route: route.fulfill(status=422, json={"title": "The storage is away."}))
+    dialog.get_by_role("button", name="Start the import").click()
+    expect(dialog).to_be_hidden()
+    uploads = page.get_by_role("region", name="Uploads")
+    expect(uploads).to_contain_text("Rows for Note: notes.csv")
+    expect(uploads).to_contain_text("The storage is away.")
+    page.unroute(place)
+    sent = len(pieces)
+    uploads.get_by_role("button", name="Try again").click()
+    expect(page.get_by_text("The import of notes.csv is job")).to_be_visible()
+    assert sent == len(pieces) == 5
+    (job,) = page.request.get("/api/v1/environments/default/tenants/streams-acme/jobs").json()["jobs"]
+    assert "queued" == job["status"]
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    (kept,) = [one for one in served.root.rglob("input/*") if one.stat().st_size == file.stat().st_size]
+    assert digest == hashlib.sha256(kept.read_bytes()).hexdigest()
+    assert [] == page.evaluate("Object.keys(localStorage).filter((name) => name.startsWith('tus::'))")
+
+
+def test_an_arrow_file_is_imported(page, tmp_path):
+    """It is taken without a preview, which is said; its job is shown."""
+    with pa.OSFile(str(tmp_path / "more.arrow"), "wb") as sink, pa.ipc.new_file(sink, MORE.schema) as writer:
+        writer.write_table(MORE)
+    page.goto(STREAM)
+    page.get_by_role("button", name="Import CSV").click()
+    dialog = page.get_by_role("dialog", name="Import rows into Invoice")
+    dialog.locator("input[type=file]").set_input_files([tmp_path / "more.arrow"])
+    expect(dialog.get_by_text("An Arrow file is not previewed")).to_be_visible()
+    dialog.get_by_role("button", name="Start the import").click()
+    expect(page.get_by_role("tab", name="Jobs", selected=True)).to_be_visible()
+    expect(page.get_by_text("queued").first).to_be_visible()
+
+
 def grave(page):
     """What axe calls serious or critical."""
-    page.wait_for_function("document.getAnimations().every((one) => one.playState !== 'running')")
+    # Evaluated again and again by the page itself this would be what its policy forbids.
+    page.evaluate("Promise.allSettled(document.getAnimations().map((one) => one.finished))")
     return [
         (one["id"], [node["target"] for node in one["nodes"]][:3])
         for one in Axe().run(page).response["violations"]

@@ -47,6 +47,33 @@ def test_dropped_files_appear_and_known_names_are_asked_about_once(page, picture
     expect(page.get_by_label("Content of a.txt")).to_contain_text("second")
 
 
+def test_a_whole_folder_that_is_dropped_keeps_its_paths(page, tmp_path):
+    """A folder as file managers give it, read to the bottom: more files than a reader gives at once."""
+    folder = tmp_path / "maps"
+    (folder / "deep").mkdir(parents=True)
+    for number in range(101):
+        (folder / f"{number:03d}.txt").write_text("x")
+    (folder / "deep" / "last.txt").write_text("deepest")
+    (tmp_path / "beside.txt").write_text("x")
+    page.goto("/tenants/customer-0022?panel=snapshots")
+    box = page.locator(".drop-zone").bounding_box()
+    drag = {
+        "items": [],
+        "files": [str(folder), str(tmp_path / "beside.txt")],
+        "dragOperationsMask": 1,
+    }
+    place = {"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2}
+    browser = page.context.new_cdp_session(page)
+    for kind in ("dragEnter", "dragOver", "drop"):
+        browser.send("Input.dispatchDragEvent", {"type": kind, "data": drag, **place})
+    expect(page.get_by_text("103 uploaded")).to_be_visible()
+    expect(page.get_by_role("gridcell", name="File beside.txt")).to_be_visible()
+    page.get_by_role("gridcell", name="Folder maps").click()
+    expect(page.get_by_role("grid", name="Snapshots")).to_have_attribute("aria-rowcount", "103")
+    page.goto("/tenants/customer-0022?panel=snapshots&file=maps/deep/last.txt")
+    expect(page.get_by_label("Content of maps/deep/last.txt")).to_contain_text("deepest")
+
+
 def test_an_upload_that_failed_is_tried_again_and_one_under_way_is_cancelled(page, tmp_path):
     """What the service refused is told in the row; Try again sends it anew, Cancel stops it."""
     file = tmp_path / "a.txt"

@@ -110,16 +110,35 @@ export function repeatJob(place: Place, jobId: string): Promise<Job> {
   return call("POST", `${tenantAddress(place)}/jobs/${encodeURIComponent(jobId)}/repetitions`);
 }
 
+/** How a file's rows come into a stream, and of what kind they are. */
+export interface ImportOrder {
+  key: readonly string[];
+  mode: "upsert" | "full";
+  kind: "csv" | "parquet" | "jsonl" | "arrow";
+}
+
+export const MEDIA_TYPES: Readonly<Record<ImportOrder["kind"], string>> = {
+  csv: "text/csv",
+  parquet: "application/vnd.apache.parquet",
+  jsonl: "application/x-ndjson",
+  arrow: "application/vnd.apache.arrow.file",
+};
+
 /** Brings a file's rows into a stream, as a job. */
-export function importRows(
-  place: Place,
-  stream: string,
-  file: Blob,
-  options: { key: readonly string[]; mode: "upsert" | "full"; kind: string },
-): Promise<Job> {
+export function importRows(place: Place, stream: string, file: Blob, order: ImportOrder): Promise<Job> {
   return call("POST", `${streamAddress(place, stream)}/import`, {
-    query: { key: options.key, mode: options.mode },
+    query: { key: order.key, mode: order.mode },
     content: file,
-    headers: { "Content-Type": options.kind },
+    headers: { "Content-Type": MEDIA_TYPES[order.kind] },
+  });
+}
+
+/** The same with the rows of a finished upload, which is then gone; asked for again it is the same job. */
+export function importUpload(place: Place, stream: string, upload: string, order: ImportOrder): Promise<Job> {
+  return call("POST", `${streamAddress(place, stream)}/import`, {
+    query: { key: order.key, mode: order.mode },
+    body: { upload, kind: order.kind },
+    headers: { "Idempotency-Key": `import-${upload}` },
+    isUnkeyed: true,
   });
 }

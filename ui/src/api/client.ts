@@ -12,7 +12,7 @@ export interface RequestOptions {
   content?: BodyInit;
   headers?: Record<string, string>;
   signal?: AbortSignal;
-  /** Nobody is known yet whose answer could be kept: signing in. */
+  /** Without a key of its own making: nobody is known yet, nothing is kept, or the headers have one. */
   isUnkeyed?: boolean;
 }
 

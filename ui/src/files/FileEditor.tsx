@@ -61,13 +61,24 @@ export function FileEditor({ path, text, etag, isReadOnly, isBehind = false, onC
       if (newest) setTheirs(newest);
     },
   });
+  const canSave = !isReadOnly && isChanged && problem === null && !saving.isPending;
+  function save() {
+    if (canSave) saving.mutate({ text: draft, etag });
+  }
   const isConflict = saving.isError && asProblem(saving.error).status === PRECONDITION_FAILED;
 
   return (
     <>
       <div className="editor">
         <Suspense fallback={<LateSkeleton />}>
-          <TextEditor path={path} original={text} value={draft} onChange={setDraft} isReadOnly={isReadOnly} />
+          <TextEditor
+            path={path}
+            original={text}
+            value={draft}
+            onChange={setDraft}
+            onSave={save}
+            isReadOnly={isReadOnly}
+          />
         </Suspense>
       </div>
       {saving.isError && !isConflict && <ProblemNote error={saving.error} />}
@@ -91,7 +102,7 @@ export function FileEditor({ path, text, etag, isReadOnly, isBehind = false, onC
               size="xs"
               disabled={!isChanged || problem !== null}
               loading={saving.isPending}
-              onClick={() => saving.mutate({ text: draft, etag })}
+              onClick={save}
             >
               Save
             </Button>

@@ -1,7 +1,7 @@
 // A text with its differences from what is kept, marked in place while one types.
 import { unifiedMergeView } from "@codemirror/merge";
 import { openSearchPanel } from "@codemirror/search";
-import { EditorView } from "@codemirror/view";
+import { EditorView, keymap } from "@codemirror/view";
 import { ActionIcon, Tooltip } from "@mantine/core";
 import { IconSearch } from "@tabler/icons-react";
 import { useEffect, useRef } from "react";
@@ -12,14 +12,18 @@ interface TextEditorProps {
   original: string;
   value: string;
   onChange: (text: string) => void;
+  /** Ctrl+S, which would save the page itself. */
+  onSave: () => void;
   isReadOnly: boolean;
 }
 
-export default function TextEditor({ path, original, value, onChange, isReadOnly }: TextEditorProps) {
+export default function TextEditor({ path, original, value, onChange, onSave, isReadOnly }: TextEditorProps) {
   const place = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView | null>(null);
   const changed = useRef(onChange);
   changed.current = onChange;
+  const saved = useRef(onSave);
+  saved.current = onSave;
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: the text is the editor's own once it is there
   useEffect(() => {
@@ -30,6 +34,15 @@ export default function TextEditor({ path, original, value, onChange, isReadOnly
       extensions: [
         editing(path, isReadOnly, `Content of ${path}`),
         isReadOnly ? [] : unifiedMergeView({ original, mergeControls: false, gutter: true }),
+        keymap.of([
+          {
+            key: "Mod-s",
+            run: () => {
+              saved.current();
+              return true;
+            },
+          },
+        ]),
         EditorView.updateListener.of((update) => {
           if (update.docChanged) changed.current(update.state.doc.toString());
         }),

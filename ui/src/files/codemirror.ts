@@ -16,6 +16,8 @@ const looks = EditorView.theme({
     border: "none",
   },
   ".cm-activeLine, .cm-activeLineGutter": { backgroundColor: "var(--console-shade)" },
+  // The editor takes a light ground for granted, and its caret would be black on a dark one.
+  ".cm-content": { caretColor: "var(--mantine-color-text)" },
   ".cm-cursor": { borderLeftColor: "var(--mantine-color-text)" },
   ".cm-panels": { backgroundColor: "var(--console-shade)", color: "var(--mantine-color-text)" },
 });

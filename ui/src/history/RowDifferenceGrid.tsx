@@ -17,7 +17,7 @@ import { RestoreRowsDialog } from "./RestoreRowsDialog";
 import { keyOfRow, type RowKey } from "./row-keys";
 
 type Row = { index: number; row: ChangedRow };
-const COLUMN_WIDTH = 160;
+const COLUMN_WIDTH = 145;
 const NONE: ReadonlySet<string> = new Set();
 
 interface RowDifferenceGridProps {
@@ -79,6 +79,7 @@ export function RowDifferenceGrid({ stream, before, after, canRestore = false }:
         nameOf={(one) => nameOf(one.row, first.key)}
         rowHeight={30}
         total={first.total}
+        isTotalExact={first.is_total_exact}
         minWidth={(columns.length - 1) * COLUMN_WIDTH + 90 + (isTickable ? 32 : 0)}
         {...(isTickable && { selected: ticked, onSelect: setTicked })}
         rowClass={(one) =>

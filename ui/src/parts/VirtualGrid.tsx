@@ -47,6 +47,8 @@ export interface VirtualGridProps<Row> {
   onKey?: (event: KeyboardEvent, row: Row | undefined) => void;
   rowClass?: (row: Row) => string;
   total?: number;
+  /** False: there are at least `total`, and nobody has counted them. */
+  isTotalExact?: boolean;
   minWidth?: number;
   /** What a row is called where it is told what a box selects. */
   nameOf?: (row: Row) => string;
@@ -158,7 +160,7 @@ export function VirtualGrid<Row>(props: VirtualGridProps<Row>) {
       // What traps the focus in a panel gives it to this, where it comes later than the grid itself.
       data-autofocus={props.hasFocus || undefined}
       aria-label={props.label}
-      aria-rowcount={(props.total ?? rows.length) + 1}
+      aria-rowcount={props.isTotalExact === false ? -1 : (props.total ?? rows.length) + 1}
       aria-multiselectable={onSelect ? true : undefined}
       aria-activedescendant={rows.length > 0 ? `${id}-${current}` : undefined}
       onKeyDown={onKeyDown}

@@ -11,6 +11,7 @@ export const SHORTCUTS: readonly [keys: string, does: string][] = [
   ["N", "Create folder"],
   ["D", "Download"],
   ["Del", "Delete"],
+  ["Ctrl S", "Save the file that you edit"],
   ["Ctrl Z", "Undo what the note in the corner offers"],
   ["Esc", "Close"],
   ["?", "Show this list"],

@@ -2,22 +2,26 @@
 import { Button, FileInput, Group, Modal, Radio, Stack, TagsInput, Text } from "@mantine/core";
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { importRows } from "@/api/changes";
+import { type ImportOrder, importRows } from "@/api/changes";
 import { tenantKey } from "@/api/place";
 import { LateSkeleton } from "@/parts/LateSkeleton";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { tell } from "@/parts/toasts";
 import { NOTHING_OPEN, usePanel } from "@/tenants/panel";
+import { addImport, RESUMABLE_BYTES } from "@/uploads/queue";
 import { ImportEffect } from "./ImportEffect";
 import { previewImport } from "./stream-queries";
 
 // The service counts the effect of files up to this size; of longer ones it is shown the beginning.
 const COUNTED_BYTES_MAX = 16 * 1024 * 1024;
 const BEGINNING_BYTES = 256 * 1024;
-const KINDS: Record<string, string> = {
-  csv: "text/csv",
-  parquet: "application/vnd.apache.parquet",
-  jsonl: "application/x-ndjson",
+const KINDS: Readonly<Record<string, ImportOrder["kind"]>> = {
+  csv: "csv",
+  parquet: "parquet",
+  jsonl: "jsonl",
+  ndjson: "jsonl",
+  arrow: "arrow",
+  arrows: "arrow",
 };
 
 export function ImportDialog(props: { stream: string; streamKey: readonly string[]; onClose: () => void }) {
@@ -28,12 +32,13 @@ export function ImportDialog(props: { stream: string; streamKey: readonly string
   const [mode, setMode] = useState<"upsert" | "full">("upsert");
   const kind = KINDS[file?.name.split(".").at(-1)?.toLowerCase() ?? ""];
   const isLong = file !== null && file.size > COUNTED_BYTES_MAX;
-  const canPreview = file !== null && kind !== undefined && !(isLong && kind === KINDS.parquet);
+  const unseen = kind && file ? unseenText(kind, isLong) : "";
+  const canPreview = file !== null && kind !== undefined && unseen === "";
   const effect = useQuery({
     queryKey: [...tenantKey(place), "import-preview", props.stream, nameOf(file), key, mode],
     queryFn: ({ signal }) => {
       const content = isLong ? (file as File).slice(0, BEGINNING_BYTES) : (file as File);
-      const order = { key, mode, kind: kind ?? "", isBeginning: isLong };
+      const order = { key, mode, kind: kind ?? "csv", isBeginning: isLong };
       return previewImport(place, props.stream, content, order, signal);
     },
     enabled: canPreview,
@@ -42,7 +47,7 @@ export function ImportDialog(props: { stream: string; streamKey: readonly string
   });
 
   const importing = useMutation({
-    mutationFn: () => importRows(place, props.stream, file as File, { key, mode, kind: kind ?? "" }),
+    mutationFn: () => importRows(place, props.stream, file as File, { key, mode, kind: kind ?? "csv" }),
     onSuccess: async (job) => {
       tell(`The import is job ${job.job_id}.`);
       props.onClose();
@@ -50,6 +55,13 @@ export function ImportDialog(props: { stream: string; streamKey: readonly string
       go({ ...NOTHING_OPEN, panel: "jobs", job: job.job_id });
     },
   });
+  /** A file that is too large for one request is sent first, as a row among the uploads. */
+  function begin() {
+    if (!file || !kind) return;
+    if (file.size <= RESUMABLE_BYTES) return importing.mutate();
+    addImport(place, { stream: props.stream, key, mode, kind }, file);
+    props.onClose();
+  }
   const isRefused = effect.data?.problem != null || effect.isError;
 
   return (
@@ -58,8 +70,10 @@ export function ImportDialog(props: { stream: string; streamKey: readonly string
         <div className="import-order">
           <FileInput
             label="File"
-            placeholder="CSV, Parquet or JSON Lines"
-            accept=".csv,.parquet,.jsonl"
+            placeholder="CSV, Parquet, JSON Lines or Arrow"
+            accept={Object.keys(KINDS)
+              .map((ending) => `.${ending}`)
+              .join(",")}
             value={file}
             onChange={setFile}
             required
@@ -83,19 +97,25 @@ export function ImportDialog(props: { stream: string; streamKey: readonly string
         </div>
         {file && !kind && (
           <Text size="sm" c="var(--mantine-color-error)">
-            {file.name} is none of CSV, Parquet and JSON Lines by its name.
+            {file.name} is none of CSV, Parquet, JSON Lines and Arrow by its name.
           </Text>
         )}
-        {file && kind && !canPreview && (
+        {unseen && (
           <Text size="sm" c="dimmed">
-            A Parquet file of this size is not previewed: its columns stand at its end.
+            {unseen}
+          </Text>
+        )}
+        {file && kind && file.size > RESUMABLE_BYTES && (
+          <Text size="sm" c="dimmed">
+            The file is sent in pieces, and then its import starts. You can look at other tenants meanwhile;
+            keep this window open.
           </Text>
         )}
         {canPreview && effect.isPending && (
           <LateSkeleton lines={5} label="Looking what the import would do" />
         )}
         {effect.isError && <ProblemNote error={effect.error} />}
-        {canPreview && effect.data && <ImportEffect effect={effect.data} mode={mode} />}
+        {canPreview && effect.data && <ImportEffect effect={effect.data} mode={mode} isBeginning={isLong} />}
         {importing.isError && <ProblemNote error={importing.error} />}
         <Group justify="flex-end">
           <Button variant="default" onClick={props.onClose}>
@@ -104,7 +124,7 @@ export function ImportDialog(props: { stream: string; streamKey: readonly string
           <Button
             disabled={!file || !kind || isRefused || effect.isFetching}
             loading={importing.isPending}
-            onClick={() => importing.mutate()}
+            onClick={begin}
           >
             Start the import
           </Button>
@@ -112,6 +132,14 @@ export function ImportDialog(props: { stream: string; streamKey: readonly string
       </Stack>
     </Modal>
   );
+}
+
+/** Why nothing can be told of a file before its import; "" where something can. */
+function unseenText(kind: ImportOrder["kind"], isLong: boolean): string {
+  if (kind === "arrow") return "An Arrow file is not previewed: its rows are counted by the job.";
+  if (kind === "parquet" && isLong)
+    return "A Parquet file of this size is not previewed: its columns stand at its end.";
+  return "";
 }
 
 /** Another file, or the same one changed since, is another preview. */

@@ -12,7 +12,14 @@ const FATE_TEXTS = {
   "not in the file": "not in the file: keeps its values",
 } as const;
 
-export function ImportEffect({ effect, mode }: { effect: ImportPreview; mode: "upsert" | "full" }) {
+interface ImportEffectProps {
+  effect: ImportPreview;
+  mode: "upsert" | "full";
+  /** Whether only the beginning of the file was looked at. */
+  isBeginning: boolean;
+}
+
+export function ImportEffect({ effect, mode, isBeginning }: ImportEffectProps) {
   return (
     <>
       {effect.problem && (
@@ -40,7 +47,7 @@ export function ImportEffect({ effect, mode }: { effect: ImportPreview; mode: "u
           </Text>
         )
       )}
-      <Columns effect={effect} />
+      <Columns effect={effect} isBeginning={isBeginning} />
       {effect.examples.length > 0 && (
         <ChangedRowsTable label="Rows that change" rows={effect.examples} keyNames={effect.key} />
       )}
@@ -57,14 +64,16 @@ function Count({ name, count, mark }: { name: string; count: number; mark: strin
   );
 }
 
-function Columns({ effect }: { effect: ImportPreview }) {
+function Columns({ effect, isBeginning }: { effect: ImportPreview; isBeginning: boolean }) {
   const odd = effect.columns.filter((one) => one.fate !== "known");
   const known = effect.columns.length - odd.length;
   return (
     <div>
       <Text size="sm">
-        {countText(effect.rows)} rows of{" "}
-        {countText(effect.columns.filter((one) => one.file_type !== null).length)} columns
+        {isBeginning && "The first "}
+        {countText(effect.rows)} rows{isBeginning && " have"}
+        {!isBeginning && " of"} {countText(effect.columns.filter((one) => one.file_type !== null).length)}{" "}
+        columns
         {effect.key.length > 0 && `, by ${effect.key.join(", ")}`}.{" "}
         {odd.length === 0
           ? "All columns are as the stream has them."

@@ -58,7 +58,10 @@ export function PreviewGrid({ stream }: { stream: string }) {
     [pages],
   );
   const { hasNextPage, isFetchingNextPage, fetchNextPage } = rows;
-  const total = first?.total ?? 0;
+  // Rows under conditions may not have been counted: each page then knows of more, and the last one of all.
+  const latest = pages.at(-1);
+  const total = latest?.total ?? 0;
+  const isTotalExact = latest !== undefined && isExact(latest);
 
   return (
     <>
@@ -100,6 +103,7 @@ export function PreviewGrid({ stream }: { stream: string }) {
           keyOf={(row) => String(row.index)}
           rowHeight={28}
           total={total}
+          isTotalExact={isTotalExact}
           minWidth={columns.length * COLUMN_WIDTH}
           {...(sort && { sort })}
           onSort={(column) => go({ by: nextSort(sort, column) }, true)}
@@ -109,7 +113,7 @@ export function PreviewGrid({ stream }: { stream: string }) {
         />
       )}
       <Text size="xs" c="dimmed" role="status">
-        {first && !rows.isError && toldCount(total, isExact(first), where.length > 0, sort !== undefined)}
+        {first && !rows.isError && toldCount(total, isTotalExact, where.length > 0, sort !== undefined)}
       </Text>
     </>
   );
@@ -121,12 +125,13 @@ function nextSort(sort: Sort | undefined, column: string): string | undefined {
   return sort.isDown ? undefined : sortText({ column, isDown: true });
 }
 
+/** Rows in the order of a column are always counted. */
 function isExact(page: object): boolean {
   return !("is_total_exact" in page) || page.is_total_exact === true;
 }
 
-function toldCount(total: number, isAll: boolean, isFiltered: boolean, isSorted: boolean): string {
-  const count = `${isAll ? "" : "At least "}${countText(total)} rows${isFiltered ? " meet the conditions" : ""}`;
+function toldCount(total: number, isTotalExact: boolean, isFiltered: boolean, isSorted: boolean): string {
+  const count = `${isTotalExact ? "" : "At least "}${countText(total)} rows${isFiltered ? " meet the conditions" : ""}`;
   return isSorted && total > SORTED_MAX
     ? `${count}; the first ${countText(SORTED_MAX)} are shown in this order`
     : count;

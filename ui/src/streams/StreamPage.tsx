@@ -13,6 +13,7 @@ import { STREAM_VIEWS, type StreamView } from "@/search";
 import { useMay } from "@/session/session";
 import { save } from "@/snapshots/download";
 import { usePanel } from "@/tenants/panel";
+import { UploadList } from "@/uploads/UploadList";
 import { AsOfStepper } from "./AsOfStepper";
 import { ImportDialog } from "./ImportDialog";
 import { PreviewGrid } from "./PreviewGrid";
@@ -79,12 +80,13 @@ export default function StreamPage() {
           {known.last && (
             <>
               {" · "}
-              <Changes counts={known.last.counts} /> <Moment at={known.last.timestamp} />
+              <Changes counts={known.last.counts} /> · <Moment at={known.last.timestamp} />
               {known.last.job_id && jobOf(known.last) && ` by ${known.last.job_id}`}
             </>
           )}
         </Text>
       )}
+      <UploadList place={place} />
       {view === "preview" && <PreviewGrid stream={stream} />}
       {view === "schema" && <SchemaView stream={stream} />}
       {view === "versions" && <StreamVersions stream={stream} />}

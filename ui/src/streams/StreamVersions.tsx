@@ -32,7 +32,7 @@ export function StreamVersions({ stream }: { stream: string }) {
     {
       id: "actions",
       header: "",
-      width: "minmax(190px, auto)",
+      width: "212px",
       align: "right",
       cell: (one) => (
         <Group gap={4} wrap="nowrap" justify="flex-end">

@@ -1,5 +1,6 @@
 // What is read of one stream: its rows in the order of a column, and what its columns hold.
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from "@tanstack/react-query";
+import { type ImportOrder, MEDIA_TYPES } from "@/api/changes";
 import { call, get } from "@/api/client";
 import { type Place, streamAddress, tenantKey } from "@/api/place";
 import type { RowsChoice } from "@/api/queries";
@@ -59,12 +60,6 @@ export function statisticsQuery(place: Place, stream: string, version?: number, 
   });
 }
 
-export interface ImportOrder {
-  key: readonly string[];
-  mode: "upsert" | "full";
-  kind: string;
-}
-
 /** What an import would do. Of a long file only the beginning is sent; nothing is kept, so no key is needed. */
 export function previewImport(
   place: Place,
@@ -76,7 +71,7 @@ export function previewImport(
   return call("POST", `${streamAddress(place, stream)}/import-preview`, {
     query: { key: order.key, mode: order.mode, beginning: order.isBeginning },
     content,
-    headers: { "Content-Type": order.kind },
+    headers: { "Content-Type": MEDIA_TYPES[order.kind] },
     signal,
     isUnkeyed: true,
   });

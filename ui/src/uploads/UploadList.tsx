@@ -88,10 +88,11 @@ function ForAll(props: { uploads: readonly Upload[]; answer: Answer; label: stri
 
 function UploadRow({ upload }: { upload: Upload }) {
   const share = upload.file.size === 0 ? 100 : (100 * upload.sent) / upload.file.size;
+  const name = upload.rows ? `Rows for ${upload.rows.stream}: ${upload.path}` : upload.path;
   return (
     <div className="upload">
-      <span title={upload.path}>{upload.path}</span>
-      <Progress value={share} aria-label={`${upload.path}: ${Math.round(share)} %`} className="upload-bar" />
+      <span title={name}>{name}</span>
+      <Progress value={share} aria-label={`${name}: ${Math.round(share)} %`} className="upload-bar" />
       <span className="dim number">{told(upload)}</span>
       <Actions upload={upload} />
     </div>

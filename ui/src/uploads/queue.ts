@@ -5,23 +5,21 @@
 import { useSyncExternalStore } from "react";
 import type { Place } from "@/api/place";
 import { asProblem } from "@/api/problem";
-import { type Running, sendResumable, sendWhole } from "./sending";
+import { tell } from "@/parts/toasts";
+import { type RowsOrder, type Running, type Sendable, sendResumable, sendRows, sendWhole } from "./sending";
 
 export type UploadState = "waiting" | "sending" | "exists" | "done" | "failed" | "cancelled";
 
-export interface Upload {
+export interface Upload extends Sendable {
   id: number;
-  place: Place;
-  path: string;
-  file: File;
   state: UploadState;
   sent: number;
   bytesPerSecond: number;
-  replaces: boolean;
   problem: string;
 }
 
-const RESUMABLE_BYTES = 64 * 1024 * 1024;
+/** Files above this go in pieces: as much as the service takes at once, if nobody has set it otherwise. */
+export const RESUMABLE_BYTES = 64 * 1024 * 1024;
 const AT_ONCE_MAX = 4;
 const PRECONDITION_FAILED = 412;
 
@@ -52,19 +50,18 @@ function isOfPlace(one: Upload, place: Place): boolean {
 }
 
 export function addUploads(place: Place, files: readonly { path: string; file: File }[]): void {
-  const added = files.map(({ path, file }): Upload => {
+  add(files.map(({ path, file }) => ({ place, path, file, replaces: false })));
+}
+
+/** Sends a file of rows in pieces, and then starts its import into the stream. */
+export function addImport(place: Place, rows: RowsOrder, file: File): void {
+  add([{ place, path: file.name, file, replaces: false, rows }]);
+}
+
+function add(files: readonly Sendable[]): void {
+  const added = files.map((one): Upload => {
     lastId += 1;
-    return {
-      id: lastId,
-      place,
-      path,
-      file,
-      state: "waiting",
-      sent: 0,
-      bytesPerSecond: 0,
-      replaces: false,
-      problem: "",
-    };
+    return { ...one, id: lastId, state: "waiting", sent: 0, bytesPerSecond: 0, problem: "" };
   });
   set([...uploads, ...added]);
   startNext();
@@ -133,8 +130,7 @@ async function start(upload: Upload): Promise<void> {
     const seconds = (performance.now() - begun) / 1000;
     change(upload.id, { sent, bytesPerSecond: seconds > 0 ? (sent - before) / seconds : 0 });
   }
-  const send = upload.file.size > RESUMABLE_BYTES ? sendResumable : sendWhole;
-  const sending = send(upload, onProgress);
+  const sending = sendingOf(upload, onProgress);
   running.set(upload.id, sending);
   try {
     await sending.done;
@@ -149,6 +145,15 @@ async function start(upload: Upload): Promise<void> {
     running.delete(upload.id);
     startNext();
   }
+}
+
+function sendingOf(upload: Upload, onProgress: (sent: number) => void): Running {
+  if (upload.rows) {
+    const sending = sendRows(upload, upload.rows, onProgress);
+    const done = sending.done.then((job) => tell(`The import of ${upload.path} is job ${job.job_id}.`));
+    return { done, stop: sending.stop };
+  }
+  return (upload.file.size > RESUMABLE_BYTES ? sendResumable : sendWhole)(upload, onProgress);
 }
 
 function change(id: number, changes: Partial<Upload>): void {

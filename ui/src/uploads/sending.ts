@@ -1,10 +1,12 @@
-// The two ways in which a file's bytes get to the service, each with progress and a stop.
-import { type DetailedError, Upload as TusUpload } from "tus-js-client";
+// The ways in which a file's bytes get to the service, each with progress and a stop.
+import { type DetailedError, defaultOptions, Upload as TusUpload, type UploadOptions } from "tus-js-client";
+import { type ImportOrder, importUpload } from "@/api/changes";
 import { fileAddress, type Place, tenantAddress } from "@/api/place";
 import { Problem, problemFrom, unreachable } from "@/api/problem";
+import type { Job } from "@/api/types";
 
-export interface Running {
-  done: Promise<void>;
+export interface Running<Done = unknown> {
+  done: Promise<Done>;
   stop: () => void;
 }
 
@@ -13,6 +15,12 @@ export interface Sendable {
   path: string;
   file: File;
   replaces: boolean;
+  /** The file is no file of the tenant's but rows for a stream. */
+  rows?: RowsOrder;
+}
+
+export interface RowsOrder extends ImportOrder {
+  stream: string;
 }
 
 const PIECE_BYTES = 16 * 1024 * 1024;
@@ -42,26 +50,66 @@ export function sendWhole(upload: Sendable, onProgress: (sent: number) => void):
 
 /** In pieces, which goes on after an interruption, also in another hour or after the page was closed. */
 export function sendResumable(upload: Sendable, onProgress: (sent: number) => void): Running {
+  return inPieces(
+    upload,
+    { path: upload.path, filename: upload.path },
+    {
+      removeFingerprintOnSuccess: true,
+      headers: upload.replaces ? {} : { "If-None-Match": "*" },
+      onProgress,
+    },
+  );
+}
+
+/**
+ * Rows in pieces, then the import that names them; `done` is its job.
+ *
+ * What was sent is remembered until the import is there, so that a second try starts with that.
+ */
+export function sendRows(
+  upload: Sendable,
+  rows: RowsOrder,
+  onProgress: (sent: number) => void,
+): Running<Job> {
+  const metadata = { purpose: "import", filename: upload.path, stream: rows.stream };
+  const pieces = inPieces(upload, metadata, { onProgress });
+  async function start(): Promise<Job> {
+    const sent = await pieces.done;
+    const id = new URL(sent.url ?? "", location.href).pathname.split("/").at(-1) ?? "";
+    const job = await importUpload(upload.place, rows.stream, id, rows);
+    for (const one of await sent.findPreviousUploads())
+      if (isSame(one.metadata, metadata)) await defaultOptions.urlStorage?.removeUpload(one.urlStorageKey);
+    return job;
+  }
+  return { done: start(), stop: pieces.stop };
+}
+
+type Metadata = Record<string, string>;
+
+function inPieces(upload: Sendable, metadata: Metadata, options: UploadOptions): Running<TusUpload> {
   let sending: TusUpload | undefined;
-  const done = new Promise<void>((resolve, reject) => {
-    sending = new TusUpload(upload.file, {
+  const done = new Promise<TusUpload>((resolve, reject) => {
+    const begun = new TusUpload(upload.file, {
+      ...options,
       endpoint: `${tenantAddress(upload.place)}/uploads`,
       chunkSize: PIECE_BYTES,
       retryDelays: RETRY_DELAYS_MS,
-      removeFingerprintOnSuccess: true,
-      metadata: { path: upload.path, filename: upload.path },
-      headers: upload.replaces ? {} : { "If-None-Match": "*" },
-      onProgress,
-      onSuccess: () => resolve(),
+      metadata,
+      onSuccess: () => resolve(begun),
       onError: (error) => reject(tusProblem(error)),
     });
-    void sending.findPreviousUploads().then((previous) => {
-      const mine = previous.find((one) => one.metadata.path === upload.path);
-      if (mine) sending?.resumeFromPreviousUpload(mine);
-      sending?.start();
+    sending = begun;
+    void begun.findPreviousUploads().then((previous) => {
+      const mine = previous.find((one) => isSame(one.metadata, metadata));
+      if (mine) begun.resumeFromPreviousUpload(mine);
+      begun.start();
     });
   });
   return { done, stop: () => void sending?.abort(true) };
+}
+
+function isSame(one: Metadata, other: Metadata): boolean {
+  return ["purpose", "path", "filename", "stream"].every((name) => one[name] === other[name]);
 }
 
 function tusProblem(error: Error | DetailedError): Problem {

@@ -71,6 +71,22 @@ def test_a_file_that_somebody_else_saves_is_shown_anew(page, keep):
     expect(page.get_by_text("Somebody saved this file meanwhile.")).to_have_count(0)
 
 
+def test_what_was_saved_while_the_page_was_read_is_shown_too(page, keep):
+    """The file was answered before somebody saved it, and the rest of the page afterwards."""
+    keep("early.txt", "first")
+    held = []
+    overview = "**/tenants/customer-0005/overview**"
+    page.route(overview, lambda route: held.insert(0, route))
+    page.goto(f"{PANEL}&file=early.txt")
+    text = page.get_by_label("Content of early.txt")
+    expect(text).to_contain_text("first")
+    keep("early.txt", "second")
+    page.unroute(overview)
+    for route in held:
+        route.continue_()
+    expect(text).to_contain_text("second")
+
+
 def test_what_was_revealed_is_hidden_after_its_time_but_not_while_unsaved(page):
     """The seconds are told; something typed keeps it open, and Hide now closes it."""
     page.clock.install()

@@ -30,13 +30,17 @@ _logger = logging.getLogger(__name__)
 class Follower:
     """Who follows the events of one environment; ``tenants`` are watched for new versions.
 
-    An event of None means that some were lost.
+    ``unseen`` are those whose version it was not told yet. An event of None means that some were lost.
     """
 
     principal: Principal
     environment: str
     tenants: frozenset[str]
     waiting: asyncio.Queue[Event | None] = field(default_factory=lambda: asyncio.Queue(_WAITING_MAX))
+    unseen: set[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.unseen = set(self.tenants)
 
     def tell(self, event: Event) -> None:
         """Queue an event that is the follower's business."""
@@ -103,11 +107,22 @@ class EventHub:
                     # What happened while nobody could look is read anew.
                     if is_blind:
                         one.lose()
-                    for event in events:
+                    for event in dict.fromkeys((*events, *self._greeting(one))):
                         one.tell(event)
                 is_blind = False
             self._has_looked.set()
             await asyncio.sleep(_LOOKED_EVERY_SECONDS)
+
+    def _greeting(self, follower: Follower) -> list[Event]:
+        """What its tenants are at: who follows compares it with what was read before.
+
+        It is what a look has found that watches them. Read at another moment, a version that came between
+        the two would be told to nobody.
+        """
+        seen = [self._watch.version(follower.environment, tenant) for tenant in sorted(follower.unseen)]
+        found = [one for one in seen if one is not None]
+        follower.unseen.difference_update(one.tenant for one in found)
+        return list(found)
 
     def _wanted(self) -> dict[str, set[str]]:
         wanted: dict[str, set[str]] = {}

@@ -1,7 +1,7 @@
 """What changes in a store while somebody looks on: jobs, versions of some tenants, which tenants there are.
 
 Nothing is looked through: of the queue only what may have changed is asked, of the tenants only those that
-are watched, each by two small reads of its log's end, and the registry is one log of that kind as well.
+are watched, each by two looks at its log's end, and the registry is one log of that kind as well.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Watch:
     def look(self, wanted: Mapping[str, Collection[str]]) -> list[Event]:
         """What has changed since the look before: jobs of all, and of each environment its watched tenants.
 
-        Of what was not watched before nothing is told yet: who begins to watch has just read it.
+        Of what was not watched before nothing is told; ``version`` has it from now on.
 
         Raises:
             TryAgain: the store or the control database cannot be reached.
@@ -96,6 +96,11 @@ class Watch:
             if now != (before := names.get(environment, now)):
                 found.append(TenantsEvent(environment, frozenset(now) ^ frozenset(before)))
         return found
+
+    def version(self, environment: str, tenant: str) -> VersionEvent | None:
+        """The version that the last look found; None where it did not look, or there is no such tenant."""
+        found = self._versions.get((environment, tenant))
+        return None if found is None else VersionEvent(environment, tenant, found)
 
     def _version(self, environment: str, tenant: str) -> int | None:
         try:

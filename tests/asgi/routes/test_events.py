@@ -61,6 +61,24 @@ def test_a_watched_tenants_versions_and_all_jobs_are_told(served, api, acme):
         assert "no" == following.answer.headers["x-accel-buffering"]
 
 
+def test_what_changes_just_after_one_began_to_follow_is_told(served, api, acme):
+    """Beside somebody who follows already: a look is a second away, and the first with this tenant."""
+    tenant = acme.rpartition("/")[2]
+    with (
+        served.client() as early,
+        Following(early, seconds=60) as before,
+        served.client() as late,
+        Following(late, tenant=tenant, seconds=60) as following,
+    ):
+        assert ("anew", {}) == before.next("anew")
+        assert ("anew", {}) == following.next("anew")
+        api.put(f"{acme}/files/a.txt", content=b"a").raise_for_status()
+        kind, told = following.next("version")
+        while told["version"] < 0:
+            kind, told = following.next("version")
+    assert ("version", {"tenant": tenant, "version": 0}) == (kind, told)
+
+
 def test_a_bound_key_is_told_of_its_own_tenant_alone(served, api, acme):
     """Jobs, versions and the making of other tenants are nothing that it hears of; watching one is a 404."""
     tenant = acme.rpartition("/")[2]

@@ -2,8 +2,14 @@
 import type { Query, QueryClient } from "@tanstack/react-query";
 import { type Place, tenantKey } from "@/api/place";
 
-export function refreshTenant(client: QueryClient, place: Place): Promise<void> {
-  return client.invalidateQueries({ queryKey: tenantKey(place), predicate: mayChange });
+/** Reads it again; with `before` only what was answered before that moment, in milliseconds. */
+export function refreshTenant(client: QueryClient, place: Place, before?: number): Promise<void> {
+  const isOld = ({ state }: Query) =>
+    before === undefined || (state.data !== undefined && state.dataUpdatedAt < before);
+  return client.invalidateQueries({
+    queryKey: tenantKey(place),
+    predicate: (query) => isOld(query) && mayChange(query),
+  });
 }
 
 function mayChange(query: Query): boolean {

@@ -99,8 +99,10 @@ class Line {
   }
 
   private seen(place: Place, version: number): void {
-    const known = this.client.getQueryData(overviewQuery(place).queryKey);
-    if (known && known.version !== version) void refreshTenant(this.client, place);
+    const overview = this.client.getQueryState(overviewQuery(place).queryKey);
+    const isKnown = overview?.data?.version === version;
+    // What was answered before the overview may be of an earlier version; what came after it is not.
+    void refreshTenant(this.client, place, isKnown ? overview.dataUpdatedAt : undefined);
   }
 
   private refreshJobs(names: readonly string[]): void {

@@ -20,8 +20,7 @@ from freezeframe.asgi.problems import declared
 from freezeframe.asgi.routes.routing import api_router
 from freezeframe.errors import FreezeframeError
 from freezeframe.identifiers import EnvironmentName
-from freezeframe.service.access import TenantAccess
-from freezeframe.service.watch import Event, JobEvent, TenantsEvent, VersionEvent
+from freezeframe.service.watch import Event, JobEvent, TenantsEvent
 
 router = api_router("tenants")
 _FOLLOWED_SECONDS = 600
@@ -58,15 +57,13 @@ async def follow_events(
         await run_in_threadpool(caller.access.require, name, one, "snapshots:read")
     follower = Follower(caller.principal, name, frozenset(tenant or ()))
     return StreamingResponse(
-        _events(request, caller.access, follower, seconds),
+        _events(request, follower, seconds),
         media_type="text/event-stream",
         headers=UNBUFFERED,
     )
 
 
-async def _events(
-    request: Request, access: TenantAccess, follower: Follower, seconds: int
-) -> AsyncIterator[bytes]:
+async def _events(request: Request, follower: Follower, seconds: int) -> AsyncIterator[bytes]:
     hub, closing = request.app.state.events, request.app.state.closing
     assert isinstance(hub, EventHub)  # noqa: S101 - set by create_application
     assert isinstance(closing, Closing)  # noqa: S101 - set by create_application
@@ -76,8 +73,6 @@ async def _events(
     try:
         async with hub.following(follower):
             yield format_sse_event(event="anew", data_str="{}")
-            for event in await run_in_threadpool(_versions, access, follower):
-                yield _sent(event)
             while (left := end - now()) > 0 and not ending.done():
                 sent = await _next(follower, ending, min(left, _CHECKED_EVERY_SECONDS))
                 if sent is not None:
@@ -90,15 +85,6 @@ async def _events(
                     yield format_sse_event(comment="still here")
     finally:
         ending.cancel()
-
-
-def _versions(access: TenantAccess, follower: Follower) -> list[VersionEvent]:
-    """What the watched tenants are at now: who follows compares it with what was read before."""
-    name = follower.environment
-    return [
-        VersionEvent(name, one, access.tenant(name, one, "snapshots:read").version)
-        for one in sorted(follower.tenants)
-    ]
 
 
 async def _next(follower: Follower, ending: asyncio.Task[bool], seconds: float) -> bytes | None:

@@ -47,7 +47,18 @@ def test_a_machine_that_has_all_is_fine(examine, machine):
     """Programs, storage, disk, clock, limits, database and key: exit code 0, and nothing was made."""
     found = examine(0)
 
-    parts = ["Python", "Packages", "Settings", "Java", "Spark", "Storage", "Disk", "Clock", "Memory"]
+    parts = [
+        "Python",
+        "Packages",
+        "Settings",
+        "Java",
+        "Spark",
+        "Spark's jars",
+        "Storage",
+        "Disk",
+        "Clock",
+        "Memory",
+    ]
     assert [*parts, "Limits", "State", "Database", "Master key"] == list(found)
     assert all(one["ok"] for one in found.values())
     assert "Java 21" in found["Java"]["found"]

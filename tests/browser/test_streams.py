@@ -14,7 +14,7 @@ from freezeframe.service.stores import Stores
 from freezeframe.settings import load_settings
 
 pytestmark = pytest.mark.browser
-STREAM = "/tenants/streams-acme?panel=snapshots&stream=Invoice"
+STREAM = "/tenants/streams-of-invoices?panel=snapshots&stream=Invoice"
 MORE = pa.table({"Id": [1, 3], "State": ["new", "new"]})
 
 
@@ -22,7 +22,7 @@ MORE = pa.table({"Id": [1, 3], "State": ["new", "new"]})
 def tenant(served):
     """A tenant of this module: invoices at three versions."""
     store = Stores(str(served.root), load_settings(root=str(served.root))).environment("default")
-    stream = store.tenant("streams-acme", create=True).stream("Invoice")
+    stream = store.tenant("streams-of-invoices", create=True).stream("Invoice")
     for states, count in (
         ({}, ROWS),
         ({7: "paid", 8: "paid", 9: "paid"}, ROWS),
@@ -132,7 +132,7 @@ def test_rows_that_nobody_counted_are_told_as_at_least(page, served):
     store = Stores(str(served.root), load_settings(root=str(served.root))).environment("default")
     numbers = range(COUNTED_ROWS_MAX + 1)
     ledger = pa.table({"Id": list(numbers), "State": ["void" if n < 300 else "open" for n in numbers]})
-    store.tenant("streams-acme").stream("Ledger").update(ledger, "Id")
+    store.tenant("streams-of-invoices").stream("Ledger").update(ledger, "Id")
     page.goto(STREAM.replace("Invoice", "Ledger") + "&where=%5B%22State%20%3D%20void%22%5D")
     grid = page.get_by_role("grid", name="Rows of Ledger")
     expect(page.get_by_text("At least 201 rows meet the conditions")).to_be_visible()
@@ -154,7 +154,7 @@ def test_rows_of_more_than_a_request_takes_are_sent_in_pieces_and_imported(page,
     pieces = []
     page.on("request", lambda one: pieces.append(one.url) if one.method == "PATCH" else None)
     store = Stores(str(served.root), load_settings(root=str(served.root))).environment("default")
-    store.tenant("streams-acme").stream("Note").update(pa.table({"Id": [-1], "Note": ["first"]}), "Id")
+    store.tenant("streams-of-invoices").stream("Note").update(pa.table({"Id": [-1], "Note": ["first"]}), "Id")
     page.goto(STREAM.replace("Invoice", "Note"))
     page.get_by_role("button", name="Import CSV").click()
     dialog = page.get_by_role("dialog", name="Import rows into Note")
@@ -171,7 +171,7 @@ def test_rows_of_more_than_a_request_takes_are_sent_in_pieces_and_imported(page,
     uploads.get_by_role("button", name="Try again").click()
     expect(page.get_by_text("The import of notes.csv is job")).to_be_visible()
     assert sent == len(pieces) == 5
-    (job,) = page.request.get("/api/v1/environments/default/tenants/streams-acme/jobs").json()["jobs"]
+    (job,) = page.request.get("/api/v1/environments/default/tenants/streams-of-invoices/jobs").json()["jobs"]
     assert "queued" == job["status"]
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
     (kept,) = [one for one in served.root.rglob("input/*") if one.stat().st_size == file.stat().st_size]

@@ -36,7 +36,8 @@ def tenants(page):
 def test_a_tenant_among_a_thousand_is_found_in_two_actions(page, act):
     """Typing a part of its id, and Enter."""
     tenants(page)
-    expect(page.get_by_text("1,000 tenants", exact=True)).to_be_visible()
+    # Other tests make some of their own.
+    expect(page.get_by_text(re.compile(r"^1,0\d\d tenants$"))).to_be_visible()
     act.type(page.get_by_label("Search tenants"), "acme")
     page.keyboard.press("Enter")
     act.actions += 1

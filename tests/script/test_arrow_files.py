@@ -75,6 +75,13 @@ def test_types_that_no_stream_keeps_are_refused(column):
         require_arrow(io.BytesIO(_written(pa.table({"Id": ["1", "2"], "odd": column}))), "rows")
 
 
+def test_a_name_that_is_no_text_is_damage():
+    """Arrow itself does not look at names before somebody asks for them."""
+    rows = _written(pa.table({"column": ["1"]})).replace(b"column", b"\xecolumn")
+    with pytest.raises(UnreadableInput):
+        require_arrow(io.BytesIO(rows), "rows")
+
+
 GOOD = [_written(ROWS), _written(ROWS, pa.ipc.new_file)]
 
 

@@ -29,7 +29,7 @@ def streamed_arrow(file: Path) -> pa.RecordBatchReader:
         SchemaDriftError: it holds what a stream cannot keep: a union or a duration, for example.
     """
     with file.open("rb") as content:
-        schema = _kept(pa.Table.from_batches([], _opened(content, str(file)).schema)).schema
+        schema = _schema(_opened(content, str(file)), str(file))
 
     def batches() -> Iterator[pa.RecordBatch]:
         with file.open("rb") as content:
@@ -50,7 +50,7 @@ def require_arrow(content: IO[bytes], name: str) -> None:
     Raises:
         UnreadableInput, SchemaDriftError: as of ``streamed_arrow``.
     """
-    _kept(pa.Table.from_batches([], _opened(content, name).schema))
+    _schema(_opened(content, name), name)
     for _ in arrow_batches(content, name):
         pass
     content.seek(0)
@@ -83,6 +83,11 @@ def _opened(content: IO[bytes], name: str) -> Any:
     with _reading(name):
         source = pa.PythonFile(content, mode="r")
         return pa.ipc.open_file(source) if is_file else pa.ipc.open_stream(source)
+
+
+def _schema(reader: Any, name: str) -> pa.Schema:
+    with _reading(name):  # a damaged name is no UTF-8, which shows when it is asked for
+        return _kept(pa.Table.from_batches([], reader.schema)).schema
 
 
 def _kept(table: pa.Table) -> pa.Table:

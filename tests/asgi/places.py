@@ -7,9 +7,8 @@ import os
 import uuid
 from contextlib import contextmanager
 
-import boto3
 import pytest
-from moto.server import ThreadedMotoServer
+from tests.buckets import made_bucket
 from tests.control.conftest import made_database, postgresql_server  # noqa: F401 - a fixture
 
 from freezeframe.control.place import database_url
@@ -21,22 +20,8 @@ on_this_disk = pytest.mark.skipif(PLACE == "bucket", reason="looks at the store'
 @pytest.fixture(scope="module")
 def bucket():
     """The name of a bucket on a server of this machine, which the usual variables lead to."""
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    variables = {
-        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
-        "AWS_ALLOW_HTTP": "true",
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_REGION": "us-east-1",
-    }
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in variables.items():
-            patch.setenv(name, value)
-        boto3.client("s3", region_name="us-east-1").create_bucket(Bucket="served")
-        yield "served"
-    server.stop()
+    with made_bucket() as name:
+        yield name
 
 
 @contextmanager

@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from freezeframe.errors import StorageUnavailable
 from freezeframe.log.paths import commit_name
 from freezeframe.storage import Storage
+from freezeframe.storage.local import failure
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +63,5 @@ class LogTail:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
-            raise StorageUnavailable(
-                f"The storage could not look at {commit_name(version)!r}.",
-                cause=str(error),
-                remedy="Check the disk and its permissions, then run the same call again.",
-            ) from error
+            raise failure("look at", commit_name(version), error) from error
         return _Identity(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)

@@ -1,22 +1,19 @@
 // Bringing back: first what will change, in the same view as any difference, then one button.
-import { Button, Group, Modal, Stack, Text } from "@mantine/core";
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Button, Group, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { restore } from "@/api/changes";
 import { tenantKey } from "@/api/place";
 import { overviewQuery } from "@/api/queries";
 import type { Restoration } from "@/api/types";
 import { countText } from "@/parts/formats";
-import { LateSkeleton } from "@/parts/LateSkeleton";
-import { ProblemNote } from "@/parts/ProblemNote";
-import { tell } from "@/parts/toasts";
-import { NOTHING_OPEN, usePanel } from "@/tenants/panel";
+import { usePanel } from "@/tenants/panel";
+import { RestoreFrame, useRestoring } from "./RestoreFrame";
 import { RowDifferenceGrid } from "./RowDifferenceGrid";
 import type { RestoreOrder } from "./Timeline";
 
 export function RestoreDialog({ order, onClose }: { order: RestoreOrder; onClose: () => void }) {
-  const { place, go } = usePanel();
-  const client = useQueryClient();
+  const { place } = usePanel();
   const overview = useQuery(overviewQuery(place));
   const body = {
     version: order.version,
@@ -29,47 +26,23 @@ export function RestoreDialog({ order, onClose }: { order: RestoreOrder; onClose
     queryFn: () => restore(place, { ...body, dry_run: true }),
     gcTime: 0,
   });
-  const restoring = useMutation({
-    mutationFn: () =>
-      restore(place, { ...body, dry_run: false, message: `restore of version ${order.version}` }),
-    onSuccess: async (done) => {
-      onClose();
-      await client.invalidateQueries({ queryKey: tenantKey(place) });
-      tell(`Restored as version ${done.tenant_version}.`);
-      go({ ...NOTHING_OPEN, panel: "history" });
-    },
-  });
+  const restoring = useRestoring(
+    () => restore(place, { ...body, dry_run: false, message: `restore of version ${order.version}` }),
+    onClose,
+  );
   const what = order.streams?.join(", ") ?? order.files?.join(", ") ?? "everything";
   const isEmpty = effect.data !== undefined && nothing(effect.data);
   return (
-    <Modal opened onClose={onClose} title={`Restore ${what} as of version ${order.version}`} size="80%">
-      <Stack>
-        {effect.isPending && <LateSkeleton lines={4} />}
-        {effect.isError && <ProblemNote error={effect.error} />}
-        {effect.data && <Effect effect={effect.data} now={overview.data?.version} />}
-        {restoring.isError && <ProblemNote error={restoring.error} />}
-        <Group justify="space-between">
-          <Text size="sm" c="dimmed">
-            {isEmpty
-              ? "Everything already is as it was then."
-              : "This makes a new version. Nothing that came since is lost."}
-          </Text>
-          <Group>
-            <Button variant="default" onClick={onClose}>
-              Cancel
-            </Button>
-            <Button
-              data-autofocus
-              disabled={!effect.data || isEmpty}
-              loading={restoring.isPending}
-              onClick={() => restoring.mutate()}
-            >
-              Restore
-            </Button>
-          </Group>
-        </Group>
-      </Stack>
-    </Modal>
+    <RestoreFrame
+      title={`Restore ${what} as of version ${order.version}`}
+      effect={effect}
+      restoring={restoring}
+      isEmpty={isEmpty}
+      emptyText="Everything already is as it was then."
+      onClose={onClose}
+    >
+      {effect.data && <Effect effect={effect.data} now={overview.data?.version} />}
+    </RestoreFrame>
   );
 }
 

@@ -1,0 +1,77 @@
+// What every way of bringing back has in common: the effect first, then one button, then the new version.
+import { Button, Group, Modal, Stack, Text } from "@mantine/core";
+import {
+  type UseMutationResult,
+  type UseQueryResult,
+  useMutation,
+  useQueryClient,
+} from "@tanstack/react-query";
+import type { ReactNode } from "react";
+import { tenantKey } from "@/api/place";
+import { LateSkeleton } from "@/parts/LateSkeleton";
+import { ProblemNote } from "@/parts/ProblemNote";
+import { tell } from "@/parts/toasts";
+import { NOTHING_OPEN, usePanel } from "@/tenants/panel";
+
+interface Done {
+  tenant_version: number;
+}
+
+/** Carries the restoration out, and ends at the history with the version that it made. */
+export function useRestoring<T extends Done>(act: () => Promise<T>, onClose: () => void) {
+  const { place, go } = usePanel();
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: act,
+    onSuccess: async (done) => {
+      onClose();
+      await client.invalidateQueries({ queryKey: tenantKey(place) });
+      tell(`Restored as version ${done.tenant_version}.`);
+      go({ ...NOTHING_OPEN, panel: "history" });
+    },
+  });
+}
+
+interface RestoreFrameProps<T extends Done> {
+  title: string;
+  effect: UseQueryResult<T>;
+  restoring: UseMutationResult<T, Error, void>;
+  isEmpty: boolean;
+  /** What is said where there is nothing to do. */
+  emptyText: string;
+  onClose: () => void;
+  loadingLabel?: string;
+  children: ReactNode;
+}
+
+export function RestoreFrame<T extends Done>(props: RestoreFrameProps<T>) {
+  const { title, effect, restoring, isEmpty, emptyText, onClose, loadingLabel, children } = props;
+  return (
+    <Modal opened onClose={onClose} title={title} size="80%">
+      <Stack>
+        {effect.isPending && <LateSkeleton lines={4} label={loadingLabel} />}
+        {effect.isError && <ProblemNote error={effect.error} />}
+        {children}
+        {restoring.isError && <ProblemNote error={restoring.error} />}
+        <Group justify="space-between">
+          <Text size="sm" c="dimmed">
+            {isEmpty ? emptyText : "This makes a new version. Nothing that came since is lost."}
+          </Text>
+          <Group>
+            <Button variant="default" onClick={onClose}>
+              Cancel
+            </Button>
+            <Button
+              data-autofocus
+              disabled={!effect.data || isEmpty}
+              loading={restoring.isPending}
+              onClick={() => restoring.mutate()}
+            >
+              Restore
+            </Button>
+          </Group>
+        </Group>
+      </Stack>
+    </Modal>
+  );
+}

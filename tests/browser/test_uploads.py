@@ -29,11 +29,18 @@ DROP = """([element, files]) => {
 }"""
 
 
+def drop_zone(page):
+    """The list of a panel that is there, filled and at rest: what still slides in is soon elsewhere."""
+    page.get_by_role("button", name="Upload", exact=True).wait_for()
+    zone = page.locator(".drop-zone")
+    zone.hover(trial=True)
+    return zone
+
+
 def test_dropped_files_appear_and_known_names_are_asked_about_once(page, picture):
     """Files dropped on the list are uploaded; of names that are there all are settled by one answer."""
     page.goto("/tenants/customer-0020?panel=snapshots")
-    zone = page.locator(".drop-zone")
-    zone.wait_for()
+    zone = drop_zone(page)
     grid = page.get_by_role("grid", name="Snapshots")
     page.evaluate(DROP, [zone.element_handle(), [[f"{name}.txt", "first"] for name in "abc"]])
     expect(grid).to_have_attribute("aria-rowcount", "4")
@@ -56,7 +63,7 @@ def test_a_whole_folder_that_is_dropped_keeps_its_paths(page, tmp_path):
     (folder / "deep" / "last.txt").write_text("deepest")
     (tmp_path / "beside.txt").write_text("x")
     page.goto("/tenants/customer-0022?panel=snapshots")
-    box = page.locator(".drop-zone").bounding_box()
+    box = drop_zone(page).bounding_box()
     drag = {
         "items": [],
         "files": [str(folder), str(tmp_path / "beside.txt")],

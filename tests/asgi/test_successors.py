@@ -1,8 +1,15 @@
 """A tenant that has the id of an earlier one has nothing else of it."""
 
+import json
 import threading
 
 import httpx
+from sqlalchemy import select
+
+from freezeframe.control.schedule import ScheduleRequest
+from freezeframe.control.schedules import Schedules
+from freezeframe.control.schema import audit
+from freezeframe.control.timing import Timing
 
 IMPORTED = b"Id\n1\n"
 
@@ -26,6 +33,23 @@ def test_a_new_tenant_sees_nothing_of_the_one_before(served, api):
     assert [] == api.get(f"{place}/jobs").json()["jobs"]
     assert {"is_whole": True, "broken_at": None} == api.get(f"{place}/audit/proof").json()
     assert 404 == api.get(f"{place}/files/secret-of-the-first.txt").status_code
+
+
+def test_a_schedule_ends_with_its_tenant(served, api):
+    """The service's own chain tells which schedules there were; those of other tenants go on."""
+    schedules = Schedules(served.service.database)
+    place = served.tenant("timed")
+    for tenant, name in (("timed", "nightly"), ("timed", "hourly"), ("others", "nightly")):
+        schedules.create(ScheduleRequest(name, "dev", tenant, Timing("@daily"), "{}"))
+    headers = {"x-request-id": "timed-ends"}
+
+    assert 200 == api.delete(place, headers=headers).status_code
+    assert [] == [one.asked.name for one in schedules.list(tenant="timed")]
+    assert ["nightly"] == [one.asked.name for one in schedules.list(tenant="others")]
+    with served.service.database.read() as connection:
+        told = connection.execute(select(audit.c.details).where(audit.c.request_id == "timed-ends")).scalars()
+        assert [{"schedules": ["hourly", "nightly"]}] * 2 == [json.loads(one) for one in told]
+    schedules.delete("dev", "others", "nightly")
 
 
 def test_of_restorations_of_the_same_version_one_is_done(served, api):

@@ -9,6 +9,7 @@ import freezeframe
 from freezeframe.cli.main import main
 from freezeframe.control.database import ControlDatabase
 from freezeframe.control.queue import JobQueue
+from freezeframe.control.schedules import Schedules
 
 
 @pytest.fixture
@@ -69,17 +70,28 @@ def test_delete_needs_a_yes_and_gives_a_certificate(capsys, told, root):
     assert 4 == main(["tenant", "delete", "acme", "--yes", "--root", root])
 
 
-def test_jobs_go_with_their_tenant(told, root):
-    """What waits in the store's queue for a tenant is not for the next one of its id."""
+def test_jobs_go_with_their_tenant(capsys, told, root):
+    """What waits in the store's queue for a tenant is not for the next one of its id; schedules end too.
+
+    A tenant that is not there is told before anything is taken away: jobs may wait for it to be made.
+    """
     filled(root)
     database = ControlDatabase.open(f"sqlite:///{root}/_freezeframe/control.db")
     queue = JobQueue(database)
     queue.submit("{}", environment="default", tenant="acme", job_id="j")
     queue.submit("{}", environment="default", tenant="globex", job_id="j")
+    create = ["schedule", "create", "s", __file__, "--cron", "@daily", "--root", root, "--tenant"]
+    assert [0, 0] == [main([*create, tenant]) for tenant in ("acme", "globex")]
+    capsys.readouterr()
+    schedules = Schedules(database)
+    mine = schedules.get("default", "acme", "s").asked
+    assert mine.incarnation == freezeframe.open(root).folder("acme")
 
     told("delete", "acme", "--yes")
+    assert 4 == main(["tenant", "delete", "globex", "--yes", "--root", root])
 
     assert ["globex"] == [job.tenant for job in queue.list().jobs]
+    assert [("globex", "")] == [(one.asked.tenant, one.asked.incarnation) for one in schedules.list()]
     database.close()
 
 

@@ -248,7 +248,8 @@ def test_a_silent_workers_job_is_brought_to_its_true_end(
     if expected == "succeeded":
         assert ["j"] == ledger(tmp_path / "store", "acme", settings)
     else:
-        assert not (tmp_path / "store").exists()
+        tenant = request_store(order(tmp_path / "store", "acme", "j"), settings).tenant("acme")
+        assert [("revoke", ())] == [(one.kind, one.files_written) for one in tenant.history()]
     assert "lost" == queue.heartbeat(claimed)
 
 
@@ -260,7 +261,6 @@ def test_what_a_silent_worker_started_cannot_commit_any_more(queue, make_worker,
         requests.append(request)
         raise SystemExit  # the worker dies, and what it started lives on
 
-    file_run(order(tmp_path / "store", "acme", "before"), settings=settings)
     submit("j", attempts_max=2)
     for _ in range(2):
         job = queue.claim("silent", lease_seconds=0.05)
@@ -295,6 +295,41 @@ def test_it_lets_schedules_come_due(tmp_path, settings):
     (job,) = JobQueue(database).list().jobs
     assert ("succeeded", "s") == (job.status, job.schedule)
     assert [job.job_id] == ledger(tmp_path / "store", "acme", settings)
+    database.close()
+
+
+def test_a_schedule_ends_with_its_tenant(tmp_path, settings):
+    """Deleted by a program that knows no queue: the next job is refused, and there is none after it.
+
+    A tenant that is made again under the id, and its own schedule of that name, are not concerned.
+    """
+    clock = ManualClock()
+    database = ControlDatabase.open(f"sqlite:///{tmp_path / 'control.db'}", clock)
+    schedules, worker = Schedules(database), Worker(database, file_run, settings)
+    request = order(tmp_path / "store", "acme", "-")
+    store = request_store(request, settings)
+
+    def scheduled():
+        store.tenant("acme", create=True)
+        text, folder = json.dumps(request.to_json()), store.folder("acme")
+        schedules.create(ScheduleRequest("s", "dev", "acme", Timing("@hourly"), text, incarnation=folder))
+
+    scheduled()
+    clock.forward(3600)
+    assert 1 == len(schedules.submit_due())
+    store.delete_tenant("acme")
+    store.tenant("acme", create=True)
+    worker.work("empty")
+    (job,) = JobQueue(database).list().jobs
+    assert ("failed", "TENANT_NOT_FOUND") == (job.status, job.outcome["error"]["code"])
+    assert () == schedules.list()
+    assert () == tuple(store.tenant("acme").history())
+
+    scheduled()
+    assert not schedules.end_with_tenant(job)
+    clock.forward(3600)
+    worker.work("empty")
+    assert "succeeded" == JobQueue(database).list().jobs[0].status
     database.close()
 
 

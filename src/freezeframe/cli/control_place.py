@@ -85,8 +85,8 @@ def control(root: str, environment: str | None = None, *, create: bool = False) 
         database.close()
 
 
-def forget_jobs(root: str, environment: str, tenant: str) -> int:
-    """Take a tenant's jobs out of the queue of its store, where it has one; how many there were.
+def forget_jobs(root: str, environment: str, tenant: str) -> None:
+    """Take a tenant's schedules and jobs out of the control database of its store, where it has one.
 
     Raises:
         SetupError, TryAgain: as ``ControlDatabase.open``.
@@ -96,6 +96,7 @@ def forget_jobs(root: str, environment: str, tenant: str) -> int:
 
     settings = load_settings(root=root)
     if not settings.database_url and ("://" in root or not control_file(root).is_file()):
-        return 0
+        return
     with control(root, environment) as found:
-        return found.queue.forget(environment, tenant)
+        found.schedules.forget(environment, tenant)  # first: what comes due makes jobs
+        found.queue.forget(environment, tenant)

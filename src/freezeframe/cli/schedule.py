@@ -62,6 +62,7 @@ def create(
     """
     from freezeframe.control.schedule import ScheduleRequest
     from freezeframe.control.timing import Timing
+    from freezeframe.runs.tenants import request_folder
 
     asked = Asked(script, flow, input_dir, parameters or (), timeout, memory, message or "")
     with control(root, environment, create=True) as found:
@@ -77,6 +78,7 @@ def create(
                 priority=priority,
                 attempts_max=attempts,
                 running_max=found.settings.jobs_per_tenant_max,
+                incarnation=request_folder(request, found.settings) or "",
             )
         )
     _show(made, as_json=as_json)

@@ -61,11 +61,11 @@ def delete(
 ) -> None:
     """Remove a tenant for good.
 
-    All that is kept for it goes, and the certificate of that is printed.
+    All that is kept for it goes, its jobs and schedules too, and the certificate of that is printed.
     """
     store, output = open_store(root, environment), Output(as_json=as_json)
+    there = store.tenant(tenant)  # jobs may wait for a tenant that is not there yet
     if dry_run:
-        there = store.tenant(tenant)
         files = there.files.list(recursive=True)
         output.record(
             {

@@ -66,7 +66,10 @@ class TenantsOperations:
         return cast("TenantDetail", self._connection.json("GET", place))
 
     def delete_tenant(self, environment: str, tenant: str) -> Certificate:
-        """Remove all that is kept for a tenant, for good, and certify it."""
+        """Remove all that is kept for a tenant, for good, and certify it.
+
+        Its jobs and schedules end with it.
+        """
         place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}",
             {"environment": environment, "tenant": tenant},

@@ -20,7 +20,8 @@ _JOB_ID = "job_id"
 class ScheduleRequest:
     """A schedule to be made; the constructor refuses what cannot be one.
 
-    ``request`` is a job's request as JSON text; its ``job_id`` is filled in for each run.
+    ``request`` is a job's request as JSON text; its ``job_id`` is filled in for each run. Its jobs are for
+    the ``incarnation`` of the tenant, and not for a later one with the same id; empty: whichever has it.
 
     Raises:
         InvalidName, InvalidOption: a part is outside what it may be.
@@ -35,6 +36,7 @@ class ScheduleRequest:
     priority: int = 0
     attempts_max: int = 3
     running_max: int = 1
+    incarnation: str = ""
 
     def __post_init__(self) -> None:
         # A schedule's name follows the rules of a stream's, so that it can stand in a path.
@@ -61,6 +63,7 @@ class ScheduleRequest:
             priority=self.priority,
             running_max=self.running_max,
             schedule=self.name,
+            incarnation=self.incarnation,
         )
 
 

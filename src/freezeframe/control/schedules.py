@@ -52,6 +52,7 @@ class Schedules:
                     "is_enabled": True,
                     "created_ms": now_ms,
                     "next_due_ms": _next_due_ms(asked.timing, now_ms),
+                    "incarnation": asked.incarnation,
                 },
             )
             if not made:
@@ -105,6 +106,25 @@ class Schedules:
         with self._database.begin() as connection:
             found = _named(connection, environment, tenant, name)
             connection.execute(delete(schedules).where(schedules.c.sequence == found.sequence))
+
+    def forget(self, environment: str, tenant: str) -> tuple[str, ...]:
+        """Remove all of a tenant's, which is about to be deleted; their names."""
+        own = (schedules.c.environment == environment, schedules.c.tenant == tenant)
+        with self._database.begin() as connection:
+            gone = connection.execute(delete(schedules).where(*own).returning(schedules.c.name))
+            return tuple(sorted(gone.scalars()))
+
+    def end_with_tenant(self, job: QueuedJob) -> bool:
+        """Remove the schedule that made the job, whose tenant is gone; whether it was there still."""
+        own = (
+            schedules.c.environment == job.environment,
+            schedules.c.tenant == job.tenant,
+            schedules.c.name == job.schedule,
+            # One that was made for the next tenant of the id stays.
+            schedules.c.incarnation == job.incarnation,
+        )
+        with self._database.begin() as connection:
+            return bool(connection.execute(delete(schedules).where(*own)).rowcount)
 
     def submit_due(self) -> tuple[QueuedJob, ...]:
         """Put the jobs of all due times that have come into the queue, and return those.
@@ -192,6 +212,7 @@ def _schedule(row: Row[Any]) -> Schedule:
         priority=row.priority,
         attempts_max=row.attempts_max,
         running_max=row.running_max,
+        incarnation=row.incarnation,
     )
     return Schedule(
         row.sequence,

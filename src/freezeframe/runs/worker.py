@@ -21,7 +21,7 @@ from freezeframe.control.database import ControlDatabase
 from freezeframe.control.job import QueuedJob
 from freezeframe.control.queue import JobQueue
 from freezeframe.control.schedules import Schedules
-from freezeframe.errors import InvalidOption, TryAgain
+from freezeframe.errors import InvalidOption, TenantNotFound, TryAgain
 from freezeframe.runs.job_attempt import JobAttempt, RunFunction, Times
 from freezeframe.settings import Settings
 
@@ -161,6 +161,18 @@ class Worker:
         ended = attempt.perform()
         if ended is not None:
             self._on_change(ended)
+            self._end_schedule_of_gone_tenant(ended)
+
+    def _end_schedule_of_gone_tenant(self, ended: QueuedJob) -> None:
+        """A tenant may be deleted by a program that knows no queue; its schedule's next job finds out."""
+        error = (ended.outcome or {}).get("error") or {}
+        if not (ended.schedule and ended.incarnation and error.get("code") == TenantNotFound.code):
+            return
+        try:
+            if self._schedules.end_with_tenant(ended):
+                _logger.warning("Schedule %s of %s ended with its tenant", ended.schedule, ended.tenant)
+        except TryAgain as failed:
+            _logger.warning("Schedule %s was not removed, its next job will: %s", ended.schedule, failed)
 
     def _must_stop(self) -> bool:
         return self._stops_at is not None and time.monotonic() >= self._stops_at

@@ -14,6 +14,7 @@ from typing import Any
 
 from freezeframe.control.job import JobPage, JobStatus, QueuedJob
 from freezeframe.control.queue import JobQueue
+from freezeframe.control.schedules import Schedules
 from freezeframe.errors import InvalidOption, NotFound, UnreadableRequest
 from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.runs.job_log import log_path
@@ -109,8 +110,11 @@ class ImportOrder:
 class TenantJobs:
     """The jobs of one service's queue; who may do what with them is the caller's business."""
 
-    def __init__(self, queue: JobQueue, settings: Settings, root: str, uploads: Uploads) -> None:
+    def __init__(
+        self, queue: JobQueue, schedules: Schedules, settings: Settings, root: str, uploads: Uploads
+    ) -> None:
         self._queue = queue
+        self._schedules = schedules
         self._settings = settings
         self._root = root
         self._uploads = uploads
@@ -228,9 +232,15 @@ class TenantJobs:
         """
         return self._queue.cancel(job.environment, job.tenant, job.job_id, job.folder)
 
-    def forget(self, environment: str, tenant: str) -> int:
-        """Take a tenant's jobs out of the queue; one that runs is given up. How many there were."""
-        return self._queue.forget(environment, tenant)
+    def schedules(self, environment: str, tenant: str) -> tuple[str, ...]:
+        """The names of the tenant's schedules."""
+        found = self._schedules.list(environment=environment, tenant=tenant)
+        return tuple(one.asked.name for one in found)
+
+    def forget(self, environment: str, tenant: str) -> None:
+        """Take a tenant's schedules away and its jobs out of the queue; a job that runs is given up."""
+        self._schedules.forget(environment, tenant)  # first: what comes due makes jobs
+        self._queue.forget(environment, tenant)
 
     def counts(self) -> Mapping[JobStatus, int]:
         """How many jobs of each status the whole queue has."""

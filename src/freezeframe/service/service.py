@@ -7,6 +7,7 @@ from pathlib import Path
 
 from freezeframe.control.database import ControlDatabase
 from freezeframe.control.queue import JobQueue
+from freezeframe.control.schedules import Schedules
 from freezeframe.service.access import TenantAccess
 from freezeframe.service.audit import Audit
 from freezeframe.service.byte_quotas import ByteQuotas
@@ -92,7 +93,7 @@ def open_service(root: str, settings: Settings, database: ControlDatabase) -> Se
         answers=KeptAnswers(database),
         cursors=Cursors(pepper),
         limits=RateLimits(counters, per_principal, per_tenant),
-        jobs=TenantJobs(queue, settings, root, uploads),
+        jobs=TenantJobs(queue, Schedules(database), settings, root, uploads),
         uploads=uploads,
         tickets=Tickets(pepper),
         provider=IdentityProvider(settings) if settings.service_oidc_issuer else None,

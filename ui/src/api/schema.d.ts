@@ -104,7 +104,7 @@ export interface paths {
         post?: never;
         /**
          * Delete Tenant
-         * @description Remove all that is kept for a tenant, for good, and certify it.
+         * @description Remove all that is kept for a tenant, for good, and certify it; its jobs and schedules end with it.
          */
         delete: operations["delete_tenant"];
         options?: never;

@@ -59,11 +59,15 @@ def show_tenant(caller: TenantCalling) -> TenantDetail:
 
 @router.delete(TENANT, responses=declared(404))
 def delete_tenant(caller: TenantCalling) -> Certificate:
-    """Remove all that is kept for a tenant, for good, and certify it."""
+    """Remove all that is kept for a tenant, for good, and certify it; its jobs and schedules end with it."""
     caller.access.require(caller.environment, caller.tenant_id, "snapshots:delete")
+    ending = {"schedules": list(caller.service.jobs.schedules(caller.environment, caller.tenant_id))}
     named = f"{caller.environment}/{caller.tenant_id}"
     # In the service's own chain as well: of what is gone nobody can ask for the audit any more.
-    with caller.noting("tenant.delete", caller.tenant_id), caller.auditing("tenant.delete", named):
+    with (
+        caller.noting("tenant.delete", caller.tenant_id, **ending),
+        caller.auditing("tenant.delete", named, details=ending),
+    ):
         caller.service.jobs.forget(caller.environment, caller.tenant_id)
         certificate = caller.access.delete(caller.environment, caller.tenant_id).to_json()
     return Certificate(**{name: certificate[name] for name in Certificate.model_fields})

@@ -24,6 +24,7 @@ schedules = Table(
     Column("created_ms", BigInteger, nullable=False),
     Column("next_due_ms", BigInteger),
     Column("last_due_ms", BigInteger),
+    Column("incarnation", String(40), nullable=False, server_default=""),
     UniqueConstraint("environment", "tenant", "name"),
     sqlite_autoincrement=True,
 )

@@ -20,6 +20,15 @@ def test_the_small_set_is_small_and_the_bundle_replaces_the_sdk():
     assert {"bundle"} == {jar.artifact for jar in bundle} - shared
 
 
+def test_the_bundle_is_the_sdk_of_the_small_jars_in_one_file():
+    """Of the same release, pinned by size and checksum, and where Maven Central has it."""
+    (bundle,) = (jar for jar in locked("bundle") if jar.artifact == "bundle")
+    assert {bundle.version} == {jar.version for jar in locked("s3") if jar.group == bundle.group}
+    assert "software/amazon/awssdk/bundle/2.29.52/bundle-2.29.52.jar" == bundle.repository_path
+    assert 641_534_749 == bundle.size
+    assert bundle.sha256.startswith("62638f33045690c6")
+
+
 @pytest.mark.parametrize("wrong", [{"version": "1/../2"}, {"sha256": "F" * 64}, {"size": 0}])
 def test_half_a_pin_is_none(wrong):
     """A name that climbs, a checksum that is none, a size that cannot be."""

@@ -3,26 +3,20 @@
 import contextlib
 import json
 import os
-import re
-import signal
 import socket
 import ssl
 import subprocess
 import sys
 import threading
-import time
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
-from pathlib import Path
 
-import pyspark
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from tests.spark_processes import connect_server, standalone_cluster
 
-from freezeframe.engine.configuration import JAVA_OPTIONS, SERVER_CLASS, STARTED_PATTERN
-from freezeframe.engine.java import find_java
 from freezeframe.identifiers import StreamName
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
@@ -88,54 +82,17 @@ def expected(spark_settings, tmp_path_factory):
     return [told, rows]
 
 
-def java(main, *arguments, heap="600m"):
-    """A command line of Spark's, as its own scripts would make it."""
-    jars = Path(pyspark.__file__).parent / "jars"
-    return [str(find_java().command), f"-Xmx{heap}", *JAVA_OPTIONS, "-cp", f"{jars}/*", main, *arguments]
-
-
-@contextlib.contextmanager
-def running(command, log, pattern, **environment):
-    """A process, and what the pattern finds in its log; it ends with its children."""
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            command,
-            stdout=output,
-            stderr=output,
-            env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", **environment},
-            start_new_session=True,
-        )
-    try:
-        deadline = time.monotonic() + 120
-        while not (found := re.search(pattern, log.read_text(errors="replace"))):
-            assert process.poll() is None, log.read_text()
-            assert time.monotonic() < deadline, log.read_text()
-            time.sleep(0.2)
-        yield found
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     """The port of a Connect server that somebody started, with a token, and a folder that it does not see."""
     folder = tmp_path_factory.mktemp("elsewhere")
     hidden = folder / "hidden"
     hidden.mkdir()
-    options = {
-        "spark.connect.grpc.binding.port": "0",
-        "spark.ui.enabled": "false",
-        "spark.master": "local[2]",
-    }
-    words = [word for name, value in options.items() for word in ("--conf", f"{name}={value}")]
-    command = java("org.apache.spark.deploy.SparkSubmit", *words, "--class", SERVER_CLASS, "spark-internal")
     # In a view of the file system of its own, as in a container.
-    apart = ["unshare", "--mount", "sh", "-c", f'mount -t tmpfs none "{hidden}" && exec "$@"', "sh", *command]
-    log, token = folder / "log", {"SPARK_CONNECT_AUTHENTICATE_TOKEN": "the-token"}
-    # The name and not a number is all that the server tells of its address.
-    with running(apart if can_be_apart() else command, log, STARTED_PATTERN, **token) as found:
-        yield int(found[1]), hidden
+    apart = ["unshare", "--mount", "sh", "-c", f'mount -t tmpfs none "{hidden}" && exec "$@"', "sh"]
+    token = {"SPARK_CONNECT_AUTHENTICATE_TOKEN": "the-token"}
+    with connect_server(folder / "log", *(apart if can_be_apart() else ()), **token) as port:
+        yield port, hidden
 
 
 def can_be_apart():
@@ -192,27 +149,8 @@ def test_a_server_that_sees_other_files_is_refused(server, tmp_path):
 def cluster(tmp_path_factory):
     """A master and two workers of this machine, with the settings of a driver that is small."""
     folder = tmp_path_factory.mktemp("cluster")
-    host, port = "127.0.0.1", free_port()
-    words = f"--host {host} --port {port} --webui-port 0".split()
-    home = {"SPARK_HOME": str(Path(pyspark.__file__).parent), "SPARK_SCALA_VERSION": "2.13"}
-    master = java("org.apache.spark.deploy.master.Master", *words)
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(running(master, folder / "master.log", "I have been elected leader", **home))
-        for number in range(2):
-            work = f"--host {host} --webui-port 0 -c 1 -m 1g -d {folder / f'work-{number}'}".split()
-            worker = java(
-                "org.apache.spark.deploy.worker.Worker", *work, f"spark://{host}:{port}", heap="256m"
-            )
-            log = folder / f"worker-{number}.log"
-            stack.enter_context(running(worker, log, "Successfully registered with master", **home))
-        (folder / "spark-defaults.conf").write_text("spark.executor.memory 700m\n")
-        settings = {
-            "FREEZEFRAME_STATE_DIR": str(folder / "state"),
-            "FREEZEFRAME_SPARK_MEMORY": "512m",
-            "FREEZEFRAME_SPARK_IDLE_SECONDS": "2",
-            "SPARK_CONF_DIR": str(folder),
-        }
-        yield folder, f"spark://{host}:{port}", settings
+    with standalone_cluster(folder) as (address, settings):
+        yield folder, address, settings
 
 
 def test_a_standalone_cluster_gives_what_the_warm_server_gives(cluster, expected, tmp_path):
@@ -322,11 +260,6 @@ def test_who_dies_in_the_middle_takes_nothing_along(cluster, tmp_path, victim):
         if "_delta_log" not in file.parts
     }
     assert named == found
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return found.getsockname()[1]
 
 
 def certificate(folder):

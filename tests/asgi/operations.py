@@ -44,7 +44,7 @@ TENANT_ROWS = {
         "snapshots:write", "?key=Id", content=ROWS, headers=CSV
     ),
     ("post", f"{T}/streams/{{stream}}/row-restorations"): Row(
-        "snapshots:write", json={"version": 1, "keys": [{"Id": "007"}]}
+        "snapshots:write", json={"version": 1, "keys": [{"Id": "{tag}"}]}
     ),
     ("get", f"{T}/streams"): Row("snapshots:read"),
     ("get", f"{T}/streams/{{stream}}"): Row("snapshots:read"),

@@ -7,7 +7,11 @@ import uuid
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from sqlalchemy import update
 
+from freezeframe.asgi.application import _ROUTERS
+from freezeframe.asgi.checked_route import CheckedRoute
+from freezeframe.control.schema import audit
 from freezeframe.service.audit import AuditPlace
 
 TENANTS = "/api/v1/environments/dev/tenants"
@@ -20,6 +24,15 @@ def test_the_application_never_loads_spark():
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert "False False" == run.stdout.strip()
+
+
+def test_every_post_knows_idempotency_keys(served):
+    """Each is served by a route that carries a request out once."""
+    found = [one for module in _ROUTERS for one in module.router.routes if "POST" in one.methods]
+    told = [path for path, methods in served.app.openapi()["paths"].items() if "post" in methods]
+
+    assert sorted(told) == sorted(one.path for one in found)
+    assert [] == [one.path for one in found if not isinstance(one, CheckedRoute)]
 
 
 def test_the_same_post_again_is_answered_and_not_done_again(api, acme):
@@ -163,9 +176,8 @@ def test_the_audit_shows_if_somebody_changed_it(served, api, acme):
     with served.service.database.begin() as connection:
         name = acme.rpartition("/")[2]
         tenant = f"{name}@{served.service.stores.environment('dev').folder(name)}"
-        connection.exec_driver_sql(
-            "UPDATE audit SET subject = 'forged' WHERE tenant = ? AND number = 1", (tenant,)
-        )
+        second = (audit.c.tenant == tenant, audit.c.number == 1)
+        connection.execute(update(audit).where(*second).values(subject="forged"))
 
     assert ["2", "1", "0"] == [one["subject"] for one in page["entries"] + rest["entries"]]
     assert (True, None) == (whole["is_whole"], rest["next_cursor"])

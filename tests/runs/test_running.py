@@ -58,6 +58,7 @@ def test_a_script_is_run_as_one_commit(runs):
         ("import os; os.symlink('/etc/passwd', 'snapshots/link')", "BAD_INPUT", "symbolic link"),
         ("import os; os.mkfifo('snapshots/pipe')", "BAD_INPUT", "pipe"),
         ("open('snapshots/CON', 'w')", "INVALID_NAME", "reserved"),
+        ("import os; os.rename('snapshots', 'a'); open('snapshots', 'w')", "BAD_INPUT", "script removed it"),
         ("open('errors.txt', 'w').write('mine'); raise SystemExit(1)", "SCRIPT_FAILED", "mine"),
         ("import freezeframe; freezeframe.open_tenant('snapshots').gc()", "INVALID_OPTION", "gc"),
     ],
@@ -69,6 +70,14 @@ def test_a_failure_of_any_kind_changes_nothing(runs, ending, code, says):
     assert says in " ".join((done.error["problem"], done.error["cause"]))
     assert says in (done.job_root / "errors.txt").read_text(encoding="utf-8")
     assert (-1, ()) == (runs.tenant.version, runs.tenant.files.list())
+
+
+def test_a_root_that_the_script_removed_is_told(runs):
+    """Where nothing is left that could tell how it ended, that is what is told."""
+    done = runs.run("import os, shutil; shutil.rmtree(os.environ['ROOT_DIR'])")
+    assert ("failed", "SCRIPT_FAILED") == (done.status, done.error["code"])
+    assert "removed the job's root" in done.error["problem"]
+    assert -1 == runs.tenant.version
 
 
 def test_a_good_exit_is_a_success(runs):

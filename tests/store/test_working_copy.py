@@ -89,6 +89,22 @@ def test_links_and_pipes_are_refused(tenant, tmp_path, kind):
         capture(folder, before)
 
 
+@pytest.mark.parametrize("instead", ["nothing", "a file", "a link"])
+def test_a_folder_that_is_gone_is_told(tenant, tmp_path, instead):
+    """Removed, moved away or replaced: that is the script's deed, no fault of the storage."""
+    folder = tmp_path / "copy"
+    before = check_out(tenant.files, folder)
+    folder.rename(tmp_path / "moved")
+    match instead:
+        case "a file":
+            folder.write_bytes(b"")
+        case "a link":
+            folder.symlink_to(tmp_path / "moved")
+    with pytest.raises(BadInput, match="The script removed it") as raised:
+        capture(folder, before)
+    assert raised.value.remedy
+
+
 def test_a_file_that_becomes_a_link_after_the_look_is_refused(tenant, tmp_path):
     """Between capturing and reading no link can be slipped in."""
     folder = tmp_path / "copy"

@@ -31,7 +31,8 @@ def run_error(
         if not written and told is not None:
             error_json = told
         else:
-            error_json = (_own_error(written) if written else _silent(ending)).to_json()
+            silent = _silent(ending) if root.own.is_dir() else _rootless()
+            error_json = (_own_error(written) if written else silent).to_json()
     else:
         error_json = error.to_json()
     if not written:
@@ -79,6 +80,15 @@ def _own_error(written: str) -> FreezeframeError:
         "The script failed and wrote errors.txt; nothing of the run was kept.",
         cause=written,
         remedy=f"Correct the script or its input and run it again. {_LOOK}",
+        code="SCRIPT_FAILED",
+    )
+
+
+def _rootless() -> FreezeframeError:
+    return FreezeframeError(
+        "The script removed the job's root; nothing of the run was kept.",
+        cause="How the script ended is told there, and so is what it changed.",
+        remedy="Have the script remove what it made itself, and leave the folder ROOT_DIR.",
         code="SCRIPT_FAILED",
     )
 

@@ -12,7 +12,7 @@ import json
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,7 +53,8 @@ def current_job(folder: Path, tenant: JobTenant, names: dict[str, Any]) -> Itera
     finally:
         with _lock:
             _current.pop(str(path), None)
-        file.unlink(missing_ok=True)
+        with suppress(NotADirectoryError):  # the script put something else in its place
+            file.unlink(missing_ok=True)
 
 
 def is_working_copy(directory: str | os.PathLike[str]) -> bool:

@@ -83,8 +83,16 @@ def capture(folder: Path, before: Mapping[str, CopiedFile], derived: Collection[
 
     Raises:
         InvalidName: a new file has a name that cannot be a file's path.
-        BadInput: there is a link or a special file; nothing is captured then.
+        BadInput: there is a link or a special file, or no folder any more; nothing is captured then.
     """
+    # A link would lead to files that were never the tenant's.
+    if folder.is_symlink() or not folder.is_dir():
+        raise BadInput(
+            f"The folder {folder.name} of the job is gone.",
+            cause="The script removed it, moved it away or put something else in its place.",
+            remedy="Have the script delete the files that are not to be kept, and leave the folder itself.",
+            path=str(folder),
+        )
     try:
         now = dict(_plain_files(folder))
         changed = [

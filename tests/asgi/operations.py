@@ -62,6 +62,7 @@ TENANT_ROWS = {
     ("get", f"{T}/file-history"): Row("snapshots:read", "?path=a.txt"),
     ("post", f"{T}/folders"): Row("snapshots:write", json={"path": "folder"}),
     ("post", f"{T}/file-deletions"): Row("snapshots:delete", json={"paths": ["a.txt"]}),
+    ("post", f"{T}/folder-moves"): Row("snapshots:write", json={"path": "deep", "target": "deeper"}),
     ("post", f"{T}/file-moves"): Row("snapshots:write", json={"path": "a.txt", "target": "b.txt"}),
     ("post", f"{T}/file-returns"): Row("snapshots:write", json={"path": "a.txt", "version": 0}),
     ("options", f"{T}/uploads"): Row("snapshots:write"),

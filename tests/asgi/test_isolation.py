@@ -125,6 +125,7 @@ class World:
             self.end(job, content)
             metadata = {"upload-length": "4", "upload-metadata": "path YmlnLmJpbg=="}
             upload = api.post(f"{place}/uploads", headers=metadata).json()["id"]
+            api.put(f"{place}/files/deep/b.txt", content=content.encode()).raise_for_status()
         return {"stream": "Account", "path": "a.txt", "tag": content, "job_id": job, "upload_id": upload}
 
     def end(self, job_id, content):

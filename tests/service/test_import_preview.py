@@ -89,18 +89,25 @@ def test_of_a_beginning_the_columns_are_told(tenant):
     seen = preview(tenant, 'Id,City,Age\n1,Bern,1\n2,"Thu\nn', is_beginning=True)
     assert (1, None) == (seen.rows, seen.counts)
     assert "beginning" in seen.uncounted
-    with pytest.raises(InvalidOption):
-        preview(tenant, b"PAR1", kind="parquet", is_beginning=True)
+    for kind in ("parquet", "arrow"):
+        with pytest.raises(InvalidOption):
+            preview(tenant, b"PAR1", kind=kind, is_beginning=True)
 
 
 def test_other_kinds_of_files_are_read_too(tenant):
-    """Parquet and JSON Lines; a file that is damaged is an error with its place."""
+    """Parquet, JSON Lines and Arrow; a file that is damaged is an error with its place."""
     sink = io.BytesIO()
     pq.write_table(STORED.slice(0, 1), sink)
     assert 1 == preview(tenant, sink.getvalue(), kind="parquet").counts.unchanged
     assert 1 == preview(tenant, '{"Id": "1", "City": "Wil"}\n', kind="jsonl").counts.updated
-    with pytest.raises(UnreadableInput):
-        preview(tenant, b"no parquet", kind="parquet")
+    for kind in (pa.ipc.new_file, pa.ipc.new_stream):
+        sink = io.BytesIO()
+        with kind(sink, STORED.schema) as writer:
+            writer.write_table(STORED.slice(0, 2))
+        assert 2 == preview(tenant, sink.getvalue(), kind="arrow").counts.unchanged
+    for kind in ("parquet", "arrow"):
+        with pytest.raises(UnreadableInput):
+            preview(tenant, b"neither of them", kind=kind)
 
 
 def test_what_only_spark_can_count_is_said(tmp_path):

@@ -18,6 +18,8 @@ from freezeframe.client.types import (
     FileReturn,
     FilesDeleted,
     Folder,
+    FolderMove,
+    FolderMoved,
     NewFolder,
     Restoration,
 )
@@ -199,6 +201,17 @@ class FilesOperations:
         query = {"message": message}
         headers = {"if-match": if_match, "if-none-match": if_none_match}
         return cast("Dropped", self._connection.json("DELETE", place, query=query, headers=headers))
+
+    def move_folder(
+        self, environment: str, tenant: str, body: FolderMove, *, idempotency_key: str | None = None
+    ) -> FolderMoved:
+        """Give a folder another path with all that is below it, in one version of the tenant."""
+        place = path_of(
+            "/api/v1/environments/{environment}/tenants/{tenant}/folder-moves",
+            {"environment": environment, "tenant": tenant},
+        )
+        headers = {"idempotency-key": idempotency_key}
+        return cast("FolderMoved", self._connection.json("POST", place, headers=headers, body=body))
 
     def create_folder(
         self, environment: str, tenant: str, body: NewFolder, *, idempotency_key: str | None = None

@@ -190,9 +190,8 @@ class StreamsOperations:
     ) -> ImportPreview:
         """Tell what importing a file would do: its columns, how many rows are new or change, and examples.
 
-        Nothing is kept. Of a file of more than 16 MiB send the beginning, with `beginning=true`: its
-        columns
-        and types are told, and rows are not counted.
+        Nothing is kept. Of a CSV or JSON Lines file of more than 16 MiB send the beginning, with
+        `beginning=true`: its columns and types are told, and rows are not counted.
         """
         place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/streams/{stream}/import-preview",

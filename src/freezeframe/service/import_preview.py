@@ -34,6 +34,7 @@ from freezeframe.store.update import update_from
 PREVIEW_BYTES_MAX = 16 * 1024 * 1024
 EXAMPLES_MAX = 10
 _READ_BYTES = 1024 * 1024
+_UNCUT_KINDS = frozenset({"parquet", "arrow"})
 
 ColumnFate = Literal["known", "new", "other type", "not in the file"]
 
@@ -82,7 +83,7 @@ def import_preview(
 
     Raises:
         InvalidName: no stream can have that name.
-        InvalidOption: the beginning of a Parquet file tells nothing.
+        InvalidOption: the beginning of a Parquet or Arrow file tells nothing.
         UnreadableInput: the file is damaged; the place is named.
     """
     place = replace(tenant.place, engine=RowFinder(tenant.place.storage))
@@ -132,10 +133,10 @@ def _counted(
 
 
 def _rows(file: ImportFile, stored: pa.Schema) -> pa.Table:
-    if file.is_beginning and file.kind == "parquet":
+    if file.is_beginning and file.kind in _UNCUT_KINDS:
         raise InvalidOption(
-            "The beginning of a Parquet file tells nothing.",
-            cause="Its columns stand at its end.",
+            f"The beginning of a file of the kind {file.kind} tells nothing.",
+            cause="It is read whole or not at all.",
             remedy="Send the whole file, or import it without a preview.",
         )
     with tempfile.TemporaryDirectory(prefix="freezeframe-") as folder:

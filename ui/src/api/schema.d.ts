@@ -340,6 +340,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/environments/{environment}/tenants/{tenant}/folder-moves": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Move Folder
+         * @description Give a folder another path with all that is below it, in one version of the tenant.
+         */
+        post: operations["move_folder"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/environments/{environment}/tenants/{tenant}/folders": {
         parameters: {
             query?: never;
@@ -759,8 +779,8 @@ export interface paths {
          * Preview Import
          * @description Tell what importing a file would do: its columns, how many rows are new or change, and examples.
          *
-         *     Nothing is kept. Of a file of more than 16 MiB send the beginning, with `beginning=true`: its columns
-         *     and types are told, and rows are not counted.
+         *     Nothing is kept. Of a CSV or JSON Lines file of more than 16 MiB send the beginning, with
+         *     `beginning=true`: its columns and types are told, and rows are not counted.
          */
         post: operations["preview_import"];
         delete?: never;
@@ -1791,6 +1811,35 @@ export interface components {
          * @description A folder.
          */
         Folder: {
+            /** Path */
+            path: string;
+        };
+        /**
+         * FolderMove
+         * @description A folder that is to get another path, with all that is below it, in one version of the tenant.
+         * @example {
+         *       "path": "exports",
+         *       "target": "archive/exports"
+         *     }
+         */
+        FolderMove: {
+            /**
+             * Message
+             * @default
+             */
+            message: string;
+            /** Path */
+            path: string;
+            /** Target */
+            target: string;
+        };
+        /**
+         * FolderMoved
+         * @description The folder's new path, and how many files are below it, the marks of empty folders included.
+         */
+        FolderMoved: {
+            /** Files */
+            files: number;
             /** Path */
             path: string;
         };
@@ -2925,6 +2974,11 @@ export interface components {
          * @description Who asks, and what they may do.
          */
         Who: {
+            /**
+             * Body Bytes Max
+             * @description The most bytes that a request may bring; larger files come by resumable uploads.
+             */
+            body_bytes_max: number;
             /** Environments */
             environments: string[] | null;
             /** Id */
@@ -5544,6 +5598,137 @@ export interface operations {
             };
             /** @description Precondition Required */
             428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Header Fields Too Large */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    move_folder: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The request is carried out once; sent again within a day it gets the same answer. */
+                "idempotency-key"?: string;
+            };
+            path: {
+                /** @description The environment's name. */
+                environment: string;
+                /** @description The tenant's id. */
+                tenant: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["FolderMove"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FolderMoved"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -8557,6 +8742,8 @@ export interface operations {
         requestBody: {
             content: {
                 "application/jsonl": string;
+                "application/vnd.apache.arrow.file": string;
+                "application/vnd.apache.arrow.stream": string;
                 "application/vnd.apache.parquet": string;
                 "application/x-ndjson": string;
                 "text/csv": string;

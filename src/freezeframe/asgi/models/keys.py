@@ -101,3 +101,6 @@ class Who(Answer):
     scopes: list[Scope]
     environments: list[str] | None
     tenants: list[str] | None
+    body_bytes_max: int = Field(
+        description="The most bytes that a request may bring; larger files come by resumable uploads."
+    )

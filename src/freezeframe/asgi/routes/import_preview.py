@@ -16,18 +16,13 @@ from freezeframe.asgi.routes.parameters import StreamPath
 from freezeframe.asgi.routes.routing import tenant_router
 from freezeframe.errors import FreezeframeError, TooLarge, UnreadableRequest
 from freezeframe.service.import_preview import PREVIEW_BYTES_MAX, ImportFile, import_preview
+from freezeframe.service.jobs import IMPORT_KINDS
 
 router = tenant_router("streams")
-_KINDS = {
-    "text/csv": "csv",
-    "application/vnd.apache.parquet": "parquet",
-    "application/x-ndjson": "jsonl",
-    "application/jsonl": "jsonl",
-}
 _RAW: dict[str, Any] = {
     "requestBody": {
         "required": True,
-        "content": {kind: {"schema": {"type": "string", "format": "binary"}} for kind in _KINDS},
+        "content": {kind: {"schema": {"type": "string", "format": "binary"}} for kind in IMPORT_KINDS},
     }
 }
 
@@ -44,22 +39,22 @@ def preview_import(
 ) -> ImportPreview:
     """Tell what importing a file would do: its columns, how many rows are new or change, and examples.
 
-    Nothing is kept. Of a file of more than 16 MiB send the beginning, with `beginning=true`: its columns
-    and types are told, and rows are not counted.
+    Nothing is kept. Of a CSV or JSON Lines file of more than 16 MiB send the beginning, with
+    `beginning=true`: its columns and types are told, and rows are not counted.
     """
     tenant = caller.tenant("snapshots:write")
     given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if given not in _KINDS:
+    if given not in IMPORT_KINDS:
         raise UnreadableRequest(
             f"Rows cannot be imported from {given or 'a body without a Content-Type'}.",
-            remedy=f"Send one of {', '.join(_KINDS)}.",
+            remedy=f"Send one of {', '.join(IMPORT_KINDS)}.",
         )
     if body.size > PREVIEW_BYTES_MAX:
         raise TooLarge(
             f"A preview takes at most {PREVIEW_BYTES_MAX:,} bytes.",
             remedy="Send the file's beginning with beginning=true, or import it without a preview.",
         )
-    file = ImportFile(_KINDS[given], body.content, is_beginning=beginning)
+    file = ImportFile(IMPORT_KINDS[given], body.content, is_beginning=beginning)
     seen = import_preview(tenant, stream, file, key or (), mode)
     return ImportPreview(
         columns=[ImportColumn(**asdict(one)) for one in seen.columns],

@@ -12,6 +12,7 @@ from freezeframe.asgi.routes.routing import api_router
 from freezeframe.service.audit import AuditPlace
 from freezeframe.service.people import NewSession, Person
 from freezeframe.service.principal import Principal
+from freezeframe.service.service import Service
 
 router = api_router("session")
 
@@ -19,7 +20,7 @@ router = api_router("session")
 @router.get("/session")
 def show_session(caller: Calling) -> Who:
     """Who asks, and what they may do."""
-    return _who(caller.principal)
+    return _who(caller.service, caller.principal)
 
 
 @router.post("/session")
@@ -32,11 +33,11 @@ def sign_in(request: Request, response: Response, order: SignIn | KeySignIn) -> 
     if isinstance(order, KeySignIn):
         principal = service.keys.authenticate(order.key)
         _keep(request, response, order.key)
-        return _who(principal)
+        return _who(service, principal)
     service.limits.count("sign-in", order.name)
     person = service.people.verified(order.name, order.password)
     _keep(request, response, begun(request, person).token)
-    return _who(person.principal())
+    return _who(service, person.principal())
 
 
 def begun(request: Request, person: Person) -> NewSession:
@@ -76,7 +77,7 @@ def sign_out(request: Request, caller: Calling) -> Response:
     return response
 
 
-def _who(principal: Principal) -> Who:
+def _who(service: Service, principal: Principal) -> Who:
     return Who(
         kind=principal.kind,
         id=principal.id,
@@ -84,4 +85,5 @@ def _who(principal: Principal) -> Who:
         scopes=sorted(principal.scopes),
         environments=None if principal.environments is None else sorted(principal.environments),
         tenants=None if principal.tenants is None else sorted(principal.tenants),
+        body_bytes_max=service.settings.service_body_bytes_max,
     )

@@ -93,6 +93,21 @@ class Folder(TypedDict):
     path: str
 
 
+class FolderMove(TypedDict):
+    """A folder that is to get another path, with all that is below it, in one version of the tenant."""
+
+    path: str
+    target: str
+    message: NotRequired[str]
+
+
+class FolderMoved(TypedDict):
+    """The folder's new path, and how many files are below it, the marks of empty folders included."""
+
+    path: str
+    files: int
+
+
 class NewFolder(TypedDict):
     """A folder that is to be made."""
 

@@ -46,3 +46,4 @@ class Who(TypedDict):
     ]
     environments: list[str] | None
     tenants: list[str] | None
+    body_bytes_max: int

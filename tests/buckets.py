@@ -1,21 +1,42 @@
 """A bucket on a server of this machine, as the usual variables lead to it."""
 
 import contextlib
+import threading
 import uuid
 
 import boto3
 import pytest
-from moto.server import ThreadedMotoServer
+from moto.moto_server.werkzeug_app import (
+    DomainDispatcherApplication,
+    MotoRequestHandler,
+    create_backend_app,
+)
+from werkzeug.serving import make_server
+
+
+class OneCreatorAtATime:
+    """The server's application: it looks whether a name is free and then takes it; here both are one step."""
+
+    def __init__(self):
+        self._application = DomainDispatcherApplication(create_backend_app)
+        self._creating = threading.Lock()
+
+    def __call__(self, environ, start_response):
+        creates = environ.get("HTTP_IF_NONE_MATCH") == "*"
+        with self._creating if creates else contextlib.nullcontext():
+            return self._application(environ, start_response)
 
 
 @contextlib.contextmanager
 def made_bucket():
     """The name of a new bucket; Spark keeps what it learns of a name, so each name is used once."""
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
+    server = make_server(
+        "127.0.0.1", 0, OneCreatorAtATime(), threaded=True, request_handler=MotoRequestHandler
+    )
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
     variables = {
-        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.port}",
         "AWS_ALLOW_HTTP": "true",
         "AWS_ACCESS_KEY_ID": "test",
         "AWS_SECRET_ACCESS_KEY": "test",
@@ -29,7 +50,9 @@ def made_bucket():
             client().create_bucket(Bucket=name)
             yield name
     finally:
-        server.stop()
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
 def client():

@@ -29,6 +29,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from measured import RESULTS, keep, machine
 from simulation_plot import plot
+from sizing_page import write_sizing
 
 CHUNK_ROWS = 500_000
 NEWEST = 200_000
@@ -87,6 +88,7 @@ def main() -> int:
         }
         keep("scale", {"cases": cases, "growth": growth(cases)})
     draw(cases)
+    write_sizing()
     return 0
 
 

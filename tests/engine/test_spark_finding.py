@@ -15,20 +15,27 @@ pytestmark = pytest.mark.spark
 
 def found(bench, stored, keys, **options):
     """The rows that were found, as (number of the file, position in it, place in the batch)."""
-    target = arrow_to_delta(keys.schema)
-    task = FindTask(
-        stored=tuple(bench.file(table) for table in stored),
-        stored_schema=arrow_to_delta(pa.schema([stored[0].schema.field(name) for name in keys.column_names])),
-        target_schema=target,
-        keys=(bench.file(keys),),
-        rows=len(keys),
-        **options,
-    )
-    rows = bench.engine.find(task).select(["file", "row", "place"]).to_pylist()
+    task = search(bench, stored, keys, **options)
+    rows = places(bench.engine.find(task))
     assert bench.engine.count_found(task) == tuple(
         sum(row["file"] == number for row in rows) for number in range(len(stored))
     )
     return sorted(tuple(row.values()) for row in rows)
+
+
+def search(bench, stored, keys, **options):
+    return FindTask(
+        stored=tuple(bench.file(table) for table in stored),
+        stored_schema=arrow_to_delta(pa.schema([stored[0].schema.field(name) for name in keys.column_names])),
+        target_schema=arrow_to_delta(keys.schema),
+        keys=(bench.file(keys),),
+        rows=len(keys),
+        **options,
+    )
+
+
+def places(table):
+    return table.select(["file", "row", "place"]).to_pylist()
 
 
 def test_each_key_is_found_with_its_file_and_position(bench):
@@ -64,6 +71,23 @@ def test_many_keys_are_found_without_holding_them_all_at_once(bench, monkeypatch
     monkeypatch.setattr("freezeframe.engine.spark_finding.BROADCAST_KEYS_MAX", 1)
     stored = [pa.table({"Id": list(range(50))})]
     assert [(0, n, n // 10) for n in (0, 10, 20)] == found(bench, stored, pa.table({"Id": [0, 10, 20]}))
+
+
+@pytest.mark.parametrize("small_bytes", [2**20, 0], ids=["each in one task", "keys sent to the tasks"])
+def test_several_searches_at_once_find_what_each_finds(bench, monkeypatch, small_bytes):
+    """Keys of other types, nulls that match, two files, a key that is nowhere: one query, own answers."""
+    monkeypatch.setattr("freezeframe.engine.spark_finding.SMALL_BYTES", small_bytes)
+    numbers = pa.table({"Id": pa.array([1, 2, 3], pa.int64())})
+    pairs = pa.table({"a": ["x", "x", None], "b": pa.array([1, None, 2], pa.int64())})
+    tasks = [
+        search(bench, [pa.table({"Id": ["a", "b"]}), pa.table({"Id": ["c"]})], pa.table({"Id": ["c", "a"]})),
+        search(bench, [numbers], pa.table({"Id": pa.array([9], pa.int64())})),
+        search(bench, [pairs], pairs, null_keys="match"),
+        search(bench, [numbers], numbers),
+    ]
+    answers = [sorted(tuple(row.values()) for row in places(one)) for one in bench.engine.find_all(tasks)]
+    own = [(0, row, row) for row in range(3)]
+    assert [[(0, 0, 1), (1, 0, 0)], [], own, own] == answers
 
 
 def test_files_of_one_name_are_refused():

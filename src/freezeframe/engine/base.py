@@ -226,6 +226,10 @@ class TableEngine(Protocol):
         """
         ...
 
+    def find_all(self, tasks: Sequence[FindTask]) -> tuple[pa.Table, ...]:
+        """What ``find`` says of each task, asked together: of small ones all are one job of Spark's."""
+        ...
+
     def count_found(self, task: FindTask) -> tuple[int, ...]:
         """For each file of ``stored`` how many of its rows have a key of the batch; errors as of ``find``."""
         ...

@@ -17,7 +17,9 @@ SESSION_CONFIGURATION = {
     # Two columns that differ by case only are two columns.
     "spark.sql.caseSensitive": "true",
     "spark.sql.session.timeZone": "UTC",
-    # Both sides of a merge are partitioned by hand: re-planning between stages only adds latency.
+    # Both sides of a merge are partitioned by hand: re-planning between stages only adds latency. It has
+    # nothing to mend either: rows are split by their whole key, so keys that are alike make no large task
+    # (benchmarks/scale.py, skewed_1m: 1.2 times the processor of random keys, which are shorter).
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",

@@ -44,6 +44,10 @@ class DeferredEngine:
         """See ``TableEngine.find``."""
         return self._made().find(task)
 
+    def find_all(self, tasks: Sequence[FindTask]) -> tuple[pa.Table, ...]:
+        """See ``TableEngine.find_all``."""
+        return self._made().find_all(tasks)
+
     def count_found(self, task: FindTask) -> tuple[int, ...]:
         """See ``TableEngine.count_found``."""
         return self._made().count_found(task)

@@ -24,7 +24,7 @@ from freezeframe.engine.s3_configuration import session_options
 from freezeframe.engine.spark_columns import struct_type
 from freezeframe.engine.spark_errors import spark_errors
 from freezeframe.engine.spark_files import local_folder
-from freezeframe.engine.spark_finding import count_found, find
+from freezeframe.engine.spark_finding import count_found, find, find_all
 from freezeframe.engine.spark_landing import settle, write_frame
 from freezeframe.engine.spark_link import SparkLink
 from freezeframe.engine.spark_merge import merge
@@ -72,6 +72,10 @@ class SparkEngine:
     def find(self, task: FindTask) -> pa.Table:
         """Where the files hold a batch's keys; see `TableEngine.find`."""
         return self._work.answered(lambda session: find(session, task))
+
+    def find_all(self, tasks: Sequence[FindTask]) -> tuple[pa.Table, ...]:
+        """Where the files hold the keys of several batches; see `TableEngine.find_all`."""
+        return self._work.answered(lambda session: find_all(session, tasks))
 
     def count_found(self, task: FindTask) -> tuple[int, ...]:
         """How many rows of each file have a key of a batch; see `TableEngine.count_found`."""

@@ -6,9 +6,12 @@ that both have. Which rows are deleted, and what becomes of the others, is the c
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Sequence
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
@@ -16,13 +19,13 @@ from pyspark.sql.connect import functions as F  # noqa: N812 - the name by which
 from pyspark.sql.connect.session import SparkSession
 
 from freezeframe.engine.base import FindTask
-from freezeframe.engine.configuration import BROADCAST_KEYS_MAX, KEYS_PER_TASK, cores
+from freezeframe.engine.configuration import BROADCAST_KEYS_MAX, KEYS_PER_TASK, SMALL_BYTES, cores
 from freezeframe.engine.spark_columns import fitted, quoted, struct_type
-from freezeframe.engine.spark_files import FILE, ROW, read_files
+from freezeframe.engine.spark_files import FILE, ROW, read_files, size_of
 from freezeframe.engine.spark_keys import key_column
 from freezeframe.errors import CorruptData
 
-_PLACE = "place"
+_PLACE, _TASK = "place", "task"
 
 
 def find(session: SparkSession, task: FindTask) -> pa.Table:
@@ -35,6 +38,10 @@ def find(session: SparkSession, task: FindTask) -> pa.Table:
         if FILE in found
         else pa.array(np.zeros(len(found), np.int32))
     )
+    return _answer(found, numbers)
+
+
+def _answer(found: pd.DataFrame, numbers: pa.Array) -> pa.Table:
     return pa.table(
         {
             "file": numbers,
@@ -42,6 +49,28 @@ def find(session: SparkSession, task: FindTask) -> pa.Table:
             "place": pa.array(found[_PLACE], pa.int64()),
         }
     )
+
+
+def _is_small(task: FindTask) -> bool:
+    """Whether one task of Spark's is enough for all of the files."""
+    size = size_of([*task.stored, *task.keys])
+    return size is not None and size <= SMALL_BYTES
+
+
+def find_all(session: SparkSession, tasks: Sequence[FindTask]) -> tuple[pa.Table, ...]:
+    """Carry out the tasks together; `TableEngine.find_all` says what is promised."""
+    parts = [
+        _found(session, task, in_one_task=_is_small(task)).select(
+            F.lit(number).alias(_TASK), ROW, _PLACE, FILE
+        )
+        for number, task in enumerate(tasks)
+    ]
+    found = functools.reduce(lambda above, part: above.union(part), parts).toPandas()
+    answers = []
+    for number, task in enumerate(tasks):
+        own = found[found[_TASK] == number]
+        answers.append(_answer(own, _numbered(pa.array(own[FILE], pa.string()), task)))
+    return tuple(answers)
 
 
 def count_found(session: SparkSession, task: FindTask) -> tuple[int, ...]:
@@ -52,8 +81,11 @@ def count_found(session: SparkSession, task: FindTask) -> tuple[int, ...]:
     return tuple(int(rows.get(number, 0)) for number in range(len(task.stored)))
 
 
-def _found(session: SparkSession, task: FindTask) -> DataFrame:
-    """A row for each stored row, deleted or not, whose key is in the batch."""
+def _found(session: SparkSession, task: FindTask, *, in_one_task: bool = False) -> DataFrame:
+    """A row for each stored row, deleted or not, whose key is in the batch.
+
+    ``in_one_task``: nothing goes to other tasks, so it takes no job of Spark's to get the keys there.
+    """
     schema, target = struct_type(task.stored_schema), struct_type(task.target_schema)
     old_names, new_names = ([f"{letter}{i}" for i in range(len(target))] for letter in "on")
     read = read_files(session, task.stored, schema, with_places=True)
@@ -74,6 +106,8 @@ def _found(session: SparkSession, task: FindTask) -> DataFrame:
     stored = stored.select(old_key.alias("old_key"), FILE, ROW)
     batch = batch.select(new_key.alias("new_key"), _PLACE)
     is_same = F.col("old_key") == F.col("new_key")
+    if in_one_task:
+        return stored.coalesce(1).join(batch.coalesce(1).hint("shuffle_hash"), is_same)
     if task.rows <= BROADCAST_KEYS_MAX:
         return stored.join(F.broadcast(batch), is_same)
     # By the whole key, which no two rows share: however alike its parts are, tasks are of one size.

@@ -1,0 +1,63 @@
+"""Put what was measured into docs/how-to/cluster.md: the table by which a machine is chosen."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from measured import RESULTS
+from update_page import LOAD_PER_CORE_MAX
+
+PAGE = Path(__file__).parent.parent / "docs" / "how-to" / "cluster.md"
+BEGIN, END = "<!-- sizing: begin -->\n", "<!-- sizing: end -->"
+DEFAULT_MEMORY = "4g"
+OF_UPDATES = {"10k_1k": (10_000, 1_000), "1m_100k": (10**6, 10**5), "5m_500k": (5 * 10**6, 5 * 10**5)}
+
+
+def write_sizing(page: Path = PAGE, results: Path = RESULTS) -> None:
+    """Replace the table between its marks by what the results hold."""
+    text = page.read_text()
+    rows = sorted(set(_rows(results)))
+    lines = [
+        "| rows stored | rows sent | keys | Spark | memory given to Spark | highest, MiB | seconds |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+        *(f"| {stored:,} | {sent:,} | {' | '.join(cells)} |" for stored, sent, *cells in rows),
+    ]
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    table = "".join(f"{line}\n" for line in lines)
+    page.write_text(f"{before}{begin}{table}{end}{after}")
+
+
+def _rows(results: Path) -> Iterator[tuple[int, int, str, str, str, str, str]]:
+    updates = _read(results / "updates.json").get("cases", {})
+    for name, (stored, sent) in OF_UPDATES.items():
+        found = updates.get(name, {}).get("peers", {}).get("freezeframe", {})
+        if "median_seconds" in found:
+            yield (stored, sent, "random", "2 cores", DEFAULT_MEMORY, *_measured(found, "peak_pss_mib"))
+    for case in _read(results / "scale.json").get("cases", {}).values():
+        keys = {"time": "in time order", "skewed": "share their first part"}.get(case["keys"], case["keys"])
+        yield case["stored"], case["sent"], keys, "2 cores", case["memory"], *_measured(case, "peak_mib")
+    cluster = _read(results / "cluster.json")
+    found = cluster.get("routes", {}).get("patch")
+    if found:
+        size, memory = cluster["rows"], cluster["memory"]
+        given = f"{memory['driver']} + 2 x {memory['each of two executors']}"
+        cells = _measured({**found["cluster"], "machine": cluster["machine"]}, "spark_mib")
+        yield size["stored"], size["batch"], "random", "cluster, 2 x 1 core", given, *cells
+
+
+def _measured(found: dict, memory: str) -> tuple[str, str]:
+    """(the highest memory, the seconds); no seconds where other work kept the machine busy."""
+    machine = found["machine"]
+    is_quiet = machine["load_average"] <= LOAD_PER_CORE_MAX * machine["cores"]
+    return f"{found[memory]:,}", f"{found['median_seconds']:.3g}" if is_quiet else ""
+
+
+def _read(path: Path) -> dict:
+    return json.loads(path.read_text()) if path.is_file() else {}
+
+
+if __name__ == "__main__":
+    write_sizing()

@@ -1,0 +1,43 @@
+"""Works of one call that are done at once, so that what they ask Spark becomes few questions.
+
+Of an update of a few thousand rows nearly all is a question to Spark. A job that brings rows into ten
+streams by one call asks once in place of ten times: see `engine.meeting`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from freezeframe.engine.base import TableEngine
+from freezeframe.engine.meeting import Meeting
+
+TOGETHER_MAX = 16
+"""So many at once: more would make Spark's plan long and hold more rows than one update at a time."""
+
+_Done = TypeVar("_Done")
+
+
+def done_together(
+    engine: TableEngine, works: Sequence[Callable[[TableEngine], _Done]]
+) -> list[_Done | Exception]:
+    """What each of the works gave or raised, in their order; each gets the engine that it is to use.
+
+    They are done in threads, so no two of them may touch the same stream.
+    """
+    outcomes: list[_Done | Exception] = []
+    for begin in range(0, len(works), TOGETHER_MAX):
+        group = works[begin : begin + TOGETHER_MAX]
+        meeting = Meeting(engine, len(group))
+        with ThreadPoolExecutor(len(group)) as pool:
+            outcomes += pool.map(lambda work, meeting=meeting: _outcome(work, meeting), group)
+    return outcomes
+
+
+def _outcome(work: Callable[[TableEngine], _Done], meeting: Meeting) -> _Done | Exception:
+    try:
+        with meeting.party():
+            return work(meeting)
+    except Exception as error:  # noqa: BLE001 - the caller raises it, once the others have come to an end
+        return error

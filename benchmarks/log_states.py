@@ -3,8 +3,11 @@
 Each step is a process of its own, so that its peak memory is its own, with the interpreter in it: the
 state from JSON commits, the writing of a checkpoint, the state from it, the choice of files by a key and by
 the 10,000 keys of a batch, one new commit on a loaded state. The same state and checkpoint are made by
-Spark (``engine.spark_states``), on a warm server whose memory is told beside the process's. Files have
-names and statistics as ours have. Results are merged: ``--only 5m --steps spark_state`` measures one.
+Spark (``engine.spark_states``), on a server that made a small one before; its memory is told beside the
+process's, its processor's time is in the step's. In each turn every step runs once, in process and by
+Spark by turns, so that both meet the same hour; of a step only itself is counted, not what it begins from.
+Files have names and statistics as ours have. Results are merged: ``--only 5m --steps spark_state``
+measures one; ``--turns 1 --only 5m`` is what a quarter of an hour of a quiet machine is enough for.
 """
 
 from __future__ import annotations
@@ -15,18 +18,24 @@ import json
 import os
 import random
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from log_load import NARROW, append_commit, compact
-from measured import RESULTS, keep
+from measured import RESULTS, keep, machine
+from scale import processor_seconds
 
 SIZES = {"1m": 1_000_000, "5m": 5_000_000}
-IN_PROCESS = ("load", "checkpoint", "load_of_checkpoint", "skip", "search", "update")
-BY_SPARK = ("spark_state", "spark_checkpoint")
+# Each begins from the checkpoint that the one before left, or from commits alone.
+FROM_COMMITS = ("load", "spark_state", "spark_checkpoint", "checkpoint")
+FROM_CHECKPOINT = ("load_of_checkpoint", "skip", "search", "update")
+TURNS = 3
+WARM_UP_FILES = 10_000
 COMMITS = 10
 FIRST = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
 
@@ -34,9 +43,8 @@ FIRST = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="+", choices=SIZES, default=list(SIZES))
-    parser.add_argument(
-        "--steps", nargs="+", choices=(*IN_PROCESS, *BY_SPARK), default=[*IN_PROCESS, *BY_SPARK]
-    )
+    parser.add_argument("--steps", nargs="+", choices=STEPS, default=list(STEPS))
+    parser.add_argument("--turns", type=int, default=TURNS)
     parser.add_argument("--step", nargs=2, help=argparse.SUPPRESS)
     wanted = parser.parse_args()
     if wanted.step:
@@ -48,33 +56,72 @@ def main() -> int:
         for size in wanted.only:
             table = Path(folder) / size
             make_table(table, SIZES[size])
-            # Those that leave nothing behind first: a checkpoint is what the steps after it begin from.
-            order = [*BY_SPARK[:1], *IN_PROCESS, *BY_SPARK[1:]]
-            for step in (one for one in order if one in wanted.steps):
-                done = subprocess.run(
-                    [sys.executable, __file__, "--step", step, str(table)],
-                    stdout=subprocess.PIPE,
-                    text=True,
-                    check=True,
-                )
-                sizes.setdefault(size, {})[step] = json.loads(done.stdout.splitlines()[-1])
-                keep("log_states", {"sizes": sizes})
+            runs: dict[str, list[dict]] = {}
+            for _ in range(wanted.turns):
+                for step, found in turn(table, wanted.steps):
+                    runs.setdefault(step, []).append(found)
+                    sizes.setdefault(size, {})[step] = together(runs[step])
+                    keep("log_states", {"sizes": sizes})
             shutil.rmtree(table)
     return 0
 
 
+def turn(table: Path, steps: list[str]) -> Iterator[tuple[str, dict]]:
+    """Each step once; what a checkpoint is needed for gets one, and nothing else finds any."""
+    for step in (one for one in FROM_COMMITS if one in steps):
+        leave_commits(table)
+        yield step, in_own_process(step, table)
+    later = [one for one in FROM_CHECKPOINT if one in steps]
+    if later and "checkpoint" not in steps:
+        leave_commits(table)
+        in_own_process("checkpoint", table)
+    for step in later:
+        yield step, in_own_process(step, table)
+
+
+def in_own_process(step: str, table: Path) -> dict:
+    command = [sys.executable, __file__, "--step", step, str(table)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def leave_commits(table: Path) -> None:
+    """The log as it was made: without checkpoints, and without commits that a step added."""
+    made = {f"{number:020d}.json" for number in range(COMMITS)}
+    for path in (table / "_delta_log").iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path.name not in made:
+            path.unlink()
+
+
+def together(runs: list[dict]) -> dict:
+    """The last run's facts, the median and every run of what was measured, the highest of what it took."""
+    return {
+        **runs[-1],
+        **{name: statistics.median(run[name] for run in runs) for name in ("seconds", "processor_seconds")},
+        **{name: max(run[name] for run in runs) for name in ("peak_mib", "server_mib") if name in runs[-1]},
+        "runs": [[run["seconds"], run["processor_seconds"], run["load_average"]] for run in runs],
+    }
+
+
 def measured(step: str, table: str) -> dict:
-    """A step, with the processor's time and the peak memory of this whole process."""
+    """A step, with the peak memory of this whole process and the machine's load."""
     found = STEPS[step](Path(table))
     peak = next(
         line.split()[1] for line in Path("/proc/self/status").read_text().splitlines() if "VmHWM" in line
     )
-    return {
-        **found,
-        "seconds": round(found["seconds"], 3),
-        "processor_seconds_of_all": round(time.process_time(), 2),
-        "peak_mib": int(peak) // 1024,
-    }
+    return {**found, "peak_mib": int(peak) // 1024, "load_average": machine()["load_average"]}
+
+
+@contextlib.contextmanager
+def counted() -> Iterator[dict]:
+    """Seconds of what happens inside: the clock's, and the processor's of this process and all below it."""
+    spent: dict[str, float] = {}
+    processor, started = processor_seconds(), time.perf_counter()
+    yield spent
+    spent["seconds"] = round(time.perf_counter() - started, 3)
+    spent["processor_seconds"] = round(processor_seconds() - processor, 2)
 
 
 def make_table(path: Path, files: int) -> None:
@@ -128,10 +175,9 @@ def log_of(path: Path):
 
 
 def load(path: Path) -> dict:
-    started = time.perf_counter()
-    snapshot = log_of(path).update()
-    files = snapshot.count
-    return {"seconds": time.perf_counter() - started, "files": files}
+    with counted() as spent:
+        files = log_of(path).update().count
+    return {**spent, "files": files}
 
 
 def skip(path: Path) -> dict:
@@ -140,9 +186,9 @@ def skip(path: Path) -> dict:
 
     snapshot = log_of(path).update()
     key = f"00Q{snapshot.count // 2 * 1000 + 5:012d}"
-    started = time.perf_counter()
-    found = files_matching(snapshot, [("Id", "=", key)])
-    return {"seconds": time.perf_counter() - started, "files": found.num_rows}
+    with counted() as spent:
+        found = files_matching(snapshot, [("Id", "=", key)])
+    return {**spent, "files": found.num_rows}
 
 
 def search(path: Path) -> dict:
@@ -155,19 +201,19 @@ def search(path: Path) -> dict:
     first = snapshot.count // 2 * 1000
     keys = pa.table({"Id": [f"00Q{first + number:012d}" for number in range(10_000)]})
     files = snapshot.files
-    started = time.perf_counter()
-    held = may_hold(files["stats"], keys, keys.schema, {"Id": "Id"})
-    return {"seconds": time.perf_counter() - started, "files": sum(held)}
+    with counted() as spent:
+        held = may_hold(files["stats"], keys, keys.schema, {"Id": "Id"})
+    return {**spent, "files": sum(held)}
 
 
 def update(path: Path) -> dict:
     log = log_of(path)
     files = log.update().count
     append_commit(path)
-    started = time.perf_counter()
-    found = log.update().count
+    with counted() as spent:
+        found = log.update().count
     assert found == files + 10
-    return {"seconds": time.perf_counter() - started, "files": found}
+    return {**spent, "files": found}
 
 
 def checkpoint(path: Path) -> dict:
@@ -175,10 +221,10 @@ def checkpoint(path: Path) -> dict:
 
     snapshot = log_of(path).update()
     files = snapshot.count
-    started = time.perf_counter()
-    hint = write_checkpoint(snapshot)
+    with counted() as spent:
+        hint = write_checkpoint(snapshot)
     return {
-        "seconds": time.perf_counter() - started,
+        **spent,
         "files": files,
         "parts": hint.parts or 1,
         "mib": round((hint.size_in_bytes or 0) / 2**20, 1),
@@ -186,16 +232,16 @@ def checkpoint(path: Path) -> dict:
 
 
 def spark_state(path: Path) -> dict:
-    """The state made by Spark and read here: on a warm server, which is not counted."""
+    """The state made by Spark and read here."""
     from freezeframe.log import DeltaLog
     from freezeframe.log.condensed import CondensedStates
     from freezeframe.storage import LocalStorage
 
     with spark_engine() as engine:
-        started = time.perf_counter()
-        log = DeltaLog(LocalStorage(path), large=CondensedStates(engine, from_bytes=0))
-        files = log.update().count
-        return {"seconds": time.perf_counter() - started, "files": files, "server_mib": server_peak_mib()}
+        with counted() as spent:
+            log = DeltaLog(LocalStorage(path), large=CondensedStates(engine, from_bytes=0))
+            files = log.update().count
+        return {**spent, "files": files, "server_mib": server_peak_mib()}
 
 
 def spark_checkpoint(path: Path) -> dict:
@@ -207,10 +253,10 @@ def spark_checkpoint(path: Path) -> dict:
     with spark_engine() as engine:
         large = CondensedStates(engine, from_bytes=0)
         snapshot = DeltaLog(LocalStorage(path), large=large).update()
-        started = time.perf_counter()
-        hint = write_condensed_checkpoint(snapshot, engine, now_ms=now_ms())
+        with counted() as spent:
+            hint = write_condensed_checkpoint(snapshot, engine, now_ms=now_ms())
         return {
-            "seconds": time.perf_counter() - started,
+            **spent,
             "files": hint.num_of_add_files,
             "parts": hint.parts,
             "mib": round((hint.size_in_bytes or 0) / 2**20, 1),
@@ -220,14 +266,20 @@ def spark_checkpoint(path: Path) -> dict:
 
 @contextlib.contextmanager
 def spark_engine():
-    """The product's engine on a server of its own, asked one small question first."""
+    """The product's engine on a server of its own, which has made the state of a small log."""
     from freezeframe.engine.spark import SparkEngine
+    from freezeframe.log import DeltaLog
+    from freezeframe.log.condensed import CondensedStates
     from freezeframe.settings import Settings
+    from freezeframe.storage import LocalStorage
 
     with tempfile.TemporaryDirectory(prefix="freezeframe-bench-") as folder:
         engine = SparkEngine(Settings(state_dir=Path(folder), spark="local"))
-        engine.session.range(10).count()
         try:
+            small = Path(folder) / "small"
+            make_table(small, WARM_UP_FILES)
+            warm = DeltaLog(LocalStorage(small), large=CondensedStates(engine, from_bytes=0))
+            assert warm.update().count == WARM_UP_FILES
             yield engine
         finally:
             engine.close()

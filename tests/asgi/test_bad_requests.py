@@ -66,6 +66,68 @@ def test_a_bad_path_is_a_problem(served, target, status):
     assert problem["type"].startswith("urn:freezeframe:error:")
 
 
+CSV = {"content-type": "text/csv"}
+FORM = {"content-type": "application/x-www-form-urlencoded"}
+PARQUET = {"content-type": "application/vnd.apache.parquet"}
+# Method, path below a tenant with a file and a stream, what is sent, status, and what the answer says.
+WRONG_USES = [
+    ("GET", "/streams/S/rows?wher=Id = 1", {}, 422, "where"),
+    ("GET", "/files/a?version=0", {}, 422, "tenant_version"),
+    ("GET", "/history?limit=1&limt=1", {}, 422, "limt"),
+    ("GET", "/streams/S/rows?" + "&".join(["where=Id = 1"] * 1001), {}, 422, "too many parameters"),
+    ("GET", "/streams/S/rows?where=Nope = 1", {}, 422, "The columns are Id"),
+    ("GET", "/streams/S/rows?tenant_version=99", {}, 404, "no version 99"),
+    ("GET", "/streams/S/rows?version=0&tenant_version=0", {}, 422, "Give one of them"),
+    ("GET", "/streams/S/rows?cursor=AAAA", {}, 422, "another list"),
+    ("GET", "/diff?before=0&after=77", {}, 404, "no version 77"),
+    ("GET", "/files/a", {"headers": {"range": "bytes=9-"}}, 416, "1 bytes"),
+    ("GET", "/jobs/none", {}, 404, "list of its jobs"),
+    ("POST", "/restorations", {"content": b'{"version": 0}', "headers": FORM}, 422, "application/json"),
+    ("POST", "/restorations", {"json": {"version": 99}}, 404, "no version 99"),
+    ("POST", "/restorations", {"json": {"version": 10**30}}, 422, "body.version"),
+    ("POST", "/streams/S/import?key=Id", {"content": b"PAR1", "headers": PARQUET}, 422, "Parquet"),
+    ("POST", "/streams/S/import?key=Id", {"content": b"", "headers": PARQUET}, 422, "Parquet"),
+    (
+        "POST",
+        "/streams/S/import-preview?key=Id",
+        {"content": b"", "headers": CSV},
+        422,
+        "'rows.csv' is empty",
+    ),
+    ("PUT", "/policy", {"json": {"keep_versions": 2**53 + 1}}, 422, "body.keep_versions"),
+]
+
+
+@pytest.fixture(scope="module")
+def used(served):
+    """The path of a tenant with a file and a stream."""
+    place = served.tenant("used")
+    with served.client() as api:
+        api.put(f"{place}/files/a", content=b"x").raise_for_status()
+        api.put("/tenant/dev/used/snapshots?file=S.snapshot.csv", content=b"Id\n1\n").raise_for_status()
+    return place
+
+
+@pytest.mark.parametrize(("method", "path", "sent", "status", "says"), WRONG_USES)
+def test_a_wrong_use_is_told_with_its_remedy(served, api, used, method, path, sent, status, says):
+    """Problem, cause and remedy are all there, and no place on the machine; nothing is changed."""
+    answer = api.request(method, used + path, **sent)
+    problem = answer.json()
+
+    assert (status, "application/problem+json") == (answer.status_code, answer.headers["content-type"])
+    assert all(problem[name] for name in ("title", "cause", "remedy"))
+    assert says in answer.text
+    assert "/tmp" not in answer.text
+    assert (1, []) == (api.get(used).json()["version"], api.get(f"{used}/jobs").json()["jobs"])
+
+
+def test_a_bad_snapshot_file_is_told_by_its_name(api, used):
+    """What a client of hotglue sends is named as it named it, not as it lay on the disk."""
+    answer = api.put("/tenant/dev/used/snapshots?file=S.snapshot.csv", content=b"")
+
+    assert (422, "'S.snapshot.csv' is empty.") == (answer.status_code, answer.json()["title"])
+
+
 def test_huge_headers_are_refused(api):
     """More than 32 KiB of headers is 431, or more than the server reads at all."""
     assert api.get(TENANTS, headers={"x-more": "a" * 33_000}).status_code in {400, 431}

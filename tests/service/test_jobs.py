@@ -6,6 +6,7 @@ import pytest
 
 from freezeframe.control.database import ControlDatabase
 from freezeframe.control.queue import JobQueue
+from freezeframe.control.schedules import Schedules
 from freezeframe.errors import InvalidOption, NotFound, UnreadableRequest
 from freezeframe.service.jobs import ImportOrder, JobOrder, LogPlace, TenantJob, TenantJobs, parse_log_place
 from freezeframe.service.uploads import Uploads
@@ -36,7 +37,8 @@ def queue(place):
 def jobs(place, queue):
     """The jobs of a service on that queue."""
     settings = Settings(service_scripts_dir=place / "scripts", state_dir=place / "state")
-    return TenantJobs(queue, settings, str(place / "store"), Uploads(place / "uploads", settings))
+    schedules, uploads = Schedules(queue._database), Uploads(place / "uploads", settings)
+    return TenantJobs(queue, schedules, settings, str(place / "store"), uploads)
 
 
 def _ended(queue, outcome):

@@ -8,6 +8,7 @@ import pytest
 
 from freezeframe.control.database import ControlDatabase
 from freezeframe.control.queue import JobQueue
+from freezeframe.control.schedules import Schedules
 from freezeframe.errors import (
     ConflictError,
     IdempotencyConflict,
@@ -30,7 +31,8 @@ def place(tmp_path):
     database = ControlDatabase.open(f"sqlite:///{tmp_path}/control.db")
     queue = JobQueue(database)
     uploads = Uploads(tmp_path / "uploads", settings, queue.has_ended)
-    yield queue, uploads, TenantJobs(queue, settings, str(tmp_path / "store"), uploads)
+    schedules = Schedules(database)
+    yield queue, uploads, TenantJobs(queue, schedules, settings, str(tmp_path / "store"), uploads)
     database.close()
 
 

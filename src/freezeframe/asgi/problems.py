@@ -46,6 +46,7 @@ _STATUSES: tuple[tuple[type[FreezeframeError], int], ...] = (
     (errors.ReportDamage, 500),
     (FreezeframeError, 500),
 )
+_FORM = "application/x-www-form-urlencoded"
 _DETAILS_HIDDEN = frozenset({"file", "root"})
 
 
@@ -95,7 +96,8 @@ def add_problem_handlers(application: FastAPI, root: str) -> None:
 
     def invalid(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for these
-        return problem_response(_invalid(error), request_id_of(request))
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        return problem_response(_invalid(error, kind), request_id_of(request))
 
     def routing(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101 - registered for these
@@ -131,7 +133,15 @@ def declared(*statuses: int) -> dict[int | str, dict[str, Any]]:
     }
 
 
-def _invalid(error: RequestValidationError) -> FreezeframeError:
+def _invalid(error: RequestValidationError, kind: str) -> FreezeframeError:
+    """``kind`` is the Content-Type: what does not say that it is JSON was never read as JSON."""
+    if kind == _FORM and ("body",) in {one["loc"] for one in error.errors()[:1]}:
+        return errors.InvalidOption(
+            "The body was not read: it says that it is a form.",
+            cause=f"Its Content-Type is {_FORM}, which curl and others send by themselves.",
+            remedy="Send it with the header content-type: application/json.",
+            code="INVALID_REQUEST",
+        )
     found = [
         {"place": ".".join(map(str, one["loc"])), "problem": one["msg"]}
         for one in error.errors()[:20]  # a body of thousands of wrong rows need not be told in full
@@ -149,7 +159,11 @@ def _invalid(error: RequestValidationError) -> FreezeframeError:
 def _routing_error(error: HTTPException) -> FreezeframeError:
     status = _routing_status(error)
     if status == http.HTTPStatus.NOT_FOUND:
-        return errors.NotFound("There is nothing here.", remedy="See /openapi.json for what there is.")
+        return errors.NotFound(
+            "There is nothing here.",
+            cause="No operation has this path; none ends with a slash, and a name in it has none either.",
+            remedy="See /openapi.json for what there is.",
+        )
     if status == http.HTTPStatus.METHOD_NOT_ALLOWED:
         return errors.FixTheRequest(
             "This cannot be done here.",
@@ -175,6 +189,7 @@ def _routing_status(error: HTTPException) -> int:
 def _unexpected() -> FreezeframeError:
     return FreezeframeError(
         "The service met something that it did not expect.",
+        cause="Something is wrong with the service or its machine, not with the request.",
         remedy="Send the request id to who runs the service: its log has the rest.",
     )
 

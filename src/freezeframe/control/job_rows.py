@@ -48,7 +48,8 @@ def job_named(
     if row is None:
         raise NotFound(
             f"Tenant {tenant} has no job {job_id}.",
-            remedy="See freezeframe job list.",
+            cause="None of that id was submitted for the tenant that there is now.",
+            remedy="Look into the list of its jobs.",
             environment=environment,
             tenant=tenant,
             job_id=job_id,

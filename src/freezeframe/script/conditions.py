@@ -79,6 +79,6 @@ def _value(text: str, field: pa.Field) -> pa.Scalar:
         raise InvalidOption(
             f"{plain!r} is no value of the column {field.name!r}.",
             cause=f"The column is of type {field.type}.",
-            remedy="Write it as freezeframe stream show prints it.",
+            remedy="Write it as the stream's rows show it.",
         )
     return values[0]

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import IO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -47,6 +48,23 @@ def read_parquet_files(files: Sequence[Path]) -> pa.Table:
         return pa.table({})
     target = pa.schema([pa.field(f.name, pa.null() if is_undecided(f) else f.type) for f in schema])
     return pa.concat_tables([in_schema(table, target) for table in tables])
+
+
+def require_parquet(content: IO[bytes], name: str) -> None:
+    """Read what a Parquet file says of itself at its end; the content then stands at its beginning again.
+
+    Raises:
+        UnreadableInput: it is cut off, or no Parquet.
+    """
+    try:
+        pq.read_metadata(content)
+    except (pa.ArrowException, OSError) as error:
+        raise UnreadableInput(
+            f"{name!r} cannot be read as Parquet.",
+            cause=str(error).splitlines()[0],
+            remedy="Have the file written again, and send it whole.",
+        ) from error
+    content.seek(0)
 
 
 def _joined(schema: pa.Schema | None, table: pa.Table) -> pa.Schema:

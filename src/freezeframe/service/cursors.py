@@ -42,6 +42,7 @@ class Cursors:
             pass
         raise InvalidOption(
             "The cursor is none of this list.",
+            cause="It is of another list or tenant, of the list with other parameters, or was cut short.",
             remedy="Pass next_cursor as the page before gave it, with the same parameters.",
         )
 

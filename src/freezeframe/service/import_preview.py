@@ -7,7 +7,6 @@ its columns and their types. What could not be counted is said in words, never g
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +19,7 @@ from freezeframe.errors import FreezeframeError, InvalidOption, TooManyDeletions
 from freezeframe.identifiers import StreamName
 from freezeframe.script.transfer import file_rows
 from freezeframe.service.changed_rows import ChangedRow, changed_rows
+from freezeframe.service.received_file import received_file
 from freezeframe.service.row_finder import RowFinder
 from freezeframe.store import Tenant
 from freezeframe.store.changes import BEFORE, CHANGE_TYPE, DELETE, INSERT, UPDATE
@@ -33,7 +33,6 @@ from freezeframe.store.update import update_from
 
 PREVIEW_BYTES_MAX = 16 * 1024 * 1024
 EXAMPLES_MAX = 10
-_READ_BYTES = 1024 * 1024
 _UNCUT_KINDS = frozenset({"parquet", "arrow"})
 
 ColumnFate = Literal["known", "new", "other type", "not in the file"]
@@ -139,11 +138,7 @@ def _rows(file: ImportFile, stored: pa.Schema) -> pa.Table:
             cause="It is read whole or not at all.",
             remedy="Send the whole file, or import it without a preview.",
         )
-    with tempfile.TemporaryDirectory(prefix="freezeframe-") as folder:
-        path = Path(folder) / f"rows.{file.kind}"
-        with path.open("wb") as target:
-            while chunk := file.content.read(_READ_BYTES):
-                target.write(chunk)
+    with received_file(file.content, file.kind, f"rows.{file.kind}") as path:
         if file.is_beginning:
             _cut_to_whole_lines(path)
         return file_rows(path, stored=stored)

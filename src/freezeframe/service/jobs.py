@@ -20,6 +20,7 @@ from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.runs.job_log import log_path
 from freezeframe.runs.request import RunRequest, Scalar
 from freezeframe.script.arrow_files import require_arrow
+from freezeframe.script.parquet_files import require_parquet
 from freezeframe.service.uploads import ImportContent, InputOwner, Uploads
 from freezeframe.settings import Settings
 
@@ -148,10 +149,12 @@ class TenantJobs:
 
         Raises:
             UnreadableInput, SchemaDriftError: it is said to be Arrow, and is damaged, or no stream can
-                keep what it holds. Files of other kinds are read by the job.
+                keep what it holds; or Parquet without its end. All else is read by the job.
         """
         if order.kind == "arrow":
             require_arrow(content.content, order.stream)
+        elif order.kind == "parquet":
+            require_parquet(content.content, order.stream)
         name = f"rows.{order.kind}"
         # Of all that makes the import what it is: the same one again is the same job, with the same input.
         identity = hashlib.sha256(json.dumps([astuple(job), astuple(order), who, content.sha256]).encode())

@@ -27,7 +27,9 @@ def stream_snapshot(tenant: Tenant, stream: str, moment: Moment) -> Snapshot:
     given = (moment.version, moment.tenant_version, moment.as_of)
     if sum(one is not None for one in given) > 1:
         raise InvalidOption(
-            "version, as_of and tenant_version cannot be used together.", remedy="Give one of them."
+            "version, as_of and tenant_version cannot be used together.",
+            cause="Each of them says by itself which rows are meant.",
+            remedy="Give one of them.",
         )
     scope = TenantScope(tenant.place)
     state = scope.state(moment.tenant_version, moment.as_of)

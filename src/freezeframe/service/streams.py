@@ -6,16 +6,15 @@ whatever else changes rows is a job.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import IO, Any, Literal
 
 from freezeframe.errors import InvalidOption, StreamNotFound
 from freezeframe.script.exported_file import file_sha256
 from freezeframe.script.legacy import LegacyFile
 from freezeframe.service.files import Author
+from freezeframe.service.received_file import received_file
 from freezeframe.store import Receipt, Stream, Tenant
 from freezeframe.store.columns import delta_columns
 from freezeframe.store.evolution import is_undecided
@@ -28,7 +27,6 @@ EXPORT_TYPES: dict[ExportKind, str] = {
 }
 ARROW_TYPE = "application/vnd.apache.arrow.stream"
 SNAPSHOT_SUFFIXES: tuple[str, ...] = (".snapshot.csv", ".snapshot.parquet")
-_BATCH_ROWS = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,17 +97,16 @@ def override(
             cause="To replace its content rows have to be closed, which is a job's work.",
             remedy="Import the rows as a full extract: mode=full.",
         )
-    with tempfile.TemporaryDirectory(prefix="freezeframe-") as folder:
-        file = Path(folder) / f"rows.{kind}"
-        with file.open("wb") as target:
-            while chunk := content.read(_BATCH_ROWS):
-                target.write(chunk)
-        with tenant.job(who=author.who, message=author.message or f"replace {name}") as job:
-            target_stream = job.stream(name)
-            known = target_stream.columns() if stream.version() >= 0 else None
-            rows = LegacyFile(file, file_sha256(file)).read(known)
-            used = tuple(key) or (target_stream.key() if stream.version() >= 0 else ())
-            target_stream.update(rows, used or None, override=True)
+    message = author.message or f"replace {name}"
+    with (
+        received_file(content, kind, snapshot_name(name, kind)) as file,
+        tenant.job(who=author.who, message=message) as job,
+    ):
+        target_stream = job.stream(name)
+        known = target_stream.columns() if stream.version() >= 0 else None
+        rows = LegacyFile(file, file_sha256(file)).read(known)
+        used = tuple(key) or (target_stream.key() if stream.version() >= 0 else ())
+        target_stream.update(rows, used or None, override=True)
     return job.receipt.streams[stream.name]
 
 

@@ -297,7 +297,7 @@ class Files:
             raise FileNotFound(
                 f"There is no file {str(path)!r}.",
                 cause=f"The tenant has {len(state.files)} files at version {state.version}.",
-                remedy="Check the path (files.list() names all), or write the file first.",
+                remedy="Check the path in the list of the files, or write the file first.",
                 path=str(path),
             )
         return held

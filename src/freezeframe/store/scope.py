@@ -138,7 +138,9 @@ class TenantScope:
             return self.present()
         if tenant_version is not None and as_of is not None:
             raise InvalidOption(
-                "tenant_version and as_of cannot be used together.", remedy="Give one of them."
+                "tenant_version and as_of cannot be used together.",
+                cause="Each of them says by itself which version is meant.",
+                remedy="Give one of them.",
             )
         wanted = self.log.version_at(moment(as_of)) if as_of is not None else tenant_version
         return listed_state(self.log, self._newest(), wanted)
@@ -277,4 +279,15 @@ def listed_state(log: TenantLog, newest: TenantState, version: int | None) -> Te
             remedy="Read a version that its history lists.",
             version=version,
         )
-    return log.state_at(version)
+    try:
+        return log.state_at(version)
+    except VersionNotFound as error:
+        if 0 <= version <= newest.version:
+            raise
+        # The log's own words are about files that a tenant's user has never heard of.
+        raise VersionNotFound(
+            f"The tenant has no version {version}.",
+            cause=f"Its newest is {newest.version}." if newest.version >= 0 else "Nothing was kept yet.",
+            remedy="Read a version that its history lists.",
+            version=version,
+        ) from error

@@ -258,7 +258,9 @@ class Stream:
     ) -> Snapshot:
         if sum(given is not None for given in (version, as_of, tenant_version)) > 1:
             raise InvalidOption(
-                "version, as_of and tenant_version cannot be used together.", remedy="Give one of them."
+                "version, as_of and tenant_version cannot be used together.",
+                cause="Each of them says by itself which rows are meant.",
+                remedy="Give one of them.",
             )
         scope = self._place.scope
         return scope.snapshot(self._place.name, scope.state(tenant_version, as_of), version)

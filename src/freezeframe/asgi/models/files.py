@@ -95,7 +95,7 @@ class FileReturn(Order):
     model_config = ConfigDict(json_schema_extra=example(path="mappings/a.csv", version=9))
 
     path: str = Field(min_length=1, max_length=800, description=_PATH)
-    version: int = Field(ge=0)
+    version: int = Field(ge=0, le=2**53)
     message: str = Field(default="", max_length=1000)
 
 

@@ -106,7 +106,7 @@ class StreamRestoration(Order):
 
     model_config = ConfigDict(json_schema_extra=example(version=9, dry_run=True))
 
-    version: int = Field(ge=0, description="The tenant's version.")
+    version: int = Field(ge=0, le=2**53, description="The tenant's version.")
     dry_run: bool = False
     message: str = Field(default="", max_length=1000)
 

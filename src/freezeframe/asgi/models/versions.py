@@ -67,7 +67,7 @@ class RestorationOrder(Order):
 
     model_config = ConfigDict(json_schema_extra=example(version=9, streams=["Account"], dry_run=True))
 
-    version: int = Field(ge=0)
+    version: int = Field(ge=0, le=2**53)
     streams: list[str] | None = Field(default=None, max_length=1000)
     files: list[str] | None = Field(default=None, max_length=1000)
     dry_run: bool = False
@@ -108,7 +108,7 @@ class NewTag(Order):
 
     model_config = ConfigDict(json_schema_extra=example(version=9))
 
-    version: int | None = Field(default=None, ge=0)
+    version: int | None = Field(default=None, ge=0, le=2**53)
 
 
 class Tag(Answer):
@@ -132,7 +132,7 @@ class NewPolicy(Order):
 
     model_config = ConfigDict(json_schema_extra=example(keep_versions=100, keep_days=30))
 
-    keep_versions: int | None = Field(default=None, ge=1)
+    keep_versions: int | None = Field(default=None, ge=1, le=2**53)
     keep_days: float | None = Field(default=None, ge=0, le=365_000)
 
 

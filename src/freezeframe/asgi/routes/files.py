@@ -21,7 +21,7 @@ from freezeframe.asgi.models.files import (
 )
 from freezeframe.asgi.models.streams import Dropped
 from freezeframe.asgi.models.versions import Restoration, RestorationOrder
-from freezeframe.asgi.problems import declared
+from freezeframe.asgi.problems import declared, problem_response
 from freezeframe.asgi.received_body import Received
 from freezeframe.asgi.routes.history import restored
 from freezeframe.asgi.routes.parameters import AsOf, CursorText, FilePathText, Limit, Message, TenantVersion
@@ -146,7 +146,7 @@ def read_file(
     if wanted is not None:
         first, last = _bounds(wanted, size)
         if first > last:
-            return Response(status_code=416, headers={"Content-Range": f"bytes */{size}"})
+            return _beyond(caller, size)
         part = (
             files.sliced(chunks, first, last)
             if entry.size <= _WHOLE_BYTES_MAX or entry.sealed
@@ -213,7 +213,11 @@ def return_file(caller: TenantCalling, order: FileReturn) -> Restoration:
 def _version(tenant: Tenant, version: int | None, as_of: str | None) -> int:
     """The version that is meant: that one, the one at a moment, or the newest."""
     if version is not None and as_of is not None:
-        raise InvalidOption("tenant_version and as_of cannot be used together.", remedy="Give one of them.")
+        raise InvalidOption(
+            "tenant_version and as_of cannot be used together.",
+            cause="Each of them says by itself which version is meant.",
+            remedy="Give one of them.",
+        )
     newest = tenant.version
     if newest < 0 or version is not None:
         return newest if version is None else version
@@ -236,6 +240,18 @@ def _note_sealed(caller: TenantCaller, entry: FileEntry) -> None:
     # First the entry, then the bytes: nobody reads a secret without a trace.
     if entry.sealed:
         caller.note("file.unseal", entry.path, version=entry.version)
+
+
+def _beyond(caller: TenantCaller, size: int) -> Response:
+    error = InvalidOption(
+        "The range begins behind the file's end.",
+        cause=f"The file has {size:,} bytes.",
+        remedy="Ask for bytes that it has; Content-Range tells how many there are.",
+        code="RANGE_NOT_SATISFIABLE",
+    )
+    answer = problem_response(error, caller.request_id, status=416)
+    answer.headers["Content-Range"] = f"bytes */{size}"
+    return answer
 
 
 def _bounds(wanted: re.Match[str], size: int) -> tuple[int, int]:

@@ -10,6 +10,7 @@ from fastapi import Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from freezeframe.asgi.authentication import SESSION_COOKIE, service_of
+from freezeframe.asgi.checked_route import CheckedRoute
 from freezeframe.asgi.models.keys import SignInWays
 from freezeframe.asgi.problems import declared, problem_response, request_id_of, status_of
 from freezeframe.asgi.routes.routing import api_router
@@ -21,7 +22,8 @@ from freezeframe.service.identity_provider import IdentityProvider, new_attempt
 from freezeframe.service.people import provided_id
 from freezeframe.service.sign_in_ticket import LIFE_SECONDS, Ticket, local_page
 
-router = api_router("session")
+# A provider may add parameters of its own to the way back (RFC 6749, 4.1.2).
+router = api_router("session", CheckedRoute)
 _TICKET = "freezeframe_sign_in"
 _PLACE = "/api/v1/session/provider"
 _RETURN = f"{_PLACE}/return"

@@ -6,17 +6,18 @@ from fastapi import APIRouter
 
 from freezeframe.asgi.checked_route import CheckedRoute
 from freezeframe.asgi.problems import declared
+from freezeframe.asgi.strict_route import StrictRoute
 
 TENANT = "/environments/{environment}/tenants/{tenant}"
 _ANY = (400, 401, 403, 409, 413, 422, 429, 431, 500, 503)
 
 
-def api_router(tag: str) -> APIRouter:
-    """A router of ``/api/v1``."""
+def api_router(tag: str, route_class: type[CheckedRoute] = StrictRoute) -> APIRouter:
+    """A router of ``/api/v1``; with another ``route_class`` it takes parameters that nobody knows."""
     return APIRouter(
         prefix="/api/v1",
         tags=[tag],
-        route_class=CheckedRoute,
+        route_class=route_class,
         responses=declared(*_ANY),
         redirect_slashes=False,
     )
@@ -27,7 +28,7 @@ def tenant_router(tag: str) -> APIRouter:
     return APIRouter(
         prefix=f"/api/v1{TENANT}",
         tags=[tag],
-        route_class=CheckedRoute,
+        route_class=StrictRoute,
         responses=declared(*_ANY, 404),
         redirect_slashes=False,
     )

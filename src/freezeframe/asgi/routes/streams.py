@@ -273,6 +273,7 @@ def _import_source(request: Request, body: ReceivedBody) -> tuple[str, str]:
     if given not in IMPORT_KINDS:
         raise UnreadableRequest(
             f"Rows cannot be imported from {given or 'a body without a Content-Type'}.",
+            cause="The Content-Type says how the rows are written.",
             remedy=f"Send one of {', '.join(IMPORT_KINDS)}, or name an upload as application/json.",
         )
     return IMPORT_KINDS[given], ""

@@ -1,0 +1,57 @@
+"""Routes that take no parameters but their own: one that is misspelt would be believed to count."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qsl
+
+from fastapi import Request, Response
+from fastapi.dependencies.utils import get_flat_params
+from fastapi.params import Query
+
+from freezeframe.asgi.checked_route import CheckedRoute, Handler
+from freezeframe.errors import InvalidOption
+
+_PARAMETERS_MAX = 1000
+_TOLD_LETTERS_MAX = 100
+
+
+class StrictRoute(CheckedRoute):
+    """A route of the API; a request with a parameter that the operation does not know is refused."""
+
+    def get_route_handler(self) -> Handler:
+        """See ``APIRoute.get_route_handler``."""
+        inner = super().get_route_handler()
+        fields = get_flat_params(self.dependant)
+        known = frozenset(one.alias for one in fields if isinstance(one.field_info, Query))
+
+        async def handle(request: Request) -> Response:
+            if request.scope["query_string"]:
+                require_known(request.scope["query_string"], known)
+            return await inner(request)
+
+        return handle
+
+
+def require_known(query: bytes, known: frozenset[str]) -> None:
+    """Refuse a query with a parameter that is not among the known ones.
+
+    Raises:
+        InvalidOption: there is one, or there are too many to look at.
+    """
+    try:
+        given = parse_qsl(query.decode("latin-1"), keep_blank_values=True, max_num_fields=_PARAMETERS_MAX)
+    except ValueError:
+        raise InvalidOption(
+            "The query has too many parameters.",
+            cause=f"At most {_PARAMETERS_MAX:,} are looked at.",
+            remedy="Ask in several requests.",
+            code="INVALID_REQUEST",
+        ) from None
+    odd = next((name for name, _ in given if name not in known), None)
+    if odd is not None:
+        raise InvalidOption(
+            f"There is no parameter {odd[:_TOLD_LETTERS_MAX]!r} here.",
+            cause=f"The operation's parameters are: {', '.join(sorted(known)) or 'none'}.",
+            remedy="Correct its name, or leave it out; it would change nothing.",
+            code="INVALID_REQUEST",
+        )

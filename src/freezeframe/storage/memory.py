@@ -20,6 +20,9 @@ class MemoryStorage:
 
     def __init__(self) -> None:
         self._files: dict[str, tuple[bytes, int]] = {}
+        self._folders: dict[
+            str, set[str]
+        ] = {}  # the names of each folder's files: logs are listed all the time
         self._lock = threading.Lock()
         self._root = f"memory://{next(_numbers)}"
 
@@ -30,15 +33,12 @@ class MemoryStorage:
 
     def list_from(self, folder: str, start: str = "") -> Iterator[FileStatus]:
         """See ``Storage.list_from``."""
-        prefix = f"{folder.strip('/')}/" if folder.strip("/") else ""
+        inside, first = folder.strip("/"), start.encode()
         with self._lock:
-            found = [
-                FileStatus(path[len(prefix) :], len(content), modified_ms)
-                for path, (content, modified_ms) in self._files.items()
-                if path.startswith(prefix) and "/" not in path[len(prefix) :]
-            ]
-        wanted = (status for status in found if status.name.encode() >= start.encode())
-        return iter(sorted(wanted, key=lambda status: status.name.encode()))
+            names = [name for name in self._folders.get(inside, ()) if name.encode() >= first]
+            names.sort(key=str.encode)
+            files = [(name, *self._files[f"{inside}/{name}" if inside else name]) for name in names]
+        return iter([FileStatus(name, len(content), modified_ms) for name, content, modified_ms in files])
 
     def list_below(self, folder: str) -> Iterator[FileStatus]:
         """See ``Storage.list_below``."""
@@ -67,7 +67,7 @@ class MemoryStorage:
         with self._lock:
             if name in self._files:
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
-            self._files[name] = (whole, now_ms())
+            self._keep(name, whole)
 
     def replace(
         self,
@@ -79,12 +79,19 @@ class MemoryStorage:
         """See ``Storage.replace``."""
         whole = content if isinstance(content, bytes) else b"".join(content)
         with self._lock:
-            self._files[name] = (whole, now_ms())
+            self._keep(name, whole)
+
+    def _keep(self, name: str, content: bytes) -> None:
+        folder, _, last = name.rpartition("/")
+        self._files[name] = (content, now_ms())
+        self._folders.setdefault(folder, set()).add(last)
 
     def delete(self, name: str, *, durable: bool = True) -> None:  # noqa: ARG002 - the protocol's signature
         """See ``Storage.delete``."""
+        folder, _, last = name.rpartition("/")
         with self._lock:
-            self._files.pop(name, None)
+            if self._files.pop(name, None) is not None:
+                self._folders[folder].discard(last)
 
     def prune(self, folder: str) -> None:
         """See ``Storage.prune``: there are no folders."""

@@ -19,6 +19,8 @@ FILE_PATH_BYTES_MAX = 800  # an object's key has at most 1,024 bytes, and the st
 # Names that Windows gives to devices; a store may be copied or mounted there one day.
 _DEVICE = re.compile(r"(?i)^(con|prn|aux|nul|com\d|lpt\d)(\..*)?$")
 _OURS = re.compile(r"(?i)^_freezeframe($|\W)|^_delta_log$")
+_REFUSED_CATEGORIES = frozenset({"Cc", "Cs", "Co", "Cn", "Zl", "Zp"})
+_REFUSED_MARKS = frozenset('<>:"|?*')
 _TABLE = re.compile(r"(?i)\.snapshot$")
 
 
@@ -50,9 +52,11 @@ def _reason_against(name: str) -> str:
         return "It begins with a dot, which would name a hidden or a parent folder."
     if name != name.strip() or name.endswith("."):
         return "It begins or ends with a space, or ends with a dot, which some file systems drop."
-    if any(unicodedata.category(letter) in {"Cc", "Cs", "Co", "Cn", "Zl", "Zp"} for letter in name):
+    # Nearly all names are plain, and every request checks several.
+    is_plain = name.isascii() and name.isprintable()
+    if not is_plain and any(unicodedata.category(letter) in _REFUSED_CATEGORIES for letter in name):
         return "It holds a control, line-ending or unassigned character."
-    if any(letter in '<>:"|?*' for letter in name):
+    if not _REFUSED_MARKS.isdisjoint(name):
         return 'It holds one of < > : " | ? *, which some file systems refuse.'
     if len(name.encode()) > NAME_BYTES_MAX:
         return f"It is longer than {NAME_BYTES_MAX} bytes in UTF-8."

@@ -43,6 +43,25 @@ def test_a_log_that_stands_still_is_not_listed(storage):
     assert b"2" == tenant.files.read("a.csv")
 
 
+def test_what_this_process_adds_is_not_listed_but_now_and_then(storage):
+    """Its own entries are the state at once; a listing every ten versions finds the newer checkpoint."""
+    tenant, other = _tenant(storage), _tenant(LocalStorage(storage.root))
+    tenant.files.write("a.csv", b"0")
+    before = storage.listings
+    for number in range(1, 10):
+        tenant.files.write("a.csv", b"%d" % number)
+    assert before == storage.listings
+    other.files.write("b.csv", b"theirs")
+    for number in range(11, 22):
+        tenant.files.write("a.csv", b"%d" % number)
+    assert before < storage.listings
+    segment = tenant.place.log.current_snapshot.segment
+    assert (21, 20) == (segment.version, segment.checkpoint_version)
+    afresh = _tenant(LocalStorage(storage.root)).place.log.current_state()
+    assert afresh == tenant.place.log.current_state()
+    assert (b"theirs", b"21") == (tenant.files.read("b.csv"), tenant.files.read("a.csv"))
+
+
 def test_a_log_that_was_put_back_from_a_backup_is_read_anew(storage, tmp_path):
     """A log of the same length with other entries is not taken for the one that was seen."""
     tenant = _tenant(storage)

@@ -45,25 +45,95 @@ def _is_of_a_log(request):
     return not request.name.endswith(".parquet")
 
 
-def test_an_update_waits_at_most_twelve_times_for_its_logs(place):
-    """10,000 rows <- 1,000: what the tenant's log, the table's, the registry and the lease take together."""
-    storage, tenant = place
-    for seed in (1, 2):
+def fewest_waits(storage, change, expected):
+    """How often ``change(number)`` has to wait for logs, registry and lease, and all of its requests.
+
+    A machine under load starts a thread late, and what was side by side looks like one after the other; so
+    it is done again, up to five times, until it waits no more often than ``expected``.
+    """
+    for number in range(5):
         before = len(storage.requests)
-        changed = ROWS.sample(1_000, random_state=seed).assign(v=-seed)
-        assert 1_000 == tenant.stream("Account").update(changed, key="Id").updated
+        change(-1 - number)
+        asked = storage.requests[before:]
+        of_logs = [one for one in asked if _is_of_a_log(one)]
+        if len(in_sequence(of_logs)) <= expected:
+            break
+    return len(in_sequence(of_logs)), asked
+
+
+@pytest.mark.parametrize("options", [{"key": "Id"}, {}], ids=["key", "stored key"])
+def test_an_update_waits_six_times_for_its_logs(place, options):
+    """Looks at the beginning, lease, looks before the commit, entry, table, and the registry once more."""
+    storage, tenant = place
+
+    def update(value):
+        changed = ROWS.sample(1_000, random_state=-value).assign(v=value)
+        assert 1_000 == tenant.stream("Account").update(changed, **options).updated
+
+    update(-99)
+    waits, asked = fewest_waits(storage, update, 6)
+    assert 6 == waits, asked
+    assert len(asked) <= 17
+
+
+def test_an_update_after_somebody_elses_reads_what_they_committed(place):
+    """Two reads more, one of each log, and the rows are on top of theirs."""
+    storage, tenant = place
+    other = Store(storage, tenant.place.engine, Settings()).tenant("acme").stream("Account")
+
+    def update(value):
+        other.update(ROWS.head(5).assign(v=100 + value), key="Id")
+        before = len(storage.requests)
+        tenant.stream("Account").update(ROWS.head(2).assign(v=value))
+        asked.append([one for one in storage.requests[before:] if _is_of_a_log(one)])
+
+    asked = []
+    for number in range(5):
+        update(-1 - number)
+        if len(in_sequence(asked[-1])) <= 8:
+            break
+    assert 8 == len(in_sequence(asked[-1])), asked[-1]
+    kept = tenant.stream("Account").read().head(6)["v"]
+    assert [-1 - number] * 2 + [99 - number] * 3 + [5] == list(kept)
+
+
+def test_a_job_of_many_streams_waits_for_their_tables_together(place):
+    """Landing eight tables takes as long as landing one; so does looking whether they have grown."""
+    storage, tenant = place
+    names = [f"S{number}" for number in range(8)]
+    asked = []
+    for number in range(5):
+        with tenant.job(f"job {number}") as job:
+            for name in names:
+                job.stream(name).update(ROWS.head(3).assign(v=number), key="Id")
+            before = len(storage.requests)
         asked = [one for one in storage.requests[before:] if _is_of_a_log(one)]
-        shown = "\n".join(f"{one.verb} {one.name}" for one in in_sequence(asked))
-        assert len(in_sequence(asked)) <= 12, shown
-        assert len(storage.requests) - before <= 22
+        if len(in_sequence(asked)) <= 4:
+            break
+    assert 4 == len(in_sequence(asked)), asked
+    assert ["Account", *names] == list(tenant.streams())
+
+
+def test_a_job_that_reads_what_it_writes_to_looks_at_the_table_twice(place):
+    """When it reads, which is what it builds on, and before the commit point."""
+    storage, tenant = place
+
+    def job(value):
+        with tenant.job(f"reading {value}") as opened:
+            found = opened.stream("Account").read()
+            opened.stream("Account").update(found.head(10).assign(v=value))
+
+    _, asked = fewest_waits(storage, job, 7)
+    tables = [one for one in asked if one.name.endswith("Account.snapshot/_delta_log")]
+    assert ["list_from", "list_from"] == [one.verb for one in tables], asked
 
 
 def test_a_look_at_a_stream_waits_for_its_logs_and_its_file(place):
-    """Reading again asks both logs whether they have grown, and whether the newest entry has landed."""
+    """Reading again asks both logs whether they have grown; the table's own log tells what has landed."""
     storage, tenant = place
     stream = tenant.stream("Account")
     assert 10_000 == len(stream.read(as_="arrow"))
     before = len(storage.requests)
     assert 10_000 == len(stream.read(as_="arrow"))
     asked = storage.requests[before:]
-    assert ["list_from", "list_from", "read", "read"] == [one.verb for one in asked], asked
+    assert ["list_from", "list_from", "read"] == [one.verb for one in asked], asked

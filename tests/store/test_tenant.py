@@ -207,6 +207,19 @@ def test_a_newer_format_is_refused(open_on, local):
         open_on(local)
 
 
+def test_a_process_that_runs_on_stops_at_a_newer_format(open_on, local):
+    """A tenant that is open already is not changed once a newer freezeframe has been there."""
+    tenant = open_on(local)
+    tenant.files.write("a.csv", b"1")
+    path = local.local_path("_freezeframe/format.json")
+    path.write_text(json.dumps({"formatVersion": 2, "features": [], "minimumFreezeframe": "3.1"}))
+    before = {one.name for one in local.list_below("")}
+
+    with pytest.raises(FormatTooNew, match=r"3\.1"):
+        tenant.files.write("a.csv", b"2")
+    assert before == {one.name for one in local.list_below("")}
+
+
 def test_a_commit_around_the_log_is_found(open_on, local):
     """A writer that ignores the protocol's guard stops our writes, not our reads."""
     open_on(local).stream("Account").update(ROWS, key="Id")

@@ -103,27 +103,27 @@ class DeltaLog(SnapshotManagement[Snapshot]):
             CorruptLog: the log is damaged.
             UnsupportedTable: the table needs what is not known here.
         """
-        storage, table, key = _locate(location, table)
-        with cls._cache_lock:
-            cls._expire()
-            entry = cls._cache.get(key)
-            if entry is not None:
-                entry.used_at = time.monotonic()
-                cls._cache.move_to_end(key)
-                return entry.log
-        log = cls(storage, table, options, rebuilder, large)
-        with cls._cache_lock:
-            entry = cls._cache.setdefault(key, _Entry(log, time.monotonic()))
-            cls._expire()
-            return entry.log
+        return cls._cached_or_opened(location, table, options, rebuilder, large)[0]
 
     @classmethod
     def for_table_with_snapshot(
         cls, location: str | os.PathLike[str] | Storage, table: str = ""
     ) -> tuple[DeltaLog, Snapshot]:
-        """The log and its latest snapshot, updated (behaviour 41)."""
-        log = cls.for_table(location, table)
-        return log, log.update()
+        """The log and its latest snapshot, updated (behaviour 41); one opened for this call is up to date."""
+        log, is_new = cls._cached_or_opened(location, table)
+        return log, log.current_snapshot if is_new else log.update()
+
+    @classmethod
+    def note_landed(cls, storage: Storage, table: str, version: int, content: bytes) -> None:
+        """This process has landed ``content`` as the table's ``version``: it need not be read back.
+
+        Counts for the one log that ``for_table`` gives, if it is open, and for its next update.
+        """
+        _, _, key = _locate(storage, table)
+        with cls._cache_lock:
+            entry = cls._cache.get(key)
+        if entry is not None:
+            entry.log._reader.own_commit.note(version, content)  # noqa: SLF001 - another one of this class
 
     @classmethod
     def clear_cache(cls) -> None:
@@ -137,6 +137,30 @@ class DeltaLog(SnapshotManagement[Snapshot]):
         _, _, key = _locate(location, table)
         with cls._cache_lock:
             cls._cache.pop(key, None)
+
+    @classmethod
+    def _cached_or_opened(
+        cls,
+        location: str | os.PathLike[str] | Storage,
+        table: str,
+        options: LogOptions | None = None,
+        rebuilder: StateRebuilder | None = None,
+        large: LargeState | None = None,
+    ) -> tuple[DeltaLog, bool]:
+        """The log of a table, and whether it was opened just now."""
+        storage, table, key = _locate(location, table)
+        with cls._cache_lock:
+            cls._expire()
+            entry = cls._cache.get(key)
+            if entry is not None:
+                entry.used_at = time.monotonic()
+                cls._cache.move_to_end(key)
+                return entry.log, False
+        log = cls(storage, table, options, rebuilder, large)
+        with cls._cache_lock:
+            entry = cls._cache.setdefault(key, _Entry(log, time.monotonic()))
+            cls._expire()
+            return entry.log, entry.log is log
 
     @classmethod
     def _expire(cls) -> None:

@@ -50,6 +50,7 @@ from freezeframe.log.segment import (
     version_missing,
 )
 from freezeframe.storage import FileStatus, Storage
+from freezeframe.storage.promptness import held
 
 _log = logging.getLogger(__name__)
 
@@ -322,7 +323,7 @@ class SnapshotManagement(ABC, Generic[S]):
         if staleness_acceptable and not self.is_snapshot_stale:
             self._update_in_background()
             return captured.snapshot
-        with self._update_lock:
+        with held(self._update_lock):
             return self.update_internal()
 
     def try_update(self, *, is_async: bool = False) -> S:

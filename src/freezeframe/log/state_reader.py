@@ -19,6 +19,7 @@ from freezeframe.log.checksum import read_checksum
 from freezeframe.log.commit_content import CommitContent, parse_file_actions, read_contents
 from freezeframe.log.commit_info import read_commit_info
 from freezeframe.log.listing import CheckpointFiles
+from freezeframe.log.own_commit import OwnCommit
 from freezeframe.log.paths import Kind, LogFile
 from freezeframe.log.replay import FileState, StateRebuilder
 from freezeframe.log.segment import LogSegment
@@ -56,6 +57,7 @@ class StateReader:
         self._rebuilder = rebuilder
         self._use_checksum = use_checksum
         self._large = large
+        self.own_commit = OwnCommit()
         self._kept: dict[LogFile, list[CommitContent]] = {}
         self._kept_checkpoint: tuple[CheckpointFiles, CheckpointContent] | None = None
 
@@ -188,12 +190,17 @@ class StateReader:
             yield from kept
             return
         name = segment.path(file)
+        own = self.own_commit.taken(file)
         # Finding the protocol and building the state look at the same small commits: read once.
         keep = file.size + sum(one.size for one in self._kept) <= KEPT_BYTES
         found: list[CommitContent] = []
         try:
             for content in read_contents(
-                lambda offset, length: self.storage.read(name, offset, length), file.name, file.size
+                lambda offset, length: (
+                    self.storage.read(name, offset, length) if own is None else own[offset : offset + length]
+                ),
+                file.name,
+                file.size,
             ):
                 if keep:
                     found.append(content)

@@ -8,6 +8,7 @@ from freezeframe.control.job import QueuedJob
 from freezeframe.script.stores import storage_at
 from freezeframe.service.row_counter import RowCounter
 from freezeframe.settings import Settings
+from freezeframe.storage.promptness import about_to_wait
 from freezeframe.store.snapshot_store import Store
 
 _DEFAULT_ENVIRONMENT = "default"
@@ -20,6 +21,7 @@ class Stores:
         self.root = root
         self.settings = settings
         self._storage = storage_at(root, settings)
+        self._is_near = self._storage.local_path("") is not None
         self._engine = RowCounter(self._storage)
         self._lock = threading.Lock()
         self._stores: dict[str, Store] = {}
@@ -30,10 +32,19 @@ class Stores:
         Raises:
             InvalidName: no environment can have that name.
         """
+        known = self._stores.get(name)
+        if known is not None:
+            return known
+        about_to_wait()
         with self._lock:
             if name not in self._stores:
                 self._stores[name] = Store(self._storage, self._engine, self.settings, name)
             return self._stores[name]
+
+    @property
+    def is_near(self) -> bool:
+        """Whether the store is on a disk of this machine, so that something of it may be at hand at once."""
+        return self._is_near
 
     def environments(self) -> tuple[str, ...]:
         """The environments that have tenants, in order."""

@@ -38,10 +38,15 @@ from freezeframe.storage.beneath import (
     remove_empty_below,
     remove_if_empty,
 )
+from freezeframe.storage.promptness import WouldWait, about_to_wait, is_at_once
 from freezeframe.storage.relative_name import checked_name
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 _ENCODING, _ENCODE_ERRORS = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
+# Linux reads what is in memory and says where it is not; other systems have no such call.
+_NOT_WAITING: int | None = getattr(os, "RWF_NOWAIT", None)
+_WAITS = {errno.EAGAIN, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
+_AT_ONCE_BYTES_MAX = 64 * 1024
 _LOOK_ONLY = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK)
 
 
@@ -103,6 +108,8 @@ class LocalStorage:
         """See ``Storage.read``."""
         try:
             with self._opened_file(name) as file:
+                if is_at_once():
+                    return _read_from_memory(file, offset, length)
                 if offset:
                     file.seek(offset)
                 return file.read() if length is None else file.read(length)
@@ -183,6 +190,7 @@ class LocalStorage:
 
     @contextmanager
     def _opened(self, folder: str) -> Iterator[int]:
+        about_to_wait()
         name = self._checked(folder).strip("/")
         with opened_root(self._root) as root, opened_folder(root, name) as handle:
             yield handle
@@ -199,6 +207,7 @@ class LocalStorage:
     @contextmanager
     def _made_folder(self, name: str) -> Iterator[tuple[int, str]]:
         """The folder that a file is to be in, made if need be, and the file's name in it."""
+        about_to_wait()
         folder, _, own = self._checked(name).rpartition("/")
         make_folder(self._root)
         with opened_root(self._root) as root:
@@ -314,6 +323,24 @@ def _plain(handle: int, name: str) -> int:
         remedy="Find out who made it, and remove it.",
         name=name,
     )
+
+
+def _read_from_memory(file: BinaryIO, offset: int, length: int | None) -> bytes:
+    """The bytes of a small file that the operating system has in memory; else ``WouldWait`` is raised."""
+    size = max(0, os.fstat(file.fileno()).st_size - offset)
+    wanted = size if length is None else min(length, size)
+    if _NOT_WAITING is None or wanted > _AT_ONCE_BYTES_MAX:
+        raise WouldWait
+    content = bytearray(wanted)
+    try:
+        found = os.preadv(file.fileno(), [content], offset, _NOT_WAITING)
+    except OSError as error:
+        if error.errno in _WAITS:
+            raise WouldWait from None
+        raise
+    if found != wanted:
+        raise WouldWait
+    return bytes(content)
 
 
 @contextmanager

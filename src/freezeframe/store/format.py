@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from weakref import WeakKeyDictionary
 
 from freezeframe.errors import CorruptLog, FormatTooNew
 from freezeframe.storage import Storage
 from freezeframe.storage.probe import require_atomic_create
+from freezeframe.store.file_identity import FileIdentity, file_identity
 from freezeframe.store.layout import FORMAT_FILE, OURS
 
 FORMAT_VERSION = 1
+_seen: WeakKeyDictionary[Storage, tuple[str | None, FileIdentity | None]] = WeakKeyDictionary()
 _PROBE_ROUNDS = 2
 # ``jobs``: entries that change several streams, files and the tenant itself.
 _FEATURES = ("tenantLog", "jobs")
@@ -19,14 +22,33 @@ _CONTENT = {"formatVersion": FORMAT_VERSION, "features": list(_FEATURES), "minim
 def require_known_format(storage: Storage) -> bool:
     """Whether the directory has the present format; none and an older one pass as well.
 
+    It is asked before every change, so that a process that runs on stops where a newer freezeframe has been.
+    On a disk a file that is still the one that was read is not read again.
+
     Raises:
         FormatTooNew: a newer freezeframe wrote it; the message names the version to install.
         CorruptLog: the file is there but is no format file.
     """
+    path, known = _seen.get(storage) or (_path(storage), None)
+    now = None if path is None else file_identity(path)
+    if known is not None and known == now:
+        return True
     try:
         content = storage.read(FORMAT_FILE)
     except FileNotFoundError:
         return False
+    is_present = _has_present_format(storage, content)
+    if is_present:
+        _seen[storage] = (path, now)
+    return is_present
+
+
+def _path(storage: Storage) -> str | None:
+    path = storage.local_path(FORMAT_FILE)
+    return None if path is None else str(path)
+
+
+def _has_present_format(storage: Storage, content: bytes) -> bool:
     try:
         record = json.loads(content)
         version, features = int(record["formatVersion"]), set(record["features"])

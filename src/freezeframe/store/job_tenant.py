@@ -116,9 +116,9 @@ class _SharedScope(JobScope):
             return super().base(name)
 
     @contextmanager
-    def changing(self) -> Iterator[Work]:
+    def changing(self, stream: StreamName | None = None) -> Iterator[Work]:
         """See ``JobScope.changing``."""
-        with self._turn, super().changing() as work:
+        with self._turn, super().changing(stream) as work:
             yield work
 
 

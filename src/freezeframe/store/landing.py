@@ -6,6 +6,7 @@ is too long for the entry waits in a staged file until its table has it.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import logging
 from collections.abc import Collection, Mapping
@@ -20,6 +21,7 @@ from freezeframe.storage import Storage
 from freezeframe.store.entries import Entry, StreamChange
 from freezeframe.store.entry_changes import Change
 from freezeframe.store.layout import long_commit_file, table_folder
+from freezeframe.store.looks import look_together
 from freezeframe.store.plain_copies import derive_copies
 from freezeframe.store.tenant_log import TenantLog
 
@@ -109,11 +111,13 @@ def finish(storage: Storage, entry: Entry, diverged: Collection[str] = (), *, is
         ForeignCommit: a table has another commit under the same version.
         StorageUnavailable: a table could not be written; the entry is committed all the same.
     """
-    for change in entry.streams:
-        if not change.lands or str(change.stream) in diverged:
-            continue
+
+    def land_one(change: StreamChange) -> None:
         if is_new or not is_landed(storage, change):
             _land(storage, change)
+
+    due = [change for change in entry.streams if change.lands and str(change.stream) not in diverged]
+    look_together(storage, *(functools.partial(land_one, change) for change in due))
 
 
 def roll_forward(
@@ -164,6 +168,8 @@ def _land(storage: Storage, change: StreamChange) -> None:
     outcome = land(storage, folder, change.table_version, content)
     if isinstance(outcome, Conflict) and outcome.winner != content:
         raise foreign_commit(change.stream, change.table_version, "It is not the commit of the tenant log.")
+    if isinstance(outcome, Committed):
+        DeltaLog.note_landed(storage, folder, change.table_version, content)
     if not isinstance(outcome, Committed | Conflict):
         raise StorageUnavailable(
             f"It is not known whether version {change.table_version} of {str(change.stream)!r} has landed.",

@@ -7,32 +7,18 @@ In a bucket a listing is one request and two looks are two, so there a log is al
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass
-
 from freezeframe.log.paths import commit_name
-from freezeframe.storage import Storage
-from freezeframe.storage.local import failure
-
-
-@dataclass(frozen=True, slots=True)
-class _Identity:
-    """What tells a file of the disk from any other one that was or will be under its name."""
-
-    device: int
-    inode: int
-    size: int
-    modified_ns: int
+from freezeframe.storage import FileStatus, Storage
+from freezeframe.store.file_identity import FileIdentity, file_identity
 
 
 class LogTail:
     """The newest entry of one log, as far as somebody has seen it. For one thread at a time."""
 
     def __init__(self, storage: Storage, folder: str) -> None:
-        # Only what files are there is looked at, and nothing is read: where a link leads does not matter.
         path = storage.local_path(folder)
         self._folder = None if path is None else str(path)
-        self._seen: tuple[int, _Identity] | None = None
+        self._seen: tuple[int, FileIdentity] | None = None
 
     def is_at(self, version: int) -> bool:
         """Whether ``version`` is the newest for sure; where it is not known, the log has to be listed.
@@ -55,13 +41,26 @@ class LogTail:
         found = self._identity(version) if version >= 0 else None
         self._seen = None if found is None else (version, found)
 
-    def _identity(self, version: int) -> _Identity | None:
-        if self._folder is None:
+    def forget(self) -> None:
+        """Something else than an entry has come: the log is to be listed once more."""
+        self._seen = None
+
+    def note_added(self, version: int) -> FileStatus | None:
+        """This process has just made ``version``, the first one after the newest that was noted.
+
+        The file as a listing would tell it. None: it cannot be told, or the log is not what it was, so it
+        has to be listed.
+
+        Raises:
+            StorageUnavailable: the storage could not be asked.
+        """
+        if self._seen is None or self._seen[0] != version - 1 or self._identity(version - 1) != self._seen[1]:
             return None
-        try:
-            found = os.lstat(f"{self._folder}/{commit_name(version)}")
-        except (FileNotFoundError, NotADirectoryError):
+        found = self._identity(version)
+        if found is None:
             return None
-        except OSError as error:
-            raise failure("look at", commit_name(version), error) from error
-        return _Identity(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+        self._seen = (version, found)
+        return FileStatus(commit_name(version), found.size, found.modified_ns // 1_000_000)
+
+    def _identity(self, version: int) -> FileIdentity | None:
+        return None if self._folder is None else file_identity(f"{self._folder}/{commit_name(version)}")

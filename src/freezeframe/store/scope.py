@@ -168,9 +168,9 @@ class TenantScope:
         """Outside of a job nothing is read before it is written."""
 
     @contextmanager
-    def changing(self) -> Iterator[Work]:
-        """A job of one change: leaving the block commits it."""
-        with committed(Work(self.place, is_single=True)) as work:
+    def changing(self, stream: StreamName | None = None) -> Iterator[Work]:
+        """A job of one change, of ``stream`` if it is of one: leaving the block commits it."""
+        with committed(Work(self.place, is_single=True, stream=stream)) as work:
             yield work
 
     def _newest(self) -> TenantState:
@@ -210,7 +210,7 @@ class JobScope(TenantScope):
         self._work.note_file_read(path)
 
     @contextmanager
-    def changing(self) -> Iterator[Work]:
+    def changing(self, stream: StreamName | None = None) -> Iterator[Work]:  # noqa: ARG002 - it is open already
         """The job itself: its end commits.
 
         Raises:
@@ -241,7 +241,7 @@ class MomentScope(TenantScope):
         return table_snapshot(self.storage, self._state, name)
 
     @contextmanager
-    def changing(self) -> Iterator[Work]:
+    def changing(self, stream: StreamName | None = None) -> Iterator[Work]:  # noqa: ARG002 - whichever it is
         """Refused."""
         raise InvalidOption(
             f"Version {self._state.version} of the tenant is the past and cannot be changed.",

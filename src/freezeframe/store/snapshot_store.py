@@ -19,6 +19,7 @@ from freezeframe.errors import InvalidOption, TenantNotFound
 from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.settings import Settings
 from freezeframe.storage import FolderStorage, Storage
+from freezeframe.storage.promptness import about_to_wait
 from freezeframe.store.archive import read_archive, write_archive
 from freezeframe.store.archive_reader import ARCHIVE_BYTES_MAX, ARCHIVE_RATIO_MAX, ArchiveLimits
 from freezeframe.store.certificate import DeletionCertificate
@@ -278,6 +279,10 @@ class Store:
         return certificate
 
     def _opened(self, folder: str) -> Tenant:
+        known = self._tenants.get(folder)
+        if known is not None:
+            return known
+        about_to_wait()
         with self._lock:
             if folder not in self._tenants:
                 place = self._folder(folder)

@@ -34,7 +34,7 @@ from freezeframe.store.receipt import Receipt
 from freezeframe.store.row_order import ordered
 from freezeframe.store.scope import TenantScope
 from freezeframe.store.transaction import TenantPlace
-from freezeframe.store.update import Names, Update, UpdateOptions, replaces_rows, update_from
+from freezeframe.store.update import KeyedUpdate, Names, Update, UpdateOptions, replaces_rows, update_from
 from freezeframe.store.writing import Previewed, StreamPlace, explain, preview, write
 
 _NO_CHANGES = pa.schema([(CHANGE_TYPE, pa.string())])
@@ -67,10 +67,11 @@ class Stream:
             InvalidOption: the call contradicts itself or the stream's key.
             ConflictError: others kept changing the stream at the same time.
         """
-        needs_key = key is None and not replaces_rows(options)
-        return self.apply(frame, update_from(self._stored_key() if needs_key else key, **options))
+        if key is not None or replaces_rows(options):
+            return self.apply(frame, update_from(key, **options))
+        return self.apply(frame, lambda stored: update_from(stored, **options))
 
-    def apply(self, frame: Any, update: Update) -> Receipt:
+    def apply(self, frame: Any, update: Update | KeyedUpdate) -> Receipt:
         """Carry out an update that is already a value; errors as of ``update``."""
         receipt = write(self._place, frame, update)
         return replace(receipt, source=functools.partial(self.changed_by, receipt))

@@ -6,8 +6,9 @@ Readers never write. Where the tenant log's head names a commit that the table d
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
+from freezeframe.clock import now_ms
 from freezeframe.errors import CorruptLog, ForeignCommit, InvalidName, StreamNotFound, VersionNotFound
 from freezeframe.identifiers import StreamName
 from freezeframe.log import DeltaLog, Snapshot
@@ -15,6 +16,7 @@ from freezeframe.storage import Storage
 from freezeframe.store.entries import StreamChange
 from freezeframe.store.landing import change_content, finish, foreign_commit, is_landed
 from freezeframe.store.layout import table_folder
+from freezeframe.store.looks import look_together
 from freezeframe.store.staged_view import staged_view
 from freezeframe.store.state import NO_VERSION, TenantState
 from freezeframe.store.tenant_log import TenantLog
@@ -51,15 +53,21 @@ def table_snapshot(
     return _loaded(storage, state, stream, wanted)
 
 
-def base_snapshot(storage: Storage, state: TenantState, stream: StreamName) -> Snapshot:
+def base_snapshot(
+    storage: Storage, state: TenantState, stream: StreamName, since: int | None = None
+) -> Snapshot:
     """What a writer builds on: the table at its head, which must be what the tenant log says.
+
+    A look at the table that began at or after ``since`` (in ms) is good enough, if it saw that far.
 
     Raises:
         ForeignCommit: somebody changed the table around the tenant log.
     """
     log = DeltaLog.for_table(storage, table_folder(stream))
-    snapshot = log.update()
     expected = state.base_version(stream)
+    snapshot = log.update(check_if_updated_since=since)
+    if since is not None and snapshot.version < expected:
+        snapshot = log.update()
     if snapshot.version > expected:
         raise foreign_commit(stream, snapshot.version, f"The tenant log knows versions up to {expected}.")
     if snapshot.version < expected:
@@ -67,47 +75,63 @@ def base_snapshot(storage: Storage, state: TenantState, stream: StreamName) -> S
     return snapshot
 
 
-def stream_base(storage: Storage, log: TenantLog, state: TenantState, stream: StreamName) -> Snapshot:
+def stream_base(
+    storage: Storage, log: TenantLog, state: TenantState, stream: StreamName, since: int | None = None
+) -> Snapshot:
     """The table as ``state`` has it, for changes to build on; a table that was dropped counts.
+
+    A look at the table that began at or after ``since`` (in ms) is good enough.
 
     Raises:
         ForeignCommit: there is a table that the tenant log does not know, or knows only in parts.
     """
     folder = table_folder(stream)
     expected = state.base_version(stream)
-    found = DeltaLog.for_table(storage, folder).update()
+    found = DeltaLog.for_table(storage, folder).update(check_if_updated_since=since)
     # A table is also ahead where another writer committed after ``state``; the log is asked after the table.
     if found.version > expected and found.version > log.current_state().base_version(stream):
         raise foreign_commit(stream, found.version, f"The tenant log knows versions up to {expected}.")
     if state.table_version(stream) < 0:
         return staged_view(storage, folder, expected, (), state.timestamp_ms)
-    if found.version == expected and state.head is not None and log.is_landed(state.head):
+    if found.version == expected and (
+        _pending(state, stream, expected) is None
+        or (state.head is not None and log.is_landed(state.head))
+        or _is_commit_of(found, expected, state)
+    ):
         return found
     return table_snapshot(storage, state, stream)
 
 
 def present_tables(
-    storage: Storage, log: TenantLog, streams: Sequence[StreamName], diverged: Collection[str] = ()
+    storage: Storage,
+    log: TenantLog,
+    streams: Sequence[StreamName],
+    diverged: Collection[str] = (),
+    beside: Callable[[], None] | None = None,
 ) -> tuple[TenantState, list[Snapshot]]:
     """The newest state, all of it landed (but for ``diverged`` streams), and some tables at their heads.
+
+    ``beside`` is another look, which is taken at the same time; its errors are raised.
 
     Raises:
         ForeignCommit: somebody changed one of the tables around the tenant log.
     """
-    state = log.current_state()
+    since: int | None = now_ms()
+    tables = [_table_look(storage, stream) for stream in streams]
+    state, *_ = look_together(storage, log.current_state, *tables, *(() if beside is None else (beside,)))
     while True:
         if state.head is not None and not log.is_landed(state.head):
             finish(storage, state.head, diverged)
             if not diverged:
                 log.note_landed(state.head)
         try:
-            return state, [base_snapshot(storage, state, stream) for stream in streams]
+            return state, [base_snapshot(storage, state, stream, since) for stream in streams]
         except ForeignCommit:
             # A table is also ahead where another writer committed and landed since the state was read.
             newer = log.current_state()
             if newer.version == state.version:
                 raise
-            state = newer
+            state, since = newer, None
 
 
 def require_no_case_twin(names: Iterable[str], stream: StreamName) -> None:
@@ -126,16 +150,29 @@ def require_no_case_twin(names: Iterable[str], stream: StreamName) -> None:
             )
 
 
+def _table_look(storage: Storage, stream: StreamName) -> Callable[[], object]:
+    return lambda: DeltaLog.for_table_with_snapshot(storage, table_folder(stream))
+
+
 def _loaded(storage: Storage, state: TenantState, stream: StreamName, wanted: int) -> Snapshot:
     folder = table_folder(stream)
-    log = DeltaLog.for_table(storage, folder)
-    snapshot = log.update()
+    log, snapshot = DeltaLog.for_table_with_snapshot(storage, folder)
     pending = _pending(state, stream, wanted)
-    if snapshot.version >= wanted and (pending is None or is_landed(storage, pending)):
+    if snapshot.version >= wanted and (
+        pending is None or _is_commit_of(snapshot, wanted, state) or is_landed(storage, pending)
+    ):
         return snapshot if snapshot.version == wanted else log.snapshot_at(version=wanted)
     if pending is None or snapshot.version < wanted - 1:
         raise _missing(stream, wanted, snapshot.version)
     return staged_view(storage, folder, wanted - 1, (change_content(storage, pending),), state.timestamp_ms)
+
+
+def _is_commit_of(snapshot: Snapshot, wanted: int, state: TenantState) -> bool:
+    """Whether the table's newest commit says of itself that it is the newest entry's: then it has landed."""
+    info = snapshot.commit_info
+    if snapshot.version != wanted or info is None or state.head is None:
+        return False
+    return info.fields.get("writeId") == state.head.write_id
 
 
 def _pending(state: TenantState, stream: StreamName, wanted: int) -> StreamChange | None:

@@ -10,16 +10,18 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from types import MappingProxyType
 
-from freezeframe.errors import CorruptLog, StorageUnavailable, VersionNotFound
+from freezeframe.errors import CorruptLog, FreezeframeError, StorageUnavailable, VersionNotFound
 from freezeframe.log import LogOptions, LogSegment, SnapshotManagement
 from freezeframe.log.checkpoint import CHECKPOINT_DAMAGED
-from freezeframe.log.commit import Outcome, land_file
+from freezeframe.log.commit import Committed, Outcome, land_file
 from freezeframe.log.hint import Hint, hint_text
-from freezeframe.log.paths import HINT_NAME, LogFile, commit_name, version_prefix
+from freezeframe.log.own_commit import OwnCommit
+from freezeframe.log.paths import HINT_NAME, LogFile, commit_name, log_file, version_prefix
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.store.entries import Entry, parse_entry
@@ -56,6 +58,7 @@ class TenantLog(SnapshotManagement[TenantSnapshot]):
         self._job_id_ms = settings.job_id_days * _DAY_MS
         options = LogOptions(staleness_limit_ms=settings.staleness_limit_ms)
         self._tail = LogTail(storage, TENANT_LOG_FOLDER)
+        self._own_entry = OwnCommit()
         self._landed = ""
         self._past: TenantState | None = None
         super().__init__(storage, TENANT_LOG_FOLDER, options)
@@ -76,7 +79,9 @@ class TenantLog(SnapshotManagement[TenantSnapshot]):
         else:
             state, entries = self._checkpointed(segment), segment.commits
         for file in entries:
-            state = state.after(file.version, self.entry(file.version))
+            own = self._own_entry.taken(file)
+            entry = self.entry(file.version) if own is None else parse_entry(own, file.name)
+            state = state.after(file.version, entry)
         return TenantSnapshot(segment, state)
 
     def update_internal(self, *, is_async: bool = False) -> TenantSnapshot:
@@ -153,7 +158,29 @@ class TenantLog(SnapshotManagement[TenantSnapshot]):
             StorageUnavailable: the storage refused; nothing is visible.
         """
         name = f"{self.folder}/{commit_name(version)}"
-        return land_file(self.storage, name, version, entry.to_bytes())
+        content = entry.to_bytes()
+        outcome = land_file(self.storage, name, version, content)
+        if isinstance(outcome, Committed):
+            self._own_entry.note(version, content)
+            with suppress(FreezeframeError):  # it is committed all the same; the next look lists it
+                self._take_in(version)
+        return outcome
+
+    def _take_in(self, version: int) -> None:
+        """Make an entry of this process the current state without a listing, where nothing lies between."""
+        with self._update_lock:
+            previous = self.current_snapshot
+            if previous.version != version - 1:
+                return
+            started = self.options.clock()
+            status = self._tail.note_added(version)
+            file = None if status is None else log_file(status)
+            if file is None:
+                return
+            segment = replace(
+                previous.segment, version=version, commits=(*previous.segment.commits, file), last_commit=file
+            )
+            self.replace_snapshot(self.create_snapshot(segment, previous, (file,)), started)
 
     def is_landed(self, entry: Entry) -> bool:
         """Whether this process has seen all that the entry says in its tables; what landed stays there."""
@@ -189,6 +216,7 @@ class TenantLog(SnapshotManagement[TenantSnapshot]):
         self.storage.put_if_absent(f"{self.folder}/{name}", content)
         hint = hint_text(Hint(version=state.version, size=1, size_in_bytes=len(content)))
         self.storage.replace(f"{self.folder}/{HINT_NAME}", hint.encode())
+        self._tail.forget()  # the next look lists, and begins at the checkpoint
 
     def forget(self) -> None:
         """Read the state anew at the next call: files that it was made of are gone."""

@@ -16,12 +16,11 @@ That is snapshot isolation, first committer wins. Protocol: ``docs/reference/ten
 
 from __future__ import annotations
 
+import functools
 import random
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -34,12 +33,14 @@ from freezeframe.log import Snapshot
 from freezeframe.log.commit import Committed, Unknown
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
+from freezeframe.store.beginning import Beginning
 from freezeframe.store.entries import Entry, FileChange, Kind, StreamChange, TenantChange
 from freezeframe.store.fence import NO_FENCE, Fence
 from freezeframe.store.format import ensure_format
 from freezeframe.store.landing import forget_long_commits, keep_long_commits, roll_forward, shortened
 from freezeframe.store.layout import blob_file
 from freezeframe.store.lease import Lease
+from freezeframe.store.looks import look_together
 from freezeframe.store.net_commit import restamped
 from freezeframe.store.occasion import NO_OCCASION, Occasion
 from freezeframe.store.staged_files import StagedFiles
@@ -90,6 +91,7 @@ class Transaction:
         job_id: str | None = None,
         token: str = "",
         rebases_files: bool = False,
+        begun: Beginning | None = None,
     ) -> None:
         self.place = place
         self.write_id = uuid.uuid4().hex
@@ -98,6 +100,7 @@ class Transaction:
         self.tenant: TenantChange | None = None
         self.taken_over: dict[str, StreamChange] = {}
         self.checks: list[Check] = []
+        self._begun = begun
         self._job_id = job_id
         self._token = token
         self._files_read: set[str] = set()
@@ -127,7 +130,8 @@ class Transaction:
             StreamNotFound, VersionNotFound: there is no such stream or version.
         """
         staged = self.streams.get(str(name))
-        if staged is not None and staged.content and version in (None, staged.version):
+        is_there = staged is not None and (staged.content or str(name) in self.base.streams)
+        if staged is not None and is_there and version in (None, staged.version):
             return staged.view()
         return table_snapshot(self.place.storage, self.base, name, version)
 
@@ -150,7 +154,8 @@ class Transaction:
         found = self.streams.get(str(name))
         if found is None:
             require_no_case_twin({*self.base.streams, *self.streams}, name)
-            base = stream_base(self.place.storage, self.place.log, self.base, name)
+            since = None if self._begun is None else self._begun.looked_at(name)
+            base = stream_base(self.place.storage, self.place.log, self.base, name, since)
             found = StagedStream(name, self.place.storage, self.origin, base)
             self.streams[str(name)] = found
         return found
@@ -175,7 +180,8 @@ class Transaction:
         """
         if not self._is_announced:
             self._require_alive(self.base)
-            ensure_format(self.place.storage)
+            if self._begun is None or not self._begun.has_format:
+                ensure_format(self.place.storage)
             self._lease.hold()
             self._is_announced = True
 
@@ -196,11 +202,12 @@ class Transaction:
         tries = self.place.settings.commit_tries_max
         for number in range(tries):
             place, taken_over = self.place, self.taken_over.keys()
-            state, tables = present_tables(place.storage, place.log, self._touched(), diverged=taken_over)
+            state, tables = present_tables(
+                place.storage, place.log, self._touched(), taken_over, place.fence.require_open
+            )
             if self._job_id is not None and self._job_id in state.jobs:
                 return state.jobs[self._job_id]
             self._rebase(state, tables)
-            place.fence.require_open()
             entry, long_commits = shortened(self._entry(state, meaning, receipt))
             keep_long_commits(self.place.storage, long_commits)
             self._may_be_committed = True
@@ -310,17 +317,15 @@ class Transaction:
         place = self.place
         landed = roll_forward(place.storage, place.log, entry, version, place.settings.checkpoint_interval)
         # A deletion that began after the last look may not have seen what was written since.
-        with _beside(place.storage, place.fence.require_open):
-            self._tidy(landed=landed)
-
-    def _tidy(self, *, landed: bool) -> None:
         # What the lease still covers is garbage, or named by the entry.
-        if landed:
-            self._lease.release()
-        else:
-            self._lease.stop()
-        for staged in self.streams.values():
-            staged.discard(keep=staged.referenced() if staged.content else ())
+        tidy = [self._lease.release if landed else self._lease.stop, *self._discards()]
+        look_together(place.storage, *tidy, place.fence.require_open)
+
+    def _discards(self) -> list[Callable[[], None]]:
+        return [
+            functools.partial(staged.discard, staged.referenced() if staged.content else ())
+            for staged in self.streams.values()
+        ]
 
     def _delete_blob(self, change: FileChange) -> None:
         if change.blob is None or not change.blob.startswith(f"{self.write_id}/"):
@@ -337,19 +342,6 @@ class Transaction:
             remedy="Read again: the changes are there all together or not at all.",
             write_id=self.write_id,
         )
-
-
-@contextmanager
-def _beside(storage: Storage, look: Callable[[], None]) -> Iterator[None]:
-    """Look while the block runs where each request takes its time, else after it; errors come at the end."""
-    if storage.local_path("") is not None:
-        yield
-        look()
-        return
-    with ThreadPoolExecutor(1) as pool:
-        looked = pool.submit(look)
-        yield
-    looked.result()
 
 
 def _require_unread(staged: StagedStream, found: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal, TypedDict, Unpack, get_args
 
@@ -165,6 +165,10 @@ _CHOICES = {
     "deletes": (None, *get_args(Deletes)),
     "history": (None, *get_args(History)),
 }
+
+
+KeyedUpdate = Callable[[tuple[str, ...] | None], Update]
+"""An update that leaves the key to the stream: it is given the stored one (None: there is no stream yet)."""
 
 
 def update_from(key: Names | None = None, **options: Unpack[UpdateOptions]) -> Update:

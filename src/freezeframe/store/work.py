@@ -7,21 +7,27 @@ answered as they were then, as long as its input is the same.
 
 from __future__ import annotations
 
+import functools
 import time
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
 
+from freezeframe.engine.base import TableEngine
 from freezeframe.errors import IdempotencyConflict, InvalidOption
 from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.log import Snapshot
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
+from freezeframe.store.beginning import begin
 from freezeframe.store.entries import FileChange, Kind, StreamChange, TenantChange
+from freezeframe.store.guard import stored_key
+from freezeframe.store.incoming import Incoming
 from freezeframe.store.job_receipt import JobReceipt, joined_receipts, parse_job_receipt
+from freezeframe.store.joint_updates import done_together
 from freezeframe.store.payload import Payload
 from freezeframe.store.receipt import Receipt
 from freezeframe.store.staged_stream import StagedStream, Step, StepResult
@@ -30,8 +36,18 @@ from freezeframe.store.table_commit import Origin
 from freezeframe.store.tables import table_snapshot
 from freezeframe.store.tenant_log import TenantLog
 from freezeframe.store.transaction import Check, Meaning, TenantPlace, Transaction
-from freezeframe.store.update import Update
+from freezeframe.store.update import KeyedUpdate, Update
 from freezeframe.store.update_step import UpdatePlace, taken_update
+
+
+@dataclass(frozen=True, slots=True)
+class _CarriedOut:
+    """An update that has become a step of the transaction."""
+
+    name: StreamName
+    update: Update
+    incoming: Incoming
+    result: StepResult
 
 
 class Work:
@@ -46,13 +62,17 @@ class Work:
         author: str = "",
         message: str = "",
         is_single: bool = False,
+        stream: StreamName | None = None,
     ) -> None:
         job_id = place.occasion.job_id if job_id is None else job_id
         _require_job_id(job_id)
-        now = place.log.current_state()
+        begun = begin(place.storage, place.log, stream)
+        now = begun.state
         self._known = None if job_id is None else now.jobs.get(job_id)
         base = now if self._known is None else _kept_state(place.log, now, self._known.version - 1)
-        self._transaction = Transaction(place, base=base, job_id=job_id, token=token, rebases_files=is_single)
+        self._transaction = Transaction(
+            place, base=base, job_id=job_id, token=token, rebases_files=is_single, begun=begun
+        )
         self._first = None if self._known is None else self._recorded(self._known)
         self._payload = None if job_id is None else Payload()
         self._meaning = Meaning("commit", job_id, None, author, message)
@@ -111,27 +131,70 @@ class Work:
         """The file was read: what is written to it after that may be made from it."""
         self._transaction.note_file_read(path)
 
-    def update(self, name: StreamName, frame: Any, update: Update) -> Receipt:
+    def update(self, name: StreamName, frame: Any, update: Update | KeyedUpdate) -> Receipt:
         """Carry out an update for the job's eyes only; the receipt tells what it will be.
+
+        One that leaves the key to the stream is given the one that the job sees.
 
         Raises:
             BadInput, InvalidOption: the rows or the call cannot be taken; the job is as before it.
             IdempotencyConflict: the job is committed, and then it did not touch the stream.
         """
-        if self._known is not None:
-            return self._answer_again(name, frame, update)
         transaction = self._transaction
-        staged = transaction.staged(name)
-        place = UpdatePlace(name, self.storage, transaction.place.engine, self.settings)
+        transaction.staged(name)
+        if self._known is not None:
+            return self._answer_again(name, frame, self._keyed(name, update))
+        return self._noted(self._carried_out(name, frame, update, transaction.place.engine))
+
+    def update_all(
+        self, updates: Sequence[tuple[StreamName, Any, Update | KeyedUpdate]]
+    ) -> tuple[Receipt, ...]:
+        """Updates of several streams, as by ``update``, whose searches for keys are asked of Spark together.
+
+        Where one fails, the others are part of the job, as after one call for each; errors as of ``update``.
+        """
+        if self._known is not None or len(updates) == 1:
+            return tuple(self.update(*one) for one in updates)
+        transaction = self._transaction
+        for name, _, _ in updates:
+            transaction.staged(name)
+        transaction.announce()
+        works = [functools.partial(self._carried_out, *one) for one in updates]
+        outcomes = done_together(transaction.place.engine, works)
+        receipts = [self._noted(one) for one in outcomes if not isinstance(one, Exception)]
+        for failure in outcomes:
+            if isinstance(failure, Exception):
+                raise failure
+        return tuple(receipts)
+
+    def _carried_out(
+        self, name: StreamName, frame: Any, asked: Update | KeyedUpdate, engine: TableEngine
+    ) -> _CarriedOut:
+        """The update as a step of the transaction; of streams that were staged before, several at once."""
+        staged = self._transaction.staged(name)
+        update = self._keyed(name, asked)
+        place = UpdatePlace(name, self.storage, engine, self.settings)
         if _is_lazy(frame):
-            transaction.announce()
+            self._transaction.announce()
         with taken_update(place, self.write_id, staged.view(), frame, update) as taken:
-            result = transaction.add_step(name, taken.to_step())
-            if self._payload is not None:
-                self._payload.add_update(self.storage, name, update, taken.incoming)
-        changes = not transaction.is_empty
-        tenant_version = transaction.base.version + (1 if changes else 0)
-        receipt: Receipt = replace(result.answer, version=staged.version, tenant_version=tenant_version)
+            result = self._transaction.add_step(name, taken.to_step())
+        return _CarriedOut(name, update, taken.incoming, result)
+
+    def _keyed(self, name: StreamName, update: Update | KeyedUpdate) -> Update:
+        """The update with the key that the job sees, where it was left to the stream."""
+        if isinstance(update, Update):
+            return update
+        seen = self.snapshot(name) if str(name) in self._repeated else self._transaction.staged(name).view()
+        return update(stored_key(seen.metadata) or () if seen.version >= 0 else None)
+
+    def _noted(self, done: _CarriedOut) -> Receipt:
+        """The update as part of the job's input, and its receipt."""
+        if self._payload is not None:
+            self._payload.add_update(self.storage, done.name, done.update, done.incoming)
+        transaction = self._transaction
+        tenant_version = transaction.base.version + (0 if transaction.is_empty else 1)
+        version = transaction.staged(done.name).version
+        receipt: Receipt = replace(done.result.answer, version=version, tenant_version=tenant_version)
         return receipt
 
     def add_step(self, name: StreamName, step: Step, call: str, *arguments: Any) -> StepResult | None:

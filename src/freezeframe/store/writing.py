@@ -25,7 +25,7 @@ from freezeframe.store.staged_stream import StagedStream
 from freezeframe.store.staging import Attempt
 from freezeframe.store.table_commit import Origin
 from freezeframe.store.tables import require_no_case_twin
-from freezeframe.store.update import Update
+from freezeframe.store.update import KeyedUpdate, Update
 from freezeframe.store.update_step import UpdatePlace, taken_update
 
 
@@ -52,8 +52,10 @@ class StreamPlace:
         return table_folder(self.name)
 
 
-def write(place: StreamPlace, frame: Any, update: Update) -> Receipt:
+def write(place: StreamPlace, frame: Any, update: Update | KeyedUpdate) -> Receipt:
     """Carry out one update and say what it did; in a job, what it will have done.
+
+    One that leaves the key to the stream is made once the stream was looked at.
 
     Raises:
         BadInput, InvalidOption: the rows or the call cannot be taken; nothing was written.
@@ -61,7 +63,7 @@ def write(place: StreamPlace, frame: Any, update: Update) -> Receipt:
         OutcomeUnknown: the commit's answer was lost; nothing it refers to was deleted.
         TryAgain: storage or engine failed; nothing is visible.
     """
-    with place.scope.changing() as work:
+    with place.scope.changing(place.name) as work:
         receipt = work.update(place.name, frame, update)
     return receipt if work.receipt is None else work.receipt.streams[str(place.name)]
 

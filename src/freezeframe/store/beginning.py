@@ -1,0 +1,49 @@
+"""What a job looks at before anything else: the log, the format, and the table that it is about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from freezeframe.clock import now_ms
+from freezeframe.identifiers import StreamName
+from freezeframe.log import DeltaLog
+from freezeframe.storage import Storage
+from freezeframe.store.format import require_known_format
+from freezeframe.store.layout import table_folder
+from freezeframe.store.looks import look_together
+from freezeframe.store.state import TenantState
+from freezeframe.store.tenant_log import TenantLog
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """The tenant as a job finds it, each part looked at once and at about the same time."""
+
+    state: TenantState
+    has_format: bool
+    """Whether the directory is known to be of the present format, so that it need not be written."""
+    stream: StreamName | None
+    """The stream whose table was looked at beside the log."""
+    moment_ms: int
+    """Before the looks."""
+
+    def looked_at(self, name: StreamName) -> int | None:
+        """Since when a look at the stream's table is good enough; None: it was not looked at."""
+        return self.moment_ms if name == self.stream else None
+
+
+def begin(storage: Storage, log: TenantLog, stream: StreamName | None) -> Beginning:
+    """Look at the tenant for a job that, if ``stream`` is given, changes that one first.
+
+    Raises:
+        FormatTooNew, CorruptLog: the tenant cannot be changed by this version, or is damaged.
+        StorageUnavailable: it could not be looked at.
+    """
+    moment = now_ms()
+    tables = (
+        () if stream is None else (lambda: DeltaLog.for_table_with_snapshot(storage, table_folder(stream)),)
+    )
+    state, has_format, *_ = look_together(
+        storage, log.current_state, lambda: require_known_format(storage), *tables
+    )
+    return Beginning(state, has_format, stream, moment)

@@ -15,6 +15,7 @@ import contextlib
 import os
 import re
 import shutil
+import signal
 import socket
 import statistics
 import subprocess
@@ -266,5 +267,11 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def _stop(*_signal: object) -> None:
+    raise SystemExit("stopped")
+
+
 if __name__ == "__main__":
+    # Whoever stops this shall find nothing of Spark still running.
+    signal.signal(signal.SIGTERM, _stop)
     sys.exit(main())

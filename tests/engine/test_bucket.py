@@ -49,46 +49,72 @@ def content(rows, *names):
     return table.select(names).sort_by([(name, "ascending") for name in names]).to_pylist()
 
 
+def update(stream, frame, **options):
+    """What became of the rows."""
+    receipt = stream.update(frame, key="Id", **options)
+    return receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted
+
+
+def sparks(session):
+    """Twenty rows as Spark's own, half of them new, each of them twice."""
+    frame = session.range(290, 310).selectExpr("format_string('A%03d', id) AS Id", "'s' AS Name")
+    return frame.union(frame)
+
+
 def routes(tenant, session):
     """Each route once; the counts that were told and the rows at the end."""
-    told = []
-
-    def update(stream, frame, **options):
-        receipt = stream.update(frame, key="Id", **options)
-        told.append((receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted))
-
     stream = tenant.stream("Account")
-    update(stream, ROWS)
-    update(stream, pa.Table.from_pandas(ROWS.assign(Name=None, Size=ROWS.Size + 1).tail(90)))
-    update(stream, ROWS.iloc[30:].assign(Name="m"), mode="full")
-    frame = session.range(290, 310).selectExpr("format_string('A%03d', id) AS Id", "'s' AS Name")
-    update(stream, frame.union(frame))
     past = tenant.stream("Past")
-    update(past, ROWS.head(20), history="scd2")
-    update(past, ROWS.head(10).assign(Size=7.5))
+    told = [
+        update(stream, ROWS),
+        update(stream, pa.Table.from_pandas(ROWS.assign(Name=None, Size=ROWS.Size + 1).tail(90))),
+        update(stream, ROWS.iloc[30:].assign(Name="m"), mode="full"),
+        update(stream, sparks(session)),
+        update(past, ROWS.head(20), history="scd2"),
+        update(past, ROWS.head(10).assign(Size=7.5)),
+    ]
     rows = content(stream.read(as_="arrow"), "Id", "Name", "Size")
     assert rows == content(stream.read(as_="spark").toArrow(), "Id", "Name", "Size")
     return told, rows, content(past.read(as_="pandas"), "Id", "Size")
 
 
-def test_every_route_gives_what_it_gives_on_a_disk(places, bucket):
-    """Load, patch, merge, a frame of Spark's with repeated rows, history; what is left over goes.
-
-    After a collection the bucket holds what the logs name and nothing else: no folder marks, no uploads.
-    """
-    there, here, engine = places
-    acme = there.tenant("acme", create=True)
-    found = routes(acme, engine.session)
-    assert found == routes(here.tenant("acme", create=True), engine.session)
-
-    acme.set_retention(keep_versions=1)
-    acme.gc()
-    acme.gc()
-    state = acme.place.log.current_state()
-    tables = [table_snapshot(acme.place.storage, state, StreamName(name)) for name in ("Account", "Past")]
+def collected(tenant, bucket):
+    """Whether a collection leaves what the logs name and nothing else: no folder marks, no uploads."""
+    tenant.set_retention(keep_versions=1)
+    tenant.gc()
+    tenant.gc()
+    state = tenant.place.log.current_state()
+    tables = [table_snapshot(tenant.place.storage, state, StreamName(name)) for name in tenant.streams()]
     live = [path for table in tables for path in table.files["path"].to_pylist()]
-    stored = [key for key in keys(bucket) if key.endswith(".parquet") and "_delta_log" not in key]
+    folder = tenant.place.storage.uri("").split(f"//{bucket}/")[1]
+    stored = [key for key in keys(bucket, folder) if key.endswith(".parquet") and "_delta_log" not in key]
     assert sorted(live) == sorted(key.split(".snapshot/")[1] for key in stored)
     assert [] == [key for key in keys(bucket) if key.endswith(("/", "_begun"))]
     assert not client().list_multipart_uploads(Bucket=bucket).get("Uploads")
+
+
+def test_rows_are_found_written_and_landed_in_a_bucket(places, bucket):
+    """Load, patch, a frame of Spark's with repeated rows; what is left over goes."""
+    there, _, engine = places
+    acme = there.tenant("acme", create=True)
+    stream = acme.stream("Account")
+    changed = ROWS.assign(Name=None, Size=ROWS.Size + 1).tail(90)
+    told = [update(stream, ROWS), update(stream, changed), update(stream, sparks(engine.session))]
+    assert [(300, 0, 0, 0), (0, 90, 0, 0), (10, 10, 0, 0)] == told
+    new = pd.DataFrame({"Id": [f"A{n}" for n in range(300, 310)]})
+    expected = pd.concat([ROWS.assign(Size=ROWS.Size + (ROWS.index >= 210)), new])
+    expected["Name"] = expected.Name.mask(expected.Id >= "A290", "s")
+    collected(acme, bucket)
+    rows = content(stream.read(as_="arrow"), "Id", "Name", "Size")
+    assert content(pa.Table.from_pandas(expected, preserve_index=False), "Id", "Name", "Size") == rows
+
+
+@pytest.mark.nightly
+def test_every_route_gives_what_it_gives_on_a_disk(places, bucket):
+    """Load, patch, merge, a frame of Spark's with repeated rows, history; what is left over goes."""
+    there, here, engine = places
+    acme = there.tenant("other", create=True)
+    found = routes(acme, engine.session)
+    assert found == routes(here.tenant("acme", create=True), engine.session)
+    collected(acme, bucket)
     assert found[1] == content(acme.stream("Account").read(as_="arrow"), "Id", "Name", "Size")

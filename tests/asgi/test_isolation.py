@@ -16,6 +16,7 @@ from urllib.parse import quote
 import pyarrow as pa
 import pytest
 from tests.asgi.operations import OPEN_ROWS, OTHER_ROWS, SCOPES, TENANT_ROWS, Row, T, filled, operations
+from tests.asgi.places import on_this_disk
 
 CANARY = "canary-0c2f9be1a7d44e55b1"
 VICTIM = unicodedata.normalize("NFC", "acmé")
@@ -334,6 +335,7 @@ def test_what_a_client_was_given_for_one_tenant_is_refused_for_another(world):
     assert CANARY.encode() not in other.body + foreign.body
 
 
+@on_this_disk
 def test_a_planted_link_leads_nowhere(world):
     """Whoever can plant a symbolic link in one tenant's folder does not read another one's file by it."""
     environment = world.served.service.stores.environment("dev")

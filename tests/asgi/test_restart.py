@@ -11,6 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from tests.control.conftest import made_database, postgresql_server  # noqa: F401 - a fixture
 
 FREEZEFRAME = Path(sys.executable).parent / "freezeframe"
 WRITERS = 4
@@ -39,12 +40,24 @@ def _stopped(process, number):
     process.stderr.close()
 
 
+def _audited(connection, writer, headers):
+    """What the audit of the writer's tenant says was written; its chain is whole."""
+    tenant = f"/api/v1/environments/dev/tenants/{writer.tenant}"
+    connection.request("GET", f"{tenant}/audit/proof", headers=headers)
+    assert {"is_whole": True, "broken_at": None} == json.loads(connection.getresponse().read())
+    connection.request("GET", f"{tenant}/audit?limit=1000&action=file.write", headers=headers)
+    page = json.loads(connection.getresponse().read())
+    assert page["next_cursor"] is None
+    return {one["subject"] for one in page["entries"]}
+
+
 class Writer(threading.Thread):
     """Puts one file after the other, and remembers which were acknowledged."""
 
     def __init__(self, place, key, name, enough):
         super().__init__()
         self.acknowledged, self.statuses = {}, set()
+        self.tenant = name
         self._place, self._key, self._name, self._enough = place, key, name, enough
 
     def run(self):
@@ -67,9 +80,24 @@ class Writer(threading.Thread):
                 self._enough.release()
 
 
+@pytest.fixture(params=["sqlite", "postgresql"])
+def control_database(request, monkeypatch):
+    """Where the services of a test keep what is their own: in the store, or in PostgreSQL."""
+    if request.param == "sqlite":
+        yield request.param
+        return
+    with made_database(request.getfixturevalue("postgresql_server")) as url:
+        monkeypatch.setenv("FREEZEFRAME_DATABASE_URL", url)
+        yield request.param
+
+
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.nightly)])
+@pytest.mark.usefixtures("control_database")
 def test_every_acknowledged_write_survives_kill_9(tmp_path, workers):
-    """Killed in the middle of writes and started again, the service gives every acknowledged byte."""
+    """Killed in the middle of writes and started again, the service gives every acknowledged byte.
+
+    Each of them is in its tenant's audit, whose chain is whole.
+    """
     root = str(tmp_path / "store")
     key = _command("key", "create", "--root", root, "--env", "dev", "--scope", "admin")["key"]
     process, place = _served(root, workers)
@@ -94,6 +122,8 @@ def test_every_acknowledged_write_survives_kill_9(tmp_path, workers):
         with closing(http.client.HTTPConnection(place, timeout=60)) as connection:
             for writer in writers:
                 assert writer.statuses <= {201}
+                noted = _audited(connection, writer, headers)
+                assert {target.partition("/files/")[2] for target in writer.acknowledged} <= noted
                 for target, content in writer.acknowledged.items():
                     connection.request("GET", target, headers={"x-api-key": key})
                     assert content == connection.getresponse().read()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from types import MappingProxyType
+from typing import Any, Unpack
 
 from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import StreamName
@@ -16,6 +17,7 @@ from freezeframe.store.receipt import Receipt
 from freezeframe.store.scope import JobScope, TenantScope, committed
 from freezeframe.store.stream import Stream
 from freezeframe.store.transaction import TenantPlace
+from freezeframe.store.update import Names, UpdateOptions, update_asked
 from freezeframe.store.work import Work
 
 
@@ -61,6 +63,33 @@ class Job:
             InvalidName: no stream can have that name.
         """
         return Stream(name if isinstance(name, StreamName) else StreamName(name), self._scope)
+
+    def update(
+        self,
+        frames: Mapping[str, Any],
+        key: Names | Mapping[str, Names] | None = None,
+        **options: Unpack[UpdateOptions],
+    ) -> dict[str, Receipt]:
+        """Bring rows into several streams, given by name; the receipt of each, in their order.
+
+        It does what ``Stream.update`` does for one after the other, but small streams are searched for
+        all their keys by one question to Spark, which is most of what a small update costs. ``key`` and
+        ``options`` are those of ``Stream.update``, for all of the streams; ``key`` may also be a mapping.
+        Where one of them fails, the others are part of the job, as after single calls.
+
+        Raises:
+            BadInput, TooManyDeletions, InvalidOption, InvalidName: as ``Stream.update`` does.
+        """
+        keys = key if isinstance(key, Mapping) else dict.fromkeys(frames, key)
+        updates = [
+            (StreamName(name), frame, update_asked(keys.get(name), options)) for name, frame in frames.items()
+        ]
+        with self._scope.changing() as work:
+            receipts = work.update_all(updates)
+        return {
+            name: replace(receipt, source=functools.partial(self.stream(name).changed_by, receipt))
+            for name, receipt in zip(frames, receipts, strict=True)
+        }
 
     @property
     def files(self) -> Files:

@@ -34,7 +34,15 @@ from freezeframe.store.receipt import Receipt
 from freezeframe.store.row_order import ordered
 from freezeframe.store.scope import TenantScope
 from freezeframe.store.transaction import TenantPlace
-from freezeframe.store.update import KeyedUpdate, Names, Update, UpdateOptions, replaces_rows, update_from
+from freezeframe.store.update import (
+    KeyedUpdate,
+    Names,
+    Update,
+    UpdateOptions,
+    replaces_rows,
+    update_asked,
+    update_from,
+)
 from freezeframe.store.writing import Previewed, StreamPlace, explain, preview, write
 
 _NO_CHANGES = pa.schema([(CHANGE_TYPE, pa.string())])
@@ -67,9 +75,7 @@ class Stream:
             InvalidOption: the call contradicts itself or the stream's key.
             ConflictError: others kept changing the stream at the same time.
         """
-        if key is not None or replaces_rows(options):
-            return self.apply(frame, update_from(key, **options))
-        return self.apply(frame, lambda stored: update_from(stored, **options))
+        return self.apply(frame, update_asked(key, options))
 
     def apply(self, frame: Any, update: Update | KeyedUpdate) -> Receipt:
         """Carry out an update that is already a value; errors as of ``update``."""

@@ -203,6 +203,17 @@ def update_from(key: Names | None = None, **options: Unpack[UpdateOptions]) -> U
     )
 
 
+def update_asked(key: Names | None, options: UpdateOptions) -> Update | KeyedUpdate:
+    """The update that a call means; one by key that names none leaves it to the stream.
+
+    Raises:
+        InvalidOption: as ``update_from``; where the key is left to the stream, once that is known.
+    """
+    if key is not None or replaces_rows(options):
+        return update_from(key, **options)
+    return lambda stored: update_from(stored, **options)
+
+
 def replaces_rows(options: UpdateOptions) -> bool:
     """Whether the options ask for content or a window to be replaced, which needs no key."""
     return bool(options.get("override")) or options.get("replace_where") is not None

@@ -1,0 +1,150 @@
+"""Updates of several streams in one call: as one after the other, but Spark is asked once."""
+
+import logging
+from types import SimpleNamespace
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyspark.sql.connect.logging import logger
+from tests.spark_events import events, logging_events
+
+from freezeframe.engine.base import FindTask
+from freezeframe.engine.spark import SparkEngine
+from freezeframe.errors import InvalidOption, NullKeyError
+from freezeframe.settings import Settings
+from freezeframe.storage import LocalStorage
+from freezeframe.store import Tenant
+from freezeframe.store.joint_updates import TOGETHER_MAX, done_together
+
+KEY = {"type": "struct", "fields": [{"name": "Id", "type": "string", "nullable": True, "metadata": {}}]}
+NAMES = [f"Stream{number}" for number in range(10)]
+
+
+def test_works_are_done_in_groups_and_answered_in_order():
+    """More than may be done at once: each group asks once, and an error is an answer among others."""
+    asked = []
+
+    def find_all(tasks):
+        asked.append(len(tasks))
+        return [pa.table({"row": [task.rows]}) for task in tasks]
+
+    def work(number):
+        def done(engine):
+            if number == 1:
+                raise InvalidOption("no")
+            return engine.find(FindTask((), KEY, KEY, (), rows=number))["row"][0].as_py()
+
+        return done
+
+    count = TOGETHER_MAX + 3
+    engine = SimpleNamespace(find_all=find_all)
+    outcomes = done_together(engine, [work(number) for number in range(count)])
+    assert isinstance(outcomes.pop(1), InvalidOption)
+    assert [0, *range(2, count)] == outcomes
+    assert [TOGETHER_MAX - 1, 3] == asked
+
+
+def frames(value, names=NAMES[:4]):
+    """For each stream twenty rows, of which the last is new at each value."""
+    ids = [*range(19), 100 + value]
+    return {name: pd.DataFrame({"Id": ids, "Value": f"{name} {value}"}) for name in names}
+
+
+@pytest.fixture
+def queries(monkeypatch):
+    """What Spark's own client notes of each query that it sends."""
+    noted = []
+
+    class Notes(logging.Handler):
+        def emit(self, record):
+            if record.getMessage().startswith("Executing plan"):
+                noted.append(record)
+
+    monkeypatch.setattr(logger, "disabled", False)
+    monkeypatch.setattr(logger, "handlers", [Notes()])
+    monkeypatch.setattr(logger, "propagate", False)
+    level = logger.level
+    logger.setLevel(logging.DEBUG)
+    yield noted
+    logger.setLevel(level)
+
+
+@pytest.mark.spark
+def test_a_job_updates_streams_together_as_it_does_one_by_one(spark_engine, tmp_path, queries):
+    """The same receipts and rows, and one commit; the searches of all are one query."""
+    tenant, other = (Tenant(LocalStorage(tmp_path / name), spark_engine, Settings()) for name in "ab")
+    receipts = {}
+    for value in range(3):  # the second time Spark is also asked whether it sees the folder
+        with other.job() as job:
+            for name, frame in frames(value).items():
+                receipts[name] = job.stream(name).update(frame, key="Id")
+        with tenant.job() as job:
+            queries.clear()
+            together = job.update(frames(value), key="Id" if not value else None)
+            asked = len(queries)
+        assert [(r.inserted, r.updated, r.version) for r in receipts.values()] == [
+            (r.inserted, r.updated, r.version) for r in together.values()
+        ]
+    assert 1 == asked
+    assert NAMES[:4] == list(together)
+    assert (2, 4) == (tenant.version, len(job.receipt.streams))
+    assert [1, 19] == [together["Stream3"].inserted, together["Stream3"].updated]
+    for name in together:
+        assert (
+            other.stream(name).read(as_="arrow").to_pylist()
+            == tenant.stream(name).read(as_="arrow").to_pylist()
+        )
+
+
+@pytest.mark.spark
+def test_a_job_that_comes_again_is_answered_again(spark_engine, tmp_path):
+    """The streams' order is part of what was passed; the same call is told the same receipts."""
+    tenant = Tenant(LocalStorage(tmp_path), spark_engine, Settings())
+    for value in range(2):
+        told = []
+        for _ in range(2):
+            with tenant.job(f"job {value}") as job:
+                told.append(job.update(frames(value), key="Id"))
+        assert [one.inserted for one in told[0].values()] == [one.inserted for one in told[1].values()]
+        assert value == tenant.version
+
+
+@pytest.mark.spark
+def test_keys_can_differ_and_one_mistake_ends_the_job(spark_engine, tmp_path):
+    """A key for each stream by its name; rows that cannot be taken leave nothing of the call."""
+    tenant = Tenant(LocalStorage(tmp_path), spark_engine, Settings())
+    good, bad = pd.DataFrame({"a": [1], "b": [2]}), pd.DataFrame({"a": [None], "b": [2]})
+    with pytest.raises(NullKeyError), tenant.job() as job:
+        job.update({"One": good, "Two": bad}, key="a")
+    assert () == tenant.streams()
+    with tenant.job() as job:
+        told = job.update({"One": good, "Two": bad}, key={"One": ["a"], "Two": ["b"]})
+    assert [1, 1] == [receipt.inserted for receipt in told.values()]
+    assert ("One", "Two") == tenant.streams()
+
+
+@pytest.mark.spark
+@pytest.mark.nightly
+def test_ten_small_streams_are_few_spark_jobs(tmp_path, monkeypatch):
+    """By Spark's own log: together one job, one by one two for each stream."""
+    monkeypatch.setenv("SPARK_CONF_DIR", str(logging_events(tmp_path)))
+    settings = Settings(spark="local", spark_memory="1g", state_dir=tmp_path / "state")
+    engine = SparkEngine(settings)
+    try:
+        tenant = Tenant(LocalStorage(tmp_path / "data"), engine, settings)
+        begun = []
+        for value in range(4):
+            with tenant.job() as job:
+                if value < 3:
+                    for name, frame in frames(value, NAMES).items():
+                        job.stream(name).update(frame, key="Id")
+                else:
+                    job.update(frames(value, NAMES))
+            if value:  # the first rows need no Spark
+                begun.append(len(events(tmp_path, "JobStart")))
+    finally:
+        engine.close()
+    one_by_one, together = begun[1] - begun[0], begun[2] - begun[1]
+    assert one_by_one >= 2 * len(NAMES)
+    assert together <= 2

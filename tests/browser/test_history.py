@@ -103,3 +103,52 @@ def test_a_tag_is_set_and_taken_off_in_the_list(page, tenant):
     version.get_by_role("button", name="What to do with version 0").click()
     page.get_by_role("menuitem", name="Take the tag go-live off").click()
     expect(version.get_by_text("go-live")).to_be_hidden()
+
+
+def test_a_job_that_ran_elsewhere_is_told_as_that(page):
+    """From the history to a job which this service's queue never had: what it changed, and no error."""
+    page.goto("/tenants/acme?panel=history")
+    page.get_by_role("button", name="job-4710", exact=True).click()
+    expect(page.get_by_text("This job did not run here.")).to_be_visible()
+    page.get_by_role("button", name="What it changed").click()
+    expect(page.get_by_role("grid", name="Rows of Invoice that differ")).to_contain_text("paid")
+    page.goto("/tenants/acme?panel=jobs&job=nobody")
+    expect(page.get_by_text("acme has no job nobody.")).to_be_visible()
+    expect(page.get_by_role("alert")).to_have_count(0)
+
+
+def test_the_first_version_of_a_stream_is_shown_where_there_is_none_before(page):
+    """Its name in version 0 leads to the stream as of then; a row of its versions to what it changed."""
+    page.goto("/tenants/acme?panel=history")
+    first = page.get_by_role("article", name="Version 0", exact=True)
+    first.get_by_role("button", name="Invoice", exact=True).click()
+    expect(page.get_by_text("(version 0), read only")).to_be_visible()
+    expect(page.get_by_role("grid", name="Rows of Invoice")).to_be_visible()
+    page.goto("/tenants/acme?panel=snapshots&stream=Invoice&view=versions")
+    row = page.get_by_role("grid", name="Versions of Invoice").get_by_role("row").filter(has_text="job-4710")
+    row.get_by_role("gridcell", name="job-4710").click()
+    expect(page.get_by_role("grid", name="Rows of Invoice that differ")).to_contain_text("paid")
+
+
+def test_a_narrow_screen_has_a_menu_for_each_version(page):
+    """Where buttons have no room the same can be done from a menu."""
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.goto("/tenants/acme?panel=snapshots&stream=Account&view=versions")
+    page.get_by_role("button", name="What to do with version 0").click()
+    with page.expect_download() as download:
+        page.get_by_role("menuitem", name="CSV").click()
+    assert "000,City 0" == download.value.path().read_text().splitlines()[1]
+
+
+def test_a_part_that_does_not_load_leaves_the_rest_of_the_page(page):
+    """The service has another console now: said in the panel, which stays; loaded again it is there."""
+    gone = "**/assets/StreamPage-*"
+    page.goto("/tenants/acme?panel=snapshots")
+    page.get_by_role("grid", name="Snapshots").wait_for()
+    page.route(gone, lambda route: route.fulfill(status=404))
+    page.get_by_role("gridcell", name="Stream Invoice").click()
+    expect(page.get_by_role("alert")).to_contain_text("could not be loaded")
+    expect(page.get_by_role("tab", name="History")).to_be_visible()
+    page.unroute(gone)
+    page.get_by_role("button", name="Load the page again").click()
+    expect(page.get_by_role("grid", name="Rows of Invoice")).to_be_visible()

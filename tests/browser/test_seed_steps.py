@@ -94,7 +94,7 @@ def test_a_folder_goes_in_one_version_and_undo_brings_it_back(page, served):
 
 
 def test_a_file_is_renamed_and_moved(page, served):
-    """One file selected: another path for it, with the folder that it needs."""
+    """One file or folder selected: another path, with the folders that it needs; Undo takes it back."""
     place = f"{served.url}/api/v1/environments/default/tenants/customer-0004"
     page.request.put(f"{place}/files/old.txt", data="kept", headers={"Origin": served.url})
     panel = open_snapshots(page, "customer-0004")
@@ -106,6 +106,16 @@ def test_a_file_is_renamed_and_moved(page, served):
     panel.get_by_role("gridcell", name="Folder archive").click()
     expect(panel.get_by_role("gridcell", name="File new.txt")).to_be_visible()
     assert "kept" == page.request.get(f"{place}/files/archive/new.txt").text()
+    panel.get_by_role("navigation", name="Folders").get_by_role("button", name="customer-0004").click()
+    panel.get_by_label("Select archive").check()
+    panel.get_by_role("button", name="Rename or move").click()
+    dialog = page.get_by_role("dialog", name="Rename or move archive")
+    dialog.get_by_label("Path").fill("past/2026")
+    dialog.get_by_role("button", name="Move").click()
+    expect(panel.get_by_role("gridcell", name="Folder past")).to_be_visible()
+    assert "kept" == page.request.get(f"{place}/files/past/2026/new.txt").text()
+    page.get_by_role("alert").filter(has_text="Moved to past/2026").get_by_role("button", name="Undo").click()
+    expect(panel.get_by_role("gridcell", name="Folder archive")).to_be_visible()
 
 
 def test_a_name_that_is_there_is_asked_about(page, tmp_path):

@@ -136,5 +136,7 @@ def test_who_read_a_sealed_file_is_seen_in_three_actions(page, act):
     act.click(page.get_by_role("gridcell", name="acme", exact=True))
     act.click(page.get_by_role("gridcell", name="Sealed file api-config.json"))
     act.click(page.get_by_role("link", name="Who read it"))
-    expect(page.get_by_role("grid", name="Audit of acme")).to_contain_text("Sealed file read")
+    audit = page.get_by_role("grid", name="Audit of acme")
+    expect(audit).to_contain_text("Sealed file read")
+    expect(audit.get_by_role("gridcell", name="admin", exact=True).first).to_be_visible()
     assert act.actions <= 3

@@ -54,6 +54,23 @@ def test_dropped_files_appear_and_known_names_are_asked_about_once(page, picture
     expect(page.get_by_label("Content of a.txt")).to_contain_text("second")
 
 
+def test_a_file_dropped_where_nothing_takes_it_changes_nothing(page):
+    """Beside the list and on a file's view the browser is kept from leaving the page for the file."""
+    heard = """([name, kind]) => {
+        const data = new DataTransfer();
+        data.items.add(new File(["text"], name));
+        const event = new DragEvent(kind, { dataTransfer: data, bubbles: true, cancelable: true });
+        document.querySelector(".panel-tabs").dispatchEvent(event);
+        return [event.defaultPrevented, data.dropEffect];
+    }"""
+    for address in ("panel=settings", "panel=snapshots&v=0", "panel=snapshots&file=readme.txt"):
+        page.goto(f"/tenants/acme?{address}")
+        page.locator(".panel-tabs").wait_for()
+        assert [True, "none"] == page.evaluate(heard, ["a.txt", "dragover"])
+        assert [True, "none"] == page.evaluate(heard, ["a.txt", "drop"])
+        expect(page.get_by_role("region", name="Uploads")).to_have_count(0)
+
+
 def test_a_whole_folder_that_is_dropped_keeps_its_paths(page, tmp_path):
     """A folder as file managers give it, read to the bottom: more files than a reader gives at once."""
     folder = tmp_path / "maps"

@@ -8,7 +8,7 @@ import { RouterProvider } from "@tanstack/react-router";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { tenantKey } from "./api/place";
-import { Problem } from "./api/problem";
+import { asProblem, Problem } from "./api/problem";
 import { whoQuery } from "./api/queries";
 import { refreshTenant } from "./events/refresh";
 import { styleNonce } from "./nonce";
@@ -56,7 +56,11 @@ whenLanded((place) => {
 
 const root = document.getElementById("root");
 if (root === null) throw new Error("The page has no root.");
-createRoot(root).render(
+// What was caught is told on the page; only what nobody foresaw is for the browser's console too.
+function onCaughtError(error: unknown) {
+  if (asProblem(error).code !== "PAGE_PART") console.error(error);
+}
+createRoot(root, { onCaughtError }).render(
   <StrictMode>
     <MantineProvider
       theme={theme}

@@ -11,7 +11,7 @@ import {
 import { asProblem } from "./api/problem";
 import { whoQuery } from "./api/queries";
 import { LateSkeleton } from "./parts/LateSkeleton";
-import { ProblemNote } from "./parts/ProblemNote";
+import { PartProblem } from "./parts/PartProblem";
 import { jobsSearch, panelSearch, tenantsSearch } from "./search";
 import { SignedIn } from "./session/SignedIn";
 import { SignInPage } from "./session/SignInPage";
@@ -24,7 +24,7 @@ const SIGNED_OUT = 401;
 const root = createRootRouteWithContext<{ client: QueryClient }>()({
   component: Outlet,
   notFoundComponent: MissingPage,
-  errorComponent: ({ error }) => <ProblemNote error={error} />,
+  errorComponent: PartProblem,
 });
 
 const signIn = createRoute({
@@ -102,7 +102,12 @@ const tree = root.addChildren([
 ]);
 
 export function makeRouter(client: QueryClient) {
-  return createRouter({ routeTree: tree, context: { client }, defaultPreload: false });
+  return createRouter({
+    routeTree: tree,
+    context: { client },
+    defaultPreload: false,
+    defaultErrorComponent: PartProblem,
+  });
 }
 
 declare module "@tanstack/react-router" {

@@ -40,6 +40,11 @@ export function moveFile(place: Place, path: string, target: string): Promise<Fi
   return call("POST", `${tenantAddress(place)}/file-moves`, { body: { path, target } });
 }
 
+/** A folder moves with all below it, in one version. */
+export function moveFolder(place: Place, path: string, target: string): Promise<{ path: string }> {
+  return call("POST", `${tenantAddress(place)}/folder-moves`, { body: { path, target } });
+}
+
 export function dropStream(place: Place, stream: string): Promise<{ tenant_version: number }> {
   return call("DELETE", streamAddress(place, stream));
 }

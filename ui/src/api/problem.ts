@@ -55,5 +55,14 @@ export function unreachable(): Problem {
 export function asProblem(error: unknown): Problem {
   if (error instanceof Problem) return error;
   const text = error instanceof Error ? error.message : String(error);
+  // The browsers' and the bundler's own words; there is no type to tell it by.
+  if (/preload CSS|imported module|module script/i.test(text))
+    return new Problem(
+      0,
+      "PAGE_PART",
+      "This part of the console could not be loaded.",
+      "The service is stopped, or it has another version of the console since this page was opened.",
+      "Load the page again when the service is there: it comes back to where you are.",
+    );
   return new Problem(0, "PAGE", "Something in this page went wrong.", text, "Load the page again.");
 }

@@ -12,11 +12,14 @@ import { Moment } from "@/parts/Moment";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { type Column, VirtualGrid } from "@/parts/VirtualGrid";
 import { useEnvironment } from "@/session/session";
+import { principalName } from "./principal-name";
 
 const ACTIONS = [
   { value: "file.unseal", label: "Sealed file read" },
   { value: "file.write", label: "File written" },
   { value: "file.delete", label: "File deleted" },
+  { value: "file.move", label: "File moved" },
+  { value: "folder.move", label: "Folder moved" },
   { value: "stream.restore", label: "Stream restored" },
   { value: "tenant.restore", label: "Tenant restored" },
   { value: "stream.drop", label: "Stream deleted" },
@@ -29,7 +32,7 @@ const COLUMNS: readonly Column<AuditEntry>[] = [
     id: "who",
     header: "Who",
     width: "minmax(110px, 1fr)",
-    cell: (entry) => <span title={entry.principal}>{entry.principal}</span>,
+    cell: (entry) => <span title={entry.principal}>{principalName(entry.principal)}</span>,
   },
   {
     id: "action",

@@ -74,6 +74,7 @@ export default function FilePage() {
         <Group gap="xs" ml="auto">
           {isSealed && may("admin") && (
             <Link
+              className="text-link"
               to="/audit"
               search={{ env: place.environment, tenant: place.tenant, action: "file.unseal", subject: path }}
             >
@@ -92,7 +93,7 @@ export default function FilePage() {
       {isSealed && !reveal.isShown ? (
         <EmptyNote title="This file is sealed.">
           <Group gap="xs" justify="center" mb="xs">
-            <IconLock size={18} aria-hidden /> To see it leaves an entry in the audit.
+            <IconLock size={18} aria-hidden /> Who reveals it is named in the audit.
           </Group>
           <Button size="xs" onClick={reveal.show}>
             Reveal

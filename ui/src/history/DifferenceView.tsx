@@ -46,6 +46,8 @@ export function DifferenceView({ before, after }: { before: number; after: numbe
             size="compact-sm"
             variant="default"
             ml="auto"
+            maw="100%"
+            title={`Restore ${name} as of version ${before}`}
             onClick={() =>
               setRestoring({
                 version: before,
@@ -53,7 +55,7 @@ export function DifferenceView({ before, after }: { before: number; after: numbe
               })
             }
           >
-            Restore {name} as of {before}…
+            <span className="button-name">Restore {name}</span>&nbsp;as of {before}…
           </Button>
         )}
       </Group>

@@ -11,7 +11,7 @@ import { type EChartsType, init, use } from "echarts/core";
 import { SVGRenderer } from "echarts/renderers";
 import { useEffect, useRef } from "react";
 import { bytesText, countText, exactText } from "@/parts/formats";
-import type { ChartPoint, Period } from "./growth";
+import { bytesAxis, type ChartPoint, type Period } from "./growth";
 
 use([
   LineChart,
@@ -119,7 +119,8 @@ function optionsOf(points: readonly ChartPoint[], style: CSSStyleDeclaration) {
         type: "value",
         axisLabel: { ...text, formatter: bytesText },
         splitLine: { show: false },
-        splitNumber: 2,
+        // Round numbers of bytes are powers of two, which an axis does not choose by itself.
+        ...bytesAxis(Math.max(1, ...points.map((point) => point.bytes))),
       },
     ],
     series: [

@@ -7,6 +7,7 @@ import { countText } from "@/parts/formats";
 import { Moment } from "@/parts/Moment";
 import { useMay } from "@/session/session";
 import { NOTHING_OPEN, usePanel } from "@/tenants/panel";
+import { barParts } from "./growth";
 import { jobOf, makerText } from "./maker";
 import type { RestoreOrder } from "./Timeline";
 
@@ -66,7 +67,12 @@ export function VersionRow({ entry, scale, isTicked, onTick, onRestore, onTag, o
               canCompare={previous >= 0}
               canRestore={may("snapshots:write")}
               version={entry.version}
-              onCompare={() => compare(`stream ${name}`)}
+              onOpen={() =>
+                // Before version 0 there is nothing to compare with.
+                previous >= 0
+                  ? compare(`stream ${name}`)
+                  : go({ ...NOTHING_OPEN, panel: "snapshots", stream: name, v: entry.version })
+              }
               onRestore={() => onRestore({ version: entry.version, streams: [name] })}
             />
           ))}
@@ -134,36 +140,31 @@ interface StreamBarProps {
   version: number;
   canCompare: boolean;
   canRestore: boolean;
-  onCompare: () => void;
+  onOpen: () => void;
   onRestore: () => void;
 }
 
 function StreamBar(props: StreamBarProps) {
   const { counts, scale, name } = props;
-  const share = (count: number) => `${(100 * count) / scale}%`;
   return (
     <>
-      {props.canCompare ? (
-        <Button
-          size="compact-xs"
-          variant="subtle"
-          justify="flex-start"
-          px={0}
-          className="stream-name"
-          onClick={props.onCompare}
-          title={`What changed in ${name}`}
-        >
-          {name}
-        </Button>
-      ) : (
-        <span>{name}</span>
-      )}
+      <Button
+        size="compact-xs"
+        variant="subtle"
+        justify="flex-start"
+        px={0}
+        className="stream-name"
+        onClick={props.onOpen}
+        title={props.canCompare ? `What changed in ${name}` : `${name} as of version ${props.version}`}
+      >
+        {name}
+      </Button>
       <span className="change-bar" aria-hidden>
-        {counts.inserted > 0 && <span data-fate="new" style={{ width: share(counts.inserted) }} />}
-        {counts.updated > 0 && <span data-fate="changed" style={{ width: share(counts.updated) }} />}
-        {counts.deleted > 0 && <span data-fate="gone" style={{ width: share(counts.deleted) }} />}
+        {barParts(counts, scale).map(({ fate, percent }) => (
+          <span key={fate} data-fate={fate} style={{ width: `${percent}%` }} />
+        ))}
       </span>
-      <Group gap={4} wrap="nowrap">
+      <Group gap={4} wrap="nowrap" justify="space-between">
         <Changes counts={counts} />
         {props.canRestore && (
           <Tooltip label={`Restore ${name} as of version ${props.version}…`}>

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { TenantVersion } from "@/api/types";
-import { chartPoints, largestChange, periodFrom, periodText, within } from "./growth";
+import { barParts, bytesAxis, chartPoints, largestChange, periodFrom, periodText, within } from "./growth";
 
 function version(number: number, day: number, inserted: number, deleted: number): TenantVersion {
   return {
@@ -30,9 +30,25 @@ test("bars of all versions are drawn to the largest change", () => {
   expect(largestChange(versions)).toBe(11);
 });
 
+test("a bar's parts are in proportion to each other, and its length to the root of its rows", () => {
+  expect(barParts({ inserted: 1, updated: 0, deleted: 3 }, 400)).toEqual([
+    { fate: "new", percent: 2.5 },
+    { fate: "gone", percent: 7.5 },
+  ]);
+  expect(barParts({ inserted: 0, updated: 400, deleted: 0 }, 400)).toEqual([
+    { fate: "changed", percent: 100 },
+  ]);
+  expect(barParts({ inserted: 0, updated: 0, deleted: 0 }, 400)).toEqual([]);
+});
+
 test("a period leaves the versions that were made in it", () => {
   const period = { from: Date.parse("2026-11-02T00:00:00Z"), to: Date.parse("2026-11-02T12:00:00Z") };
   expect(within(versions, period).map((one) => one.version)).toEqual([1]);
+});
+
+test("an axis of bytes has steps of a power of two and ends above the most", () => {
+  expect(bytesAxis(1_050_000)).toEqual({ max: 1_572_864, interval: 524_288 });
+  expect(bytesAxis(1)).toEqual({ max: 1, interval: 1 });
 });
 
 test("a period comes back from the address as it went in; anything else is none", () => {

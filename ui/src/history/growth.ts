@@ -8,6 +8,8 @@ export interface ChartPoint {
   bytes: number;
 }
 
+type Counted = TenantVersion["streams"][string];
+
 export interface Period {
   from: number;
   to: number;
@@ -31,12 +33,38 @@ export function largestChange(versions: readonly TenantVersion[]): number {
   return most;
 }
 
+/**
+ * How long the parts of a change's bar are, in percent of the longest bar.
+ *
+ * By the square root of its rows: beside a first load of a million rows a night's thousand are still seen.
+ */
+export function barParts(
+  { inserted, updated, deleted }: Pick<Counted, "inserted" | "updated" | "deleted">,
+  most: number,
+): { fate: "new" | "changed" | "gone"; percent: number }[] {
+  const rows = inserted + updated + deleted;
+  if (rows === 0) return [];
+  const length = 100 * Math.sqrt(rows / Math.max(most, rows));
+  const parts = [
+    { fate: "new" as const, percent: (length * inserted) / rows },
+    { fate: "changed" as const, percent: (length * updated) / rows },
+    { fate: "gone" as const, percent: (length * deleted) / rows },
+  ];
+  return parts.filter((part) => part.percent > 0);
+}
+
 export function within(versions: readonly TenantVersion[], period: Period | null): readonly TenantVersion[] {
   if (period === null) return versions;
   return versions.filter((one) => {
     const at = Date.parse(one.timestamp);
     return period.from <= at && at <= period.to;
   });
+}
+
+/** Where a chart of up to that many bytes ends, and its steps: three or four of 1, 2, 4, 8 ... units. */
+export function bytesAxis(most: number): { max: number; interval: number } {
+  const interval = 2 ** Math.max(0, Math.ceil(Math.log2(most / 3)));
+  return { max: interval * Math.max(1, Math.ceil(most / interval)), interval };
 }
 
 /** A period as the address has it: `1700000000000-1700003600000`. */

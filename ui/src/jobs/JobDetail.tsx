@@ -1,10 +1,12 @@
 // One job: its state, what became of it, the version that it made, and its log as it is written.
 import { Button, Group, SegmentedControl, Text } from "@mantine/core";
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
 import { lazy, Suspense, useEffect, useRef } from "react";
 import { notebookAddress } from "@/api/place";
-import { jobQuery } from "@/api/queries";
+import { asProblem } from "@/api/problem";
+import { historyQuery, jobQuery } from "@/api/queries";
 import { CopyText } from "@/parts/CopyText";
+import { EmptyNote } from "@/parts/EmptyNote";
 import { LateSkeleton } from "@/parts/LateSkeleton";
 import { Moment } from "@/parts/Moment";
 import { ProblemNote } from "@/parts/ProblemNote";
@@ -16,6 +18,8 @@ import { isOpen, isRepeatable, useJobActions } from "./useJobActions";
 import { useJobLog } from "./useJobLog";
 
 const NotebookView = lazy(() => import("./NotebookView"));
+
+const MISSING = 404;
 
 interface JobError {
   problem?: string;
@@ -30,18 +34,17 @@ export function JobDetail({ jobId }: { jobId: string }) {
   const query = jobQuery(place, jobId);
   const job = useQuery(query);
   const refresh = () => client.invalidateQueries({ queryKey: query.queryKey });
-  const log = useJobLog(place, jobId, refresh);
+  const log = useJobLog(place, jobId, job.data !== undefined, refresh);
   const { repeat, cancel, isBusy } = useJobActions((again) => go({ job: again.job_id, show: undefined }));
   const hasNotebook = job.data?.outcome?.has_notebook === true;
   const isNotebook = hasNotebook && search.show === "notebook";
   const version = job.data?.outcome?.tenant_version;
   const error = job.data?.outcome?.error as JobError | null | undefined;
+  if (job.isError && asProblem(job.error).status === MISSING) return <ElsewhereJob jobId={jobId} />;
   return (
     <>
       <Group gap="sm">
-        <Button size="compact-sm" variant="default" onClick={() => go({ job: undefined, show: undefined })}>
-          All jobs
-        </Button>
+        <AllJobs />
         <CopyText text={jobId} label="job id" />
         {job.data && <JobStatus status={job.data.status} />}
         {job.data && (
@@ -50,15 +53,7 @@ export function JobDetail({ jobId }: { jobId: string }) {
           </Text>
         )}
         <Group gap="xs" ml="auto">
-          {typeof version === "number" && version > 0 && (
-            <Button
-              size="compact-sm"
-              variant="default"
-              onClick={() => go({ ...NOTHING_OPEN, panel: "history", before: version - 1, after: version })}
-            >
-              What it changed
-            </Button>
-          )}
+          {typeof version === "number" && <WhatItChanged version={version} />}
           {hasNotebook && (
             <Button size="compact-sm" variant="default" onClick={() => save(notebookAddress(place, jobId))}>
               Download notebook
@@ -110,6 +105,63 @@ export function JobDetail({ jobId }: { jobId: string }) {
         <Log lines={log} />
       )}
     </>
+  );
+}
+
+/** A job that made a version of the tenant without this service's queue, or one that never was. */
+function ElsewhereJob({ jobId }: { jobId: string }) {
+  const { place } = usePanel();
+  const history = useInfiniteQuery(historyQuery(place, { jobId }));
+  const version = history.data?.pages[0]?.versions[0]?.version;
+  return (
+    <>
+      <Group gap="sm">
+        <AllJobs />
+        <CopyText text={jobId} label="job id" />
+        <Group gap="xs" ml="auto">
+          {version !== undefined && <WhatItChanged version={version} />}
+        </Group>
+      </Group>
+      {history.isPending ? (
+        <LateSkeleton lines={3} />
+      ) : version === undefined ? (
+        <EmptyNote title={`${place.tenant} has no job ${jobId}.`}>
+          It may be of another tenant, or too long ago: the queue forgets old jobs.
+        </EmptyNote>
+      ) : (
+        <EmptyNote title="This job did not run here.">
+          It made version {version} by a script or by <code>freezeframe run</code>, not by this service's
+          queue. Its log and notebook are where it ran.
+        </EmptyNote>
+      )}
+    </>
+  );
+}
+
+function AllJobs() {
+  const { go } = usePanel();
+  return (
+    <Button size="compact-sm" variant="default" onClick={() => go({ job: undefined, show: undefined })}>
+      All jobs
+    </Button>
+  );
+}
+
+/** Before version 0 there is nothing to compare with: what it brought is shown as of then. */
+function WhatItChanged({ version }: { version: number }) {
+  const { go } = usePanel();
+  return (
+    <Button
+      size="compact-sm"
+      variant="default"
+      onClick={() =>
+        version > 0
+          ? go({ ...NOTHING_OPEN, panel: "history", before: version - 1, after: version })
+          : go({ ...NOTHING_OPEN, panel: "snapshots", v: version })
+      }
+    >
+      What it changed
+    </Button>
   );
 }
 

@@ -110,7 +110,7 @@ function useColumns(environment: string, canRun: boolean): readonly Column<Job>[
     const tenant: Column<Job> = {
       id: "tenant",
       header: "Tenant",
-      width: "minmax(90px, 0.8fr)",
+      width: "minmax(56px, 0.8fr)",
       cell: (job) => <strong className="tenant-id">{job.tenant}</strong>,
     };
     const actions: Column<Job> = {

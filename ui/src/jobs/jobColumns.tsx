@@ -30,11 +30,11 @@ export function JobStatus({ status }: { status: Job["status"] }) {
 }
 
 export const JOB_COLUMNS: readonly Column<Job>[] = [
-  { id: "status", header: "Status", width: "104px", cell: (job) => <JobStatus status={job.status} /> },
+  { id: "status", header: "Status", width: "94px", cell: (job) => <JobStatus status={job.status} /> },
   {
     id: "job",
     header: "Job",
-    width: "minmax(120px, 1fr)",
+    width: "minmax(70px, 1fr)",
     cell: (job) => (
       <span className="mono" title={job.job_id}>
         {job.job_id}
@@ -46,7 +46,7 @@ export const JOB_COLUMNS: readonly Column<Job>[] = [
   {
     id: "created",
     header: "Submitted",
-    width: "90px",
+    width: "86px",
     align: "right",
     cell: (job) => <Moment at={job.created} />,
   },

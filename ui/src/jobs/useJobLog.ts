@@ -5,13 +5,20 @@ import { type Place, tenantAddress } from "@/api/place";
 const FINAL = new Set(["succeeded", "failed", "cancelled", "timed_out", "dead"]);
 const LINES_MAX = 20_000;
 
-export function useJobLog(place: Place, jobId: string, onStatus: () => void): readonly string[] {
+/** The lines so far; nothing is asked for until `isThere`. */
+export function useJobLog(
+  place: Place,
+  jobId: string,
+  isThere: boolean,
+  onStatus: () => void,
+): readonly string[] {
   const [lines, setLines] = useState<readonly string[]>([]);
   const told = useRef(onStatus);
   told.current = onStatus;
   const address = `${tenantAddress(place)}/jobs/${encodeURIComponent(jobId)}/logs`;
   useEffect(() => {
     setLines([]);
+    if (!isThere) return;
     const waiting: string[] = [];
     const events = new EventSource(address);
     // Many lines come in one go; the page is drawn once for all of them.
@@ -28,6 +35,6 @@ export function useJobLog(place: Place, jobId: string, onStatus: () => void): re
       events.close();
       clearInterval(timer);
     };
-  }, [address]);
+  }, [address, isThere]);
   return lines;
 }

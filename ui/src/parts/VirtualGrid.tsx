@@ -3,6 +3,7 @@
 // It is an ARIA grid: the grid itself has the focus and names the active row, so that scrolling never
 // loses the place. Arrows, Home, End and the page keys move, Enter opens, Space selects.
 import { Checkbox } from "@mantine/core";
+import { useMediaQuery } from "@mantine/hooks";
 import { IconArrowDown, IconArrowUp } from "@tabler/icons-react";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import {
@@ -14,6 +15,8 @@ import {
   useRef,
   useState,
 } from "react";
+
+export const NARROW = "(max-width: 900px)";
 
 export interface Column<Row> {
   id: string;
@@ -57,7 +60,9 @@ export interface VirtualGridProps<Row> {
 }
 
 export function VirtualGrid<Row>(props: VirtualGridProps<Row>) {
-  const { rows, columns, keyOf, rowHeight = 36, selected, onSelect, onOpen, onNearEnd } = props;
+  const { rows, keyOf, rowHeight = 36, selected, onSelect, onOpen, onNearEnd } = props;
+  const isNarrow = useMediaQuery(NARROW, false, { getInitialValueInEffect: false });
+  const columns = isNarrow ? props.columns.filter((column) => !column.isExtra) : props.columns;
   const scroller = useRef<HTMLDivElement>(null);
   const id = useId();
   const [active, setActive] = useState(0);
@@ -223,13 +228,7 @@ export function VirtualGrid<Row>(props: VirtualGridProps<Row>) {
               )}
               {columns.map((column) => (
                 // biome-ignore lint/a11y/useFocusableInteractive: as above
-                <div
-                  key={column.id}
-                  role="gridcell"
-                  className="grid-cell"
-                  data-align={column.align}
-                  data-extra={column.isExtra || undefined}
-                >
+                <div key={column.id} role="gridcell" className="grid-cell" data-align={column.align}>
                   {column.cell(row)}
                 </div>
               ))}
@@ -255,13 +254,7 @@ function Head<Row>({
   const arrow = isSorted && (sort.isDown ? <IconArrowDown size={13} /> : <IconArrowUp size={13} />);
   return (
     // biome-ignore lint/a11y/useFocusableInteractive: its button has the focus
-    <div
-      role="columnheader"
-      className="grid-cell"
-      data-align={column.align}
-      data-extra={column.isExtra || undefined}
-      aria-sort={direction}
-    >
+    <div role="columnheader" className="grid-cell" data-align={column.align} aria-sort={direction}>
       {column.isSortable && onSort ? (
         <button type="button" className="grid-sort" onClick={() => onSort(column.id)}>
           {column.header}

@@ -29,12 +29,14 @@ import { rememberEnvironment, useEnvironment, useMay } from "@/session/session";
 import { JumpTo } from "./JumpTo";
 import { ShortcutList } from "./ShortcutList";
 import { useShortcuts } from "./shortcuts";
+import { useDropGuard } from "./useDropGuard";
 
 export function Shell({ children }: { children: ReactNode }) {
   const may = useMay();
   const environment = useEnvironment();
   const { tenant } = useParams({ strict: false });
   useEvents(environment, tenant);
+  useDropGuard();
   const [isJumping, setJumping] = useState(false);
   const [isHelping, setHelping] = useState(false);
   useShortcuts({ "mod+k": () => setJumping(true), "?": () => setHelping(true), "mod+z": undoLast });
@@ -86,7 +88,7 @@ function Entry(props: {
       activeOptions={{ includeSearch: false }}
     >
       {props.icon}
-      {props.label}
+      <span>{props.label}</span>
     </Link>
   );
 }
@@ -98,7 +100,7 @@ function Environment({ current }: { current: string }) {
     <Select
       size="xs"
       aria-label="Environment"
-      className="wide"
+      className="shell-environment"
       data={[...new Set([...data, current])]}
       value={current}
       allowDeselect={false}

@@ -9,13 +9,14 @@ export function Breadcrumb() {
   const crumbs = [{ name: place.tenant, path: "" }, ...crumbsOf(folder)];
   const open = search.stream ?? (search.file ? lastPart(search.file) : undefined);
   return (
-    <nav className="crumbs" aria-label="Folders">
+    <nav className="crumbs" aria-label="Folders" data-deep={folder !== "" || undefined}>
       {crumbs.map((crumb, depth) => (
         <span key={crumb.path} className="crumbs">
           {depth > 0 && <IconChevronRight size={13} aria-hidden />}
           <button
             type="button"
             className="crumb"
+            title={crumb.name}
             aria-current={!open && crumb.path === folder ? "page" : undefined}
             onClick={() => go({ ...NOTHING_OPEN, path: crumb.path || undefined })}
           >
@@ -26,7 +27,7 @@ export function Breadcrumb() {
       {open && (
         <span className="crumbs">
           <IconChevronRight size={13} aria-hidden />
-          <span className="crumb" aria-current="page">
+          <span className="crumb" title={open} aria-current="page">
             {open}
           </span>
         </span>

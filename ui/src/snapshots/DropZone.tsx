@@ -39,7 +39,10 @@ export function DropZone({
       data-over={isOver ? `Upload into ${folder || place.tenant}` : undefined}
       onDragEnter={() => count(1)}
       onDragLeave={() => count(-1)}
-      onDragOver={(event) => event.preventDefault()}
+      onDragOver={(event) => {
+        event.preventDefault();
+        event.dataTransfer.dropEffect = "copy";
+      }}
       onDrop={onDrop}
     >
       {children}

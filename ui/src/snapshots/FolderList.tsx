@@ -21,7 +21,7 @@ import { useDownload } from "./download";
 import { FolderActions } from "./FolderActions";
 import { ITEM_COLUMNS } from "./itemColumns";
 import { type Item, itemsOf, shownItems } from "./items";
-import { MoveFile } from "./MoveFile";
+import { type Movable, MoveItem } from "./MoveItem";
 import { SelectionBar } from "./SelectionBar";
 import { useDeletion } from "./useDeletion";
 
@@ -32,7 +32,7 @@ export function FolderList() {
   const sort = useMemo(() => sortFrom(search.order, "name"), [search.order]);
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const [isCreating, setCreating] = useState(false);
-  const [moved, setMoved] = useState<string | null>(null);
+  const [moved, setMoved] = useState<Movable | null>(null);
   const chooser = useRef<HTMLInputElement>(null);
   const content = useInfiniteQuery(folderQuery(place, folder, version));
   const overview = useQuery(overviewQuery(place, version));
@@ -46,7 +46,7 @@ export function FolderList() {
   const canWrite = may("snapshots:write") && version === undefined;
   const canDelete = may("snapshots:delete") && version === undefined;
   const [only] = chosen.length === 1 ? chosen : [];
-  const movable = only?.kind === "file" && canWrite ? only.file.path : null;
+  const movable = only && canWrite ? movableOf(only) : null;
   const download = useDownload();
   const deletion = useDeletion(() => setSelected(new Set()));
 
@@ -138,8 +138,8 @@ export function FolderList() {
       )}
       {isCreating && <CreateFolder folder={folder} onClose={() => setCreating(false)} />}
       {moved !== null && (
-        <MoveFile
-          path={moved}
+        <MoveItem
+          item={moved}
           onClose={() => {
             setMoved(null);
             setSelected(new Set());
@@ -149,6 +149,12 @@ export function FolderList() {
       <DeleteDialog deletion={deletion} />
     </DropZone>
   );
+}
+
+/** Streams keep their names: scripts know them by these. */
+function movableOf(item: Item): Movable | null {
+  if (item.kind === "stream") return null;
+  return { kind: item.kind, path: item.kind === "file" ? item.file.path : item.path };
 }
 
 function EmptyFolder({ tenant, isTop }: { tenant: string; isTop: boolean }) {

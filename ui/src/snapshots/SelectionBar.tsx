@@ -7,7 +7,7 @@ interface SelectionBarProps {
   canDelete: boolean;
   onDownload: () => void;
   onDelete: () => void;
-  /** Only where one file is selected that may be moved. */
+  /** Only where one file or folder is selected that may be moved. */
   onMove: (() => void) | undefined;
   onClear: () => void;
 }

@@ -10,14 +10,14 @@ export const ITEM_COLUMNS: readonly Column<Item>[] = [
   {
     id: "name",
     header: "Name",
-    width: "minmax(140px, 2fr)",
+    width: "minmax(96px, 2fr)",
     isSortable: true,
     cell: (item) => <Name item={item} />,
   },
   {
     id: "rows",
     header: "Rows",
-    width: "84px",
+    width: "72px",
     align: "right",
     isSortable: true,
     cell: (item) => (item.kind === "stream" ? countText(item.stream.rows) : null),
@@ -32,7 +32,7 @@ export const ITEM_COLUMNS: readonly Column<Item>[] = [
       item.kind === "stream" && item.stream.last ? <Changes counts={item.stream.last.counts} /> : null,
   },
   { id: "size", header: "Size", width: "76px", align: "right", isSortable: true, isExtra: true, cell: size },
-  { id: "changed", header: "Changed", width: "86px", align: "right", isSortable: true, cell: changed },
+  { id: "changed", header: "Changed", width: "80px", align: "right", isSortable: true, cell: changed },
 ];
 
 function Name({ item }: { item: Item }) {

@@ -8,7 +8,7 @@ import { LateSkeleton } from "@/parts/LateSkeleton";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { tell } from "@/parts/toasts";
 import { NOTHING_OPEN, usePanel } from "@/tenants/panel";
-import { addImport, RESUMABLE_BYTES } from "@/uploads/queue";
+import { addImport, goesInPieces } from "@/uploads/queue";
 import { ImportEffect } from "./ImportEffect";
 import { previewImport } from "./stream-queries";
 
@@ -31,7 +31,7 @@ export function ImportDialog(props: { stream: string; streamKey: readonly string
   const [key, setKey] = useState<string[]>([...props.streamKey]);
   const [mode, setMode] = useState<"upsert" | "full">("upsert");
   const kind = KINDS[file?.name.split(".").at(-1)?.toLowerCase() ?? ""];
-  const isLong = file !== null && file.size > COUNTED_BYTES_MAX;
+  const isLong = file !== null && (file.size > COUNTED_BYTES_MAX || goesInPieces(file));
   const unseen = kind && file ? unseenText(kind, isLong) : "";
   const canPreview = file !== null && kind !== undefined && unseen === "";
   const effect = useQuery({
@@ -58,7 +58,7 @@ export function ImportDialog(props: { stream: string; streamKey: readonly string
   /** A file that is too large for one request is sent first, as a row among the uploads. */
   function begin() {
     if (!file || !kind) return;
-    if (file.size <= RESUMABLE_BYTES) return importing.mutate();
+    if (!goesInPieces(file)) return importing.mutate();
     addImport(place, { stream: props.stream, key, mode, kind }, file);
     props.onClose();
   }
@@ -105,7 +105,7 @@ export function ImportDialog(props: { stream: string; streamKey: readonly string
             {unseen}
           </Text>
         )}
-        {file && kind && file.size > RESUMABLE_BYTES && (
+        {file && kind && goesInPieces(file) && (
           <Text size="sm" c="dimmed">
             The file is sent in pieces, and then its import starts. You can look at other tenants meanwhile;
             keep this window open.
@@ -136,9 +136,8 @@ export function ImportDialog(props: { stream: string; streamKey: readonly string
 
 /** Why nothing can be told of a file before its import; "" where something can. */
 function unseenText(kind: ImportOrder["kind"], isLong: boolean): string {
-  if (kind === "arrow") return "An Arrow file is not previewed: its rows are counted by the job.";
-  if (kind === "parquet" && isLong)
-    return "A Parquet file of this size is not previewed: its columns stand at its end.";
+  if ((kind === "parquet" || kind === "arrow") && isLong)
+    return "A file of this kind and size is not previewed: its beginning says too little. The job counts its rows.";
   return "";
 }
 

@@ -17,7 +17,11 @@ import { Conditions } from "./Conditions";
 import { SORTED_MAX, sortedRowsQuery } from "./stream-queries";
 
 type Row = { index: number; values: Record<string, unknown> };
-const COLUMN_WIDTH = 160;
+const COLUMN_WIDTH = 148;
+const COLUMN_WIDTH_MAX = 300;
+const COLUMN_GAP = 12;
+const LETTER_WIDTH = 7.5;
+const TYPE_WIDTH = 64;
 const BY_KEY: Sort = { column: "", isDown: false };
 
 export function PreviewGrid({ stream }: { stream: string }) {
@@ -104,7 +108,7 @@ export function PreviewGrid({ stream }: { stream: string }) {
           rowHeight={28}
           total={total}
           isTotalExact={isTotalExact}
-          minWidth={columns.length * COLUMN_WIDTH}
+          minWidth={columns.reduce((sum, column) => sum + widthOf(column.id) + COLUMN_GAP, 0)}
           {...(sort && { sort })}
           onSort={(column) => go({ by: nextSort(sort, column) }, true)}
           onNearEnd={() => {
@@ -137,6 +141,12 @@ function toldCount(total: number, isTotalExact: boolean, isFiltered: boolean, is
     : count;
 }
 
+/** Names of columns often differ at their ends alone, so a long one makes its column wider. */
+function widthOf(name: string): number {
+  const wanted = Math.ceil(name.length * LETTER_WIDTH) + TYPE_WIDTH;
+  return Math.min(COLUMN_WIDTH_MAX, Math.max(COLUMN_WIDTH, wanted));
+}
+
 function columnsOf(
   names: readonly string[],
   types: ReadonlyMap<string, string>,
@@ -148,12 +158,12 @@ function columnsOf(
       id: name,
       isSortable: type === undefined || !/^(struct|array|map)/.test(type),
       header: (
-        <span className="column-head" title={type}>
-          {name}
+        <span className="column-head" title={`${name}: ${type}`}>
+          <span>{name}</span>
           <small>{keyNames.includes(name) ? `key · ${type}` : type}</small>
         </span>
       ),
-      width: `minmax(${COLUMN_WIDTH - 12}px, 1fr)`,
+      width: `minmax(${widthOf(name)}px, 1fr)`,
       ...(isNumeric(type) ? { align: "right" as const } : {}),
       cell: (row) => <Cell value={row.values[name]} type={type} />,
     };

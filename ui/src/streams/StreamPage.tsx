@@ -50,7 +50,7 @@ export default function StreamPage() {
           <AsOfStepper stream={stream} />
           {may("snapshots:write") && may("jobs:run") && version === undefined && (
             <Button size="compact-sm" variant="default" onClick={() => setImporting(true)}>
-              Import CSV
+              Import
             </Button>
           )}
           <Menu position="bottom-end">

@@ -1,5 +1,7 @@
 // The tenant's versions that changed one stream: to see what each did, to download it, to look from there.
-import { Button, Group } from "@mantine/core";
+import { ActionIcon, Button, Group, Menu } from "@mantine/core";
+import { useMediaQuery } from "@mantine/hooks";
+import { IconDots } from "@tabler/icons-react";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { exportAddress } from "@/api/place";
@@ -10,14 +12,20 @@ import { Changes } from "@/parts/Changes";
 import { LateSkeleton } from "@/parts/LateSkeleton";
 import { Moment } from "@/parts/Moment";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { type Column, VirtualGrid } from "@/parts/VirtualGrid";
+import { type Column, NARROW, VirtualGrid } from "@/parts/VirtualGrid";
 import { save } from "@/snapshots/download";
-import { usePanel } from "@/tenants/panel";
+import { NOTHING_OPEN, usePanel } from "@/tenants/panel";
 
 export function StreamVersions({ stream }: { stream: string }) {
   const { place, go } = usePanel();
   const history = useInfiniteQuery(historyQuery(place, { stream }));
   const versions = useMemo(() => history.data?.pages.flatMap((page) => page.versions) ?? [], [history.data]);
+  const isNarrow = useMediaQuery(NARROW, false, { getInitialValueInEffect: false });
+  const actionsOf = (version: number): Action[] => [
+    ["CSV", () => save(exportAddress(place, stream, "csv", version))],
+    ["Parquet", () => save(exportAddress(place, stream, "parquet", version))],
+    ["View as of", () => go({ v: version, view: "preview" })],
+  ];
   const columns: Column<TenantVersion>[] = [
     { id: "version", header: "Version", width: "70px", align: "right", cell: (one) => one.version },
     { id: "at", header: "When", width: "90px", cell: (one) => <Moment at={one.timestamp} /> },
@@ -32,29 +40,9 @@ export function StreamVersions({ stream }: { stream: string }) {
     {
       id: "actions",
       header: "",
-      width: "212px",
+      width: isNarrow ? "36px" : "212px",
       align: "right",
-      cell: (one) => (
-        <Group gap={4} wrap="nowrap" justify="flex-end">
-          <Button
-            size="compact-xs"
-            variant="default"
-            onClick={() => save(exportAddress(place, stream, "csv", one.version))}
-          >
-            CSV
-          </Button>
-          <Button
-            size="compact-xs"
-            variant="default"
-            onClick={() => save(exportAddress(place, stream, "parquet", one.version))}
-          >
-            Parquet
-          </Button>
-          <Button size="compact-xs" variant="default" onClick={() => go({ v: one.version, view: "preview" })}>
-            View as of
-          </Button>
-        </Group>
-      ),
+      cell: (one) => <Actions version={one.version} actions={actionsOf(one.version)} isNarrow={isNarrow} />,
     },
   ];
   if (history.isPending) return <LateSkeleton />;
@@ -65,10 +53,65 @@ export function StreamVersions({ stream }: { stream: string }) {
       rows={versions}
       columns={columns}
       keyOf={(one) => String(one.version)}
+      onOpen={({ version }) => {
+        // Before version 0 there is nothing to compare with.
+        if (version === 0) go({ v: version, view: "preview" });
+        else
+          go({
+            ...NOTHING_OPEN,
+            panel: "history",
+            before: version - 1,
+            after: version,
+            diff: `stream ${stream}`,
+          });
+      }}
       onNearEnd={() => {
         if (history.hasNextPage && !history.isFetchingNextPage) void history.fetchNextPage();
       }}
     />
+  );
+}
+
+type Action = [label: string, act: () => void];
+
+interface ActionsProps {
+  version: number;
+  actions: readonly Action[];
+  isNarrow: boolean;
+}
+
+/** What can be done with a version: buttons, or a menu where these have no room. */
+function Actions({ version, actions, isNarrow }: ActionsProps) {
+  if (!isNarrow)
+    return (
+      <Group gap={4} wrap="nowrap" justify="flex-end" onClick={(event) => event.stopPropagation()}>
+        {actions.map(([label, act]) => (
+          <Button key={label} size="compact-xs" variant="default" onClick={act}>
+            {label}
+          </Button>
+        ))}
+      </Group>
+    );
+  return (
+    <Menu position="bottom-end">
+      <Menu.Target>
+        <ActionIcon
+          variant="subtle"
+          color="gray"
+          aria-label={`What to do with version ${version}`}
+          onClick={(event) => event.stopPropagation()}
+        >
+          <IconDots size={16} />
+        </ActionIcon>
+      </Menu.Target>
+      <Menu.Dropdown onClick={(event) => event.stopPropagation()}>
+        {actions.map(([label, act]) => (
+          <Menu.Item key={label} onClick={act}>
+            {label}
+          </Menu.Item>
+        ))}
+      </Menu.Dropdown>
+    </Menu>
   );
 }
 

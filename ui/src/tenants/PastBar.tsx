@@ -14,8 +14,8 @@ export function PastBar() {
     <div className="past-bar" role="status">
       <IconClock size={16} />
       <span>
-        As of {data?.timestamp ? exactText(data.timestamp) : `version ${version}`} (version {version}), read
-        only
+        As of {data?.timestamp ? `${exactText(data.timestamp)} (version ${version})` : `version ${version}`},
+        read only
       </span>
       <Button size="compact-xs" variant="default" onClick={() => go({ v: undefined })}>
         Back to now

@@ -19,6 +19,7 @@ export default function SettingsTab() {
       <Tags />
       {may("admin") && (
         <Link
+          className="text-link tight"
           to="/audit"
           search={{ env: place.environment, tenant: place.tenant, action: undefined, subject: undefined }}
         >

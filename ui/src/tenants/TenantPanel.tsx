@@ -2,15 +2,17 @@
 import { Drawer, Tabs, Text } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
 import { usePrefetchInfiniteQuery, useQuery } from "@tanstack/react-query";
-import { useNavigate } from "@tanstack/react-router";
-import { lazy, Suspense, useEffect, useState } from "react";
+import { CatchBoundary, useNavigate } from "@tanstack/react-router";
+import { lazy, Suspense, useEffect, useRef, useState } from "react";
 import { asProblem } from "@/api/problem";
 import { folderQuery, overviewQuery } from "@/api/queries";
 import { CopyText } from "@/parts/CopyText";
 import { EmptyNote } from "@/parts/EmptyNote";
 import { LateSkeleton } from "@/parts/LateSkeleton";
+import { PartProblem } from "@/parts/PartProblem";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { useFocusBack } from "@/parts/useFocusBack";
+import { NARROW } from "@/parts/VirtualGrid";
 import { PANEL_TABS, type PanelTab } from "@/search";
 import { useMay } from "@/session/session";
 import { SnapshotsTab } from "@/snapshots/SnapshotsTab";
@@ -30,7 +32,7 @@ const TITLES: Record<PanelTab, string> = {
 export function TenantPanel() {
   const { place, search, go } = usePanel();
   const [isOpen, setOpen] = useState(false);
-  const isNarrow = useMediaQuery("(max-width: 900px)", false, { getInitialValueInEffect: false });
+  const isNarrow = useMediaQuery(NARROW, false, { getInitialValueInEffect: false });
   const navigate = useNavigate();
   const may = useMay();
   const overview = useQuery(overviewQuery(place));
@@ -57,15 +59,19 @@ export function TenantPanel() {
       size={isNarrow ? "100%" : "62%"}
       transitionProps={{ duration: 120 }}
       overlayProps={{ backgroundOpacity: 0.2 }}
-      title={place.tenant}
+      title={<span title={place.tenant}>{place.tenant}</span>}
       closeButtonProps={{ "aria-label": "Close the panel" }}
       classNames={{ content: "panel", body: "panel-content", header: "panel-header", title: "panel-title" }}
     >
       <div className="panel-facts">
         <Text size="xs" c="dimmed" component="div">
-          {place.environment} · <CopyText text={place.tenant} label="tenant id" />
-          {overview.data &&
-            (overview.data.version < 0 ? " · nothing kept yet" : ` · version ${overview.data.version}`)}
+          <span>{place.environment} ·</span>
+          <CopyText text={place.tenant} label="tenant id" />
+          {overview.data && (
+            <span>
+              · {overview.data.version < 0 ? "nothing kept yet" : `version ${overview.data.version}`}
+            </span>
+          )}
         </Text>
       </div>
       <PastBar />
@@ -95,12 +101,14 @@ export function TenantPanel() {
         ) : (
           tabs.map((one) => (
             <Tabs.Panel key={one} value={one} className="panel-body">
-              <Suspense fallback={<LateSkeleton />}>
-                {one === "snapshots" && <SnapshotsTab />}
-                {one === "history" && <HistoryTab />}
-                {one === "jobs" && <JobsTab />}
-                {one === "settings" && <SettingsTab />}
-              </Suspense>
+              <CatchBoundary getResetKey={() => JSON.stringify(search)} errorComponent={PartProblem}>
+                <Suspense fallback={<LateSkeleton />}>
+                  {one === "snapshots" && <SnapshotsTab />}
+                  {one === "history" && <HistoryTab />}
+                  {one === "jobs" && <JobsTab />}
+                  {one === "settings" && <SettingsTab />}
+                </Suspense>
+              </CatchBoundary>
             </Tabs.Panel>
           ))
         )}
@@ -111,17 +119,27 @@ export function TenantPanel() {
 
 /** Escape closes the panel, but only where nothing that lies over it wants the key. */
 function useEscape(close: () => void) {
+  const latest = useRef(close);
+  latest.current = close;
   useEffect(() => {
-    function onKeyDown(event: KeyboardEvent) {
-      if (event.key !== "Escape" || event.defaultPrevented) return;
+    let isMine = false;
+    // Looked at before anybody else has the key: a dialog that it closes may be gone when it comes here.
+    function look(event: KeyboardEvent) {
       const isCovered = visible('[role="dialog"]') > 1;
       const isChoosing = visible('[role="menu"], [role="listbox"]') > 0;
-      const isEditing = event.target instanceof HTMLElement && event.target.isContentEditable;
-      if (!isCovered && !isChoosing && !isEditing) close();
+      const isEditing = event.target instanceof Element && event.target.closest(".cm-editor") !== null;
+      isMine = event.key === "Escape" && !isCovered && !isChoosing && !isEditing;
     }
-    window.addEventListener("keydown", onKeyDown);
-    return () => window.removeEventListener("keydown", onKeyDown);
-  });
+    function act(event: KeyboardEvent) {
+      if (isMine && !event.defaultPrevented) latest.current();
+    }
+    window.addEventListener("keydown", look, true);
+    window.addEventListener("keydown", act);
+    return () => {
+      window.removeEventListener("keydown", look, true);
+      window.removeEventListener("keydown", act);
+    };
+  }, []);
 }
 
 function visible(selector: string): number {

@@ -28,7 +28,9 @@ export function UploadList({ place }: { place: Place }) {
         <Text size="sm" role="status">
           {open.length === 0
             ? `${countText(done)} uploaded`
-            : `Uploading: ${countText(done)} of ${countText(uploads.length)} done`}
+            : open.length === failed.length
+              ? `${countText(done)} uploaded, ${countText(failed.length)} failed`
+              : `Uploading: ${countText(done)} of ${countText(uploads.length)} done`}
         </Text>
         <Group gap={4}>
           {asked.length > 1 && (

@@ -1,7 +1,7 @@
 // Uploads under way, outside of any page: they go on while one looks at something else.
 //
-// Up to 64 MiB a file is one request with progress; larger ones go by tus in pieces, and go on where they
-// stopped after the network or the service was away. A file that is there is never replaced unasked.
+// What the service takes at once is one request with progress; larger files go by tus in pieces, and go on
+// where they stopped after the network or the service was away. A file that is there is never replaced unasked.
 import { useSyncExternalStore } from "react";
 import type { Place } from "@/api/place";
 import { asProblem } from "@/api/problem";
@@ -18,16 +18,25 @@ export interface Upload extends Sendable {
   problem: string;
 }
 
-/** Files above this go in pieces: as much as the service takes at once, if nobody has set it otherwise. */
-export const RESUMABLE_BYTES = 64 * 1024 * 1024;
 const AT_ONCE_MAX = 4;
 const PRECONDITION_FAILED = 412;
 
+// Until the service has said so nothing is small enough.
+let wholeBytesMax = 0;
 let uploads: readonly Upload[] = [];
 let lastId = 0;
 const listeners = new Set<() => void>();
 const running = new Map<number, Running>();
 let onLanded: (place: Place) => void = () => {};
+
+/** How many bytes the service takes in one request; files above go in pieces. */
+export function setWholeBytesMax(bytes: number): void {
+  wholeBytesMax = bytes;
+}
+
+export function goesInPieces(file: File): boolean {
+  return file.size > wholeBytesMax;
+}
 
 /** Calls `landed` when files of a tenant have arrived. */
 export function whenLanded(landed: (place: Place) => void): void {
@@ -153,7 +162,7 @@ function sendingOf(upload: Upload, onProgress: (sent: number) => void): Running 
     const done = sending.done.then((job) => tell(`The import of ${upload.path} is job ${job.job_id}.`));
     return { done, stop: sending.stop };
   }
-  return (upload.file.size > RESUMABLE_BYTES ? sendResumable : sendWhole)(upload, onProgress);
+  return (goesInPieces(upload.file) ? sendResumable : sendWhole)(upload, onProgress);
 }
 
 function change(id: number, changes: Partial<Upload>): void {

@@ -9,7 +9,7 @@ from freezeframe.log.parallel_reads import read_all
 
 def test_answers_keep_the_order_of_their_names():
     """Two readers that wait for each other: both read at once, and the answers are in order."""
-    together = threading.Barrier(2, timeout=10)
+    together = threading.Barrier(2, timeout=60)
 
     def read(name):
         together.wait()

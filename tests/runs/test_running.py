@@ -215,7 +215,7 @@ def test_a_script_that_takes_too_long_is_ended(runs):
         print(child.pid)
         time.sleep(600)
         """,
-        timeout_seconds=2.0,
+        timeout_seconds=6.0,
     )
     assert ("timed_out", "TIMED_OUT", ()) == (done.status, done.error["code"], runs.tenant.files.list())
     assert (
@@ -361,15 +361,17 @@ def test_threads_of_a_script_are_waited_for(runs):
     assert ["late"] == list(done.receipt["files_written"])
 
 
-def test_another_job_that_was_quicker_is_a_conflict(runs):
+def test_another_job_that_was_quicker_is_a_conflict(runs, tmp_path):
     """A file that somebody else changed while the script ran is not overwritten."""
     runs.run(KEEPS)
-    script = KEEPS + "    print('go'); import time; time.sleep(1.5)\n"
+    waits = f"while not pathlib.Path({str(tmp_path / 'go')!r}).exists(): time.sleep(0.01)"
+    script = f"{KEEPS}    print('go'); import pathlib, time\n    {waits}\n"
     seen = []
 
     def change():
         if runs.lines and not seen:
             seen.append(runs.tenant.files.write_json("counter.json", {"count": 10}))
+            (tmp_path / "go").touch()
         return False
 
     done = runs.run(script, is_cancelled=change)

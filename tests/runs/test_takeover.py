@@ -3,9 +3,15 @@
 from freezeframe.runs.takeover import revoke
 
 
-def test_a_run_that_was_revoked_cannot_commit(runs):
+def test_a_run_that_was_revoked_cannot_commit(runs, tmp_path):
     """The revoke lands while the script runs; its commit is refused, and a new run of the job succeeds."""
-    script = "print('begun'); open('snapshots/a', 'w').write('1'); import time; time.sleep(1.5)"
+    script = f"""
+        import pathlib, time
+        print("begun")
+        open("snapshots/a", "w").write("1")
+        while not pathlib.Path({str(tmp_path / "go")!r}).exists():
+            time.sleep(0.01)
+    """
     request = runs.request(script, job_id="x")
     taken = []
 
@@ -13,6 +19,7 @@ def test_a_run_that_was_revoked_cannot_commit(runs):
         if runs.lines and not taken:
             revoke(request, "the worker was silent", settings=runs.settings)
             taken.append(True)
+            (tmp_path / "go").touch()
         return False
 
     done = runs.run(request.script, is_cancelled=take_over, job_id="x")

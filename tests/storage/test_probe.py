@@ -26,7 +26,7 @@ class CheckThenWrite(MemoryStorage):
 
     def __init__(self):
         super().__init__()
-        self.both = threading.Barrier(2, timeout=5)
+        self.both = threading.Barrier(2, timeout=60)
 
     def put_if_absent(self, name, content):
         try:

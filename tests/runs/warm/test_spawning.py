@@ -47,7 +47,7 @@ ENDS = {
 }
 
 
-def until(holds, seconds=20):
+def until(holds, seconds=120):
     """Wait for what must become true."""
     deadline = time.monotonic() + seconds
     while not holds():
@@ -105,7 +105,7 @@ class Jobs:
     def done(self, source, *arguments, **options):
         """The kind of process, its exit code and its output."""
         process = self.start(source, *arguments, **options)
-        return type(process), process.wait(30), self.output.read_text()
+        return type(process), process.wait(120), self.output.read_text()
 
 
 def _without_file(line):
@@ -190,7 +190,7 @@ def test_a_cancelled_job_takes_its_own_children_along(jobs):
     with pytest.raises(subprocess.TimeoutExpired):
         process.wait(0.05)
     os.killpg(process.pid, signal.SIGKILL)
-    assert -signal.SIGKILL == process.wait(20)
+    assert -signal.SIGKILL == process.wait(120)
     until(lambda: not is_alive(child))
     process.send_signal(signal.SIGTERM)  # to nobody, and no error
 
@@ -199,13 +199,13 @@ def test_several_jobs_at_once(jobs):
     """Each has its own end."""
     sources = [f"import time, sys; time.sleep(0.3); sys.exit({code})" for code in range(6)]
     processes = [jobs.start(source) for source in sources]
-    assert [*range(6)] == [process.wait(30) for process in processes]
+    assert [*range(6)] == [process.wait(120) for process in processes]
 
 
 def test_a_command_that_is_no_module_is_started(jobs):
     """So is one of another interpreter, and one with variables that count at the start of Python."""
     options = {"environment": dict(os.environ), "cwd": jobs.folder, "stdout": 1, "settings": jobs.settings}
-    assert 3 == spawn(["/bin/sh", "-c", "exit 3"], **options).wait(20)
+    assert 3 == spawn(["/bin/sh", "-c", "exit 3"], **options).wait(120)
     kind, code, output = jobs.done("import sys; print(sys.flags.optimize)", variables={"PYTHONOPTIMIZE": "2"})
     assert (subprocess.Popen, 0, "2\n") == (kind, code, output)
 
@@ -234,9 +234,9 @@ def test_jobs_outlive_a_killed_runner_and_the_next_one_has_another(jobs):
     job = jobs.start("import time, sys; time.sleep(0.5); sys.exit(5)")
     other = jobs.start("import time; time.sleep(600)")
     os.kill(runner, signal.SIGKILL)
-    assert 5 == job.wait(20)
+    assert 5 == job.wait(120)
     os.killpg(other.pid, signal.SIGKILL)
-    assert -signal.SIGKILL == other.wait(20)
+    assert -signal.SIGKILL == other.wait(120)
     assert (ForkedProcess, 0, "again\n") == jobs.done("print('again')")
     assert runner != jobs.about()["process"]
 
@@ -331,7 +331,7 @@ def test_a_runner_with_other_settings_takes_the_place(jobs, monkeypatch):
     assert (ForkedProcess, 0, "other\n") == other.done("print('other')")
     second = other.about()["process"]
     assert first != second
-    assert 0 == old.wait(20)
+    assert 0 == old.wait(120)
     until(lambda: not is_alive(first))
     until(lambda: not is_alive(second))
     assert other.about() is None

@@ -80,6 +80,27 @@ def test_a_root_that_the_script_removed_is_told(runs):
     assert -1 == runs.tenant.version
 
 
+def test_a_log_is_there_while_the_script_runs(runs):
+    """What a script has printed can be read by others at once, however little it is."""
+    told = runs.folder / "told"
+
+    def look():
+        if any("begun" in log.read_text() for log in Path(runs.root).rglob("script.log")):
+            told.touch()
+        return False
+
+    waits = f"""
+        import os, time
+        print("begun")
+        end = time.monotonic() + 60
+        while not os.path.exists({str(told)!r}) and time.monotonic() < end:
+            time.sleep(0.01)
+        print("told" if os.path.exists({str(told)!r}) else "never told")
+    """
+    assert "succeeded" == runs.run(waits, is_cancelled=look).status
+    assert ["begun", "told"] == runs.lines
+
+
 def test_a_good_exit_is_a_success(runs):
     """sys.exit(0) ends a script well."""
     done = runs.run("import sys; open('snapshots/a', 'w').write('1'); sys.exit(0); raise ValueError")

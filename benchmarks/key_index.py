@@ -50,7 +50,6 @@ from sorted_index import ENTRY, FILE_SHIFT, blocks_of, forget, hashes, places_of
 
 SENT = (100, 10_000, 200_000)
 USUAL = 10_000
-PROBED_MAX = 1_000
 BLOCKS = (4 * 1024, 64 * 1024, 1024 * 1024)
 BUCKETS = (16, 64, 256)
 COMMITS = 200
@@ -168,7 +167,7 @@ def by_arrow(files: Sequence[str], keys: pa.ChunkedArray) -> int:
 def by_duckdb(files: Sequence[str], batch: pa.Table) -> int:  # noqa: ARG001 - read by its name
     scanned = "read_parquet($files, filename = true, file_row_number = true)"
     joined = f"select filename, file_row_number from {scanned} stored join batch using (Id)"
-    return len(duckdb.execute(joined, {"files": list(files)}).to_arrow_table())
+    return len(duckdb.sql(joined, params={"files": list(files)}).to_arrow_table())
 
 
 def bloom(stored: int, folder: Path) -> dict[str, object]:
@@ -178,10 +177,10 @@ def bloom(stored: int, folder: Path) -> dict[str, object]:
     groups = stored // GROUP_ROWS
     filter_bytes, chunk_bytes = (filtered - plain) // groups, plain // groups
     found: dict[str, object] = {"filters_bytes_a_row": round((filtered - plain) / stored, 2)}
-    for sent in (10, SENT[0], PROBED_MAX):
+    for sent in (10, SENT[0]):
         read = np.zeros(groups, bool)
         for key in batch_of(stored, sent)["Id"].to_pylist():
-            rows = duckdb.execute(probe, {"files": files, "key": key}).to_arrow_table()
+            rows = duckdb.sql(probe, params={"files": files, "key": key}).to_arrow_table()
             read |= ~rows["bloom_filter_excludes"].to_numpy()
         found[str(sent)] = {
             "share_of_row_groups_read": round(float(read.mean()), 3),
@@ -195,18 +194,21 @@ def bloom(stored: int, folder: Path) -> dict[str, object]:
 def pages(stored: int, folder: Path) -> dict[str, object]:
     """How many pages of 1,000 rows hold a key's place, where each file is in the order of its keys."""
     plain, small = size_of(folder), size_of(folder, SMALL_PAGES)
-    columns = [pq.read_table(file)["Id"].to_numpy() for file in files_of(folder)]
-    found: dict[str, object] = {
-        "bytes_a_row": {"large pages": round(plain / stored, 2), "small": round(small / stored, 2)}
-    }
-    for sent in SENT:
-        keys = batch_of(stored, sent)["Id"].to_numpy()
-        touched = sum(
-            len(np.unique(np.minimum(np.searchsorted(one, keys), len(one) - 1) // PAGE_ROWS))
-            for one in columns
-        )
-        found[str(sent)] = {"share_of_pages_read": round(touched / (stored / PAGE_ROWS), 3)}
-    return found
+    keys = {sent: sortable(batch_of(stored, sent)) for sent in SENT}
+    touched = dict.fromkeys(SENT, 0)
+    for file in files_of(folder):
+        column = sortable(pq.read_table(file))
+        for sent in SENT:
+            places = np.minimum(np.searchsorted(column, keys[sent]), len(column) - 1)
+            touched[sent] += len(np.unique(places // PAGE_ROWS))
+    shares = {str(sent): round(touched[sent] / (stored / PAGE_ROWS), 3) for sent in SENT}
+    sizes = {"large pages": round(plain / stored, 2), "small": round(small / stored, 2)}
+    return {"bytes_a_row": sizes, "share_of_pages_read": shares}
+
+
+def sortable(keys: pa.Table) -> np.ndarray:
+    """The keys in bytes of one length, which NumPy compares without making objects of them."""
+    return keys["Id"].to_numpy().astype("S15")
 
 
 def index(stored: int, folder: Path) -> dict[str, object]:
@@ -255,9 +257,10 @@ def buckets(stored: int, folder: Path) -> dict[str, object]:
     plain = size_of(folder)
     rows = rows_of(Case(stored), np.arange(USUAL), np.random.default_rng(1))
     storage, found = LocalStorage(folder / "buckets"), {}
+    hashed = hashes(rows["Id"])
     for count in (1, *BUCKETS):
         began, started, sizes = time.perf_counter(), time.process_time(), []
-        numbers = hashes(rows["Id"]) % count
+        numbers = hashed % count
         for bucket in range(count):
             sink = pa.BufferOutputStream()
             pq.write_table(rows.filter(pa.array(numbers == bucket)), sink, **WRITTEN)

@@ -47,7 +47,7 @@ def own(tmp_path, monkeypatch):
     return Settings()
 
 
-def wait_for(holds, seconds=30):
+def wait_for(holds, seconds=120):
     deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline, "it did not happen in time"

@@ -43,7 +43,7 @@ def own(tmp_path, monkeypatch):
         stop(server, 20, at_once=True)
 
 
-def until(holds, seconds=20):
+def until(holds, seconds=120):
     deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline, "it did not happen in time"

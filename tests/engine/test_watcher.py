@@ -19,7 +19,7 @@ STARTED = "echo 'Spark Connect server started at: 0:0:0:0:4711 '"
 RUNS = f"{STARTED}; exec sleep 600"
 
 
-def until(holds, seconds=20):
+def until(holds, seconds=120):
     """Wait for what must become true."""
     deadline = time.monotonic() + seconds
     while not holds():
@@ -76,7 +76,7 @@ class Watched:
 
     def ended(self):
         """What the watcher said when it was done."""
-        return self.process.communicate(timeout=20)[1]
+        return self.process.communicate(timeout=120)[1]
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@
 
 It keeps the real bytes under the real names, so all that is above the storage's seam runs as it is.
 Each thread has a clock of its own: the main thread, at its next request, has waited for the slowest of
-the threads that worked meanwhile. These rest a millisecond at each request, for real, so that work is
-shared out among them as it would be.
+the threads that worked meanwhile. While something is measured these rest some milliseconds at each request,
+for real, so that work is shared out among them as it would be.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pathlib import Path
 
 from freezeframe.storage import FileStatus
 
+REST_SECONDS = 0.01
 _numbers = itertools.count()
 
 
@@ -54,6 +55,7 @@ class SimulatedStorage:
         self._folders: dict[str, list[str]] = {}
         self._start_ms = time.time_ns() // 1_000_000
         self._beside: dict[int, float] = {}
+        self._rest_seconds = 0.0
         self._lock = threading.RLock()
         self._root = f"simulated://{next(_numbers)}"
 
@@ -67,8 +69,10 @@ class SimulatedStorage:
         """What happens inside: the dictionary is filled at the end."""
         found: dict[str, float] = {}
         before = (self.seconds, self.dollars, self.requests.copy(), self.bytes.copy())
+        self._rest_seconds = REST_SECONDS
         started = time.process_time()
         yield found
+        self._rest_seconds = 0.0
         self._wait_for_others()
         found["cpu_seconds"] = round(time.process_time() - started, 4)
         found["waiting_seconds"] = round(self.seconds - before[0], 4)
@@ -82,6 +86,7 @@ class SimulatedStorage:
 
     def list_from(self, folder: str, start: str = "") -> Iterator[FileStatus]:
         """See ``Storage.list_from``."""
+        self._rest()
         with self._lock:
             names = self._folders.get(folder.strip("/"), [])
             found = names[bisect.bisect_left(names, start) :]
@@ -177,7 +182,6 @@ class SimulatedStorage:
         self.seconds += max(self._beside.values(), default=0.0)
         self._beside.clear()
 
-    @staticmethod
-    def _rest() -> None:
+    def _rest(self) -> None:
         if threading.current_thread() is not threading.main_thread():
-            time.sleep(0.001)
+            time.sleep(self._rest_seconds)

@@ -28,6 +28,7 @@ from freezeframe.store.fence import RegistryFence
 from freezeframe.store.format import ensure_format, require_known_format
 from freezeframe.store.keyring import rewrap
 from freezeframe.store.layout import TENANT_LOG_FOLDER, TENANTS_FOLDER, tenant_folder
+from freezeframe.store.looks import look_together
 from freezeframe.store.master_key import MasterKey
 from freezeframe.store.occasion import NO_OCCASION, Occasion
 from freezeframe.store.registry import Registry
@@ -44,8 +45,13 @@ class Store:
     def __init__(
         self, storage: Storage, engine: TableEngine, settings: Settings, environment: str = "default"
     ) -> None:
-        require_known_format(storage)
-        if next(iter(storage.list_from(TENANT_LOG_FOLDER)), None) is not None:
+        _, is_tenant, registry = look_together(
+            storage,
+            lambda: require_known_format(storage),
+            lambda: next(iter(storage.list_from(TENANT_LOG_FOLDER)), None) is not None,
+            lambda: Registry(storage, settings),
+        )
+        if is_tenant:
             raise InvalidOption(
                 f"{storage.root} is one tenant's directory, not a store of many.",
                 cause="A tenant log is in it.",
@@ -55,7 +61,7 @@ class Store:
         self._engine = engine
         self._settings = settings
         self._environment = str(EnvironmentName(environment))
-        self._registry = Registry(storage, settings)
+        self._registry: Registry = registry
         self._lock = threading.Lock()
         self._tenants: dict[str, Tenant] = {}
         self._sorted: tuple[RegistryState, list[str]] = (RegistryState(), [])

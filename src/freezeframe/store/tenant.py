@@ -21,6 +21,7 @@ from freezeframe.store.format import require_known_format
 from freezeframe.store.garbage import Garbage, collect_garbage
 from freezeframe.store.history import HistoryEntry, history
 from freezeframe.store.job import Job, open_job
+from freezeframe.store.looks import look_together
 from freezeframe.store.occasion import Occasion
 from freezeframe.store.purge import purge
 from freezeframe.store.restore import Restoration, VersionCheck, drop_stream, restore
@@ -40,8 +41,9 @@ class Tenant:
     def __init__(
         self, storage: Storage, engine: TableEngine, settings: Settings, fence: Fence = NO_FENCE
     ) -> None:
-        require_known_format(storage)
-        log = TenantLog(storage, settings)
+        _, log = look_together(
+            storage, lambda: require_known_format(storage), lambda: TenantLog(storage, settings)
+        )
         self._place = TenantPlace(storage, log, engine, settings, fence)
         self._scope = TenantScope(self._place)
 

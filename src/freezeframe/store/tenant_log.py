@@ -7,6 +7,7 @@ Only what an entry means is decided here. Protocol: ``docs/reference/tenant-log.
 
 from __future__ import annotations
 
+import functools
 import logging
 import uuid
 from collections.abc import Sequence
@@ -27,6 +28,7 @@ from freezeframe.storage import Storage
 from freezeframe.store.entries import Entry, parse_entry
 from freezeframe.store.layout import TENANT_LOG_FOLDER
 from freezeframe.store.log_tail import LogTail
+from freezeframe.store.looks import look_together
 from freezeframe.store.state import JobRecord, TenantState, parse_checkpoint
 
 _DAY_MS = 24 * 60 * 60 * 1000
@@ -78,9 +80,8 @@ class TenantLog(SnapshotManagement[TenantSnapshot]):
             state, entries = previous.state, tuple(new_commits)
         else:
             state, entries = self._checkpointed(segment), segment.commits
-        for file in entries:
-            own = self._own_entry.taken(file)
-            entry = self.entry(file.version) if own is None else parse_entry(own, file.name)
+        read = look_together(self.storage, *(functools.partial(self._listed_entry, file) for file in entries))
+        for file, entry in zip(entries, read, strict=True):
             state = state.after(file.version, entry)
         return TenantSnapshot(segment, state)
 
@@ -223,6 +224,10 @@ class TenantLog(SnapshotManagement[TenantSnapshot]):
         self._past = None
         with self._update_lock:
             self._captured = self.snapshot_at_init()
+
+    def _listed_entry(self, file: LogFile) -> Entry:
+        own = self._own_entry.taken(file)
+        return self.entry(file.version) if own is None else parse_entry(own, file.name)
 
     def _with_receipts(self, state: TenantState) -> TenantState:
         if not state.erased:

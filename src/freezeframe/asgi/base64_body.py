@@ -73,13 +73,17 @@ async def _from_json(request: Request, name: str | None) -> NamedBody:
     text = value.get("content")
     if not isinstance(text, str) or set(value) - {"file", "content"}:
         raise UnreadableRequest(
-            "The body holds no file.", remedy='Send {"file": NAME, "content": BASE64}, or the raw bytes.'
+            "The body holds no file.",
+            cause="It has no text member content, or one that is neither file nor content.",
+            remedy='Send {"file": NAME, "content": BASE64}, or the raw bytes.',
         )
     try:
         content = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
         raise UnreadableRequest(
-            "The member content is no base64.", remedy="Encode the file's bytes in base64."
+            "The member content is no base64.",
+            cause="It has letters, or an end, that base64 does not have.",
+            remedy="Encode the file's bytes in base64.",
         ) from None
     _require_size(request, len(content))
     chosen = _required(name if name is not None else value.get("file"))
@@ -104,14 +108,22 @@ async def _from_form(request: Request, name: str | None) -> AsyncIterator[NamedB
 
 def _required(name: Any) -> str:
     if not isinstance(name, str) or not name:
-        raise InvalidOption("The file's name is missing.", remedy="Pass it as ?file=NAME.")
+        raise InvalidOption(
+            "The file's name is missing.",
+            cause="Neither the query nor the body names it.",
+            remedy="Pass it as ?file=NAME.",
+        )
     return name
 
 
 def _require_size(request: Request, size: int) -> None:
     bytes_max = service_of(request).settings.service_body_bytes_max
     if size > bytes_max:
-        raise TooLarge(f"A file has at most {bytes_max:,} bytes here.", remedy="Use a resumable upload.")
+        raise TooLarge(
+            f"A file has at most {bytes_max:,} bytes here.",
+            cause="That is the service's limit (service_body_bytes_max).",
+            remedy="Use a resumable upload.",
+        )
 
 
 Named = Annotated[NamedBody, Depends(named_body)]

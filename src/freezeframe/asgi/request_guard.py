@@ -83,6 +83,7 @@ def _headers_refusal(scope: MutableMapping[str, Any]) -> FreezeframeError | None
     if size > HEADER_BYTES_MAX:
         return TooLarge(
             f"The headers have {size:,} bytes; {HEADER_BYTES_MAX:,} is the most.",
+            cause="Names and values of all headers count, cookies too.",
             remedy="Send fewer or shorter headers.",
         )
     return None
@@ -105,8 +106,12 @@ def _refusal(scope: MutableMapping[str, Any], body_bytes_max: int) -> Freezefram
             text = unquote_to_bytes(raw).decode()
         except UnicodeDecodeError:
             return UnreadableRequest(
-                f"The {what} is no UTF-8.", remedy="Encode names in UTF-8, then in percent signs."
+                f"The {what} is no UTF-8.",
+                cause="Decoded from percent signs it holds bytes that are no text.",
+                remedy="Encode names in UTF-8, then in percent signs.",
             )
         if "\0" in text:
-            return UnreadableRequest(f"The {what} holds a NUL.", remedy="Leave it out.")
+            return UnreadableRequest(
+                f"The {what} holds a NUL.", cause="No name of anything here has one.", remedy="Leave it out."
+            )
     return None

@@ -67,7 +67,9 @@ def _names(header: str, etag: str | None, *, strong: bool) -> bool:
         match = _TAG.match(header, position)
         if match is None:
             raise UnreadableRequest(
-                f"{header!r} is no list of entity tags.", remedy='Send * or tags in quotes, such as "12".'
+                f"{header!r} is no list of entity tags.",
+                cause="A tag stands in quotes, as the header ETag gives it.",
+                remedy='Send * or tags in quotes, such as "12".',
             )
         found = found or (etag == f'"{match[2]}"' and not (strong and match[1]))
         position = match.end()

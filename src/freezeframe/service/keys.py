@@ -170,7 +170,11 @@ class Keys:
         with self._database.read() as connection:
             row = connection.execute(select(keys).where(keys.c.id == key_id)).mappings().one_or_none()
         if row is None:
-            raise NotFound(f"There is no key {key_id!r}.", remedy="Check the id: freezeframe key list.")
+            raise NotFound(
+                f"There is no key {key_id!r}.",
+                cause="A key is named by its id: what stands before the dot in its text.",
+                remedy="Check the id in the list of the keys.",
+            )
         return _key(row)
 
     def list(self, after: str = "", limit: int = 1000) -> tuple[Key, ...]:

@@ -22,7 +22,9 @@ def repeated_order(job: QueuedJob, settings: Settings) -> JobOrder:
     folder = settings.service_scripts_dir
     if not job.is_final:
         raise InvalidOption(
-            f"The job {job.job_id!r} has not ended.", remedy="Wait for its end, or cancel it first."
+            f"The job {job.job_id!r} has not ended.",
+            cause=f"It is {job.status}.",
+            remedy="Wait for its end, or cancel it first.",
         )
     if request.input_dir is not None or folder is None or not request.script.is_relative_to(folder.resolve()):
         raise InvalidOption(

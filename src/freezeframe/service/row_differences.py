@@ -117,7 +117,10 @@ def row_difference(
     if found is None:
         if stream not in tenant.streams(before) and stream not in tenant.streams(difference.after):
             raise StreamNotFound(
-                f"There is no stream {stream!r} at either version.", remedy="Check the name.", stream=stream
+                f"There is no stream {stream!r} at either version.",
+                cause="It was made later, was gone by then, or has another name.",
+                remedy="Check the name.",
+                stream=stream,
             )
         return RowDifference(difference.before, difference.after)
     comparison = Comparison(found.before, found.after)

@@ -56,6 +56,7 @@ def restored_rows(
     if not 0 < len(keys) <= KEYS_MAX:
         raise TooLarge(
             f"1 to {KEYS_MAX:,} rows are restored at once, not {len(keys):,}.",
+            cause="All of them are looked at within the request.",
             remedy="Restore the whole stream, or the rows in several steps.",
         )
     found = tenant.stream(stream)
@@ -73,6 +74,7 @@ def _key_table(columns: pa.Schema, key: Sequence[str], keys: Sequence[Mapping[st
     if not key:
         raise InvalidOption(
             "The stream has no key, so single rows cannot be told apart.",
+            cause="Its rows came by a file that was taken whole, or by an override without a key.",
             remedy="Restore the whole stream instead.",
         )
     for one in keys:

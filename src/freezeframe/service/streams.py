@@ -118,7 +118,13 @@ def require_stream(tenant: Tenant, name: str) -> Stream:
     """
     stream = tenant.stream(name)
     if stream.version() < 0:
-        raise StreamNotFound(f"There is no stream {name!r}.", remedy="Check the name.", stream=name)
+        there = ", ".join(tenant.streams())
+        raise StreamNotFound(
+            f"There is no stream {name!r}.",
+            cause=f"The tenant's streams are: {there}." if there else "The tenant has no streams.",
+            remedy="Check the name; an import makes a stream.",
+            stream=name,
+        )
     return stream
 
 

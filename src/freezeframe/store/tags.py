@@ -40,7 +40,7 @@ def remove_tag(place: TenantPlace, name: str, *, who: str = "") -> None:
         if known not in state.tags:
             raise InvalidOption(
                 f"There is no tag {known!r}.",
-                cause=f"The tags are: {', '.join(sorted(state.tags)) or 'none'}.",
+                cause=f"The tags are: {', '.join(sorted(state.tags))}." if state.tags else "There are none.",
                 remedy="Check the name.",
             )
 

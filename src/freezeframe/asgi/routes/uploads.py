@@ -143,7 +143,11 @@ async def continue_upload(
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != _CONTENT_TYPE:
-        raise UnreadableRequest("This is no part of an upload.", remedy=f"Send it as {_CONTENT_TYPE}.")
+        raise UnreadableRequest(
+            "This is no part of an upload.",
+            cause=f"Its Content-Type is {kind or 'missing'}.",
+            remedy=f"Send it as {_CONTENT_TYPE}.",
+        )
     upload = await run_in_threadpool(_found, caller, upload_id)
     uploads = caller.service.uploads
     with uploads.appending(upload, upload_offset) as writer:
@@ -199,7 +203,9 @@ def _metadata(header: str) -> dict[str, str]:
             found[name] = base64.b64decode(value, validate=True).decode()
         except (binascii.Error, ValueError):
             raise UnreadableRequest(
-                "Upload-Metadata cannot be read.", remedy="Send names, each with its value in base64."
+                "Upload-Metadata cannot be read.",
+                cause="The value of a name is no base64 of a text.",
+                remedy="Send names, each with its value in base64.",
             ) from None
     return found
 
@@ -213,7 +219,11 @@ def _purpose(told: Mapping[str, str]) -> Purpose:
             f"An upload has no purpose {found!r}.", remedy="Send file or import, or leave it out."
         )
     if "path" not in told:
-        raise UnreadableRequest("Upload-Metadata has no path.", remedy="Send path and its value in base64.")
+        raise UnreadableRequest(
+            "Upload-Metadata has no path.",
+            cause="An upload becomes a file, unless its purpose is import.",
+            remedy="Send path and its value in base64.",
+        )
     return "file"
 
 

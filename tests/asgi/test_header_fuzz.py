@@ -93,6 +93,9 @@ HEADERS = st.lists(
 ASKED = sorted(
     one for one in TENANT_ROWS if one != ("delete", T) and not one[1].endswith(("/events", "/logs", "/clone"))
 )
+# An operation without pages knows no cursor, and would say no more than that.
+_LISTS = ("files", "streams/{stream}/rows", "streams/{stream}/changes", "streams/{stream}/history", "jobs")
+PAGED = {("get", f"{T}/{name}") for name in (*_LISTS, "streams/{stream}/diff", "history", "audit")}
 CURSORS = st.text("AZaz09-_=.", max_size=40) | st.sampled_from(["AAAA", "%00", "%ff", "null", "a" * 4001])
 SEGMENTS = st.one_of(
     st.sampled_from(
@@ -184,7 +187,7 @@ def _ask_with_headers(world, operation, headers, cursor):
     row = TENANT_ROWS[operation]
     names = {"stream": "Account", "path": "a.txt", "tag": "t", "job_id": "j", "upload_id": "0" * 32}
     target = filled(path + row.query, environment="dev", env_id="dev", tenant=OWN, unique="u", **names)
-    if cursor is not None:
+    if cursor is not None and operation in PAGED:
         target += ("&" if "?" in target else "?") + f"cursor={quote(cursor, safe='%')}"
     sent = {name.encode(): value.encode("latin-1") for name, value in row.headers.items()}
     body = row.content or b""

@@ -52,16 +52,22 @@ def selected_files(view: TenantView, selection: Selection) -> tuple[FileEntry, .
 
 
 def bundled(view: TenantView, entries: Sequence[FileEntry], streams: Sequence[str]) -> Iterator[bytes]:
-    """The zip in pieces; at no time more than a piece of it, and of one member, is in memory."""
+    """The zip in pieces; at no time more than a piece of it, and of one member, is in memory.
+
+    Raises:
+        StreamNotFound: there is no such stream at that moment; it is told before the first piece.
+        CorruptData: a data file is missing.
+    """
+    members = [(one.path, view.files.chunks(one.path)) for one in entries]
+    for name in streams:
+        export = StreamExport(view.stream(name), "csv", Moment())
+        members.append((snapshot_name(name, "csv"), export.chunks()))
+    return _zipped(members)
+
+
+def _zipped(members: Sequence[tuple[str, Iterator[bytes]]]) -> Iterator[bytes]:
     sink = UnsentBytes()
     with zipfile.ZipFile(cast("IO[bytes]", sink), "w", zipfile.ZIP_DEFLATED) as bundle:
-        members: list[tuple[str, Iterator[bytes]]] = [
-            (one.path, view.files.chunks(one.path)) for one in entries
-        ]
-        members += [
-            (snapshot_name(name, "csv"), StreamExport(view.stream(name), "csv", Moment()).chunks())
-            for name in streams
-        ]
         for name, chunks in members:
             with bundle.open(name, "w", force_zip64=True) as member:
                 for chunk in chunks:

@@ -1,6 +1,7 @@
 """One warm Spark server for the whole run: the product's own, with Delta's jars beside it as the oracle."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,11 @@ DELTA = {
     # VACUUM lists a table by so many tasks; by ten thousand, the default, two files take a minute.
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
 }
+
+
+def pytest_sessionstart():
+    """SIGTERM ends a run as Ctrl-C does: servers, databases and browsers of fixtures end with it."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

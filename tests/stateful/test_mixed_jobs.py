@@ -207,10 +207,10 @@ def prove(folder, writers, jobs, read_every, seconds):
     ]
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_eight_processes_of_mixed_jobs(tmp_path):
     """8 processes x 50 jobs over 3 streams and 2 files: each job once and whole, each read one moment."""
-    prove(tmp_path, writers=8, jobs=50, read_every=10, seconds=280)
+    prove(tmp_path, writers=8, jobs=50, read_every=10, seconds=850)
 
 
 @pytest.mark.nightly

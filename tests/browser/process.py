@@ -40,5 +40,5 @@ class Process:
         self._ended()
 
     def _ended(self):
-        self.process.wait(timeout=40)
+        self.process.wait(timeout=120)
         self.process.stdout.close()

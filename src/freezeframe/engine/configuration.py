@@ -55,6 +55,9 @@ WRITE_OPTIONS = {
     # Version 2 of the committer shows files of a task that is then run again.
     "mapreduce.fileoutputcommitter.algorithm.version": "1",
     "parquet.page.write-checksum.enabled": "true",
+    # A task holds a row group as a whole when it writes and when it reads: with Parquet's own 128 MB two
+    # tasks need more than a server of 600 MB has.
+    "parquet.block.size": str(32 * 1024 * 1024),
 }
 
 SMALL_BYTES = 16 * 1024 * 1024

@@ -45,7 +45,7 @@ _FULL = {errno.ENOSPC, errno.EDQUOT}
 _ENCODING, _ENCODE_ERRORS = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
 # Linux reads what is in memory and says where it is not; other systems have no such call.
 _NOT_WAITING: int | None = getattr(os, "RWF_NOWAIT", None)
-_WAITS = {errno.EAGAIN, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
+_NEVER_TOLD = {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
 _AT_ONCE_BYTES_MAX = 64 * 1024
 _LOOK_ONLY = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK)
 
@@ -61,6 +61,7 @@ class LocalStorage:
                 remedy="Use Linux (WSL is fine) or macOS.",
             )
         self._root = Path(os.path.abspath(root))  # noqa: PTH100 - symlinks stay as the user wrote them
+        self._tells_memory = _NOT_WAITING is not None
 
     @property
     def root(self) -> str:
@@ -106,10 +107,12 @@ class LocalStorage:
 
     def read(self, name: str, offset: int = 0, length: int | None = None) -> bytes:
         """See ``Storage.read``."""
+        if not self._tells_memory:
+            about_to_wait()
         try:
             with self._opened_file(name) as file:
                 if is_at_once():
-                    return _read_from_memory(file, offset, length)
+                    return self._read_at_once(file, offset, length)
                 if offset:
                     file.seek(offset)
                 return file.read() if length is None else file.read(length)
@@ -216,6 +219,15 @@ class LocalStorage:
             yield handle, own
         finally:
             os.close(handle)
+
+    def _read_at_once(self, file: BinaryIO, offset: int, length: int | None) -> bytes:
+        try:
+            return _read_from_memory(file, offset, length)
+        except OSError as error:
+            if error.errno not in _NEVER_TOLD:
+                raise
+            self._tells_memory = False  # this file system never will: nothing is begun in vain again
+            raise WouldWait from None
 
     def _plain_path(self, name: str) -> Path:
         path = self._root / self._checked(name)
@@ -334,10 +346,8 @@ def _read_from_memory(file: BinaryIO, offset: int, length: int | None) -> bytes:
     content = bytearray(wanted)
     try:
         found = os.preadv(file.fileno(), [content], offset, _NOT_WAITING)
-    except OSError as error:
-        if error.errno in _WAITS:
-            raise WouldWait from None
-        raise
+    except BlockingIOError:
+        raise WouldWait from None
     if found != wanted:
         raise WouldWait
     return bytes(content)

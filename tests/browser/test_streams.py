@@ -108,7 +108,7 @@ def test_columns_tell_what_they_hold(page, picture):
         picture(page, f"schema-{scheme}")
         assert [] == grave(page)
     page.set_viewport_size({"width": 390, "height": 800})
-    page.wait_for_function("() => document.documentElement.scrollWidth <= 390")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 def test_an_import_is_seen_before_it_is_started(page, tmp_path, picture):

@@ -27,6 +27,7 @@
     │   │   ├── OutsideWindow           rows that do not match their own ``replace_where``
     │   │   └── TooManyDeletions        a full extract that would delete more than it may
     │   ├── InvalidOption             an argument outside what it may be
+    │   │   └── AlreadyExists           the name that something new was to have is taken
     │   ├── IdempotencyConflict       the same job id with other input
     │   ├── NotAuthenticated          the service does not know who asks
     │   ├── NotAllowed                who asks may not do that
@@ -269,6 +270,12 @@ class InvalidOption(FixTheRequest):
     """An argument or setting outside what it may be."""
 
     code = "INVALID_OPTION"
+
+
+class AlreadyExists(InvalidOption):
+    """The name that something new was to have is taken; what has it stays as it is."""
+
+    code = "ALREADY_EXISTS"
 
 
 class IdempotencyConflict(FixTheRequest):

@@ -85,7 +85,7 @@ WRONG_USES = [
     ("GET", "/streams/None", {}, 404, "streams are: S"),
     ("GET", "/bundle?file=a&stream=None", {}, 404, "streams are: S"),
     ("PUT", "/files/a", {"content": b"y", "headers": {"if-match": "abc"}}, 400, "in quotes"),
-    ("DELETE", "/tags/none", {}, 422, "There are none."),
+    ("DELETE", "/tags/none", {}, 404, "There are none."),
     ("POST", "/uploads", {"headers": {"upload-length": "1", "upload-metadata": "path !"}}, 400, "base64"),
     ("POST", "/restorations", {"content": b'{"version": 0}', "headers": FORM}, 422, "application/json"),
     ("POST", "/restorations", {"json": {"version": 99}}, 404, "no version 99"),

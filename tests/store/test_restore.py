@@ -6,11 +6,13 @@ import pyarrow as pa
 import pytest
 
 from freezeframe.errors import (
+    AlreadyExists,
     CorruptData,
     FileNotFound,
     FreezeframeError,
     InvalidName,
     InvalidOption,
+    NotFound,
     StreamNotFound,
     VersionNotFound,
 )
@@ -214,7 +216,7 @@ def test_a_tag_names_a_version(past):
     assert {"good": 2, "last": 4} == tenant.tags()
     assert ("good",) == next(one for one in tenant.history() if one.version == 2).tags
     assert 2 == tenant.tag("good", 2)
-    with pytest.raises(InvalidOption, match="good"):
+    with pytest.raises(AlreadyExists, match="good"):
         tenant.tag("good", 3)
     with pytest.raises(VersionNotFound):
         tenant.tag("x", 99)
@@ -222,7 +224,7 @@ def test_a_tag_names_a_version(past):
         tenant.tag("a/b")
     tenant.untag("good")
     assert {"last": 4} == tenant.tags()
-    with pytest.raises(InvalidOption):
+    with pytest.raises(NotFound, match="good"):
         tenant.untag("good")
 
 

@@ -37,6 +37,7 @@ _STATUSES: tuple[tuple[type[FreezeframeError], int], ...] = (
     (errors.RateLimited, 429),
     (errors.RequestInFlight, 409),
     (errors.ConflictError, 409),
+    (errors.AlreadyExists, 409),
     (errors.JobRevoked, 409),
     (errors.SealingUnavailable, 409),
     (errors.SetupError, 500),

@@ -100,7 +100,7 @@ class TenantAccess:
         """A new tenant with the newest content of another, both the principal's business.
 
         Raises:
-            InvalidOption: there is a ``target`` already, and it was not made for this occasion.
+            AlreadyExists: there is a ``target`` already, and it was not made for this occasion.
         """
         self.require_clone(environment, source, target)
         goal = TenantId(target)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO, TypeVar
 
-from freezeframe.errors import ConflictError, FileNotFound, InvalidOption
+from freezeframe.errors import AlreadyExists, ConflictError, FileNotFound
 from freezeframe.identifiers import FilePath
 from freezeframe.service.conditions import Conditions
 from freezeframe.store import Tenant
@@ -128,13 +128,13 @@ def create_folder(tenant: Tenant, path: str, author: Author) -> str:
 
     Raises:
         InvalidName: no folder can have that name.
-        InvalidOption: it is there already.
+        AlreadyExists: it is there already.
     """
     known = str(FilePath(path))
 
     def change(job: Job) -> None:
         if job.files.list(known, recursive=True):
-            raise InvalidOption(f"There is a folder {known!r} already.", remedy="Use another name.")
+            raise AlreadyExists(f"There is a folder {known!r} already.", remedy="Use another name.")
         job.files.write(f"{known}/{FOLDER_MARK}", b"")
 
     _changed(tenant, author, change)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 
-from freezeframe.errors import FileNotFound, InvalidOption
+from freezeframe.errors import AlreadyExists, FileNotFound, InvalidOption
 from freezeframe.identifiers import FilePath, folded
 from freezeframe.service.files import Author
 from freezeframe.store import Tenant
@@ -42,7 +42,7 @@ def move_folder(tenant: Tenant, move: FolderMove, author: Author) -> int:
 
     Raises:
         FileNotFound: there is no such folder.
-        InvalidOption: there is a folder under the new path already.
+        AlreadyExists: there is a folder under the new path already.
         InvalidName: the new path cannot lie beside the files that are there.
         SealingUnavailable: a file is sealed and the master key is not at hand; nothing was moved.
         ConflictError: somebody changed one of the files meanwhile; nothing was moved.
@@ -54,7 +54,7 @@ def move_folder(tenant: Tenant, move: FolderMove, author: Author) -> int:
                 f"There is no folder {move.source!r}.", remedy="Check the path.", path=move.source
             )
         if _below(job.files, move.target):
-            raise InvalidOption(
+            raise AlreadyExists(
                 f"There is a folder {move.target!r} already.", remedy="Use another path, or move its files."
             )
         source = move.source

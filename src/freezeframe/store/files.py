@@ -11,7 +11,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any, BinaryIO
 
-from freezeframe.errors import FileNotFound, InvalidOption, StorageUnavailable, UnreadableInput
+from freezeframe.errors import AlreadyExists, FileNotFound, InvalidOption, StorageUnavailable, UnreadableInput
 from freezeframe.identifiers import FilePath
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
@@ -248,7 +248,7 @@ class Files:
 
         Raises:
             FileNotFound: there is no such file.
-            InvalidOption: there is a file under ``target`` already.
+            AlreadyExists: there is a file under ``target`` already.
             InvalidName, SealingUnavailable: as ``write``.
         """
         source, goal = FilePath(path), FilePath(target)
@@ -256,7 +256,7 @@ class Files:
             state = work.state()
             held = self._held(source, state)
             if str(goal) in state.files:
-                raise InvalidOption(
+                raise AlreadyExists(
                     f"There is a file {str(goal)!r} already.", remedy="Delete it first, or use another path."
                 )
             work.require_place(goal, moved=str(source))

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from freezeframe.clock import now_ms
 from freezeframe.engine.base import TableEngine
-from freezeframe.errors import InvalidOption, TenantNotFound
+from freezeframe.errors import AlreadyExists, InvalidOption, TenantNotFound
 from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.settings import Settings
 from freezeframe.storage import FolderStorage, Storage
@@ -178,7 +178,7 @@ class Store:
 
         Raises:
             TenantNotFound: there is no ``source``.
-            InvalidOption: there is a ``target`` already.
+            AlreadyExists: there is a ``target`` already.
             SealingUnavailable: ``source`` has sealed files and there is no master key.
         """
         known, goal = _tenant_id(source), _tenant_id(target)
@@ -223,7 +223,7 @@ class Store:
         ``bytes_max`` is what it may unpack to, ``ratio_max`` how many times its own size that may be.
 
         Raises:
-            InvalidOption: there is a tenant of that id already.
+            AlreadyExists: there is a tenant of that id already.
             UnreadableInput: the archive is damaged, forged, or unpacks to more than is allowed.
             SealingUnavailable: it has sealed files and the master key is not the one it was written with.
         """
@@ -273,7 +273,7 @@ class Store:
 
     def _require_free(self, tenant: TenantId) -> None:
         if self._registry.current_state().folder(self._environment, str(tenant)) is not None:
-            raise InvalidOption(
+            raise AlreadyExists(
                 f"There is a tenant {str(tenant)!r} already.", remedy="Delete it first, or use another id."
             )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-from freezeframe.errors import InvalidOption, VersionNotFound
+from freezeframe.errors import AlreadyExists, NotFound, VersionNotFound
 from freezeframe.identifiers import StreamName
 from freezeframe.store.entries import TenantChange
 from freezeframe.store.restore import require_listed
@@ -38,7 +38,7 @@ def remove_tag(place: TenantPlace, name: str, *, who: str = "") -> None:
 
     def there(state: TenantState) -> None:
         if known not in state.tags:
-            raise InvalidOption(
+            raise NotFound(
                 f"There is no tag {known!r}.",
                 cause=f"The tags are: {', '.join(sorted(state.tags))}." if state.tags else "There are none.",
                 remedy="Check the name.",
@@ -51,7 +51,7 @@ def remove_tag(place: TenantPlace, name: str, *, who: str = "") -> None:
 
 def _require_free(name: str, version: int, state: TenantState) -> None:
     if state.tags.get(name, version) != version:
-        raise InvalidOption(
+        raise AlreadyExists(
             f"The tag {name!r} is version {state.tags[name]}'s already.",
             cause="A tag that moved would not name what it named.",
             remedy=f"Use another name, or take it off first: untag({name!r}).",

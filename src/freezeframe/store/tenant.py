@@ -196,7 +196,7 @@ class Tenant:
 
         Raises:
             InvalidName: no tag can have that name.
-            InvalidOption: the name is another version's already.
+            AlreadyExists: the name is another version's already.
             VersionNotFound: there is no such version, or it is not kept any more.
         """
         return set_tag(self._place, name, version, who=who or "")
@@ -205,7 +205,7 @@ class Tenant:
         """Take a tag off; the version is then kept as long as the policy says.
 
         Raises:
-            InvalidOption: there is no such tag.
+            NotFound: there is no such tag.
         """
         remove_tag(self._place, name, who=who or "")
 

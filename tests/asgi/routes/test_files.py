@@ -125,7 +125,7 @@ def test_folders_are_made_listed_and_moved_into(api, acme):
     assert "empty/a.csv" == moved.json()["path"]
     assert (["empty"], []) == (top["folders"], top["files"])
     assert (["empty/inner"], ["empty/a.csv"]) == (inner["folders"], [one["path"] for one in inner["files"]])
-    assert 422 == api.post(f"{acme}/folders", json={"path": "empty"}).status_code
+    assert 409 == api.post(f"{acme}/folders", json={"path": "empty"}).status_code
 
 
 def test_a_deleted_file_is_brought_back(api, acme):

@@ -51,7 +51,7 @@ def test_a_folder_is_spelled_otherwise(api, tenant):
         ("a.txt", "b", 404),
         ("folder", "folder", 422),
         ("folder", "folder/below/deeper", 422),
-        ("folder/below", "folder/empty", 422),
+        ("folder/below", "folder/empty", 409),
         ("folder", "a.txt", 422),
         ("folder", "../else", 422),
     ],

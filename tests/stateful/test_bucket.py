@@ -15,6 +15,8 @@ from freezeframe.log.upkeep import Upkeep
 from freezeframe.script.stores import storage_at
 from freezeframe.settings import Settings
 
+pytestmark = pytest.mark.stateful
+
 SCHEMA = {"type": "struct", "fields": [{"name": "n", "type": "long", "nullable": True, "metadata": {}}]}
 
 

@@ -20,6 +20,8 @@ from freezeframe.log.upkeep import Upkeep
 from freezeframe.storage import LocalStorage
 from freezeframe.storage.local import make_folder, write_durably
 
+pytestmark = pytest.mark.stateful
+
 SCHEMA = {"type": "struct", "fields": [{"name": "n", "type": "long", "nullable": True, "metadata": {}}]}
 
 

@@ -23,6 +23,8 @@ from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.store import Tenant
 
+pytestmark = pytest.mark.stateful
+
 STREAMS = ("Account", "Contact", "Lead")
 FILES = ("cursor.txt", "maps/seen.txt")
 SHARED = 0

@@ -21,6 +21,8 @@ from freezeframe.errors import FreezeframeError, IdempotencyConflict
 from freezeframe.storage import MemoryStorage
 from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
 
+pytestmark = pytest.mark.stateful
+
 STREAMS = st.sampled_from(["Account", "Lead", "Contact@crm"])
 PATHS = st.sampled_from(["config.json", "maps/a.csv", "maps/b.csv"])
 # In the order of their keys: the same rows in another order are other input, but equal dictionaries.

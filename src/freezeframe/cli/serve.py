@@ -47,7 +47,7 @@ def serve(
         # Looked at once here: what is wrong with the store is told now, and workers do not race to upgrade.
         _require_servable(root)
         app = application() if count == 1 else f"{__name__}:application"
-        _run(_config(app, host, port, count), count, root, output)
+        _run(_config(app, host, port, count), metrics, root, output)
 
 
 def _require_servable(root: str) -> None:
@@ -109,16 +109,20 @@ def _config(app: object, host: str, port: int, workers: int = 1) -> uvicorn.Conf
     )
 
 
-def _run(config: uvicorn.Config, workers: int, root: str, output: Output) -> None:
+def _run(config: uvicorn.Config, folder: str, root: str, output: Output) -> None:
     import uvicorn
     from uvicorn.supervisors import Multiprocess
 
-    socket = config.bind_socket()
-    socket.listen(_BACKLOG)  # who asks from now on waits for the first worker, and is not refused
-    host, port = socket.getsockname()[:2]
-    told = {"url": f"http://{host}:{port}", "root": root, "workers": workers, "pid": os.getpid()}
+    from freezeframe.cli.listeners import Listeners
+
+    # A group of sockets would let another service join in: that the address is free is asked without one.
+    with config.bind_socket() as free:
+        address, family = free.getsockname(), free.family
+    sockets = Listeners(address, family, config.workers, folder)
+    host, port = address[:2]
+    told = {"url": f"http://{host}:{port}", "root": root, "workers": config.workers, "pid": os.getpid()}
     output.record(told)
-    if workers == 1:
-        uvicorn.Server(config).run(sockets=[socket])
+    if config.workers == 1:
+        uvicorn.Server(config).run(sockets=sockets)
     else:
-        Multiprocess(config, sockets=[socket]).run()
+        Multiprocess(config, sockets=sockets).run()

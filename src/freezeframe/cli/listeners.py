@@ -1,0 +1,75 @@
+"""The sockets that the processes of a service listen on: one for each, so that the kernel shares out.
+
+Where all accept from one socket, the first to wake takes every connection that waits. Connections are
+kept, so one process did all the work while the others had none, and requests took ten times as long.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+import sys
+from pathlib import Path
+
+_BACKLOG = 2048
+# macOS gives all connections of such a group to one of its sockets.
+_IS_SHARED_OUT = sys.platform == "linux"
+_claims: list[int] = []
+
+
+class Listeners(list[socket.socket]):
+    """Listening sockets of one address; who gets them in a process that is started keeps one of them."""
+
+    def __init__(self, address: tuple[str, int], family: int, count: int, claims: str) -> None:
+        """``claims`` is a folder of this service alone, in which processes note which socket is whose.
+
+        Raises:
+            OSError: the address is taken.
+        """
+        sockets = [_bound(address, family) for _ in range(count if _IS_SHARED_OUT else 1)]
+        super().__init__(sockets)
+        for one in sockets:
+            one.listen(_BACKLOG)  # who asks from now on waits for a process, and is not refused
+        self._folder = claims
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickled for the process that is started; there it is the list of the one socket that it claimed."""
+        return claimed, (list(self), self._folder)
+
+
+def claimed(sockets: list[socket.socket], folder: str) -> list[socket.socket]:
+    """The first socket that no living process has claimed, held as long as this one lives.
+
+    More processes than sockets, as while one takes over from another, share those that there are.
+    """
+    free = (number for number in range(len(sockets)) if _is_claimed_now(Path(folder, f"listener-{number}")))
+    mine = next(free, os.getpid() % len(sockets))
+    for number, one in enumerate(sockets):
+        if number != mine:
+            one.close()
+    return [sockets[mine]]
+
+
+def _is_claimed_now(path: Path) -> bool:
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        return False
+    _claims.append(handle)
+    return True
+
+
+def _bound(address: tuple[str, int], family: int) -> socket.socket:
+    made = socket.socket(family)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if _IS_SHARED_OUT:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        made.bind(address)
+    except OSError:
+        made.close()
+        raise
+    return made

@@ -1,12 +1,13 @@
 """The sockets of a service: each process has its own, and who takes over from one that died has that one."""
 
 import multiprocessing
+import os
 import socket
 import sys
 
 import pytest
 
-from freezeframe.cli.listeners import Listeners
+from freezeframe.cli.listeners import Listeners, claimed
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Elsewhere all processes share one socket.")
 WAIT_SECONDS = 60
@@ -73,6 +74,17 @@ def test_who_comes_after_a_process_that_died_takes_its_socket(tmp_path):
         for one in clients:
             one.close()
     sockets[0].close()
+
+
+def test_who_starts_while_all_are_claimed_listens_on_each(tmp_path):
+    """Of three processes for two sockets the last one has both: it may outlive either owner."""
+    sockets = group(tmp_path, 2)
+    copies = [[socket.socket(fileno=os.dup(one.fileno())) for one in sockets] for _ in range(3)]
+    held = [claimed(one, str(tmp_path)) for one in copies]
+    assert [1, 1, 2] == [len(one) for one in held]
+    assert held[0][0].fileno() != held[1][0].fileno()
+    for one in (*sockets, *(mine for some in held for mine in some)):
+        one.close()
 
 
 def test_an_address_that_is_taken_is_refused(tmp_path):

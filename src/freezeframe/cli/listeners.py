@@ -19,7 +19,7 @@ _claims: list[int] = []
 
 
 class Listeners(list[socket.socket]):
-    """Listening sockets of one address; who gets them in a process that is started keeps one of them."""
+    """Listening sockets of one address; a process that is started with them keeps one that nobody has."""
 
     def __init__(self, address: tuple[str, int], family: int, count: int, claims: str) -> None:
         """``claims`` is a folder of this service alone, in which processes note which socket is whose.
@@ -41,10 +41,13 @@ class Listeners(list[socket.socket]):
 def claimed(sockets: list[socket.socket], folder: str) -> list[socket.socket]:
     """The first socket that no living process has claimed, held as long as this one lives.
 
-    More processes than sockets, as while one takes over from another, share those that there are.
+    Who starts while each of them is claimed, as when processes are replaced one by one, gets all of them:
+    whichever is given up, somebody listens there.
     """
     free = (number for number in range(len(sockets)) if _is_claimed_now(Path(folder, f"listener-{number}")))
-    mine = next(free, os.getpid() % len(sockets))
+    mine = next(free, None)
+    if mine is None:
+        return sockets
     for number, one in enumerate(sockets):
         if number != mine:
             one.close()

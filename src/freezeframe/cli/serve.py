@@ -115,6 +115,10 @@ def _run(config: uvicorn.Config, folder: str, root: str, output: Output) -> None
 
     from freezeframe.cli.listeners import Listeners
 
+    class Processes(Multiprocess):
+        def handle_ttou(self) -> None:
+            """Nothing: a process fewer would leave its socket, and who waits there, to nobody."""
+
     # A group of sockets would let another service join in: that the address is free is asked without one.
     with config.bind_socket() as free:
         address, family = free.getsockname(), free.family
@@ -125,4 +129,4 @@ def _run(config: uvicorn.Config, folder: str, root: str, output: Output) -> None
     if config.workers == 1:
         uvicorn.Server(config).run(sockets=sockets)
     else:
-        Multiprocess(config, sockets=sockets).run()
+        Processes(config, sockets=sockets).run()

@@ -170,7 +170,7 @@ def test_what_is_refused_has_its_outcome(world):
         same = api.post(f"{place}/restorations", json={"version": len(case.versions()) - 1})
         found = api.get(f"{place}/audit?limit=2").json()["entries"]
 
-    assert (422, 200) == (moved.status, same.status_code)
+    assert (409, 200) == (moved.status, same.status_code)
     told = [json.loads(entry["details"]) for entry in case.entries()]
     assert ["b.txt", "refused"] == [told[0]["target"], told[1]["outcome"]]
     assert "INVALID_OPTION" == told[1]["code"]

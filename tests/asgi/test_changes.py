@@ -173,7 +173,7 @@ def test_what_is_refused_has_its_outcome(world):
     assert (409, 200) == (moved.status, same.status_code)
     told = [json.loads(entry["details"]) for entry in case.entries()]
     assert ["b.txt", "refused"] == [told[0]["target"], told[1]["outcome"]]
-    assert "INVALID_OPTION" == told[1]["code"]
+    assert "ALREADY_EXISTS" == told[1]["code"]
     assert "unchanged" == found[0]["details"]["outcome"]
     assert found[1]["number"] == found[0]["details"]["entry"]
 

@@ -93,10 +93,10 @@ def test_an_interrupted_command_leaves_nothing_half_done(tmp_path):
         for _ in range(100):
             process.stdin.write(os.urandom(10_000))
         process.send_signal(signal.SIGINT)
-        # A signal just before a read is seen only after it, so there is something to read until the end.
+        # A signal just before a read is seen only after all of it, so there is enough to read until the end.
         with suppress(BrokenPipeError):
             while process.poll() is None:
-                process.stdin.write(b"x")
+                process.stdin.write(bytes(1024 * 1024))
                 time.sleep(0.05)
         code, err = process.wait(60), process.stderr.read()
 

@@ -56,7 +56,7 @@ def test_a_key_of_somebody_else_is_another_key(served, api, acme):
     with served.client() as other:
         again = other.post(f"{acme}/folders", json={"path": "f"}, headers=headers)
 
-    assert (201, 422) == (made.status_code, again.status_code)
+    assert (201, 409) == (made.status_code, again.status_code)
 
 
 def test_of_the_same_posts_at_once_one_is_carried_out(api, acme):

@@ -135,5 +135,5 @@ def test_tags_name_versions(capsys, told, snapshots):
     assert {"go-live": 1} == told("tenant", "show")["tags"]
     assert 2 == main(["tenant", "tag", "go-live", "0", "--dir", snapshots])
     assert {"tags": {}} == told("tenant", "untag", "go-live")
-    assert 2 == main(["tenant", "untag", "go-live", "--dir", snapshots])
+    assert 4 == main(["tenant", "untag", "go-live", "--dir", snapshots])
     assert "go-live" in capsys.readouterr().err

@@ -17,6 +17,17 @@ from freezeframe.engine.java import find_java
 START_SECONDS = 120
 HOST = "127.0.0.1"
 
+# The part of a job's script that all kinds of Spark are given: its rows, and how it updates its `stream`.
+ROWS_AND_UPDATE = """numbers = range(1000)
+rows = pd.DataFrame({"Id": [f"A{n:04d}" for n in numbers], "Name": "n", "Size": [n / 4 for n in numbers]})
+told = []
+def update(frame, **options):
+    receipt = stream.update(frame, key=["Id"], **options)
+    told.append([receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted])
+"""
+# An insert, an upsert, a full extract and a frame of Spark's own, as their receipts count them.
+COUNTS = [[1000, 0, 0, 0], [0, 300, 0, 0], [0, 900, 0, 100], [50, 50, 0, 0]]
+
 
 def java(main, *arguments, heap="600m", classes=()):
     """A command line of Spark's, as its own scripts would make it; ``classes`` are jars beside Spark's."""

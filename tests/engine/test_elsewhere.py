@@ -15,7 +15,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from tests.spark_processes import connect_server, standalone_cluster
+from tests.spark_processes import COUNTS, ROWS_AND_UPDATE, connect_server, standalone_cluster
 
 from freezeframe.identifiers import StreamName
 from freezeframe.settings import Settings
@@ -26,7 +26,8 @@ from freezeframe.store.tables import table_snapshot
 pytestmark = [pytest.mark.spark, pytest.mark.nightly]
 
 # An insert, an upsert, a full extract and a frame of Spark's own: each goes its own way through the engine.
-JOB = """
+JOB = (
+    """
 import json, sys
 import pandas as pd
 from freezeframe import open_tenant
@@ -35,13 +36,9 @@ from freezeframe.errors import FreezeframeError
 from freezeframe.settings import Settings
 
 stream = open_tenant(sys.argv[1]).stream("Account")
-numbers = range(1000)
-rows = pd.DataFrame({"Id": [f"A{n:04d}" for n in numbers], "Name": "n", "Size": [n / 4 for n in numbers]})
-told = []
-def update(frame, **options):
-    receipt = stream.update(frame, key=["Id"], **options)
-    told.append([receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted])
-try:
+"""
+    + ROWS_AND_UPDATE
+    + """try:
     update(rows)
     update(rows.assign(Name=None, Size=rows.Size + 1).tail(300))
     update(rows.iloc[100:].assign(Name="m"), mode="full")
@@ -56,7 +53,7 @@ except FreezeframeError:
     found = None
 print(json.dumps([told, found]))
 """
-COUNTS = [[1000, 0, 0, 0], [0, 300, 0, 0], [0, 900, 0, 100], [50, 50, 0, 0]]
+)
 
 
 def answers(folder, spark, **environment):

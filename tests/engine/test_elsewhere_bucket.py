@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.buckets import keys, made_bucket
-from tests.spark_processes import connect_server, standalone_cluster
+from tests.spark_processes import COUNTS, ROWS_AND_UPDATE, connect_server, standalone_cluster
 
 from freezeframe.engine.jars import present
 
@@ -17,7 +17,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.nightly, pytest.mark.timeout(1200)]
 JARS = Path(__file__).parents[2] / ".cache" / "jars"
 
 # Found and written by this process; merged by Spark; written by Spark and landed by it.
-JOB = """
+JOB = (
+    """
 import json, os
 import pandas as pd
 import freezeframe
@@ -25,13 +26,9 @@ from freezeframe.engine.connect import connect
 from freezeframe.settings import load_settings
 
 stream = freezeframe.open(os.environ["FREEZEFRAME_ROOT"]).tenant("acme", create=True).stream("Account")
-numbers = range(1000)
-rows = pd.DataFrame({"Id": [f"A{n:04d}" for n in numbers], "Name": "n", "Size": [n / 4 for n in numbers]})
-told = []
-def update(frame, **options):
-    receipt = stream.update(frame, key=["Id"], **options)
-    told.append([receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted])
-update(rows)
+"""
+    + ROWS_AND_UPDATE
+    + """update(rows)
 update(rows.assign(Name=None, Size=rows.Size + 1).tail(300))
 update(rows.iloc[100:].assign(Name="m"), mode="full")
 session = connect(load_settings(), lambda _: None)
@@ -40,7 +37,7 @@ session.close()
 read = stream.read(as_="arrow").num_rows, stream.read(as_="spark").count()
 print(json.dumps([told, *read]))
 """
-COUNTS = [[1000, 0, 0, 0], [0, 300, 0, 0], [0, 900, 0, 100], [50, 50, 0, 0]]
+)
 
 
 def answers(spark, bucket, state, **environment):

@@ -15,6 +15,7 @@ from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException
 
 from freezeframe.asgi.authentication import service_of
+from freezeframe.asgi.media_type import media_type
 from freezeframe.asgi.received_body import received_body
 from freezeframe.asgi.strict_json import strict_json
 from freezeframe.errors import InvalidOption, TooLarge, UnreadableRequest
@@ -43,7 +44,7 @@ async def named_body(
         UnreadableRequest: the body is not what it says it is.
         TooLarge: it is larger than the service takes.
     """
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    kind = media_type(request)
     if kind == "application/json":
         found = await _from_json(request, file)
         yield found

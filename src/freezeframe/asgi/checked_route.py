@@ -16,6 +16,7 @@ from fastapi.routing import APIRoute
 from starlette.requests import ClientDisconnect
 
 from freezeframe.asgi.authentication import authenticated, service_of
+from freezeframe.asgi.media_type import media_type
 from freezeframe.asgi.strict_json import strict_json
 from freezeframe.errors import NotAuthenticated, TooLarge, TryAgain, UnreadableRequest
 from freezeframe.service.idempotency import (
@@ -96,7 +97,7 @@ def tried_at_once(endpoint: _Endpoint) -> _Endpoint:
 
 async def _json_body(request: Request) -> bytes:
     """The JSON body, proved to be readable; empty where the request has another body or none."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    kind = media_type(request)
     if kind != "application/json" and not kind.endswith("+json"):
         return b""
     announced = request.headers.get("content-length", "0")

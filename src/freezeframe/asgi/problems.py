@@ -19,6 +19,7 @@ from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
 from freezeframe import errors
+from freezeframe.asgi.media_type import media_type
 from freezeframe.errors import FreezeframeError
 
 MEDIA_TYPE = "application/problem+json"
@@ -97,7 +98,7 @@ def add_problem_handlers(application: FastAPI, root: str) -> None:
 
     def invalid(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for these
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        kind = media_type(request)
         return problem_response(_invalid(error, kind), request_id_of(request))
 
     def routing(request: Request, error: Exception) -> Response:

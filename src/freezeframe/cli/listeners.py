@@ -12,7 +12,7 @@ import socket
 import sys
 from pathlib import Path
 
-_BACKLOG = 2048
+BACKLOG = 2048
 # macOS gives all connections of such a group to one of its sockets.
 _IS_SHARED_OUT = sys.platform == "linux"
 _claims: list[int] = []
@@ -30,7 +30,7 @@ class Listeners(list[socket.socket]):
         sockets = [_bound(address, family) for _ in range(count if _IS_SHARED_OUT else 1)]
         super().__init__(sockets)
         for one in sockets:
-            one.listen(_BACKLOG)  # who asks from now on waits for a process, and is not refused
+            one.listen(BACKLOG)  # who asks from now on waits for a process, and is not refused
         self._folder = claims
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -20,7 +20,6 @@ _SERVED_ROOT = "FREEZEFRAME_SERVED_ROOT"
 _METRICS = "PROMETHEUS_MULTIPROC_DIR"
 _STOP_SECONDS = 30
 _KEEP_ALIVE_SECONDS = 30
-_BACKLOG = 2048
 _GARBAGE_OBJECTS = 20_000
 
 
@@ -94,6 +93,8 @@ def application() -> object:
 def _config(app: object, host: str, port: int, workers: int = 1) -> uvicorn.Config:
     import uvicorn
 
+    from freezeframe.cli.listeners import BACKLOG
+
     return uvicorn.Config(
         app,  # type: ignore[arg-type]  # an application, or where it is made
         host=host,
@@ -103,7 +104,7 @@ def _config(app: object, host: str, port: int, workers: int = 1) -> uvicorn.Conf
         log_level="warning",
         access_log=False,
         server_header=False,
-        backlog=_BACKLOG,
+        backlog=BACKLOG,
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=_STOP_SECONDS,
     )

@@ -9,22 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 
-from freezeframe.engine.base import (
-    NOTHING,
-    FindTask,
-    Landed,
-    LandTask,
-    MergeResult,
-    MergeTask,
-    Positions,
-    TableEngine,
-)
+from freezeframe.engine.base import FindTask, TableEngine
+from freezeframe.engine.forwarding import ForwardingEngine
 from freezeframe.errors import EngineUnavailable, FreezeframeError
 
 
@@ -38,7 +29,7 @@ class _Search:
     failure: EngineUnavailable | None = None
 
 
-class Meeting:
+class Meeting(ForwardingEngine):
     """The engine behind it for ``parties`` threads; each is a ``party`` until it needs the engine no more."""
 
     def __init__(self, engine: TableEngine, parties: int) -> None:
@@ -79,49 +70,16 @@ class Meeting:
         # A search that spoilt the common question, such as one in a damaged file, is to fail alone.
         return self._engine.find(task) if search.found is None else search.found
 
-    def find_all(self, tasks: Sequence[FindTask]) -> tuple[pa.Table, ...]:
-        """See ``TableEngine.find_all``."""
-        return self._engine.find_all(tasks)
-
-    def merge(self, task: MergeTask) -> MergeResult:
-        """See ``TableEngine.merge``."""
-        return self._engine.merge(task)
-
-    def land(self, frame: Any, task: LandTask) -> Landed:
-        """See ``TableEngine.land``."""
-        return self._engine.land(frame, task)
-
-    def count_found(self, task: FindTask) -> tuple[int, ...]:
-        """See ``TableEngine.count_found``."""
-        return self._engine.count_found(task)
-
-    def condense(
-        self,
-        checkpoint: Sequence[str],
-        commits: Sequence[str],
-        output: str,
-        *,
-        parts: int,
-        removed_after_ms: int | None = None,
-    ) -> tuple[str, ...]:
-        """See ``TableEngine.condense``."""
-        return self._engine.condense(
-            checkpoint, commits, output, parts=parts, removed_after_ms=removed_after_ms
-        )
-
-    def read(
-        self, files: tuple[str, ...], schema: Mapping[str, Any], deleted: Mapping[str, Positions] = NOTHING
-    ) -> Any:
-        """See ``TableEngine.read``."""
-        return self._engine.read(files, schema, deleted)
-
     def require_shared(self, folder: str) -> None:
         """See ``TableEngine.require_shared``; of several that ask at once the first asks Spark."""
         with self._sharing:
-            self._engine.require_shared(folder)
+            super().require_shared(folder)
 
     def close(self) -> None:
         """Nothing: the engine is its owner's."""
+
+    def _behind(self) -> TableEngine:
+        return self._engine
 
     def _is_complete(self) -> bool:
         return len(self._waiting) >= max(self._parties, 1)

@@ -9,6 +9,7 @@ from freezeframe.script.stores import storage_at
 from freezeframe.service.row_counter import RowCounter
 from freezeframe.settings import Settings
 from freezeframe.storage.promptness import about_to_wait
+from freezeframe.store.looks import is_near
 from freezeframe.store.snapshot_store import Store
 
 _DEFAULT_ENVIRONMENT = "default"
@@ -21,7 +22,6 @@ class Stores:
         self.root = root
         self.settings = settings
         self._storage = storage_at(root, settings)
-        self._is_near = self._storage.local_path("") is not None
         self._engine = RowCounter(self._storage)
         self._lock = threading.Lock()
         self._stores: dict[str, Store] = {}
@@ -44,7 +44,7 @@ class Stores:
     @property
     def is_near(self) -> bool:
         """Whether the store is on a disk of this machine, so that something of it may be at hand at once."""
-        return self._is_near
+        return is_near(self._storage)
 
     def environments(self) -> tuple[str, ...]:
         """The environments that have tenants, in order."""

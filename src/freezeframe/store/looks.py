@@ -19,14 +19,14 @@ def look_together(storage: Storage, *looks: Callable[[], Any]) -> tuple[Any, ...
     On a disk, where a thread costs more than a look, they are taken one after the other up to the first
     error; else all are taken, and the error is that of the first one in order that has any.
     """
-    if len(looks) <= 1 or _is_near(storage):
+    if len(looks) <= 1 or is_near(storage):
         return tuple(look() for look in looks)
     with ThreadPoolExecutor(min(_LOOKS_MAX, len(looks)), "freezeframe-look") as pool:
         taken = [pool.submit(look) for look in looks]
     return tuple(one.result() for one in taken)
 
 
-def _is_near(storage: Storage) -> bool:
+def is_near(storage: Storage) -> bool:
     """Whether the storage is on a disk of this machine; it stays so, and to find out is a look itself."""
     found = _near.get(storage)
     if found is None:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from fastapi import Query, Request
 
 from freezeframe.asgi.caller import TenantCalling
+from freezeframe.asgi.media_type import media_type
 from freezeframe.asgi.models.import_preview import ImportColumn, ImportPreview, ImportProblem
 from freezeframe.asgi.models.row_differences import ChangedRow
 from freezeframe.asgi.models.streams import Counts, ImportMode
@@ -43,7 +44,7 @@ def preview_import(
     `beginning=true`: its columns and types are told, and rows are not counted.
     """
     tenant = caller.tenant("snapshots:write")
-    given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    given = media_type(request)
     if given not in IMPORT_KINDS:
         raise UnreadableRequest(
             f"Rows cannot be imported from {given or 'a body without a Content-Type'}.",

@@ -13,6 +13,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import ValidationError
 
 from freezeframe.asgi.caller import Conditional, TenantCaller, TenantCalling
+from freezeframe.asgi.media_type import media_type
 from freezeframe.asgi.models.jobs import Job
 from freezeframe.asgi.models.streams import (
     Column,
@@ -261,7 +262,7 @@ def attachment(name: str) -> str:
 
 def _import_source(request: Request, body: ReceivedBody) -> tuple[str, str]:
     """The kind of rows, and the upload that holds them; "" where the body itself does."""
-    given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    given = media_type(request)
     if given == "application/json":
         try:
             source = ImportSource.model_validate_json(body.content.read())

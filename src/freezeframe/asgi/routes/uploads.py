@@ -19,6 +19,7 @@ from fastapi.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
 from freezeframe.asgi.caller import TenantCaller, TenantCalling
+from freezeframe.asgi.media_type import media_type
 from freezeframe.asgi.models.files import UploadState
 from freezeframe.asgi.problems import declared
 from freezeframe.asgi.routes.routing import tenant_router
@@ -141,7 +142,7 @@ async def continue_upload(
 
     One for an import is then complete, and waits.
     """
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    kind = media_type(request)
     if kind != _CONTENT_TYPE:
         raise UnreadableRequest(
             "This is no part of an upload.",

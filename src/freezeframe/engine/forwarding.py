@@ -1,0 +1,71 @@
+"""An engine that has another one do the work; what it does in its own way, a class of it says."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from freezeframe.engine.base import (
+    NOTHING,
+    FindTask,
+    Landed,
+    LandTask,
+    MergeResult,
+    MergeTask,
+    Positions,
+    TableEngine,
+)
+
+
+class ForwardingEngine(ABC):
+    """All that a ``TableEngine`` can be asked for, but for ``close``, given on to the engine behind it."""
+
+    @abstractmethod
+    def _behind(self) -> TableEngine:
+        """The engine that does the work."""
+
+    def merge(self, task: MergeTask) -> MergeResult:
+        """See ``TableEngine.merge``."""
+        return self._behind().merge(task)
+
+    def land(self, frame: Any, task: LandTask) -> Landed:
+        """See ``TableEngine.land``."""
+        return self._behind().land(frame, task)
+
+    def find(self, task: FindTask) -> pa.Table:
+        """See ``TableEngine.find``."""
+        return self._behind().find(task)
+
+    def find_all(self, tasks: Sequence[FindTask]) -> tuple[pa.Table, ...]:
+        """See ``TableEngine.find_all``."""
+        return self._behind().find_all(tasks)
+
+    def count_found(self, task: FindTask) -> tuple[int, ...]:
+        """See ``TableEngine.count_found``."""
+        return self._behind().count_found(task)
+
+    def condense(
+        self,
+        checkpoint: Sequence[str],
+        commits: Sequence[str],
+        output: str,
+        *,
+        parts: int,
+        removed_after_ms: int | None = None,
+    ) -> tuple[str, ...]:
+        """See ``TableEngine.condense``."""
+        engine = self._behind()
+        return engine.condense(checkpoint, commits, output, parts=parts, removed_after_ms=removed_after_ms)
+
+    def read(
+        self, files: tuple[str, ...], schema: Mapping[str, Any], deleted: Mapping[str, Positions] = NOTHING
+    ) -> Any:
+        """See ``TableEngine.read``."""
+        return self._behind().read(files, schema, deleted)
+
+    def require_shared(self, folder: str) -> None:
+        """See ``TableEngine.require_shared``."""
+        self._behind().require_shared(folder)

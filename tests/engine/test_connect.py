@@ -46,14 +46,14 @@ def test_a_second_process_finds_the_server_that_runs(address):
 
 
 @pytest.mark.spark
-def test_a_session_is_configured_and_nobodys_default(spark_settings, spark_engine):
+def test_a_session_is_configured_and_nobodys_default(spark_settings, spark_session):
     """What merges rely on is set, and a user's own session stays the user's."""
     connection = connect(spark_settings, lambda _: None)
     try:
         values = {name: connection.session.conf.get(name) for name in SESSION_CONFIGURATION}
         assert values == SESSION_CONFIGURATION
         assert connection.session is not SparkSession._default_session
-        assert connection.session.session_id != spark_engine._made().session.session_id
+        assert connection.session.session_id != spark_session.session_id
     finally:
         connection.close()
 

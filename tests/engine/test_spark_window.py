@@ -2,6 +2,7 @@
 
 import pytest
 
+from freezeframe.engine.connect import connect
 from freezeframe.engine.spark_errors import spark_errors
 from freezeframe.engine.spark_window import inside, require_inside
 from freezeframe.errors import CorruptData, InvalidOption, OutsideWindow
@@ -10,9 +11,11 @@ pytestmark = pytest.mark.spark
 
 
 @pytest.fixture(scope="module")
-def session(spark_engine):
-    """The engine's own session: names are compared with case, a bad value is an error."""
-    return spark_engine._made().session
+def session(spark_settings):
+    """A session as an engine has one: names are compared with case, a bad value is an error."""
+    connection = connect(spark_settings, lambda _: None)
+    yield connection.session
+    connection.close()
 
 
 @pytest.fixture(scope="module")

@@ -98,7 +98,11 @@ class Racer:
 
         state = self.folder / f"{self.name}-state"
         self._settings = Settings(
-            spark=self.spark, spark_memory=self.memory, state_dir=state, spark_idle_seconds=5
+            spark=self.spark,
+            spark_memory=self.memory,
+            state_dir=state,
+            spark_idle_seconds=5,
+            searched_rows_max=0,  # where Spark is makes no difference to what it is not asked
         )
         self._engine = DeferredEngine(lambda: SparkEngine(self._settings))
 

@@ -127,10 +127,14 @@ def steps_tables(record: dict) -> Iterator[str]:
             yield f"`{name}`: {found['milliseconds']} ms an update (median; the steps are means)."
             yield from ("", "```", *found["steps"], "```", "")
             yield (
-                f"Of these, Spark's own log accounts for {spark['queries_milliseconds']} ms in "
-                f"{spark['queries']:.1f} queries; their {spark['jobs']:.1f} jobs took "
-                f"{spark['jobs_milliseconds']} ms and {spark['tasks']:.1f} tasks "
-                f"{spark['tasks_milliseconds']} ms."
+                "Spark was not asked."
+                if not spark["queries"]
+                else (
+                    f"Of these, Spark's own log accounts for {spark['queries_milliseconds']} ms in "
+                    f"{spark['queries']:.1f} queries; their {spark['jobs']:.1f} jobs took "
+                    f"{spark['jobs_milliseconds']} ms and {spark['tasks']:.1f} tasks "
+                    f"{spark['tasks_milliseconds']} ms."
+                )
             )
     machine = record["machine"]
     load, cores = machine["load_average"], machine["cores"]

@@ -5,6 +5,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from freezeframe.engine.connect import connect
 from freezeframe.script.tenants import shared_engine
@@ -18,6 +19,10 @@ DELTA = {
     # VACUUM lists a table by so many tasks; by ten thousand, the default, two files take a minute.
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
 }
+
+# How long an example takes says how busy the machine is, and nothing about what is promised.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 
 def pytest_sessionstart():
@@ -54,6 +59,20 @@ def spark_engine(spark_settings):
     engine = shared_engine()
     yield engine
     engine.close()
+
+
+@pytest.fixture
+def asked_spark(monkeypatch):
+    """Keys are looked for by Spark, however few rows there are; in child processes as well."""
+    monkeypatch.setenv("FREEZEFRAME_SEARCHED_ROWS_MAX", "0")
+
+
+@pytest.fixture(params=["this process", "Spark"])
+def searcher(request):
+    """Who looks for keys: each in turn."""
+    if request.param == "Spark":
+        request.getfixturevalue("asked_spark")
+    return request.param
 
 
 @pytest.fixture(scope="session")

@@ -111,6 +111,13 @@ class Settings(BaseSettings):
         description="From this many bytes on, an update of a stream marks changed rows as deleted "
         "(deletion vectors, Delta reader version 3) instead of rewriting its files.",
     )
+    searched_rows_max: int = Field(
+        default=20_000_000,
+        ge=0,
+        description="Rows that an update brings are looked for in this process where the files that may "
+        "hold them have at most this many rows together, and by Spark where they have more; 0: always by "
+        "Spark.",
+    )
     compatibility: Literal["auto", "plain"] = Field(
         default="auto",
         description="`plain` never uses deletion vectors: touched files are rewritten, and every "

@@ -174,7 +174,6 @@ def _require_harmless(told, method):
 def _examples(number):
     return settings(
         max_examples=number,
-        deadline=None,
         database=None,
         derandomize=number == FEW,  # the same ones in every run; other ones every night
         suppress_health_check=list(HealthCheck),

@@ -46,7 +46,6 @@ def test_any_request_is_answered_as_declared(schema, operation):
 
     @settings(
         max_examples=EXAMPLES,
-        deadline=None,
         derandomize=True,
         database=None,
         suppress_health_check=list(HealthCheck),

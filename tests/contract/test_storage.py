@@ -221,7 +221,7 @@ steps = st.lists(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(steps)
 def test_every_storage_behaves_like_a_dictionary(kind, tmp_path_factory, taken):
     """Any sequence of calls gives what a plain dictionary would give."""

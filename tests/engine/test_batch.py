@@ -134,7 +134,7 @@ KEY_VALUES = st.one_of(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.data())
 def test_deduplication_agrees_with_a_dictionary(data):
     """A dict filled in arrival order is the oracle, for keys of any type and number."""

@@ -29,7 +29,12 @@ def bucket():
 @pytest.fixture(scope="module")
 def places(bucket, spark_settings, tmp_path_factory):
     """The same store twice, in the bucket and on the disk, and the engine of the first."""
-    options = {"gc_grace_seconds": 0, "lease_dead_seconds": 0, "vectors_from_bytes": 0}
+    options = {
+        "gc_grace_seconds": 0,
+        "lease_dead_seconds": 0,
+        "vectors_from_bytes": 0,
+        "searched_rows_max": 0,
+    }
     there = Settings(root=f"s3://{bucket}/a/b", **options)
     engine = SparkEngine(there)
     here = Settings(**options)

@@ -49,6 +49,7 @@ def answers(spark, bucket, state, **environment):
             "FREEZEFRAME_SPARK": spark,
             "FREEZEFRAME_ROOT": f"s3://{bucket}/store",
             "FREEZEFRAME_STATE_DIR": str(state),
+            "FREEZEFRAME_SEARCHED_ROWS_MAX": "0",
             **environment,
         },
         capture_output=True,

@@ -289,7 +289,7 @@ SCALARS = {
 }
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data())
 def test_arrow_to_pandas_and_back_changes_nothing(data):
     """A frame that came in is the same after a way out and in again, types and all."""
@@ -308,7 +308,7 @@ def test_arrow_to_pandas_and_back_changes_nothing(data):
     assert table.equals(to_arrow(to_pandas(table)))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data())
 def test_values_in_arrow_are_those_that_came(data):
     """Every value is found again in Arrow; a missing one is NULL."""

@@ -99,7 +99,6 @@ def expected_upsert(stored, batch, columns, nulls):
 
 # Each example is a Spark job: shrinking one would run hundreds of them.
 QUICK = settings(
-    deadline=None,
     suppress_health_check=list(HealthCheck),
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
 )

@@ -5,7 +5,7 @@ import json
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from freezeframe.log.column_bounds import column_bounds
@@ -47,7 +47,6 @@ def texts(values):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(deadline=None)
 @given(data=st.data())
 def test_bounds_read_at_once_are_those_read_one_by_one(kind, data):
     """For every type, well-formed statistics and odd ones: the same low, high and nothing-but-nulls."""

@@ -61,7 +61,7 @@ def key(action):
 
 
 @given(ACTIONS, st.integers(0, 8))
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 def test_b053_replay_is_a_dictionary(commits, split):
     """Any commits, replayed at once, in two parts or one by one, are the dictionary's answer."""
     commits = [[as_action(one) for one in commit] for commit in commits]
@@ -133,7 +133,6 @@ def test_rows_are_chosen_alike_in_few_runs_and_in_many(step):
 
 
 @given(st.lists(st.text(max_size=80), max_size=60))
-@settings(deadline=None)
 def test_equal_texts_have_equal_fingerprints(texts):
     """Fingerprints never miss a repeated text, short or long, in any alphabet."""
     column = from_adds(file(text) for text in [*texts, *texts])["path"]

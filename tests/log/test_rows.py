@@ -406,7 +406,7 @@ def test_a_file_that_was_cut_off_is_damage(storage, cut):
 values = st.one_of(st.none(), st.integers(-5, 5))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.lists(values, min_size=1, max_size=4), min_size=1, max_size=5),
     st.sampled_from(["<", "<=", ">", ">=", "=", "!="]),

@@ -152,7 +152,7 @@ def test_what_is_no_parquet_is_damage(tmp_path):
         file_statistics(b"no parquet here", {"type": "struct", "fields": []})
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.one_of(st.none(), st.text(max_size=70)), max_size=6))
 def test_text_bounds_hold_for_every_value(values):
     """By its UTF-8 bytes every value lies between the bounds that are given."""
@@ -164,7 +164,7 @@ def test_text_bounds_hold_for_every_value(values):
     assert values.count(None) == found["nullCount"]["c"]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1)), min_size=1), st.integers(1, 4))
 def test_integer_bounds_are_exact(values, rows_per_group):
     """For integers the bounds are the least and the greatest, whatever the row groups."""

@@ -14,6 +14,8 @@ from freezeframe.runs.running import run
 from freezeframe.script import stores
 from freezeframe.settings import load_settings
 
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("asked_spark")]
+
 TENANTS = ("alder", "birch", "cedar", "douglas")
 ROWS, CHANGED = 1_000, 100
 SCRIPT = f"""
@@ -63,7 +65,6 @@ class Farm:
         return {*frames[0]["Job"][:CHANGED], *frames[1]["Job"][:CHANGED]}
 
 
-@pytest.mark.spark
 def test_jobs_of_four_tenants_share_a_server_at_once(runs, spark_settings):
     """All succeed, each tenant has its own rows, and one server did the work of all."""
     farm = Farm(runs, load_settings(runner_idle_seconds=20))
@@ -76,7 +77,6 @@ def test_jobs_of_four_tenants_share_a_server_at_once(runs, spark_settings):
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("kills", [5, pytest.param(30, marks=pytest.mark.nightly)])
 def test_a_killed_server_leaves_each_tenant_at_the_old_or_the_new_version(
     runs, run_settings, monkeypatch, kills
@@ -84,7 +84,12 @@ def test_a_killed_server_leaves_each_tenant_at_the_old_or_the_new_version(
     """Whatever moment Java is killed at: jobs fail whole or succeed whole, and the next ones go on."""
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", QUICK_JAVA)
     settings = run_settings.model_copy(
-        update={"spark_memory": "600m", "spark_idle_seconds": 30, "script_variables": "JAVA_TOOL_OPTIONS"}
+        update={
+            "spark_memory": "600m",
+            "spark_idle_seconds": 30,
+            "script_variables": "JAVA_TOOL_OPTIONS",
+            "searched_rows_max": 0,
+        }
     )
     farm = Farm(runs, settings, TENANTS[:2])
     dice = random.Random(7)

@@ -116,7 +116,7 @@ TEXTS = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(st.none() | TEXTS, max_size=4))
 def test_every_value_is_null_or_written_as_it_was(texts):
     """Typed or not, each text is one of the ways to write the value that it became."""
@@ -127,7 +127,7 @@ def test_every_value_is_null_or_written_as_it_was(texts):
         assert value is None or text in written(value)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(TEXTS, min_size=2, max_size=4, unique=True))
 def test_different_texts_stay_different_values(texts):
     """No two texts of a column become one value, so that keys never melt into each other."""

@@ -100,7 +100,7 @@ def small_disk(tmp_path):
 
 
 @pytest.mark.parametrize("where", ["in the batch", "in the merge"])
-def test_a_full_disk_changes_nothing(small_disk, spark_engine, where):
+def test_a_full_disk_changes_nothing(small_disk, spark_engine, asked_spark, where):
     """The typed error says what to do; the snapshot is as before, and works again once there is room."""
     directory = Path(small_disk) / "snapshots"
     rows = pd.DataFrame({"Id": ["1", "2"], "v": ["a", "b"]})

@@ -77,7 +77,7 @@ def _found(table, key):
 
 
 @pytest.mark.parametrize("key", [["Id"], ["Id", "Line"]], ids=["one column", "two columns"])
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_updates_follow_the_rule(spark_engine, tmp_path_factory, key, data):
     """Any sequence of frames leaves what `combine_first` makes of them, every value as it came."""

@@ -10,7 +10,7 @@ import pytest
 from freezeframe.errors import InputNotFound, InvalidOption, SchemaDriftError, UnreadableInput
 from freezeframe.script import csv_file, streamed_rows
 from freezeframe.script.transfer import export_stream, import_stream, schema_file
-from freezeframe.service.row_finder import RowFinder
+from freezeframe.service.row_counter import RowCounter
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage
 from freezeframe.store import Tenant
@@ -170,7 +170,7 @@ def test_text_is_taken_in_the_types_of_the_stream(tmp_path):
     file = tmp_path / "a.csv"
     for memory_bytes_max in (0, 1000):
         storage = MemoryStorage()
-        goal = Tenant(storage, RowFinder(storage), Settings()).stream("Account")
+        goal = Tenant(storage, RowCounter(storage), Settings()).stream("Account")
         goal.update(pa.table({"Id": ["1", "007"], "N": [1, 2]}), key="Id")
         file.write_text("Id,N\n1,5\n2,6\n")
         done = import_stream(goal, file, memory_bytes_max=memory_bytes_max)

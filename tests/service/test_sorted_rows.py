@@ -7,7 +7,7 @@ import pytest
 
 from freezeframe.errors import InvalidOption, MissingColumn, TooLarge
 from freezeframe.service import sorted_rows as subject
-from freezeframe.service.row_finder import RowFinder
+from freezeframe.service.row_counter import RowCounter
 from freezeframe.service.sorted_rows import Order, sorted_rows
 from freezeframe.service.streams import Moment
 from freezeframe.settings import Settings
@@ -22,7 +22,7 @@ NAN = float("nan")
 def tenant(tmp_path_factory):
     """A stream of two files and deleted rows among them."""
     storage = LocalStorage(tmp_path_factory.mktemp("tenant"))
-    tenant = Tenant(storage, RowFinder(storage), Settings(vectors_from_bytes=0))
+    tenant = Tenant(storage, RowCounter(storage), Settings(vectors_from_bytes=0))
     numbers = range(ROWS)
     tenant.stream("Invoice").update(
         pa.table(

@@ -11,7 +11,7 @@ from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("asked_spark")]
 
 WRITERS = 4
 SHARED = ["all", "also all"]

@@ -22,10 +22,13 @@ pytestmark = pytest.mark.spark
 
 KEYS = 200
 PLANS = {"anew": 2**21, "marked": 0, "plain": 0}
+SEARCHED_BY_SPARK = ("marked",)
 
 
 def open_stream(folder, plan):
     options = {"compatibility": "plain"} if plan == "plain" else {}
+    if plan in SEARCHED_BY_SPARK:
+        options["searched_rows_max"] = 0
     settings = Settings(vectors_from_bytes=PLANS[plan], **options)
     return Tenant(LocalStorage(folder), shared_engine(), settings).stream("Account")
 

@@ -15,7 +15,7 @@ from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("asked_spark")]
 
 ROWS, UPDATES = 2_000, 5
 GIB = 1024**3

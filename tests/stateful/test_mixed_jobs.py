@@ -6,7 +6,6 @@ versions the acknowledged jobs must make every state that any process ever read.
 believed because it finds what a storage without an atomic create loses, and a read of two moments.
 """
 
-import io
 import multiprocessing
 import random
 import threading
@@ -14,11 +13,10 @@ import time
 from collections import Counter
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from freezeframe.engine.base import MergeResult
 from freezeframe.errors import ConflictError, FreezeframeError
+from freezeframe.service.row_counter import RowCounter
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.store import Tenant
@@ -29,42 +27,6 @@ STREAMS = ("Account", "Contact", "Lead")
 FILES = ("cursor.txt", "maps/seen.txt")
 SHARED = 0
 ALONE = 100  # writers from here on make files of their own only: no table tells that the log was overwritten
-
-
-class SmallEngine:
-    """What Spark does for streams of any size, done here for the few rows of this test."""
-
-    def __init__(self, storage):
-        self._storage = storage
-
-    def require_shared(self, folder):
-        """Here all is one machine's disk."""
-
-    def find(self, task):
-        """Where the batch's keys are stored; see ``TableEngine.find``."""
-        places = {row["Id"]: place for place, row in enumerate(self._rows(task.keys[0], "Id"))}
-        found = [
-            (file, number, places[row["Id"]])
-            for file, path in enumerate(task.stored)
-            for number, row in enumerate(self._rows(path, "Id"))
-            if row["Id"] in places
-        ]
-        types = (("file", pa.int32()), ("row", pa.int64()), ("place", pa.int64()))
-        return pa.table({name: pa.array([one[n] for one in found], t) for n, (name, t) in enumerate(types)})
-
-    def merge(self, task):
-        """How many rows a replacement adds, changes and removes; see ``TableEngine.merge``."""
-        old, new = (
-            {row["Id"]: row for path in paths for row in self._rows(path, "Id", "v")}
-            for paths in (task.stored, task.batch)
-        )
-        both = old.keys() & new.keys()
-        updated = sum(old[key]["v"] != new[key]["v"] for key in both)
-        return MergeResult(len(new) - len(both), updated, len(both) - updated, len(old) - len(both))
-
-    def _rows(self, path, *columns):
-        content = self._storage.read(path.removeprefix(self._storage.root).lstrip("/"))
-        return pq.read_table(io.BytesIO(content), columns=list(columns)).to_pylist()
 
 
 class RacyStorage(MemoryStorage):
@@ -137,7 +99,7 @@ def content(reader):
 
 def work(storage, writer, jobs, read_every):
     """One writer's life: what was acknowledged, and what it read in between at which versions."""
-    tenant = Tenant(storage, SmallEngine(storage), Settings(commit_tries_max=100))
+    tenant = Tenant(storage, RowCounter(storage), Settings(commit_tries_max=100))
     acknowledged, seen = [], []
     for number in range(jobs):
         acknowledged.append((run_job(tenant, writer, number), writer, number))
@@ -200,7 +162,7 @@ def violations(acknowledged, seen, newest):
 def prove(folder, writers, jobs, read_every, seconds):
     acknowledged, seen = race(folder, writers, jobs, read_every, seconds)
     storage = LocalStorage(folder)
-    tenant = Tenant(storage, SmallEngine(storage), Settings())
+    tenant = Tenant(storage, RowCounter(storage), Settings())
     assert [] == violations(acknowledged, seen, content(tenant))
     assert writers * jobs == tenant.version + 1 == len({job[1:] for job in acknowledged})
     assert len(seen) >= writers
@@ -227,7 +189,7 @@ def test_the_checker_finds_what_a_racy_storage_loses():
     storage, acknowledged = RacyStorage(), []
 
     def writer(name):
-        tenant = Tenant(storage, SmallEngine(storage), Settings())
+        tenant = Tenant(storage, RowCounter(storage), Settings())
         for number in range(10):
             try:
                 acknowledged.append((run_job(tenant, name, number), name, number))
@@ -245,7 +207,7 @@ def test_the_checker_finds_what_a_racy_storage_loses():
 def test_the_checker_finds_a_read_of_two_moments():
     """A reader that takes one stream before a job and the next one after it is found; one view is not."""
     storage = MemoryStorage()
-    tenant = Tenant(storage, SmallEngine(storage), Settings())
+    tenant = Tenant(storage, RowCounter(storage), Settings())
     wide = next(n for n in range(1000) if len(changes_of(1, n)) == len(STREAMS) + len(FILES))
     acknowledged = [(run_job(tenant, 1, wide), 1, wide)]
     view = tenant.at(tenant.version)

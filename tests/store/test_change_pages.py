@@ -39,7 +39,7 @@ def _rows(keys, base):
     )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     shared=st.lists(st.integers(0, 9), unique=True, min_size=1),
     gone=st.sets(st.integers(0, 9)),

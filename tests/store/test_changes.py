@@ -150,7 +150,7 @@ def test_changes_lead_from_old_to_new(old, new):
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_changes_of_every_type_follow_the_values(kind, data):
     """As a key (nulls, NaN, signed zeros, any bytes) or a value: the rule of all comparisons holds."""

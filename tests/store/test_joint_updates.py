@@ -71,7 +71,7 @@ def queries(monkeypatch):
 
 
 @pytest.mark.spark
-def test_a_job_updates_streams_together_as_it_does_one_by_one(spark_engine, tmp_path, queries):
+def test_a_job_updates_streams_together_as_it_does_one_by_one(spark_engine, asked_spark, tmp_path, queries):
     """The same receipts and rows, and one commit; the searches of all are one query."""
     tenant, other = (Tenant(LocalStorage(tmp_path / name), spark_engine, Settings()) for name in "ab")
     receipts = {}
@@ -126,7 +126,7 @@ def test_keys_can_differ_and_one_mistake_ends_the_job(spark_engine, tmp_path):
 
 @pytest.mark.spark
 @pytest.mark.nightly
-def test_ten_small_streams_are_few_spark_jobs(tmp_path, monkeypatch):
+def test_ten_small_streams_are_few_spark_jobs(tmp_path, asked_spark, monkeypatch):
     """By Spark's own log: together one job, one by one two for each stream."""
     monkeypatch.setenv("SPARK_CONF_DIR", str(logging_events(tmp_path)))
     settings = Settings(spark="local", spark_memory="1g", state_dir=tmp_path / "state")

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.typed_columns import KINDS, TEXTS, Kind, cells, same_form
 
@@ -28,7 +28,6 @@ def statistics_of(rows):
 
 
 @pytest.mark.parametrize("kind", KEYS, ids=lambda kind: kind.name)
-@settings(deadline=None)
 @given(data=st.data())
 def test_no_file_that_holds_a_key_is_passed_over(kind, data):
     """For every type of key, nulls, NaN and extremes included: a file with one of the keys stays."""

@@ -12,8 +12,8 @@ pytestmark = pytest.mark.spark
 
 
 @pytest.fixture
-def stream(spark_engine, tmp_path):
-    """A stream that is never too small for deletion vectors."""
+def stream(spark_engine, tmp_path, searcher):
+    """A stream that is never too small for deletion vectors, whoever looks for its keys."""
     settings = Settings(vectors_from_bytes=0)
     return Tenant(LocalStorage(tmp_path / "snapshots"), spark_engine, settings).stream("Lead")
 

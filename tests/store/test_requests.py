@@ -1,13 +1,10 @@
 """How often an update of a stream in a bucket waits for an answer; counted, not timed."""
 
-import io
-
 import pandas as pd
-import pyarrow.parquet as pq
 import pytest
 from obstore.store import MemoryStore
-from tests.store.conftest import FindingEngine
 
+from freezeframe.service.row_counter import RowCounter
 from freezeframe.settings import Settings
 from freezeframe.storage import ObjectStorage
 from freezeframe.storage.distant import DistantStorage, in_sequence
@@ -17,24 +14,12 @@ SECONDS = 0.05
 ROWS = pd.DataFrame({"Id": [f"A{n:05d}" for n in range(10_000)], "v": range(10_000)})
 
 
-class Engine(FindingEngine):
-    """It reads on its own line, as Spark does."""
-
-    def __init__(self, inner):
-        super().__init__(inner)
-        self._inner = inner
-
-    def _rows(self, path):
-        content = self._inner.read(path.removeprefix(self._inner.root).lstrip("/"))
-        return pq.read_table(io.BytesIO(content)).to_pylist()
-
-
 @pytest.fixture
 def place():
     """A tenant with a stream of 10,000 rows in a bucket in which each request takes 50 ms."""
     inner = ObjectStorage(MemoryStore(), "memory://bucket")
     storage = DistantStorage(inner, SECONDS)
-    store = Store(storage, Engine(inner), Settings())
+    store = Store(storage, RowCounter(inner), Settings())
     tenant = store.tenant("acme", create=True)
     tenant.stream("Account").update(ROWS, key="Id")
     return storage, tenant

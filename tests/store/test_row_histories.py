@@ -222,7 +222,7 @@ BATCH = st.tuples(
 )
 
 
-@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=4, suppress_health_check=list(HealthCheck))
 @given(batches=st.lists(BATCH, min_size=2, max_size=4))
 def test_histories_follow_the_rule(spark_engine, tmp_path_factory, batches):
     """Any sequence of upserts and extracts, under a key of two columns, leaves the periods it should."""

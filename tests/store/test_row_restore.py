@@ -7,7 +7,7 @@ import pytest
 
 from freezeframe.errors import ConflictError, InvalidOption, StreamNotFound, VersionNotFound
 from freezeframe.identifiers import StreamName
-from freezeframe.service.row_finder import RowFinder
+from freezeframe.service.row_counter import RowCounter
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
@@ -22,7 +22,7 @@ SECOND = pa.table({"Id": [2, 3, 5], "City": ["Thun", "Zug", "Genf"], "Age": [2.0
 def tenant(tmp_path):
     """Version 0: rows 1 to 4. Version 1: 2 and 3 changed, 5 came, 4 went (as an override)."""
     storage = LocalStorage(tmp_path)
-    tenant = Tenant(storage, RowFinder(storage), Settings())
+    tenant = Tenant(storage, RowCounter(storage), Settings())
     stream = tenant.stream("Account")
     stream.update(FIRST, "Id")
     stream.update(pa.concat_tables([FIRST.slice(0, 1), SECOND]), "Id", override=True)
@@ -85,7 +85,7 @@ def test_columns_that_came_since_keep_their_values(tenant):
 def test_a_key_of_several_columns_with_nulls_is_found(tmp_path):
     """A null in a key is a key like any other, where the stream allows it."""
     storage = LocalStorage(tmp_path)
-    tenant = Tenant(storage, RowFinder(storage), Settings())
+    tenant = Tenant(storage, RowCounter(storage), Settings())
     first = pa.table({"A": ["x", "x"], "B": pa.array([None, 1], pa.int64()), "V": [1, 2]})
     stream = tenant.stream("S")
     stream.update(first, ["A", "B"], null_keys="match")

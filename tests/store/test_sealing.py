@@ -45,7 +45,7 @@ def test_it_opens_for_its_own_tenant_path_and_key_only():
 SEALED = b"".join(seal([b"a" * 300], KEY, "t", PATH))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.integers(0, len(SEALED) - 1), st.integers(1, 255))
 def test_any_changed_byte_is_found(place, change):
     """Whichever byte is changed, nothing is given."""

@@ -321,7 +321,6 @@ def run(open_finding, examples, steps, new_storage=MemoryStorage, phases=tuple(P
         settings=settings(
             max_examples=examples,
             stateful_step_count=steps,
-            deadline=None,
             database=None,
             phases=phases,
             suppress_health_check=list(HealthCheck),

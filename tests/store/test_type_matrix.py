@@ -113,7 +113,7 @@ def test_kept_values_are_exact(spark_engine, tmp_path, policy, widens):
 
 @pytest.mark.spark
 @pytest.mark.parametrize("policy", POLICIES)
-def test_kept_keys_find_their_rows(spark_engine, tmp_path, policy):
+def test_kept_keys_find_their_rows(spark_engine, searcher, tmp_path, policy):
     """One key of all kept cells: each row is found again by values of the incoming type."""
     chosen = {
         f"{size} {name}": (cell.stored, cell.incoming, list(islice(cycle(cell.incoming.values(size)), ROWS)))
@@ -272,7 +272,6 @@ NAMES = st.text(st.characters(codec="utf-8"), max_size=12) | st.text(
 
 # Shrinking would take a Spark job a step.
 ONCE = {
-    "deadline": None,
     "phases": (Phase.explicit, Phase.reuse, Phase.generate),
     "suppress_health_check": list(HealthCheck),
 }

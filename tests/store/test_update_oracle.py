@@ -22,11 +22,12 @@ from freezeframe.store import Tenant
 
 KEY_KINDS = [kind for kind in KINDS.values() if kind.may_be_key]
 EMPTY = Kind("empty", pa.null(), st.none())
-EVERY_RUN, NIGHTLY = 100, 1000
+EVERY_RUN, NIGHTLY = 80, 1000
 RULES = {
     "anew": Settings(),
     "marked": Settings(vectors_from_bytes=0),
     "plain": Settings(vectors_from_bytes=0, compatibility="plain"),
+    "by Spark": Settings(vectors_from_bytes=0, searched_rows_max=0),
 }
 
 
@@ -194,7 +195,6 @@ def histories(draw):
     values = draw(st.lists(st.sampled_from(list(KINDS.values())), min_size=1, max_size=6, unique_by=id))
     kinds |= {f"v {kind.name}": kind for kind in values}
     pools = {name: draw(st.lists(kind.values, min_size=1, max_size=3)) for name, kind in kinds.items()}
-    # The first one needs no Spark, each further one costs a third of a second.
     last = draw(st.sampled_from([1, 1, 2]))
     return key, [draw(batches(kinds, pools, key, may_be_spark=number == last)) for number in range(last + 1)]
 
@@ -275,14 +275,13 @@ def changed(expected, table):
 
 # Shrinking would run hundreds of updates through Spark; the frames are small enough to be read.
 ONCE = {
-    "deadline": None,
     "phases": (Phase.explicit, Phase.reuse, Phase.generate),
     "suppress_health_check": list(HealthCheck),
 }
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("rule", ["anew", "marked"])
+@pytest.mark.parametrize("rule", ["anew", "marked", "by Spark"])
 @settings(max_examples=EVERY_RUN, **ONCE)
 @given(found=histories())
 def test_updates_follow_the_rule(spark_engine, spark_session, tmp_path_factory, rule, found):
@@ -380,7 +379,7 @@ def test_an_empty_frame_makes_an_empty_table(local, open_on, name):
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("rule", ["anew", "marked"])
+@pytest.mark.parametrize("rule", ["anew", "marked", "by Spark"])
 def test_a_part_of_a_key_may_be_open(spark_engine, tmp_path, rule):
     """A part that is null in every row so far says nothing; with its first value it is a part like others."""
     stream = Tenant(LocalStorage(tmp_path), spark_engine, RULES[rule]).stream("Account")

@@ -11,7 +11,7 @@ import functools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -149,6 +149,20 @@ def read_without(
     )
 
 
+def whole_files(
+    snapshot: ReadableSnapshot, files: pa.Table, columns: Sequence[str]
+) -> list[Callable[[], Iterator[pa.RecordBatch]]]:
+    """For each of ``files`` (rows of ``snapshot.files``) all of its rows, deleted ones among them.
+
+    So the n-th row that a file gives is the one at position n. It is opened when it is called for;
+    errors as of ``read``.
+    """
+    plan = _planned(snapshot, columns, None, files)
+    # Without its vector no row of a file is known to be deleted.
+    reads = [replace(one, vector=None) for one in plan.reads]
+    return [functools.partial(file_batches, plan.storage, one, None) for one in reads]
+
+
 def grouped_files(
     snapshot: ReadableSnapshot,
     columns: Sequence[str],
@@ -206,7 +220,13 @@ def _gathered(
     return pa.Table.from_batches([batch for batches in found for batch in batches], plan.schema)
 
 
-def _planned(snapshot: ReadableSnapshot, columns: Sequence[str] | None, where: Predicate | None) -> _Plan:
+def _planned(
+    snapshot: ReadableSnapshot,
+    columns: Sequence[str] | None,
+    where: Predicate | None,
+    files: pa.Table | None = None,
+) -> _Plan:
+    """What is to be read of ``files`` (rows of ``snapshot.files``; None: of all that may match)."""
     _require_rows(snapshot)
     mode = mapping_mode(snapshot.protocol, snapshot.metadata)
     fields = {field["name"]: field for field in fields_of(snapshot.schema)}
@@ -218,7 +238,9 @@ def _planned(snapshot: ReadableSnapshot, columns: Sequence[str] | None, where: P
     needed = [] if expression is None else columns_of(expression, whole)
     partition = _partition_fields(snapshot, fields)
     read_names = [*names, *(name for name in needed if name not in names)]
-    kept = snapshot.files if expression is None else _matching_files(snapshot, expression, whole)
+    kept = snapshot.files if files is None else files
+    if expression is not None:
+        kept = _matching_files(snapshot, expression, whole)
     wanted_fields = tuple(fields[name] for name in read_names)
     reads = tuple(
         FileRead.of(snapshot.table, row, values, wanted_fields, len(names), mode)

@@ -20,7 +20,6 @@ from freezeframe.identifiers import StreamName
 from freezeframe.script.transfer import file_rows
 from freezeframe.service.changed_rows import ChangedRow, changed_rows
 from freezeframe.service.received_file import received_file
-from freezeframe.service.row_finder import RowFinder
 from freezeframe.store import Tenant
 from freezeframe.store.changes import BEFORE, CHANGE_TYPE, DELETE, INSERT, UPDATE
 from freezeframe.store.columns import delta_columns
@@ -85,8 +84,7 @@ def import_preview(
         InvalidOption: the beginning of a Parquet or Arrow file tells nothing.
         UnreadableInput: the file is damaged; the place is named.
     """
-    place = replace(tenant.place, engine=RowFinder(tenant.place.storage))
-    stream = Stream(StreamName(name), TenantScope(place))
+    stream = Stream(StreamName(name), TenantScope(tenant.place))
     is_there = stream.version() >= 0
     used = tuple(key) or (stream.key() if is_there else ())
     stored = stream.columns() if is_there else pa.schema([])

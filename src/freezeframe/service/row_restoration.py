@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +13,6 @@ from freezeframe.errors import BadInput, InvalidOption, TooLarge
 from freezeframe.identifiers import StreamName
 from freezeframe.script.text_values import exact_values
 from freezeframe.service.changed_rows import ChangedRow, changed_rows
-from freezeframe.service.row_finder import RowFinder
 from freezeframe.store import Tenant
 from freezeframe.store.entries import Counts
 from freezeframe.store.restore import VersionCheck
@@ -61,9 +60,8 @@ def restored_rows(
         )
     found = tenant.stream(stream)
     selection = RowSelection(StreamName(stream), version, _key_table(found.columns(), found.key(), keys))
-    place = replace(tenant.place, engine=RowFinder(tenant.place.storage))
     done: RowRestoration = restore_rows(
-        place, selection, dry_run=dry_run, message=message, who=who, check=check
+        tenant.place, selection, dry_run=dry_run, message=message, who=who, check=check
     )
     return RestoredRows(
         version, done.tenant_version, done.committed, done.key, done.counts, tuple(changed_rows(done.changes))

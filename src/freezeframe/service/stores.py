@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 
 from freezeframe.control.job import QueuedJob
@@ -23,6 +24,8 @@ class Stores:
         self.settings = settings
         self._storage = storage_at(root, settings)
         self._engine = RowCounter(self._storage)
+        # There is no Spark to be asked, whatever the size of a stream.
+        self._searching = settings.model_copy(update={"searched_rows_max": sys.maxsize})
         self._lock = threading.Lock()
         self._stores: dict[str, Store] = {}
 
@@ -38,7 +41,7 @@ class Stores:
         about_to_wait()
         with self._lock:
             if name not in self._stores:
-                self._stores[name] = Store(self._storage, self._engine, self.settings, name)
+                self._stores[name] = Store(self._storage, self._engine, self._searching, name)
             return self._stores[name]
 
     @property

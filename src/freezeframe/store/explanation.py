@@ -49,7 +49,8 @@ class Explanation:
 
 def rule_of(settings: Settings) -> FileRule:
     """What the settings say about a stream's files."""
-    return FileRule(settings.vectors_from_bytes, settings.compatibility == "plain")
+    is_plain = settings.compatibility == "plain"
+    return FileRule(settings.vectors_from_bytes, is_plain, settings.searched_rows_max)
 
 
 def explained_state(name: str, snapshot: Snapshot, settings: Settings) -> Explanation:

@@ -39,10 +39,11 @@ class LiveFile:
 
 @dataclass(frozen=True, slots=True)
 class FileRule:
-    """By which the fates are decided: see the settings of the same names."""
+    """What is done with a stream's files, and by whom they are searched: see the settings of these names."""
 
     vectors_from_bytes: int
     is_plain: bool
+    searched_rows_max: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,34 @@
-"""What the engine is asked when it is to find a batch's keys in a stream's files."""
+"""Where a batch's keys are in a stream's files: who looks for them, and what the engine is asked."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
+
+import pyarrow as pa
 
 from freezeframe.engine.base import FindTask
 from freezeframe.log.columns import every_field
+from freezeframe.store.key_scan import scan
+from freezeframe.store.live_files import row_counts
 from freezeframe.store.plan import NO_COLUMNS
 from freezeframe.store.staged import Staging
+
+Searcher = Literal["this process", "Spark"]
+
+
+def search(work: Staging, files: pa.Table, keys: pa.Table) -> tuple[pa.Table, Searcher]:
+    """Where ``files`` (rows of ``snapshot.files``) hold the keys, as ``TableEngine.find`` tells; who looked.
+
+    Raises:
+        CorruptData: a stored file is missing or damaged.
+    """
+    if sum(row_counts(files)) <= work.rule.searched_rows_max:
+        return scan(work.snapshot, files, keys), "this process"
+    work.engine.require_shared(work.storage.uri(""))
+    task = find_task(work, files["path"].to_pylist(), [work.attempt.land_keys(keys)], len(keys))
+    return work.engine.find(task), "Spark"
 
 
 def find_task(work: Staging, paths: Sequence[str], keys: Sequence[str], rows: int) -> FindTask:

@@ -37,6 +37,15 @@ def live_files(snapshot: Snapshot) -> tuple[LiveFile, ...]:
     )
 
 
+def row_counts(files: pa.Table) -> list[int]:
+    """How many rows each of ``files`` (rows of ``snapshot.files``) has, deleted ones included.
+
+    Raises:
+        UnsupportedTable: the log does not say it.
+    """
+    return [_rows(row["path"], row["stats"]) for row in files.select(["path", "stats"]).to_pylist()]
+
+
 def deleted_positions(snapshot: Snapshot, files: pa.Table) -> dict[str, npt.NDArray[np.int64]]:
     """For each of ``files`` (rows of ``snapshot.files``) with deleted rows their positions, by path.
 

@@ -1,8 +1,9 @@
 """An update of rows in memory without moving the stream: find, fill, write what changes, mark what goes.
 
-Spark finds where the batch's keys are, by a scan of the key's columns in the files that can have
-them. Old values are read only where a row is to be compared or completed, and only the columns
-that it takes. Rows that do not change are not written, but where a file is written anew.
+Where the batch's keys are is found by a scan of the key's columns in the files that can have them,
+in this process or by Spark (`key_search`). Old values are read only where a row is to be compared
+or completed, and only the columns that it takes. Rows that do not change are not written, but where
+a file is written anew.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from freezeframe.store.file_choice import Choice, LiveFile, choose
 from freezeframe.store.filling import Filled, Flags, fill
 from freezeframe.store.incoming import Incoming
 from freezeframe.store.key_ranges import may_hold
-from freezeframe.store.key_search import find_task
+from freezeframe.store.key_search import search
 from freezeframe.store.live_files import deleted_positions, live_files
 from freezeframe.store.plan import NO_COLUMNS, Plan
 from freezeframe.store.row_shape import in_schema
@@ -48,8 +49,8 @@ class Patch:
     removed: tuple[str, ...]
     marked: Mapping[str, _Numbers]
     choices: tuple[Choice, ...]
-    searched: int
-    """How many files could hold a key of the batch."""
+    searched: str
+    """Who looked for the batch's keys, and in how many files: words that ``stream explain`` shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,7 @@ class _Met:
     file: _Numbers
     row: _Numbers
     place: _Numbers
+    searched: str
 
     def positions(self, which: Flags) -> dict[str, _Numbers]:
         """By path the positions of the flagged rows."""
@@ -126,7 +128,7 @@ def patch(work: Staging, batch: pa.Table) -> Patch:
     inserted, updated = int(is_new.sum()), len(filled.rows)
     counts = Counts(inserted, updated, len(batch) - inserted - updated, 0)
     if not counts.changed:
-        return Patch(counts, (), (), {}, (), len(met.files))
+        return Patch(counts, (), (), {}, (), met.searched)
     live = live_files(work.snapshot)
     choices = choose(live, {path: len(part) for path, part in changing.items()}, work.rule)
     rewritten = [choice.file for choice in choices if choice.fate == "rewritten"]
@@ -139,7 +141,7 @@ def patch(work: Staging, batch: pa.Table) -> Patch:
     written = work.attempt.write(content, written_columns(work.plan.schema), work.plan.key)
     marked = {choice.file.path: changing[choice.file.path] for choice in choices if choice.fate == "marked"}
     removed = tuple(file.path for file in rewritten)
-    return Patch(counts, written, removed, marked, choices, len(met.files))
+    return Patch(counts, written, removed, marked, choices, met.searched)
 
 
 def _met(work: Staging, batch: pa.Table) -> _Met:
@@ -149,11 +151,10 @@ def _met(work: Staging, batch: pa.Table) -> _Met:
     candidates = _candidates(work, keys)
     if not candidates.num_rows or not len(batch):
         nothing = np.empty(0, np.int64)
-        return _Met((), nothing, nothing, nothing)
-    paths = tuple(candidates["path"].to_pylist())
-    work.engine.require_shared(work.storage.uri(""))
-    found = work.engine.find(find_task(work, paths, [work.attempt.land_keys(keys)], len(keys)))
-    return _sorted(paths, found, deleted_positions(work.snapshot, candidates), plan.key)
+        return _Met((), nothing, nothing, nothing, "whose keys no file can hold")
+    found, searcher = search(work, candidates, keys)
+    searched = f"whose keys {searcher} looked for in {candidates.num_rows:,} files"
+    return _sorted(candidates, found, deleted_positions(work.snapshot, candidates), plan.key, searched)
 
 
 def _candidates(work: Staging, keys: pa.Table) -> pa.Table:
@@ -164,8 +165,9 @@ def _candidates(work: Staging, keys: pa.Table) -> pa.Table:
 
 
 def _sorted(
-    paths: tuple[str, ...], found: pa.Table, deleted: Mapping[str, _Numbers], key: Sequence[str]
+    files: pa.Table, found: pa.Table, deleted: Mapping[str, _Numbers], key: Sequence[str], searched: str
 ) -> _Met:
+    paths = tuple(files["path"].to_pylist())
     file = found["file"].to_numpy().astype(np.int64)
     row, place = found["row"].to_numpy(), found["place"].to_numpy()
     alive = np.ones(len(file), np.bool_)
@@ -181,7 +183,7 @@ def _sorted(
             remedy="Replace the stream's content with override=True.",
         )
     order = np.lexsort((row, file))
-    return _Met(paths, file[order], row[order], place[order])
+    return _Met(paths, file[order], row[order], place[order], searched)
 
 
 def _filled(work: Staging, batch: pa.Table, met: _Met) -> Filled:

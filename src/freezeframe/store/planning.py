@@ -1,8 +1,8 @@
 """From an update and a stream's present state to staged files and counts: nothing visible yet.
 
 Here the route is chosen. A batch that meets no stored rows, or replaces all of them, is itself the
-new content. An upsert is a patch: Spark finds the rows, only what changes is written. All else is
-a merge by Spark. Source: ``docs/decisions/0015``.
+new content. An upsert is a patch: the rows are found, only what changes is written. All else is a merge
+by Spark. Source: ``docs/decisions/0015``, ``docs/decisions/0024``.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def stage(
 
 def _patched(work: Staging, rows: pa.Table) -> Staged:
     done = patch(work, rows)
-    reason = f"an upsert of {len(rows):,} rows, whose keys Spark looked for in {done.searched:,} files"
+    reason = f"an upsert of {len(rows):,} rows, {done.searched}"
     return patched(work, done, Route("patch", reason, done.choices))
 
 

@@ -8,13 +8,11 @@ Columns that came since keep their values; columns that went since stay away.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from freezeframe.engine.base import FindTask
 from freezeframe.errors import ConflictError, InvalidOption, SchemaDriftError
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot, rows
@@ -24,7 +22,7 @@ from freezeframe.store.columns import arrow_columns, physical_names
 from freezeframe.store.entries import Counts
 from freezeframe.store.guard import stored_key
 from freezeframe.store.key_ranges import may_hold
-from freezeframe.store.layout import table_folder
+from freezeframe.store.key_scan import scan
 from freezeframe.store.live_files import deleted_positions, has_vectors
 from freezeframe.store.own_columns import stored_own_columns
 from freezeframe.store.restore import VersionCheck
@@ -221,7 +219,7 @@ class _Removing:
 
     def __call__(self, snapshot: Snapshot, attempt: Attempt, origin: Origin) -> StepResult:
         attempt.prepare()
-        positions = self._positions(snapshot, attempt)
+        positions = self._positions(snapshot)
         deletion = marked_rows(snapshot, positions, prefix=attempt.name, timestamp_ms=origin.timestamp_ms)
         if not deletion.deleted_rows:
             return StepResult("", Counts())
@@ -242,7 +240,7 @@ class _Removing:
         )
         return StepResult(commit_text(snapshot, rewrite, origin), rewrite.counts, rewrite.new_paths)
 
-    def _positions(self, snapshot: Snapshot, attempt: Attempt) -> dict[str, list[int]]:
+    def _positions(self, snapshot: Snapshot) -> dict[str, list[int]]:
         schema = snapshot.schema
         held = may_hold(
             snapshot.files["stats"].to_pylist(), self.keys, arrow_columns(schema), physical_names(schema)
@@ -251,20 +249,7 @@ class _Removing:
         paths = files["path"].to_pylist()
         if not paths:
             return {}
-        storage, engine = self.place.storage, self.place.engine
-        engine.require_shared(storage.uri(""))
-        fields = {field["name"]: field for field in schema["fields"]}
-        stored = {"type": "struct", "fields": [fields[name] for name in self.keys.column_names]}
-        target = {**stored, "fields": [{**one, "metadata": {}} for one in stored["fields"]]}
-        task = FindTask(
-            stored=tuple(storage.uri(f"{table_folder(self.name)}/{unquote(path)}") for path in paths),
-            stored_schema=stored,
-            target_schema=target,
-            keys=(attempt.uri(attempt.land_keys(self.keys)),),
-            null_keys="match",
-            rows=len(self.keys),
-        )
-        found, gone = engine.find(task), deleted_positions(snapshot, files)
+        found, gone = scan(snapshot, files, self.keys), deleted_positions(snapshot, files)
         file, row = found["file"].to_numpy(), found["row"].to_numpy()
         nothing = np.empty(0, np.int64)
         return {

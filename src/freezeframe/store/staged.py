@@ -18,7 +18,7 @@ from freezeframe.store.staging import Attempt
 from freezeframe.store.table_commit import Rewrite
 
 RouteKind = Literal["nothing", "load", "patch", "partial merge", "merge"]
-"""``load``: the batch is the new content. ``patch``: found by Spark, filled and written in process.
+"""``load``: the batch is the new content. ``patch``: found, filled and written in process, or found by Spark.
 ``partial merge`` and ``merge``: moved by Spark, some of the files or all of them."""
 
 _FATES: tuple[Fate, ...] = ("left", "marked", "rewritten")

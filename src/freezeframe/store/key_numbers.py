@@ -1,0 +1,64 @@
+"""Numbers for the keys of a batch, by which stored rows that have one of them are recognized (pure)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from freezeframe.engine.batch import comparable_key
+
+_Numbers = npt.NDArray[np.int64]
+
+
+class KeyNumbers:
+    """The keys of a batch, each once: the number of a key is its row.
+
+    Equal is what is equal to Spark as well: NaN to NaN, 0.0 to -0.0, and null to null.
+    """
+
+    def __init__(self, keys: pa.Table) -> None:
+        self._values = [pc.unique(comparable_key(column)) for column in keys.columns]
+        self._pairs: list[pa.Array] = []
+        """For each column after the first: the pairs that keys have of the number so far and its own."""
+        numbers = np.zeros(len(keys), np.int64)
+        for place, (column, values) in enumerate(zip(keys.columns, self._values, strict=True)):
+            _, numbers_of_column = _known(column, values)
+            if not place:
+                numbers = numbers_of_column
+                continue
+            pairs = _pairs(numbers, numbers_of_column, values)
+            self._pairs.append(pc.unique(pairs))
+            _, numbers = _known(pairs, self._pairs[-1])
+        # What is unique stays in the order in which it comes, so the keys' own numbers are 0, 1, 2 and so on.
+
+    def found_in(self, rows: pa.Table) -> tuple[_Numbers, _Numbers]:
+        """(places of the rows that have one of the keys, ascending; for each of them the key's number).
+
+        ``rows`` have the key's columns, in the order of the keys.
+
+        Raises:
+            pa.ArrowInvalid: a value cannot be had in the type of the keys.
+        """
+        at, numbers = _known(rows.column(0), self._values[0])
+        for column, values, known_pairs in zip(rows.columns[1:], self._values[1:], self._pairs, strict=True):
+            here, own = _known(column.take(pa.array(at)), values)
+            there, paired = _known(_pairs(numbers[here], own, values), known_pairs)
+            at, numbers = at[here][there], paired
+        return at, numbers
+
+
+def _pairs(numbers: _Numbers, own: _Numbers, values: pa.Array) -> pa.Array:
+    """One number for each pair: both are less than the number of keys, so that 64 bits are enough."""
+    return pa.array(numbers * len(values) + own)
+
+
+def _known(column: Any, values: pa.Array) -> tuple[_Numbers, _Numbers]:
+    """(places of the values that are among ``values``; their places there)."""
+    # All chunks by one call: each call of it makes a hash table of the values.
+    found = pc.index_in(comparable_key(column.cast(values.type)), value_set=values)
+    at = pc.indices_nonzero(pc.is_valid(found)).to_numpy().astype(np.int64)
+    return at, found.drop_null().to_numpy().astype(np.int64)

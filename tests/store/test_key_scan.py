@@ -1,0 +1,71 @@
+"""Keys found in a stream's files by this process: files, positions and keys, as Spark would tell them."""
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from tests.store.conftest import NoEngine
+
+from freezeframe.errors import CorruptData
+from freezeframe.settings import Settings
+from freezeframe.store import Tenant
+from freezeframe.store.key_scan import FOUND, scan
+
+pytestmark = pytest.mark.parametrize("piece_rows", [1, 3, 1 << 20])
+
+
+@pytest.fixture
+def stream(memory):
+    """A stream of which nothing is ever written anew, so that it soon has several files."""
+    return Tenant(memory, NoEngine(), Settings(vectors_from_bytes=0)).stream("Lead")
+
+
+@pytest.fixture(autouse=True)
+def pieces(monkeypatch, piece_rows):
+    """Rows are looked up together in pieces of any size."""
+    monkeypatch.setattr("freezeframe.store.key_scan.PIECE_ROWS", piece_rows)
+    monkeypatch.setattr("freezeframe.log.file_rows._BATCH_ROWS", 2)
+
+
+def frame(numbers, value):
+    return pd.DataFrame({"Id": [f"{n:04}" for n in numbers], "v": value})
+
+
+def keys(*ids):
+    return pa.table({"Id": list(ids)})
+
+
+def found(stream, sought):
+    snapshot = stream._snapshot()
+    table = scan(snapshot, snapshot.files, sought)
+    assert FOUND == table.schema
+    return sorted(zip(*(table[name].to_pylist() for name in FOUND.names), strict=True))
+
+
+def test_each_key_is_found_with_its_file_and_position(stream):
+    """A row that was changed is found where it was and where it is: which one is deleted, the log says."""
+    stream.update(frame(range(7), 0), key="Id")
+    stream.update(frame([5, 9], 1))
+    assert 2 == stream._snapshot().files.num_rows
+    assert [(0, 5, 1), (1, 0, 1), (1, 1, 0)] == found(stream, keys("0009", "0005", "0077"))
+    assert [(0, 5, 0), (1, 0, 0)] == found(stream, keys("0005"))
+    assert [] == found(stream, keys("x"))
+
+
+def test_only_the_given_files_are_read(stream):
+    """Numbers are those of the files that were given."""
+    stream.update(frame(range(3), 0), key="Id")
+    stream.update(frame(range(10, 13), 0))
+    snapshot = stream._snapshot()
+    table = scan(snapshot, snapshot.files.slice(1), keys("0001", "0012"))
+    assert [{"file": 0, "row": 2, "place": 1}] == table.to_pylist()
+    assert 0 == len(scan(snapshot, snapshot.files.slice(2), keys("0001")))
+
+
+def test_a_damaged_file_is_named(stream, memory):
+    """Nothing is answered from a file that is not as it was written."""
+    stream.update(frame(range(3), 0), key="Id")
+    (path,) = stream._snapshot().files["path"].to_pylist()
+    (name,) = (one.name for one in memory.list_below("") if one.name.endswith(path))
+    memory.replace(name, memory.read(name)[:-1])
+    with pytest.raises(CorruptData, match=path):
+        found(stream, keys("0001"))

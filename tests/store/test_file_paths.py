@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from freezeframe.errors import InvalidName
 from freezeframe.identifiers import FilePath, folded
-from freezeframe.store.file_paths import FileNames
+from freezeframe.store.file_paths import FileNames, SpareNames
 
 names = st.sampled_from(["a", "A", "b", "ß", "SS", "é", "É"])
 paths = st.lists(names, min_size=1, max_size=3).map("/".join)
@@ -62,3 +62,34 @@ def _answer(names, path):
     except InvalidName as error:
         return error.cause
     return None
+
+
+@given(st.lists(st.lists(paths, max_size=6), min_size=1, max_size=4), paths)
+def test_names_of_one_job_become_those_of_the_next(jobs, asked):
+    """Whatever the last job left, the next one's names answer like names that were made anew."""
+    spare = SpareNames()
+    for job in jobs:
+        kept = _fitting(job)
+        names = spare.take(kept.keys())
+        assert _answer(FileNames(kept), asked) == _answer(names, asked)
+        if _answer(names, asked) is None:
+            names.add(asked)
+        spare.give_back(names)
+
+
+def test_names_are_nobody_elses_until_they_are_given_back():
+    """Two jobs of a tenant at once have names of their own; what the next one gets was given back."""
+    spare = SpareNames()
+    first, second = spare.take({"a"}), spare.take({"a"})
+    assert first is not second
+    spare.give_back(first)
+    assert first is spare.take({"a", "b"})
+
+
+def _fitting(tried):
+    """Of the paths those that can lie beside the ones before them."""
+    kept = {}
+    for path in tried:
+        if _answer(FileNames(kept), path) is None:
+            kept[path] = path
+    return kept

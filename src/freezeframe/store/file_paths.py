@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 
 from freezeframe.errors import InvalidName
 from freezeframe.identifiers import FilePath, folded, folders_of
@@ -16,10 +17,12 @@ from freezeframe.identifiers import FilePath, folded, folders_of
 class FileNames:
     """The paths of files, as a disk would find them that sees no case; for one thread.
 
-    It is kept while a job adds files, so that the ten-thousandth one costs as much as the first.
+    It is kept while a job adds files, and for the next job (``SpareNames``), so that the ten-thousandth one
+    costs as much as the first.
     """
 
     def __init__(self, paths: Iterable[str] = ()) -> None:
+        self._paths: set[str] = set()
         self._files: dict[str, str] = {}
         self._folders: dict[str, Counter[str]] = {}
         for path in paths:
@@ -27,17 +30,20 @@ class FileNames:
 
     def add(self, path: str) -> None:
         """There is a file of that path now; ``require`` says beforehand whether there can be."""
-        if self._files.get(folded(path)) == path:
+        if path in self._paths:
             return
+        self._paths.add(path)
         self._files[folded(path)] = path
         for folder in folders_of(path):
             self._folders.setdefault(folded(folder), Counter())[folder] += 1
 
     def remove(self, path: str) -> None:
         """The file is gone, and so are folders that it was the last one in."""
-        if self._files.get(folded(path)) != path:
+        if path not in self._paths:
             return
-        del self._files[folded(path)]
+        self._paths.remove(path)
+        if self._files[folded(path)] == path:
+            del self._files[folded(path)]
         for folder in folders_of(path):
             spellings = self._folders[folded(folder)]
             spellings[folder] -= 1
@@ -45,6 +51,13 @@ class FileNames:
                 del spellings[folder]
             if not spellings:
                 del self._folders[folded(folder)]
+
+    def become(self, paths: AbstractSet[str]) -> None:
+        """Be the names of these paths, at the price of what differs."""
+        for path in self._paths - paths:
+            self.remove(path)
+        for path in paths - self._paths:
+            self.add(path)
 
     def require(self, path: FilePath) -> None:
         """Refuse a path that cannot lie beside these (which may include the path itself).
@@ -65,6 +78,29 @@ class FileNames:
 
     def _folder(self, folder: str) -> str:
         return next(iter(self._folders[folder]))
+
+
+class SpareNames:
+    """The names of a tenant's files as its last job left them, for the next one; any thread may ask.
+
+    To make them anew takes a look at each file, which a job that writes one file should not pay for.
+    """
+
+    def __init__(self) -> None:
+        self._spare: list[FileNames] = []
+
+    def take(self, paths: AbstractSet[str]) -> FileNames:
+        """The names of ``paths``; nobody else has them until they are given back."""
+        try:
+            names = self._spare.pop()  # taken by one thread alone, without a lock
+        except IndexError:
+            names = FileNames()
+        names.become(paths)
+        return names
+
+    def give_back(self, names: FileNames) -> None:
+        """They are no longer used, in whatever state they are."""
+        self._spare[:] = [names]
 
 
 def _require_same(path: FilePath, found: str, wanted: str) -> None:

@@ -1,6 +1,6 @@
 """A transaction's changes of files, over the files that it began on.
 
-A job may write ten thousand files, so no call here looks at all of them but the first one.
+A job may write ten thousand files, and a tenant have more, so no call here goes through all of them.
 """
 
 from __future__ import annotations
@@ -10,19 +10,20 @@ from types import MappingProxyType
 
 from freezeframe.identifiers import FilePath
 from freezeframe.store.entries import FileChange
-from freezeframe.store.file_paths import FileNames
+from freezeframe.store.file_paths import FileNames, SpareNames
 from freezeframe.store.state import HeldFile, TenantState
 
 
 class StagedFiles:
     """What was asked of files so far, and what the transaction sees of them; for one thread."""
 
-    def __init__(self, base: TenantState, timestamp_ms: int) -> None:
+    def __init__(self, base: TenantState, timestamp_ms: int, spare: SpareNames) -> None:
         self.changes: dict[str, FileChange] = {}
         self._base_version = base.version
         self._timestamp_ms = timestamp_ms
         self._seen = dict(base.files)
         self._is_shown = False
+        self._spare = spare
         self._names: FileNames | None = None
         self._placed: set[str] = set()
 
@@ -54,7 +55,7 @@ class StagedFiles:
         """
         if str(path) not in self._seen:  # a file that is there already lies well
             if self._names is None:
-                self._names = FileNames(self._seen)
+                self._names = self._spare.take(self._seen.keys())
             if moved is not None:
                 self._names.remove(moved)
             try:
@@ -64,12 +65,20 @@ class StagedFiles:
                     self._names.add(moved)
         self._placed.add(str(path))
 
+    def close(self) -> None:
+        """The transaction has ended: what it knows of names is for the next one."""
+        if self._names is not None:
+            self._spare.give_back(self._names)
+            self._names = None
+
     def require_places(self, newest: TenantState) -> None:
         """Ask again for all paths that were placed: another job may have taken names beside them since.
 
         Raises:
             InvalidName: as ``FileNames.require``.
         """
+        if newest.version == self._base_version:
+            return
         others = [
             path
             for path, held in newest.files.items()

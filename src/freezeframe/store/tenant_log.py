@@ -26,6 +26,7 @@ from freezeframe.log.paths import HINT_NAME, LogFile, commit_name, log_file, ver
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.store.entries import Entry, parse_entry
+from freezeframe.store.file_paths import SpareNames
 from freezeframe.store.layout import TENANT_LOG_FOLDER
 from freezeframe.store.log_tail import LogTail
 from freezeframe.store.looks import look_together
@@ -62,6 +63,7 @@ class TenantLog(SnapshotManagement[TenantSnapshot]):
         self._tail = LogTail(storage, TENANT_LOG_FOLDER)
         self._own_entry = OwnCommit()
         self._landed = ""
+        self.spare_names = SpareNames()
         self._past: TenantState | None = None
         super().__init__(storage, TENANT_LOG_FOLDER, options)
 

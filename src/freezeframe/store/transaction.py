@@ -106,7 +106,7 @@ class Transaction:
         self._files_read: set[str] = set()
         self._rebases_files = rebases_files
         self.origin = Origin(self.write_id, self.base.next_timestamp_ms(now_ms()), job_id)
-        self.files = StagedFiles(self.base, self.origin.timestamp_ms)
+        self.files = StagedFiles(self.base, self.origin.timestamp_ms, place.log.spare_names)
         self._lease = Lease(place.storage, self.write_id, job_id, place.settings.lease_heartbeat_seconds)
         self._is_announced = False
         self._may_be_committed = False
@@ -229,6 +229,7 @@ class Transaction:
     def abandon(self) -> None:
         """Undo what was staged, unless it may be committed: then nothing is deleted but the heartbeat."""
         self._lease.stop()
+        self.files.close()
         if self._is_announced:
             self.place.fence.clear()
         if self._may_be_committed:
@@ -315,6 +316,7 @@ class Transaction:
             TenantNotFound: the tenant was deleted meanwhile.
         """
         place = self.place
+        self.files.close()
         landed = roll_forward(place.storage, place.log, entry, version, place.settings.checkpoint_interval)
         # A deletion that began after the last look may not have seen what was written since.
         # What the lease still covers is garbage, or named by the entry.

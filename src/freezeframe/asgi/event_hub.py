@@ -12,6 +12,7 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from fastapi.concurrency import run_in_threadpool
 
@@ -52,6 +53,16 @@ class Follower:
             self.waiting.put_nowait(None)
         else:
             self.waiting.put_nowait(event)
+
+    async def next_told(self, ending: asyncio.Future[bool], seconds: float) -> tuple[Event | None, ...]:
+        """The next event; empty where none came in so many seconds, or before ``ending`` was done."""
+        taking = asyncio.ensure_future(self.waiting.get())
+        try:
+            either: set[asyncio.Future[Any]] = {taking, ending}
+            await asyncio.wait(either, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            return (taking.result(),) if taking.done() else ()
+        finally:
+            taking.cancel()  # also where the page went away meanwhile: nobody else would end it
 
     def lose(self) -> None:
         """Have it read everything anew."""

@@ -74,9 +74,9 @@ async def _events(request: Request, follower: Follower, seconds: int) -> AsyncIt
         async with hub.following(follower):
             yield format_sse_event(event="anew", data_str="{}")
             while (left := end - now()) > 0 and not ending.done():
-                sent = await _next(follower, ending, min(left, _CHECKED_EVERY_SECONDS))
-                if sent is not None:
-                    yield sent
+                told = await follower.next_told(ending, min(left, _CHECKED_EVERY_SECONDS))
+                if told:
+                    yield _sent(told[0])
                     continue
                 checks += 1
                 if not await _is_known_still(request, follower):
@@ -85,16 +85,6 @@ async def _events(request: Request, follower: Follower, seconds: int) -> AsyncIt
                     yield format_sse_event(comment="still here")
     finally:
         ending.cancel()
-
-
-async def _next(follower: Follower, ending: asyncio.Task[bool], seconds: float) -> bytes | None:
-    """The next event as it is sent; None where none came in time."""
-    taking = asyncio.ensure_future(follower.waiting.get())
-    await asyncio.wait({taking, ending}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-    if not taking.done():
-        taking.cancel()
-        return None
-    return _sent(taking.result())
 
 
 async def _is_known_still(request: Request, follower: Follower) -> bool:

@@ -1,0 +1,47 @@
+"""A follower of events: what it is told, and that nothing of it is left when it goes."""
+
+import asyncio
+
+from freezeframe.asgi.event_hub import Follower
+from freezeframe.service.principal import Principal
+from freezeframe.service.watch import TenantsEvent
+
+ADMIN = Principal("key", "k1", "a key", frozenset({"admin"}))
+
+
+def followed(work):
+    """What the work gives that is done with a follower, and how many tasks it has left behind."""
+
+    async def done():
+        ending = asyncio.get_running_loop().create_future()
+        found = await work(Follower(ADMIN, "dev", frozenset()), ending)
+        await asyncio.sleep(0)
+        return found, len(asyncio.all_tasks()) - 1
+
+    return asyncio.run(done())
+
+
+def test_an_event_is_told_and_its_absence_too():
+    """One that waits already, one that comes too late, and the end of the service."""
+
+    async def work(follower, ending):
+        event = TenantsEvent("dev", frozenset({"acme"}))
+        follower.tell(event)
+        told = [await follower.next_told(ending, 5), await follower.next_told(ending, 0.01)]
+        ending.set_result(True)
+        return [*told, await follower.next_told(ending, 5)] == [(event,), (), ()]
+
+    assert (True, 0) == followed(work)
+
+
+def test_nothing_waits_any_more_when_a_page_goes_away():
+    """Its task is cancelled while it waits: what it waited with ends as well."""
+
+    async def work(follower, ending):
+        page = asyncio.create_task(follower.next_told(ending, 60))
+        await asyncio.sleep(0.01)
+        page.cancel()
+        await asyncio.wait({page})
+        return page.cancelled()
+
+    assert (True, 0) == followed(work)

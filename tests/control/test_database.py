@@ -3,6 +3,7 @@
 import importlib
 import pkgutil
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
@@ -139,3 +140,32 @@ def test_a_database_or_user_that_is_not_there_is_a_mistake_of_setting(postgresql
     for wrong in (url.set(database="nope"), url.set(username="nobody_at_all")):
         with pytest.raises(SetupError, match="cannot be used"):
             ControlDatabase.open(wrong.render_as_string(hide_password=False))
+
+
+def test_many_writers_wait_for_each_other_and_none_for_long(tmp_path):
+    """Threads that write all the time to one file: each has its turns, and every row is there."""
+    writers, rows = 4, 25
+    url = f"sqlite:///{tmp_path / 'control.db'}"
+
+    def write(number):
+        with closing(ControlDatabase.open(url)) as database:
+            for row in range(rows):
+                with database.begin() as connection:
+                    name = f"{number}-{row}"
+                    insert_if_absent(connection, lanes, {"name": name, "running": 0, "running_max": 1})
+
+    with ThreadPoolExecutor(writers) as pool:
+        list(pool.map(write, range(writers)))
+    with closing(ControlDatabase.open(url)) as database, database.read() as connection:
+        assert writers * rows == len(connection.execute(sqlalchemy.select(lanes.c.name)).all())
+
+
+def test_a_writer_who_never_comes_first_is_told_so(tmp_path, monkeypatch):
+    """Another one does not end its transaction: the error says to try again, and the connection holds."""
+    url = f"sqlite:///{tmp_path / 'control.db'}"
+    with closing(ControlDatabase.open(url)) as busy, closing(ControlDatabase.open(url)) as waiting:
+        monkeypatch.setattr("freezeframe.control.sqlite.BUSY_SECONDS", 0.05)
+        with busy.begin(), pytest.raises(TryAgain), waiting.begin():
+            pass
+        with waiting.begin() as connection:
+            assert insert_if_absent(connection, lanes, {"name": "a", "running": 0, "running_max": 1})

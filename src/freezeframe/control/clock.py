@@ -7,18 +7,19 @@ from datetime import UTC, datetime
 
 from sqlalchemy import Connection, text
 
+from freezeframe.clock import now_ms
+
 Clock = Callable[[Connection], int]
 
-_NOW_MS = {
-    "sqlite": text("SELECT CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER)"),
-    # The time of the statement: the transaction's own would stand still while it waits for a lock.
-    "postgresql": text("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)"),
-}
+# The time of the statement: the transaction's own would stand still while it waits for a lock.
+_POSTGRESQL_NOW_MS = text("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)")
 
 
 def database_now_ms(connection: Connection) -> int:
     """Milliseconds since 1970, by the clock of the machine on which the database runs."""
-    return int(connection.execute(_NOW_MS[connection.dialect.name]).scalar_one())
+    if connection.dialect.name == "sqlite":  # that machine is this one, and this process the database
+        return now_ms()
+    return int(connection.execute(_POSTGRESQL_NOW_MS).scalar_one())
 
 
 def moment(milliseconds: int) -> datetime:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import sqlite3
 import time
 from pathlib import Path
@@ -13,6 +14,8 @@ from sqlalchemy import Connection, Engine, event
 BUSY_SECONDS = 30.0
 WRITES = "freezeframe_writes"  # the execution option that says which kind of transaction begins
 _PAUSE_SECONDS = 0.02
+_LOOKED_EVERY_SECONDS = (0.0005, 0.002)
+_BUSY_TIMEOUT = f"PRAGMA busy_timeout = {int(BUSY_SECONDS * 1000)}"
 
 
 def create_file(path: Path) -> None:
@@ -38,7 +41,7 @@ def set_up(engine: Engine) -> None:
 def _on_connect(connection: Any, _record: Any) -> None:
     connection.isolation_level = None  # transactions begin where we say, not where the driver guesses
     cursor = connection.cursor()
-    cursor.execute(f"PRAGMA busy_timeout = {int(BUSY_SECONDS * 1000)}")
+    cursor.execute(_BUSY_TIMEOUT)
     cursor.execute("PRAGMA foreign_keys = ON")
     cursor.execute("PRAGMA synchronous = FULL")
     _write_ahead(cursor)
@@ -62,5 +65,33 @@ def _write_ahead(cursor: sqlite3.Cursor) -> None:
 
 
 def _on_begin(connection: Connection) -> None:
-    writes = connection.get_execution_options().get(WRITES, False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+    if not connection.get_execution_options().get(WRITES, False):
+        connection.exec_driver_sql("BEGIN")
+        return
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, sqlite3.Connection)  # noqa: S101 - set_up is for engines of SQLite
+    driver.execute("PRAGMA busy_timeout = 0")
+    try:
+        if not _began_to_write(driver):
+            connection.exec_driver_sql("BEGIN IMMEDIATE")  # once more: its error is SQLAlchemy's own
+    finally:
+        driver.execute(_BUSY_TIMEOUT)
+
+
+def _began_to_write(connection: sqlite3.Connection) -> bool:
+    """Wait for other writers and look often, for a transaction here takes a few milliseconds; False: in vain.
+
+    SQLite's own wait grows to a tenth of a second at a time: a writer who had met others often came last
+    for as long as they kept coming.
+    """
+    end = time.monotonic() + BUSY_SECONDS
+    while time.monotonic() < end:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                return False
+            time.sleep(random.uniform(*_LOOKED_EVERY_SECONDS))  # noqa: S311 - jitter
+        else:
+            return True
+    return False

@@ -112,7 +112,7 @@ class Settings(BaseSettings):
         "(deletion vectors, Delta reader version 3) instead of rewriting its files.",
     )
     searched_rows_max: int = Field(
-        default=20_000_000,
+        default=25_000_000,
         ge=0,
         description="Rows that an update brings are looked for in this process where the files that may "
         "hold them have at most this many rows together, and by Spark where they have more; 0: always by "

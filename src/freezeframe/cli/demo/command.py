@@ -63,9 +63,9 @@ def _run_jobs(
             inputs.from_samples(samples.resolve(), folder, sync)
 
     reports = []
-    with progress.step("acme, job 1: a full sync (a first job also starts the warm Spark server)"):
+    with progress.step("acme, job 1: a full sync"):
         reports.append(acme.run(lambda folder: bring(folder, 1)))
-    with progress.step("acme, job 2: an incremental sync: a window of the report, new and changed rows"):
+    with progress.step("acme, job 2: new and changed rows, and a window of the report (which starts the warm Spark)"):
         reports.append(acme.run(lambda folder: bring(folder, 2)))
     with progress.step("globex, job 1: another tenant, with the same script and a folder of its own"):
         reports.append(globex.run(lambda folder: inputs.of_another_tenant(folder, 1)))

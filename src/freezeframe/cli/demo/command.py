@@ -65,7 +65,7 @@ def _run_jobs(
     reports = []
     with progress.step("acme, job 1: a full sync"):
         reports.append(acme.run(lambda folder: bring(folder, 1)))
-    with progress.step("acme, job 2: new and changed rows, and a window of the report (which starts the warm Spark)"):
+    with progress.step("acme, job 2: new and changed rows, a window of the report (which starts Spark)"):
         reports.append(acme.run(lambda folder: bring(folder, 2)))
     with progress.step("globex, job 1: another tenant, with the same script and a folder of its own"):
         reports.append(globex.run(lambda folder: inputs.of_another_tenant(folder, 1)))

@@ -2,6 +2,7 @@
 
 import importlib
 import pkgutil
+import sqlite3
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -15,6 +16,7 @@ from freezeframe.control import schema
 from freezeframe.control.database import ControlDatabase, insert_if_absent
 from freezeframe.control.queue import JobQueue
 from freezeframe.control.schema import lanes, metadata
+from freezeframe.control.sqlite import _when_unlocked
 from freezeframe.control.upgrade import VERSION_TABLE, known_versions
 from freezeframe.errors import FormatTooNew, InvalidOption, ReportDamage, SetupError, TryAgain
 
@@ -169,3 +171,18 @@ def test_a_writer_who_never_comes_first_is_told_so(tmp_path, monkeypatch):
             pass
         with waiting.begin() as connection:
             assert insert_if_absent(connection, lanes, {"name": "a", "running": 0, "running_max": 1})
+
+
+def test_a_file_that_is_being_recovered_is_waited_for():
+    """Who comes while another process mends what a killed one left is told so by a code of its own."""
+    tried = []
+
+    def act():
+        tried.append(len(tried))
+        if len(tried) < 3:
+            error = sqlite3.OperationalError("database is locked")
+            error.sqlite_errorcode = sqlite3.SQLITE_BUSY_RECOVERY
+            raise error
+
+    _when_unlocked(act)
+    assert [0, 1, 2] == tried

@@ -6,6 +6,7 @@ import os
 import random
 import sqlite3
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,6 @@ from sqlalchemy import Connection, Engine, event
 
 BUSY_SECONDS = 30.0
 WRITES = "freezeframe_writes"  # the execution option that says which kind of transaction begins
-_PAUSE_SECONDS = 0.02
 _LOOKED_EVERY_SECONDS = (0.0005, 0.002)
 _BUSY_TIMEOUT = f"PRAGMA busy_timeout = {int(BUSY_SECONDS * 1000)}"
 
@@ -50,18 +50,12 @@ def _on_connect(connection: Any, _record: Any) -> None:
 
 def _write_ahead(cursor: sqlite3.Cursor) -> None:
     """Readers do not wait for the writer; the file remembers it, so it is switched once."""
-    end = time.monotonic() + BUSY_SECONDS
-    while True:
-        try:
-            if cursor.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-                cursor.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.OperationalError as error:
-            # SQLite does not wait for others here, whatever the time-out says.
-            if "locked" not in str(error) or time.monotonic() > end:
-                raise
-            time.sleep(_PAUSE_SECONDS)
-        else:
-            return
+
+    def switch() -> None:
+        if cursor.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+            cursor.execute("PRAGMA journal_mode = WAL")
+
+    _when_unlocked(switch)  # SQLite does not wait for others here, whatever the time-out says
 
 
 def _on_begin(connection: Connection) -> None:
@@ -70,28 +64,31 @@ def _on_begin(connection: Connection) -> None:
         return
     driver = connection.connection.driver_connection
     assert isinstance(driver, sqlite3.Connection)  # noqa: S101 - set_up is for engines of SQLite
+    # SQLite's own wait grows to a tenth of a second at a time: a writer who had met others often came last
+    # for as long as they kept coming, though a transaction here takes a few milliseconds.
     driver.execute("PRAGMA busy_timeout = 0")
     try:
-        if not _began_to_write(driver):
-            connection.exec_driver_sql("BEGIN IMMEDIATE")  # once more: its error is SQLAlchemy's own
+        _when_unlocked(lambda: driver.execute("BEGIN IMMEDIATE"))
+    except sqlite3.OperationalError:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")  # once more: its error is SQLAlchemy's own
     finally:
         driver.execute(_BUSY_TIMEOUT)
 
 
-def _began_to_write(connection: sqlite3.Connection) -> bool:
-    """Wait for other writers and look often, for a transaction here takes a few milliseconds; False: in vain.
+def _when_unlocked(act: Callable[[], object]) -> None:
+    """Do it as soon as no other connection has the file locked.
 
-    SQLite's own wait grows to a tenth of a second at a time: a writer who had met others often came last
-    for as long as they kept coming.
+    Raises:
+        sqlite3.OperationalError: it stayed locked for ``BUSY_SECONDS``, or something else is wrong.
     """
     end = time.monotonic() + BUSY_SECONDS
-    while time.monotonic() < end:
+    while True:
         try:
-            connection.execute("BEGIN IMMEDIATE")
+            act()
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
-                return False
+            # Not by the code: a file that is being recovered, or locked by a checkpoint, has others.
+            if "locked" not in str(error) or time.monotonic() > end:
+                raise
             time.sleep(random.uniform(*_LOOKED_EVERY_SECONDS))  # noqa: S311 - jitter
         else:
-            return True
-    return False
+            return

@@ -116,26 +116,27 @@ def _remark(load: float, cores: int) -> str:
     return " Other work ran on the machine meanwhile, so these figures are provisional." if busy else ""
 
 
+def _of_spark(spark: dict) -> str:
+    if not spark["queries"]:
+        return "Spark was not asked."
+    return (
+        f"Of these, Spark's own log accounts for {spark['queries_milliseconds']} ms in "
+        f"{spark['queries']:.1f} queries; their {spark['jobs']:.1f} jobs took "
+        f"{spark['jobs_milliseconds']} ms and {spark['tasks']:.1f} tasks "
+        f"{spark['tasks_milliseconds']} ms."
+    )
+
+
 def steps_tables(record: dict) -> Iterator[str]:
     """The floors, then for each size the steps and what Spark says of itself."""
     yield from ("| floor | milliseconds |", "| --- | --- |")
     yield from (f"| {FLOORS[name]} | {found} |" for name, found in record["floor_milliseconds"].items())
     for name, found in record.items():
         if isinstance(found, dict) and "steps" in found:
-            spark = found["spark"]
             yield ""
             yield f"`{name}`: {found['milliseconds']} ms an update (median; the steps are means)."
             yield from ("", "```", *found["steps"], "```", "")
-            yield (
-                "Spark was not asked."
-                if not spark["queries"]
-                else (
-                    f"Of these, Spark's own log accounts for {spark['queries_milliseconds']} ms in "
-                    f"{spark['queries']:.1f} queries; their {spark['jobs']:.1f} jobs took "
-                    f"{spark['jobs_milliseconds']} ms and {spark['tasks']:.1f} tasks "
-                    f"{spark['tasks_milliseconds']} ms."
-                )
-            )
+            yield _of_spark(found["spark"])
     machine = record["machine"]
     load, cores = machine["load_average"], machine["cores"]
     yield from ("", f"Load average meanwhile: {load} on {cores} cores.{_remark(load, cores)}")

@@ -238,13 +238,12 @@ def _planned(
     needed = [] if expression is None else columns_of(expression, whole)
     partition = _partition_fields(snapshot, fields)
     read_names = [*names, *(name for name in needed if name not in names)]
-    kept = snapshot.files if files is None else files
-    if expression is not None:
-        kept = _matching_files(snapshot, expression, whole)
+    if files is None:
+        files = snapshot.files if expression is None else _matching_files(snapshot, expression, whole)
     wanted_fields = tuple(fields[name] for name in read_names)
     reads = tuple(
         FileRead.of(snapshot.table, row, values, wanted_fields, len(names), mode)
-        for row, values in _files(kept, partition, mode)
+        for row, values in _files(files, partition, mode)
     )
     return _Plan(snapshot.storage, pa.schema([whole.field(name) for name in names]), expression, reads)
 

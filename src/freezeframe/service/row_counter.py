@@ -47,8 +47,8 @@ class RowCounter:
         _refuse(task)
 
     def find_all(self, tasks: Sequence[FindTask]) -> tuple[pa.Table, ...]:
-        """See ``TableEngine.find_all``: one after the other."""
-        return tuple(self.find(task) for task in tasks)
+        """Refused: an upsert looks for rows."""
+        _refuse(tasks)
 
     def count_found(self, task: FindTask) -> tuple[int, ...]:
         """Refused: an upsert looks for rows."""

@@ -71,7 +71,7 @@ def explained_update(name: str, version: int, staged: Staged, settings: Settings
 
 def _untouched(snapshot: Snapshot, rule: FileRule) -> tuple[Choice, ...]:
     nothing: Mapping[str, int] = {}
-    return choose(live_files(snapshot), nothing, rule)
+    return choose(live_files(snapshot.files), nothing, rule)
 
 
 def _line(choice: Choice) -> dict[str, Any]:

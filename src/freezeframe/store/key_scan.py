@@ -14,7 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from freezeframe.log import Snapshot, rows
+from freezeframe.store.columns import arrow_columns, physical_names
 from freezeframe.store.key_numbers import KeyNumbers
+from freezeframe.store.key_ranges import may_hold
 from freezeframe.store.looks import is_near
 
 PIECE_ROWS = 1 << 18
@@ -27,6 +29,13 @@ REQUESTS_MAX = 16
 """So many files of a distant storage are read side by side: they are waited for, which takes no processor."""
 
 FOUND = pa.schema([("file", pa.int32()), ("row", pa.int64()), ("place", pa.int64())])
+
+
+def files_with(snapshot: Snapshot, keys: pa.Table) -> pa.Table:
+    """The rows of ``snapshot.files`` whose statistics allow one of the keys."""
+    files, schema = snapshot.files, snapshot.schema
+    held = may_hold(files["stats"], keys, arrow_columns(schema), physical_names(schema))
+    return files.filter(pa.array(held, pa.bool_()))
 
 
 def scan(snapshot: Snapshot, files: pa.Table, keys: pa.Table) -> pa.Table:

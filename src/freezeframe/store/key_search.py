@@ -11,7 +11,7 @@ import pyarrow as pa
 from freezeframe.engine.base import FindTask
 from freezeframe.log.columns import every_field
 from freezeframe.store.key_scan import scan
-from freezeframe.store.live_files import row_counts
+from freezeframe.store.live_files import live_files
 from freezeframe.store.plan import NO_COLUMNS
 from freezeframe.store.staged import Staging
 
@@ -24,7 +24,7 @@ def search(work: Staging, files: pa.Table, keys: pa.Table) -> tuple[pa.Table, Se
     Raises:
         CorruptData: a stored file is missing or damaged.
     """
-    if sum(row_counts(files)) <= work.rule.searched_rows_max:
+    if sum(file.rows for file in live_files(files)) <= work.rule.searched_rows_max:
         return scan(work.snapshot, files, keys), "this process"
     work.engine.require_shared(work.storage.uri(""))
     task = find_task(work, files["path"].to_pylist(), [work.attempt.land_keys(keys)], len(keys))

@@ -19,8 +19,8 @@ from freezeframe.store.file_choice import LiveFile
 from freezeframe.store.guard import VECTORS_FEATURE
 
 
-def live_files(snapshot: Snapshot) -> tuple[LiveFile, ...]:
-    """The snapshot's files, in its order.
+def live_files(files: pa.Table) -> tuple[LiveFile, ...]:
+    """``files`` (rows of ``snapshot.files``), in their order.
 
     Raises:
         UnsupportedTable: the log does not say how many rows a file has.
@@ -33,17 +33,8 @@ def live_files(snapshot: Snapshot) -> tuple[LiveFile, ...]:
             _rows(row["path"], row["stats"]),
             row["deletion_vector"]["cardinality"] if row["deletion_vector"] else 0,
         )
-        for row in snapshot.files.select(columns).to_pylist()
+        for row in files.select(columns).to_pylist()
     )
-
-
-def row_counts(files: pa.Table) -> list[int]:
-    """How many rows each of ``files`` (rows of ``snapshot.files``) has, deleted ones included.
-
-    Raises:
-        UnsupportedTable: the log does not say it.
-    """
-    return [_rows(row["path"], row["stats"]) for row in files.select(["path", "stats"]).to_pylist()]
 
 
 def deleted_positions(snapshot: Snapshot, files: pa.Table) -> dict[str, npt.NDArray[np.int64]]:

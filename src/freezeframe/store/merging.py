@@ -89,7 +89,7 @@ def _choices(work: Staging) -> tuple[Choice, ...]:
     counted = work.engine.count_found(find_task(work, work.live, work.incoming.paths, work.incoming.rows))
     # Spark writes files anew and marks nothing in them.
     touched = {path: rows for path, rows in zip(work.live, counted, strict=True) if rows}
-    return choose(live_files(work.snapshot), touched, replace(work.rule, is_plain=True))
+    return choose(live_files(work.snapshot.files), touched, replace(work.rule, is_plain=True))
 
 
 def _landed_content(work: Staging) -> str:

@@ -18,12 +18,12 @@ import pyarrow.compute as pc
 
 from freezeframe.errors import CorruptData
 from freezeframe.log import Snapshot, rows
-from freezeframe.store.columns import arrow_columns, physical_names, written_columns
+from freezeframe.store.columns import arrow_columns, written_columns
 from freezeframe.store.entries import Counts
 from freezeframe.store.file_choice import Choice, LiveFile, choose
 from freezeframe.store.filling import Filled, Flags, fill
 from freezeframe.store.incoming import Incoming
-from freezeframe.store.key_ranges import may_hold
+from freezeframe.store.key_scan import files_with
 from freezeframe.store.key_search import search
 from freezeframe.store.live_files import deleted_positions, live_files
 from freezeframe.store.plan import NO_COLUMNS, Plan
@@ -96,7 +96,8 @@ def breadth(work: Staging, batch: pa.Table) -> str:
     """Why so much of the stream may hold a key of ``batch`` that Spark alone is to merge it; empty if not."""
     if work.snapshot.size <= PATCHED_BYTES_MAX:
         return ""
-    found = int(pc.sum(_candidates(work, batch.select(list(work.plan.told_key)))["size"]).as_py() or 0)
+    files = files_with(work.snapshot, batch.select(list(work.plan.told_key)))
+    found = int(pc.sum(files["size"]).as_py() or 0)
     return "" if found <= PATCHED_BYTES_MAX else f"files of {found:,} bytes may hold a key of the batch"
 
 
@@ -129,7 +130,7 @@ def patch(work: Staging, batch: pa.Table) -> Patch:
     counts = Counts(inserted, updated, len(batch) - inserted - updated, 0)
     if not counts.changed:
         return Patch(counts, (), (), {}, (), met.searched)
-    live = live_files(work.snapshot)
+    live = live_files(work.snapshot.files)
     choices = choose(live, {path: len(part) for path, part in changing.items()}, work.rule)
     rewritten = [choice.file for choice in choices if choice.fate == "rewritten"]
     content = _content(
@@ -148,20 +149,13 @@ def _met(work: Staging, batch: pa.Table) -> _Met:
     """The stored rows, not deleted ones, whose key is in the batch."""
     plan = work.plan
     keys = batch.select(list(plan.told_key))
-    candidates = _candidates(work, keys)
+    candidates = files_with(work.snapshot, keys)
     if not candidates.num_rows or not len(batch):
         nothing = np.empty(0, np.int64)
         return _Met((), nothing, nothing, nothing, "whose keys no file can hold")
     found, searcher = search(work, candidates, keys)
     searched = f"whose keys {searcher} looked for in {candidates.num_rows:,} files"
     return _sorted(candidates, found, deleted_positions(work.snapshot, candidates), plan.key, searched)
-
-
-def _candidates(work: Staging, keys: pa.Table) -> pa.Table:
-    files = work.snapshot.files
-    schema = work.snapshot.schema
-    held = may_hold(files["stats"], keys, arrow_columns(schema), physical_names(schema))
-    return files.filter(pa.array(held, pa.bool_()))
 
 
 def _sorted(

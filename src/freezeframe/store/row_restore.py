@@ -18,11 +18,10 @@ from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot, rows
 from freezeframe.log.row_deletion import VECTORS_KEY, marked_rows
 from freezeframe.store.changes import CHANGE_TYPE, DELETE, INSERT, UPDATE, table_changes
-from freezeframe.store.columns import arrow_columns, physical_names
+from freezeframe.store.columns import arrow_columns
 from freezeframe.store.entries import Counts
 from freezeframe.store.guard import stored_key
-from freezeframe.store.key_ranges import may_hold
-from freezeframe.store.key_scan import scan
+from freezeframe.store.key_scan import files_with, scan
 from freezeframe.store.live_files import deleted_positions, has_vectors
 from freezeframe.store.own_columns import stored_own_columns
 from freezeframe.store.restore import VersionCheck
@@ -199,7 +198,7 @@ def _carried_out(place: TenantPlace, selection: RowSelection, plan: _Plan, messa
     with committed(Work(place, author=who, message=text, is_single=True)) as work:
         work.require(unmoved)
         if len(plan.gone):
-            step = Step(_Removing(place, name, plan.key, plan.gone))
+            step = Step(_Removing(plan.key, plan.gone))
             work.add_step(name, step, "restore rows", version)
         if len(plan.back):
             update = Update(key=plan.key, mode="upsert", nulls="overwrite", null_keys="match")
@@ -212,8 +211,6 @@ def _carried_out(place: TenantPlace, selection: RowSelection, plan: _Plan, messa
 class _Removing:
     """The step that marks the rows of some keys as deleted."""
 
-    place: TenantPlace
-    name: StreamName
     key: tuple[str, ...]
     keys: pa.Table
 
@@ -241,11 +238,7 @@ class _Removing:
         return StepResult(commit_text(snapshot, rewrite, origin), rewrite.counts, rewrite.new_paths)
 
     def _positions(self, snapshot: Snapshot) -> dict[str, list[int]]:
-        schema = snapshot.schema
-        held = may_hold(
-            snapshot.files["stats"].to_pylist(), self.keys, arrow_columns(schema), physical_names(schema)
-        )
-        files = snapshot.files.filter(pa.array(held, pa.bool_()))
+        files = files_with(snapshot, self.keys)
         paths = files["path"].to_pylist()
         if not paths:
             return {}

@@ -1,6 +1,7 @@
 """A transaction's changes of files, over the files that it began on.
 
-A job may write ten thousand files, and a tenant have more, so no call here goes through all of them.
+A job may write ten thousand files, and a tenant have more, so no call here goes through all of them
+one by one, but where another job has committed meanwhile.
 """
 
 from __future__ import annotations

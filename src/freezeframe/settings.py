@@ -248,7 +248,7 @@ class Settings(BaseSettings):
     service_scripts_dir: Path | None = Field(
         default=None,
         description="The folder of the scripts that jobs of the service may run; without it only "
-        "imports run.",
+        "imports run. A worker that has it set runs no job of a script outside of it.",
     )
     service_session_hours: float = Field(
         default=12.0, gt=0, description="How long a person stays signed in, in hours."

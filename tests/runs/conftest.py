@@ -43,13 +43,14 @@ class Runs:
         named = {"environment": "default", "tenant": "acme", "job_id": uuid.uuid4().hex, **given}
         return RunRequest(root=self.root, script=script, **named)
 
-    def run(self, body, is_cancelled=lambda: False, settings=None, **given):
+    def run(self, body, is_cancelled=lambda: False, settings=None, variables=None, **given):
         """Run a script to its outcome; what it prints is in ``lines``."""
         self.lines = []
         request = self.request(body, **given)
         return run(
             request,
             settings=settings or self.settings,
+            variables=variables or {},
             on_line=self.lines.append,
             is_cancelled=is_cancelled,
         )

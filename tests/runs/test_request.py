@@ -20,7 +20,6 @@ def test_a_request_comes_back_from_its_json():
         flow="qbo",
         input_dir=Path("in"),
         parameters={"limit": 5, "full": True, "none": None, "text": "ü"},
-        variables={"API_KEY": "k"},
         timeout_seconds=2.5,
         memory_bytes=10,
         state=Path("state.json"),
@@ -41,10 +40,12 @@ def test_a_request_comes_back_from_its_json():
         ({"root": ""}, InvalidOption),
         ({"parameters": {"a b": 1}}, InvalidOption),
         ({"parameters": {"a": [1]}}, InvalidOption),
-        ({"variables": {"ROOT_DIR": "/"}}, InvalidOption),
-        ({"variables": {"LD_PRELOAD": "x.so"}}, InvalidOption),
-        ({"variables": {"FREEZEFRAME_MASTER_KEY_FILE": "x"}}, InvalidOption),
-        ({"variables": {"A": 1}}, InvalidOption),
+        ({"parameters": {"x" * 101: 1}}, InvalidOption),
+        ({"parameters": {"a=b": 1}}, InvalidOption),
+        ({"parameters": {"a": "\0"}}, InvalidOption),
+        ({"parameters": {"a": "\ud800"}}, InvalidOption),
+        ({"parameters": {"a": "x" * 100_001}}, InvalidOption),
+        ({"flow": "\ud800"}, InvalidOption),
         ({"timeout_seconds": 0}, InvalidOption),
         ({"memory_bytes": True}, InvalidOption),
     ],
@@ -53,6 +54,12 @@ def test_what_cannot_be_run_is_refused(changes, error):
     """Each bad field is a typed error before anything is written."""
     with pytest.raises(error):
         request(**changes)
+
+
+def test_variables_of_a_former_version_are_parameters():
+    """A job that waited in the queue when the version changed can be run."""
+    former = {**request(parameters={"limit": 5}).to_json(), "variables": {"IMPORT_OPTIONS": "{}"}}
+    assert request(parameters={"limit": 5, "IMPORT_OPTIONS": "{}"}) == parse_run_request(former)
 
 
 def test_other_json_is_refused():

@@ -190,13 +190,15 @@ def test_the_script_finds_what_hotglue_promises(runs, tmp_path):
         "CONNECTOR_ID": "quickbooks",
         "API_KEY": "k",
         "API_URL": "http://localhost",
-        "limit": "5",
-        "name": "ü",
+        "PARAM_limit": "5",
+        "PARAM_name": "ü",
+        "PARAM_TENANT": "forged",
+        "PARAM_LD_PRELOAD": "x",
         "MAY_PASS": "yes",
     }
     assert expected == {name: env.get(name) for name in expected}
     assert "hunter2" not in json.dumps(env)
-    assert not {"none", "LD_PRELOAD", "SOME_SECRET"} & env.keys()
+    assert not {"none", "PARAM_none", "limit", "LD_PRELOAD", "SOME_SECRET"} & env.keys()
     assert ([str(script)], str(script.parent), place) == (found["argv"], found["path"], found["cwd"])
     assert ("__main__", str(script), "util", "helper") == tuple(
         found[name] for name in ("main", "file", "util", "helper")

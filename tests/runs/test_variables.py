@@ -1,13 +1,31 @@
 """The environment of a script is built: what it needs, what the job says, and no secret of ours."""
 
+import pytest
+
+from freezeframe.errors import InvalidOption
 from freezeframe.runs.job_root import JobRoot
 from freezeframe.runs.request import RunRequest
-from freezeframe.runs.variables import is_secret, script_environment
+from freezeframe.runs.variables import is_secret, require_variables, script_environment
 from freezeframe.settings import Settings
 
+# Variables that a program which a script starts, or Python itself, takes orders from.
+_HEARD = (
+    *("BASH_ENV", "ENV", "PATH", "HOME", "JAVA_HOME", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "SPARK_REMOTE"),
+    *("SPARK_HOME", "AWS_ENDPOINT_URL", "AWS_SECRET_ACCESS_KEY", "GIT_SSH_COMMAND", "LD_PRELOAD", "TMPDIR"),
+    *("PYTHONPATH", "PYTHONSTARTUP", "PERL5OPT", "NODE_OPTIONS", "IFS", "https_proxy", "SSL_CERT_FILE"),
+    *("FREEZEFRAME_ROOT", "FREEZEFRAME_MASTER_KEY_COMMAND", "ROOT_DIR", "TENANT", "snapshot_dir", "LC_ALL"),
+)
 
-def _environment(root="store", inherited=None, **settings):
-    request = RunRequest(root=root, environment="default", tenant="acme", script="etl.py", job_id="1")
+
+def _environment(root="store", inherited=None, parameters=None, **settings):
+    request = RunRequest(
+        root=root,
+        environment="default",
+        tenant="acme",
+        script="etl.py",
+        job_id="1",
+        parameters=parameters or {},
+    )
     return script_environment(request, JobRoot(request.script.parent), Settings(**settings), inherited or {})
 
 
@@ -38,3 +56,23 @@ def test_what_a_request_does_not_say_is_absent():
     """A script that asks with a default gets its default."""
     found = _environment()
     assert ("full_sync", False, False) == (found["SYNC_TYPE"], "FLOW" in found, "JOB_TYPE" in found)
+
+
+def test_parameters_are_variables_of_one_prefix():
+    """Whatever a parameter is called, no variable that another program listens to is changed or added."""
+    without = _environment(inherited={"PATH": "/bin"})
+    found = _environment(inherited={"PATH": "/bin"}, parameters=dict.fromkeys(_HEARD, "forged"))
+    assert {f"PARAM_{name}": "forged" for name in _HEARD} == {
+        name: text for name, text in found.items() if without.get(name) != text
+    }
+    assert without.keys() == {name for name in found if not name.startswith("PARAM_")}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("ROOT_DIR", "/"), ("FREEZEFRAME_ROOT", "x"), ("LD_PRELOAD", "x.so"), ("a-b", "1"), ("A", "\0")],
+)
+def test_a_variable_of_ones_own_that_cannot_be(name, value):
+    """What the run itself would set, and what is no variable, is refused."""
+    with pytest.raises(InvalidOption):
+        require_variables({name: value})

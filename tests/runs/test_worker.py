@@ -135,6 +135,19 @@ def test_a_job_is_not_run_for_the_next_tenant_of_the_id(queue, make_worker, sett
     assert ["j"] == ledger(tmp_path / "store", "acme", settings)
 
 
+def test_a_script_outside_the_folder_is_not_run(database, queue, submit, settings, tmp_path):
+    """Whoever wrote the queue's row, and whatever a link became after the submission."""
+    (tmp_path / "scripts").mkdir()
+    where = settings.model_copy(update={"service_scripts_dir": tmp_path / "scripts"})
+    submit("j")
+
+    Worker(database, file_run, where, WorkerOptions(times=SHORT)).work("one")
+
+    job = queue.get("dev", "acme", "j")
+    assert ("failed", 1, "INVALID_OPTION") == (job.status, job.attempts, job.outcome["error"]["code"])
+    assert not (tmp_path / "store").exists()
+
+
 def test_several_jobs_run_at_once(make_worker, submit, queue, tmp_path):
     """As many as it may: here each of two tenants waits for what the other one does."""
     submit("j1", tenant="a", began=tmp_path / "1", until=tmp_path / "2", seconds=100.0)

@@ -84,10 +84,13 @@ def submit(
     """
     asked = Asked(script, flow, input_dir, parameters or (), timeout, memory, message or "")
     run_at = None if at is None else _moment(at)
+    from freezeframe.runs.permitted_script import with_permitted_script
+
     with control(root, environment, create=True) as found:
         name = job_id or f"job-{secrets.token_hex(8)}"
+        request = with_permitted_script(asked.request(root, found.environment, tenant, name), found.settings)
         job = found.queue.submit(
-            json.dumps(asked.request(root, found.environment, tenant, name).to_json()),
+            json.dumps(request.to_json()),
             environment=found.environment,
             tenant=tenant,
             job_id=name,

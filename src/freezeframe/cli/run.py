@@ -82,7 +82,6 @@ def run(
     name = job_id or f"run-{secrets.token_hex(8)}"
     request = replace(
         asked.request(root, environment or settings.environment, tenant, name),
-        variables=dict(map(_variable, variables or ())),
         config=config,
         state=state,
         catalog=catalog,
@@ -94,7 +93,11 @@ def run(
     )
     with _cancelled_by_signal() as is_cancelled:
         outcome = run_request(
-            request, settings=settings, on_line=_silent if as_json else _shown(), is_cancelled=is_cancelled
+            request,
+            settings=settings,
+            variables=dict(map(_variable, variables or ())),
+            on_line=_silent if as_json else _shown(),
+            is_cancelled=is_cancelled,
         )
     output = Output(as_json=as_json)
     if as_json:

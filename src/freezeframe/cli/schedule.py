@@ -62,11 +62,12 @@ def create(
     """
     from freezeframe.control.schedule import ScheduleRequest
     from freezeframe.control.timing import Timing
+    from freezeframe.runs.permitted_script import with_permitted_script
     from freezeframe.runs.tenants import request_folder
 
     asked = Asked(script, flow, input_dir, parameters or (), timeout, memory, message or "")
     with control(root, environment, create=True) as found:
-        request = asked.request(root, found.environment, tenant, name)
+        request = with_permitted_script(asked.request(root, found.environment, tenant, name), found.settings)
         made = found.schedules.create(
             ScheduleRequest(
                 name,

@@ -27,6 +27,7 @@ from freezeframe.errors import (
 from freezeframe.runs.attempt_token import attempt_token
 from freezeframe.runs.heartbeat import Heartbeat
 from freezeframe.runs.outcome import RunOutcome
+from freezeframe.runs.permitted_script import with_permitted_script
 from freezeframe.runs.request import RunRequest, parse_run_request
 from freezeframe.runs.takeover import revoke
 from freezeframe.runs.tenants import request_folder, request_tenant
@@ -141,7 +142,7 @@ class JobAttempt:
                 cause="A job may only be what the queue knows it as.",
                 remedy="Submit it under the names that its request has.",
             )
-        return request
+        return with_permitted_script(request, self.settings)
 
     def _require_same_tenant(self, request: RunRequest) -> None:
         if self.job.incarnation and self.job.incarnation != request_folder(request, self.settings):

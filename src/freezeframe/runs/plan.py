@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +32,8 @@ class ScriptPlan:
 
     def write(self, root: JobRoot) -> None:
         """Leave it for the script's process."""
-        # The environment of the process has the variables; what is not needed is not written down.
-        request = replace(self.request, variables={})
         record = {
-            "request": request.to_json(),
+            "request": self.request.to_json(),
             "settings": self.settings.model_dump(mode="json"),
             "supervisor": self.supervisor,
         }

@@ -7,7 +7,6 @@ so it holds no open thing and can be written as JSON and read back.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -21,16 +20,9 @@ Scalar = str | int | float | bool | None
 
 SCRIPT_SUFFIXES = (".py", ".ipynb")
 JOB_ID_LENGTH_MAX = 500
-# What a script is told by the run itself: a request cannot say otherwise.
-OWN_VARIABLES = frozenset(
-    {
-        *("ROOT_DIR", "ROOT", "JOB_ROOT", "snapshot_dir", "base_input_dir", "output_dir", "tmp_dir"),
-        *("TENANT", "USER_ID", "FLOW", "ENV_ID", "JOB_ID"),
-    }
-)
-# Variables that decide which code a process is made of, and our own settings.
-FOREIGN_PREFIXES = ("FREEZEFRAME_", "PYTHON", "LD_", "DYLD_")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+PARAMETER_NAME_LENGTH_MAX = 100
+# The system takes no variable of more than 128 KiB.
+PARAMETER_BYTES_MAX = 100_000
 _TEXTS = ("root", "job_id", "flow", "connector_id", "job_type", "sync_type", "message", "who", "token")
 _PATHS = ("script", "input_dir", "config", "state", "catalog", "job_root")
 
@@ -40,11 +32,11 @@ class RunRequest:
     """One run of a script for a tenant of the store at ``root``.
 
     ``job_id`` is the caller's and unique for each run: the same id again is answered and not run again.
-    ``parameters`` are given to the script, ``variables`` are environment variables of its own. ``config``,
-    ``state`` and ``catalog`` are files to be laid beside ``sync-output``; ``job_root`` is a new or empty
-    folder to run in, where the store's own place is not wanted. Limits of None are none. ``token`` names
-    this one run of the job, so that it can be revoked at any time (``runs.takeover``); who runs a request
-    that has none makes one up.
+    ``parameters`` reach the script by ``parameters.json`` and by variables named ``PARAM_`` and their name;
+    nothing else of a request names a variable. ``config``, ``state`` and ``catalog`` are files to be laid
+    beside ``sync-output``; ``job_root`` is a new or empty folder to run in, where the store's own place is
+    not wanted. Limits of None are none. ``token`` names this one run of the job, so that it can be revoked
+    at any time (``runs.takeover``); who runs a request that has none makes one up.
 
     Raises:
         InvalidName: no tenant or environment can have that name.
@@ -59,7 +51,6 @@ class RunRequest:
     flow: str = ""
     input_dir: Path | None = None
     parameters: Mapping[str, Scalar] = field(default_factory=lambda: MappingProxyType({}))
-    variables: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     connector_id: str = ""
     job_type: str = ""
     sync_type: str = ""
@@ -80,34 +71,31 @@ class RunRequest:
             path = getattr(self, name)
             object.__setattr__(self, name, None if path is None else Path(path))
         object.__setattr__(self, "parameters", MappingProxyType(dict(self.parameters)))
-        object.__setattr__(self, "variables", MappingProxyType(dict(self.variables)))
         _require_texts(self)
         _require_script(self.script)
         _require_parameters(self.parameters)
-        _require_variables(self.variables)
         _require_limits(self)
 
     def to_json(self) -> dict[str, Any]:
         """All fields by name, paths as text."""
         named = {one.name: getattr(self, one.name) for one in fields(self)}
         paths = {name: None if named[name] is None else str(named[name]) for name in _PATHS}
-        return {
-            **named,
-            **paths,
-            "parameters": dict(self.parameters),
-            "variables": dict(self.variables),
-        }
+        # With ``variables``: submitted again, a job of a former version has to be the same request.
+        return {**named, **paths, "parameters": dict(self.parameters), "variables": {}}
 
 
 def parse_run_request(record: Mapping[str, Any] | str) -> RunRequest:
     """The request in what ``to_json`` gave, as an object or as its text.
+
+    Former versions wrote ``variables`` beside the parameters; they are parameters now.
 
     Raises:
         InvalidName, InvalidOption: it is none, or cannot be run.
     """
     try:
         found = json.loads(record) if isinstance(record, str) else dict(record)
-        return RunRequest(**found)
+        former = found.pop("variables", {})
+        return RunRequest(**{**found, "parameters": {**found.get("parameters", {}), **former}})
     except (TypeError, ValueError) as error:
         raise InvalidOption(
             "This is no request for a run.",
@@ -119,7 +107,7 @@ def parse_run_request(record: Mapping[str, Any] | str) -> RunRequest:
 def _require_texts(request: RunRequest) -> None:
     for name in _TEXTS:
         value = getattr(request, name)
-        if not isinstance(value, str) or "\0" in value:
+        if not isinstance(value, str) or not is_variable_text(value):
             raise InvalidOption(f"{name} cannot be {value!r}.", remedy="Pass a text.")
     if not request.root:
         raise InvalidOption("No store is named.", remedy="Pass a directory, or s3://bucket/prefix.")
@@ -142,33 +130,31 @@ def _require_script(script: Path) -> None:
 
 def _require_parameters(parameters: Mapping[Any, Any]) -> None:
     for name, value in parameters.items():
-        if not isinstance(name, str) or not name.isidentifier():
+        if not isinstance(name, str) or not name.isidentifier() or len(name) > PARAMETER_NAME_LENGTH_MAX:
             raise InvalidOption(
                 f"{name!r} cannot be a parameter's name.",
                 cause="A notebook gets it as a variable.",
-                remedy="Use letters, digits and underscores, not beginning with a digit.",
+                remedy=f"Use at most {PARAMETER_NAME_LENGTH_MAX} letters, digits and underscores, not "
+                "beginning with a digit.",
             )
-        if not isinstance(value, Scalar):
+        if not isinstance(value, Scalar) or not is_variable_text(str(value)):
             raise InvalidOption(
                 f"The parameter {name} cannot be {value!r}.",
-                remedy="Pass a text, a number, true, false or null.",
+                remedy="Pass a text without NUL characters, a number, true, false or null.",
+            )
+        if len(str(value).encode()) > PARAMETER_BYTES_MAX:
+            raise InvalidOption(
+                f"The parameter {name} has more than {PARAMETER_BYTES_MAX} bytes.",
+                remedy="Pass large input as a file.",
             )
 
 
-def _require_variables(variables: Mapping[Any, Any]) -> None:
-    for name, value in variables.items():
-        if not isinstance(name, str) or not _VARIABLE.fullmatch(name):
-            raise InvalidOption(
-                f"{name!r} cannot be a variable's name.", remedy="Use letters, digits and underscores."
-            )
-        if not isinstance(value, str) or "\0" in value:
-            raise InvalidOption(f"The variable {name} has no text as its value.", remedy="Pass a text.")
-        if name in OWN_VARIABLES or name.startswith(FOREIGN_PREFIXES):
-            raise InvalidOption(
-                f"The variable {name} cannot be given.",
-                cause="The run itself says where the job is, whose it is and which program runs it.",
-                remedy="Use another name.",
-            )
+def is_variable_text(text: str) -> bool:
+    """Whether an environment variable can hold the text: UTF-8 without NUL."""
+    try:
+        return b"\0" not in text.encode()
+    except UnicodeEncodeError:
+        return False
 
 
 def _require_limits(request: RunRequest) -> None:

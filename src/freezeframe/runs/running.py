@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from freezeframe.clock import now_ms
@@ -26,7 +27,7 @@ from freezeframe.runs.requirements import interpreter
 from freezeframe.runs.run_error import run_error
 from freezeframe.runs.script_spark import script_spark
 from freezeframe.runs.tenants import request_store
-from freezeframe.runs.variables import script_environment
+from freezeframe.runs.variables import require_variables, script_environment
 from freezeframe.runs.warm import spawn
 from freezeframe.runs.watching import Ending, Limits, Reason, watched
 from freezeframe.settings import Settings
@@ -49,6 +50,7 @@ def run(
     request: RunRequest,
     *,
     settings: Settings,
+    variables: Mapping[str, str] = MappingProxyType({}),
     on_line: Callable[[str], None] = lambda _: None,
     is_cancelled: Callable[[], bool] = lambda: False,
 ) -> RunOutcome:
@@ -56,8 +58,9 @@ def run(
 
     A success is one commit of all that the script changed. Of anything else nothing is visible: an
     exception, an exit code, a signal, a limit, ``is_cancelled`` (asked twice a second). A job id that
-    is committed already is answered (``repeated``) and not run again. ``on_line`` gets each line that
-    the script prints.
+    is committed already is answered (``repeated``) and not run again. ``variables`` are environment
+    variables that the caller gives the script beside its own. ``on_line`` gets each line that the script
+    prints.
 
     Raises:
         InputNotFound: script, input or another file of the request is not there; nothing was written.
@@ -66,6 +69,7 @@ def run(
         TryAgain: the storage failed before the script began.
     """
     started = time.monotonic()
+    require_variables(variables)
     request = _resolved(request)
     store = request_store(request, settings)
     tenant = store.tenant(request.tenant, create=True)
@@ -77,7 +81,8 @@ def run(
     root = make_job_root(folder, request)
     try:
         with in_use(root.path):
-            ending = _carried_out(request, root, settings, on_line, is_cancelled)
+            environment = {**script_environment(request, root, settings, os.environ), **variables}
+            ending = _carried_out(request, root, settings, environment, on_line, is_cancelled)
     finally:
         root.remove_secrets()
     receipt = _committed(tenant, request.job_id)
@@ -105,11 +110,11 @@ def _carried_out(
     request: RunRequest,
     root: JobRoot,
     settings: Settings,
+    environment: Mapping[str, str],
     on_line: Callable[[str], None],
     is_cancelled: Callable[[], bool],
 ) -> Ending:
     python = interpreter(request.script, settings)
-    environment = script_environment(request, root, settings, os.environ)
     with script_spark(request.script, settings, environment, on_line) as spark:
         ScriptPlan(request, settings, os.getpid()).write(root)
         reading, writing = _wide_pipe()

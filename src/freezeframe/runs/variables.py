@@ -1,19 +1,22 @@
 """The environment of a script's process: built for the job, not inherited from whoever runs it.
 
-A script gets hotglue's variables, what its request adds, our settings without the secret ones, and of the
-caller's environment only what programs need to work at all. So neither the master key nor the service's
-credentials are in the hands of everything that a script starts.
+A script gets hotglue's variables, its parameters under one prefix, our settings without the secret ones,
+and of the environment of who runs it only what programs need to work at all, and what that one names. So
+a request, which may come from a stranger, chooses no variable that a program listens to, and neither the
+master key nor the service's credentials are in the hands of everything that a script starts.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from freezeframe.errors import InvalidOption
 from freezeframe.runs.job_root import JobRoot
-from freezeframe.runs.request import FOREIGN_PREFIXES, RunRequest, Scalar
+from freezeframe.runs.request import RunRequest, Scalar, is_variable_text
 from freezeframe.settings import Settings
 
 _NEEDED = frozenset(
@@ -26,24 +29,54 @@ _NEEDED = frozenset(
         *("http_proxy", "https_proxy", "no_proxy", "all_proxy"),
     }
 )
+# A parameter's variable is this and its name. No program listens to such variables.
+PARAMETER_PREFIX = "PARAM_"
 _LOCALE_PREFIX = "LC_"
 _BUCKET_PREFIX = "AWS_"
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_RESERVED = frozenset(
+    {
+        *("ROOT_DIR", "ROOT", "JOB_ROOT", "snapshot_dir", "base_input_dir", "output_dir", "tmp_dir"),
+        *("TENANT", "USER_ID", "FLOW", "ENV_ID", "JOB_ID"),
+    }
+)
+_RESERVED_PREFIXES = ("FREEZEFRAME_", "PYTHON", "LD_", "DYLD_")
 
 
 def script_environment(
     request: RunRequest, root: JobRoot, settings: Settings, inherited: Mapping[str, str]
 ) -> dict[str, str]:
-    """All variables of the script's process; ``inherited`` is the environment of the caller."""
-    variables = {
+    """All variables of the script's process; ``inherited`` is the environment of who runs it."""
+    given = {name: _as_text(value) for name, value in request.parameters.items() if value is not None}
+    return {
         **_kept(inherited, request, settings),
         **_settings_variables(settings),
         **_bucket_variables(request, settings),
-        **dict(request.variables),
+        **{f"{PARAMETER_PREFIX}{name}": text for name, text in given.items()},
         **_job_variables(request, root),
     }
-    given = {name: _as_text(value) for name, value in request.parameters.items() if value is not None}
-    free = {name: text for name, text in given.items() if not name.startswith(FOREIGN_PREFIXES)}
-    return {**free, **variables}
+
+
+def require_variables(variables: Mapping[str, str]) -> None:
+    """Check variables that who runs a script adds to its environment for this one run.
+
+    Not a protection: the environment is theirs. It refuses what the run would overwrite.
+
+    Raises:
+        InvalidOption: a name or a value cannot be a variable's, or the run sets the variable itself.
+    """
+    for name, value in variables.items():
+        if not _NAME.fullmatch(name) or not is_variable_text(value):
+            raise InvalidOption(
+                f"{name!r} cannot be a variable.",
+                remedy="Use letters, digits and underscores for its name, and a text without NUL characters.",
+            )
+        if name in _RESERVED or name.startswith(_RESERVED_PREFIXES):
+            raise InvalidOption(
+                f"The variable {name} cannot be given.",
+                cause="The run itself says where the job is, whose it is and which program runs it.",
+                remedy="Use another name.",
+            )
 
 
 def _kept(inherited: Mapping[str, str], request: RunRequest, settings: Settings) -> dict[str, str]:

@@ -18,6 +18,7 @@ from freezeframe.control.schedules import Schedules
 from freezeframe.errors import InvalidOption, NotFound, UnreadableRequest
 from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.runs.job_log import log_path
+from freezeframe.runs.permitted_script import IMPORT_SCRIPT
 from freezeframe.runs.request import RunRequest, Scalar
 from freezeframe.script.arrow_files import require_arrow
 from freezeframe.script.parquet_files import require_parquet
@@ -34,7 +35,6 @@ IMPORT_KINDS: Mapping[str, str] = MappingProxyType(
         "application/vnd.apache.arrow.file": "arrow",
     }
 )
-_IMPORT_SCRIPT = Path(__file__).with_name("import_script.py")
 _LOG_CHUNK_BYTES = 64 * 1024
 _PLACES = ("log", "notebook", "job_root")
 _LOG_PLACE = re.compile(r"([0-9]{1,6})-([0-9]{1,15})")
@@ -170,10 +170,10 @@ class TenantJobs:
                 root=self._root,
                 environment=job.environment,
                 tenant=job.tenant,
-                script=_IMPORT_SCRIPT,
+                script=IMPORT_SCRIPT,
                 job_id=job.job_id,
                 input_dir=folder,
-                variables={"IMPORT_OPTIONS": json.dumps(options)},
+                parameters={"IMPORT_OPTIONS": json.dumps(options)},
                 message=order.message or f"import {order.stream}",
                 who=who,
             )

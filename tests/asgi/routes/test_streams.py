@@ -172,7 +172,7 @@ def test_an_import_is_a_job(served, api, acme, stream):
 
     assert (202, "queued") == (answer.status_code, job["status"])
     assert {"stream": "Account", "file": "rows.csv", "key": ["Id"], "mode": "full"} == json.loads(
-        request["variables"]["IMPORT_OPTIONS"]
+        request["parameters"]["IMPORT_OPTIONS"]
     )
 
 

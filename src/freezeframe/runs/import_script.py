@@ -1,6 +1,6 @@
 """The script that a job of the service runs to import a file into a stream.
 
-What to import is in the variable ``IMPORT_OPTIONS``, as JSON: ``stream``, ``file`` (a name in the input
+What to import is in the parameter ``IMPORT_OPTIONS``, as JSON: ``stream``, ``file`` (a name in the input
 folder), ``key`` and ``mode``.
 """
 
@@ -22,7 +22,7 @@ def main(variables: dict[str, str]) -> dict[str, Any]:
         BadInput, InvalidOption: as ``import_stream``.
     """
     root = Path(variables["ROOT_DIR"])
-    options = json.loads(variables["IMPORT_OPTIONS"])
+    options = json.loads(variables["PARAM_IMPORT_OPTIONS"])
     stream = open_tenant(root / "snapshots").stream(options["stream"])
     file = root / "sync-output" / options["file"]
     receipt = import_stream(stream, file, options["key"] or None, mode=options["mode"])

@@ -1,0 +1,50 @@
+"""A job's parameters, sent over REST and carried out by a worker, choose no variable of any program."""
+
+import json
+
+import pytest
+
+from freezeframe.runs.running import run
+from freezeframe.runs.worker import Worker, WorkerOptions
+
+SCRIPT = """
+import json, os, subprocess
+seen = subprocess.run(["bash", "-c", "echo done"], capture_output=True, text=True).stdout
+found = {"env": dict(os.environ), "bash": seen, "parameters": json.load(open("parameters.json"))}
+open("snapshots/found.json", "w").write(json.dumps(found))
+"""
+
+
+@pytest.fixture(scope="module")
+def running(serve, tmp_path_factory):
+    """A service with that script."""
+    scripts = tmp_path_factory.mktemp("scripts")
+    (scripts / "etl.py").write_text(SCRIPT)
+    return serve(service_scripts_dir=scripts)
+
+
+def test_parameters_run_no_code(running, tmp_path):
+    """What bash, Java, Spark or a client of S3 would obey reaches the script under a prefix alone."""
+    (tmp_path / "evil.sh").write_text("echo taken over")
+    parameters = {
+        "BASH_ENV": str(tmp_path / "evil.sh"),
+        "JAVA_TOOL_OPTIONS": "-javaagent:evil.jar",
+        "SPARK_REMOTE": "sc://evil.example.com",
+        "AWS_ENDPOINT_URL": "https://evil.example.com",
+        "JAVA_HOME": "/tmp/evil",
+        "limit": 5,
+    }
+    path = running.tenant("acme")
+    with running.client() as client:
+        answer = client.post(f"{path}/jobs", json={"script": "etl.py", "parameters": parameters})
+        service = running.service
+        Worker(service.database, run, service.settings, WorkerOptions()).work("one")
+        job = client.get(answer.headers["location"]).json()
+        found = client.get(f"{path}/files/found.json").json()
+
+    assert "succeeded" == job["status"], job
+    assert "done\n" == found["bash"]
+    assert parameters == found["parameters"]
+    texts = {f"PARAM_{name}": str(value) for name, value in parameters.items()}
+    assert texts == {name: found["env"].get(name) for name in texts}
+    assert "evil" not in json.dumps({name: text for name, text in found["env"].items() if name not in texts})

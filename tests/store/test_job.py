@@ -22,6 +22,7 @@ from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
 from freezeframe.store import landing
 from freezeframe.store.entries import Entry, TenantChange
 from freezeframe.store.layout import STAGING_FOLDER
+from freezeframe.store.state import TenantState
 
 
 def table(*ids):
@@ -271,7 +272,7 @@ def test_a_job_that_was_declared_dead_cannot_commit(open_on, memory):
         job.stream("Lead").update(table(1), key="Id")
         (lease,) = memory.list_from(STAGING_FOLDER)
         revoke = TenantChange(revoked=(lease.name.removesuffix(".json"),))
-        tenant._place.log.add(0, Entry("r", 1, (revoke,), kind="revoke"))
+        tenant._place.log.add(TenantState(), Entry("r", 1, (revoke,), kind="revoke"))
 
     assert None is rows(tenant, "Lead")
     assert [] == list(memory.list_from(STAGING_FOLDER))

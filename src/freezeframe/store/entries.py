@@ -8,13 +8,12 @@ log is taken over, or a stream is let go), ``policy`` (retention and tags) and `
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from freezeframe.errors import CorruptLog
+from freezeframe.store.entry_chain import Link
 from freezeframe.store.entry_changes import (
     THIS_VERSION,
     Change,
@@ -24,6 +23,7 @@ from freezeframe.store.entry_changes import (
     TenantChange,
     parse_change,
 )
+from freezeframe.store.signed_json import from_signed_line, to_signed_line
 
 __all__ = [
     "THIS_VERSION",
@@ -38,7 +38,6 @@ __all__ = [
 
 Kind = Literal["commit", "revoke", "external", "policy", "erase"]
 _KINDS = get_args(Kind)
-_DIGEST = "sha256"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +48,8 @@ class Entry:
        case count as the same.
     2. ``receipt`` is what the job was answered, so that running it again can be answered the same.
     3. ``request_id`` is the service's request that it was made for, empty where it was none.
+    4. ``link`` binds it to its version and its predecessor; the log gives it. None: from before chains.
+       ``sha256`` is the hash of an entry that was read.
     """
 
     write_id: str
@@ -61,6 +62,8 @@ class Entry:
     kind: Kind = "commit"
     receipt: Mapping[str, Any] | None = None
     request_id: str = ""
+    link: Link | None = None
+    sha256: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         for names in ([str(one.stream).casefold() for one in self.streams], [one.path for one in self.files]):
@@ -101,8 +104,9 @@ class Entry:
             record["receipt"] = dict(self.receipt)
         if self.request_id:
             record["requestId"] = self.request_id
-        signed = {**record, _DIGEST: _digest(record)}
-        return _text(signed).encode() + b"\n"
+        if self.link is not None:
+            record.update(self.link.to_json())
+        return to_signed_line(record)
 
 
 def parse_entry(content: bytes, name: str) -> Entry:
@@ -112,7 +116,7 @@ def parse_entry(content: bytes, name: str) -> Entry:
         CorruptLog: the bytes are not a whole entry of a kind that this version knows.
     """
     try:
-        record = _whole_record(content)
+        record, sha256 = from_signed_line(content)
         return Entry(
             write_id=record["writeId"],
             timestamp_ms=int(record["timestamp"]),
@@ -124,6 +128,8 @@ def parse_entry(content: bytes, name: str) -> Entry:
             kind=record["kind"],
             receipt=record.get("receipt"),
             request_id=record.get("requestId", ""),
+            link=Link.of_record(record),
+            sha256=sha256,
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CorruptLog(
@@ -132,21 +138,3 @@ def parse_entry(content: bytes, name: str) -> Entry:
             remedy="Restore the file from a backup or read it with the freezeframe that wrote it.",
             file=name,
         ) from error
-
-
-def _whole_record(content: bytes) -> dict[str, Any]:
-    if not content.endswith(b"\n"):
-        raise ValueError("its end is missing")
-    record: dict[str, Any] = json.loads(content)
-    if record.pop(_DIGEST) != _digest(record):
-        raise ValueError("its SHA-256 is not the one it was written with")
-    return record
-
-
-def _text(record: dict[str, Any]) -> str:
-    return json.dumps(record, ensure_ascii=False, separators=(",", ":"))
-
-
-def _digest(record: dict[str, Any]) -> str:
-    # JSON has no checksum of its own: a flipped bit in a count or a name would be another entry.
-    return hashlib.sha256(_text(record).encode()).hexdigest()

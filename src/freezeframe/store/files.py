@@ -276,8 +276,8 @@ class Files:
         """
         known = str(FilePath(path))
         newest = self._scope.state()
-        for version in range(newest.version, newest.floor - 1, -1):
-            entry = self._scope.log.entry(version)
+        versions = range(newest.version, newest.floor - 1, -1)
+        for version, entry in self._scope.log.entries_down(newest, versions):
             for change in entry.files:
                 if change.path == known:
                     yield file_revision(version, entry, change)

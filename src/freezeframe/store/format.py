@@ -14,8 +14,9 @@ from freezeframe.store.layout import FORMAT_FILE, OURS
 FORMAT_VERSION = 1
 _seen: WeakKeyDictionary[Storage, tuple[str | None, FileIdentity | None]] = WeakKeyDictionary()
 _PROBE_ROUNDS = 2
-# ``jobs``: entries that change several streams, files and the tenant itself.
-_FEATURES = ("tenantLog", "jobs")
+# ``jobs``: entries that change several streams, files and the tenant itself. ``chain``: each entry
+# names its predecessor's hash, so that a freezeframe which writes none of that must not add entries.
+_FEATURES = ("tenantLog", "jobs", "chain")
 _CONTENT = {"formatVersion": FORMAT_VERSION, "features": list(_FEATURES), "minimumFreezeframe": "0.1.0"}
 
 

@@ -87,15 +87,15 @@ def _entries(
     for name, version in sorted(newest.tags.items()):
         tags.setdefault(version, []).append(name)
     left = limit
-    for version in range(min(until, newest.version), lowest - 1, -1):
-        if left == 0:
-            return
-        if not newest.is_listed(version):
-            continue
-        entry = log.entry(version)
+    if left == 0:
+        return
+    versions = filter(newest.is_listed, range(min(until, newest.version), lowest - 1, -1))
+    for version, entry in log.entries_down(newest, versions):
         if _is_wanted(entry, *wanted):
             yield history_entry(version, entry, tuple(tags.get(version, ())))
             left = None if left is None else left - 1
+            if left == 0:
+                return
 
 
 def history_entry(version: int, entry: Entry, tags: tuple[str, ...] = ()) -> HistoryEntry:

@@ -25,6 +25,7 @@ from freezeframe.store.layout import table_folder
 from freezeframe.store.occasion import NO_OCCASION, Occasion
 from freezeframe.store.portable import PortableFile
 from freezeframe.store.sealing import seal
+from freezeframe.store.state import TenantState
 from freezeframe.store.table_commit import Origin
 from freezeframe.store.tables import require_no_case_twin
 from freezeframe.store.tenant_log import TenantLog
@@ -103,7 +104,7 @@ class Planting:
         entry, long_commits = shortened(whole)
         keep_long_commits(self._storage, long_commits)
         log = TenantLog(self._storage, self._settings)
-        outcome = log.add(0, entry)
+        outcome = log.add(TenantState(), entry)
         if not isinstance(outcome, Committed):
             raise ConflictError(
                 f"{self._storage.root} could not be filled.",

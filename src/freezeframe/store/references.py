@@ -41,8 +41,7 @@ def _of_range(storage: Storage, log: TenantLog, state: TenantState, floor: int) 
     named = set(_blobs_of(first))
     for name, version in (*first.streams.items(), *first.dropped.items()):
         named |= _of_version(storage, StreamName(name), version)
-    for version in range(floor + 1, state.version + 1):
-        entry = log.entry(version)
+    for _, entry in log.entries_down(state, range(state.version, floor, -1)):
         named |= {blob_file(change.blob) for change in entry.files if change.blob is not None}
         for change in entry.streams:
             folder = table_folder(change.stream)

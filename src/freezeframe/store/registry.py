@@ -22,6 +22,7 @@ from freezeframe.log.parallel_reads import read_all
 from freezeframe.log.paths import HINT_NAME, LogFile, commit_name, version_prefix
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
+from freezeframe.store.entry_chain import Link, require_version
 from freezeframe.store.layout import REGISTRY_FOLDER
 from freezeframe.store.log_tail import LogTail
 from freezeframe.store.registry_entries import (
@@ -144,8 +145,9 @@ class Registry(SnapshotManagement[RegistrySnapshot]):
             if not is_due(state):
                 return
             moment = max(now_ms(), state.timestamp_ms + 1)
-            entry = RegistryEntry(kind, environment, tenant, folder, write_id, moment)
             version = state.version + 1
+            link = Link(version, self._head_of(state))
+            entry = RegistryEntry(kind, environment, tenant, folder, write_id, moment, link)
             name = f"{self.folder}/{commit_name(version)}"
             outcome = land_file(self.storage, name, version, entry.to_bytes())
             if isinstance(outcome, Committed):
@@ -162,6 +164,13 @@ class Registry(SnapshotManagement[RegistrySnapshot]):
             cause="Other processes made or deleted tenants at the same time.",
             remedy="Run the same call again; nothing of it was done.",
         )
+
+    def _head_of(self, state: RegistryState) -> str:
+        """The hash that the next entry names; read where the state is a checkpoint's from before chains."""
+        if state.chain.head is not None:
+            return state.chain.head
+        name = commit_name(state.version)
+        return parse_registry_entry(self.storage.read(f"{self.folder}/{name}"), name).sha256
 
     def _checkpoint_if_due(self, version: int) -> None:
         """Keep the whole state every so many versions. A failure costs speed only."""
@@ -194,7 +203,8 @@ class Registry(SnapshotManagement[RegistrySnapshot]):
             return RegistryState()
         (file,) = segment.checkpoint.files
         try:
-            return parse_registry_checkpoint(self.storage.read(segment.path(file)), file.name)
+            state = parse_registry_checkpoint(self.storage.read(segment.path(file)), file.name)
+            require_version(state.version, file.version, "the store's registry")
         except (CorruptLog, FileNotFoundError) as error:
             # With this code the next older checkpoint, or the entries alone, are tried.
             raise CorruptLog(
@@ -204,3 +214,4 @@ class Registry(SnapshotManagement[RegistrySnapshot]):
                 code=CHECKPOINT_DAMAGED,
                 file=file.name,
             ) from error
+        return state

@@ -6,20 +6,20 @@ and made again has a new folder, so nothing of the old one can show through.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Literal
 
 from freezeframe.errors import CorruptLog
+from freezeframe.store.entry_chain import Chain, Link
+from freezeframe.store.signed_json import from_signed_line, to_signed_line
 from freezeframe.store.state import NO_VERSION
 
 Kind = Literal["create", "delete", "removed"]
 _KINDS = ("create", "delete", "removed")
 _FOLDER_LENGTH = 32
-_DIGEST = "sha256"
+_STORED = ("kind", "environment", "tenant", "folder", "write_id", "timestamp_ms")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,8 @@ class RegistryEntry:
     folder: str
     write_id: str
     timestamp_ms: int
+    link: Link | None = None
+    sha256: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         if self.kind not in _KINDS:
@@ -41,7 +43,10 @@ class RegistryEntry:
 
     def to_bytes(self) -> bytes:
         """The entry as one line of JSON, with a checksum."""
-        return _signed({name: getattr(self, name) for name in self.__dataclass_fields__})
+        record = {name: getattr(self, name) for name in _STORED}
+        linked = {} if self.link is None else self.link.to_json()
+        # ASCII only: some letters count as the end of a line, and a log's entry is one line.
+        return to_signed_line({**record, **linked}, is_ascii=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,7 @@ class RegistryState:
     timestamp_ms: int = 0
     tenants: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: MappingProxyType({}))
     leaving: Mapping[str, tuple[str, str]] = field(default_factory=lambda: MappingProxyType({}))
+    chain: Chain = field(default_factory=Chain)
 
     def folder(self, environment: str, tenant: str) -> str | None:
         """The tenant's folder, if there is such a tenant."""
@@ -73,7 +79,9 @@ class RegistryState:
         # Copied once for all entries: a store has many tenants, and each of them is in the copy.
         tenants = {name: dict(known) for name, known in self.tenants.items()}
         leaving = dict(self.leaving)
+        chain = self.chain
         for number, entry in enumerate(entries, version):
+            chain = chain.after(number, entry.link, entry.sha256, "the store's registry")
             _carry_out(entry, number, tenants.setdefault(entry.environment, {}), leaving)
         return replace(
             self,
@@ -81,6 +89,7 @@ class RegistryState:
             timestamp_ms=entries[-1].timestamp_ms,
             tenants=MappingProxyType({name: MappingProxyType(known) for name, known in tenants.items()}),
             leaving=MappingProxyType(leaving),
+            chain=chain,
         )
 
     def to_checkpoint(self) -> bytes:
@@ -90,8 +99,9 @@ class RegistryState:
             "timestamp": self.timestamp_ms,
             "tenants": {name: dict(sorted(tenants.items())) for name, tenants in self.tenants.items()},
             "leaving": {folder: list(names) for folder, names in self.leaving.items()},
+            **self.chain.to_json(),
         }
-        return _signed(record)
+        return to_signed_line(record, is_ascii=True)
 
 
 def _carry_out(
@@ -120,8 +130,10 @@ def parse_registry_entry(content: bytes, name: str) -> RegistryEntry:
         CorruptLog: the bytes are no whole entry.
     """
     try:
-        return RegistryEntry(**_checked(content))
-    except (ValueError, KeyError, TypeError) as error:
+        record, sha256 = from_signed_line(content, is_ascii=True)
+        known = {name: record[name] for name in _STORED}
+        return RegistryEntry(**known, link=Link.of_record(record), sha256=sha256)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise _damaged(f"entry {name!r}", error) from error
 
 
@@ -132,7 +144,7 @@ def parse_registry_checkpoint(content: bytes, name: str) -> RegistryState:
         CorruptLog: the bytes are no whole checkpoint.
     """
     try:
-        record = _checked(content)
+        record, _ = from_signed_line(content, is_ascii=True)
         tenants = {env: MappingProxyType(dict(known)) for env, known in record["tenants"].items()}
         leaving = {folder: (env, tenant) for folder, (env, tenant) in record["leaving"].items()}
         return RegistryState(
@@ -140,29 +152,10 @@ def parse_registry_checkpoint(content: bytes, name: str) -> RegistryState:
             int(record["timestamp"]),
             MappingProxyType(tenants),
             MappingProxyType(leaving),
+            Chain.of_record(record),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise _damaged(f"checkpoint {name!r}", error) from error
-
-
-def _signed(record: dict[str, Any]) -> bytes:
-    return _text({**record, _DIGEST: _digest(record)}) + b"\n"
-
-
-def _checked(content: bytes) -> dict[str, Any]:
-    record: dict[str, Any] = json.loads(content)
-    if record.pop(_DIGEST) != _digest(record):
-        raise ValueError("its SHA-256 is not the one it was written with")
-    return record
-
-
-def _digest(record: dict[str, Any]) -> str:
-    return hashlib.sha256(_text(record)).hexdigest()
-
-
-def _text(record: dict[str, Any]) -> bytes:
-    # ASCII only: some letters count as the end of a line, and a log's entry is one line.
-    return json.dumps(record, separators=(",", ":")).encode()
 
 
 def _damaged(what: str, error: Exception) -> CorruptLog:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -11,6 +10,8 @@ from typing import Any, TypeVar
 from freezeframe.errors import CorruptLog
 from freezeframe.identifiers import StreamName
 from freezeframe.store.entries import THIS_VERSION, Entry, FileChange, StreamChange, TenantChange
+from freezeframe.store.entry_chain import Chain
+from freezeframe.store.signed_json import from_signed_line, to_signed_line
 
 NO_VERSION = -1
 _T = TypeVar("_T")
@@ -59,6 +60,7 @@ class TenantState:
     transactions may not commit, nor may runs of jobs by ``revoked_tokens``; the values are when that was
     decided. Versions below ``floor`` are not
     listed (unless tagged) since ``floor_ms``. Of versions below ``erased`` nothing is left at all.
+    ``chain`` is what the next entry is to continue.
     """
 
     version: int = NO_VERSION
@@ -75,13 +77,16 @@ class TenantState:
     floor: int = 0
     floor_ms: int = 0
     erased: int = 0
+    chain: Chain = field(default_factory=Chain)
 
     def after(self, version: int, entry: Entry) -> TenantState:
         """The state once ``entry`` is version ``version``.
 
         Raises:
-            CorruptLog: the entry does not continue this state (a table version is skipped).
+            CorruptLog: the entry does not continue this state: it was written after another entry, or a
+                table version is skipped.
         """
+        chain = self.chain.after(version, entry.link, entry.sha256, "the tenant log")
         fold = _Fold(self, version, entry.timestamp_ms)
         for change in entry.changes:
             if isinstance(change, StreamChange):
@@ -94,7 +99,7 @@ class TenantState:
         if entry.job_id is not None:
             record = JobRecord(version, entry.payload_hash or "", entry.timestamp_ms)
             jobs = MappingProxyType({**jobs, entry.job_id: record})
-        return replace(fold.done(), head=entry, jobs=jobs)
+        return replace(fold.done(), head=entry, jobs=jobs, chain=chain)
 
     def table_version(self, stream: StreamName) -> int:
         """The stream's table version, -1 where the tenant has no such stream."""
@@ -132,8 +137,9 @@ class TenantState:
             "policy": dict(self.policy),
             "floor": [self.floor, self.floor_ms],
             "erased": self.erased,
+            **self.chain.to_json(),
         }
-        return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+        return to_signed_line(record)
 
 
 class _Fold:
@@ -212,7 +218,8 @@ def parse_checkpoint(content: bytes, name: str) -> TenantState:
         CorruptLog: the bytes are no whole checkpoint.
     """
     try:
-        record: dict[str, Any] = json.loads(content)
+        # Checkpoints from before they were signed are read all the same.
+        record, _ = from_signed_line(content, requires_hash=False)
         floor, floor_ms = record.get("floor", (0, 0))
         return TenantState(
             version=int(record["version"]),
@@ -230,6 +237,7 @@ def parse_checkpoint(content: bytes, name: str) -> TenantState:
             floor=int(floor),
             floor_ms=int(floor_ms),
             erased=int(record.get("erased", 0)),
+            chain=Chain.of_record(record),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CorruptLog(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import logging
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -26,6 +26,7 @@ from freezeframe.log.paths import HINT_NAME, LogFile, commit_name, log_file, ver
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.store.entries import Entry, parse_entry
+from freezeframe.store.entry_chain import Chain, Link, broken, require_version
 from freezeframe.store.file_paths import SpareNames
 from freezeframe.store.layout import TENANT_LOG_FOLDER
 from freezeframe.store.log_tail import LogTail
@@ -33,6 +34,7 @@ from freezeframe.store.looks import look_together
 from freezeframe.store.state import JobRecord, TenantState, parse_checkpoint
 
 _DAY_MS = 24 * 60 * 60 * 1000
+_NAME = "the tenant log"
 
 _logger = logging.getLogger(__name__)
 
@@ -119,15 +121,38 @@ class TenantLog(SnapshotManagement[TenantSnapshot]):
 
         Raises:
             VersionNotFound: there is no such version.
-            CorruptLog: it is damaged.
+            CorruptLog: it is damaged, or of another version.
         """
         name = commit_name(version)
         try:
-            return parse_entry(self.storage.read(f"{self.folder}/{name}"), name)
+            entry = parse_entry(self.storage.read(f"{self.folder}/{name}"), name)
         except FileNotFoundError:
             raise VersionNotFound(
                 f"The tenant has no version {version}.", remedy="Read a version that its history lists."
             ) from None
+        if entry.link is not None:
+            require_version(entry.link.version, version, _NAME)
+        return entry
+
+    def entries_down(self, newest: TenantState, versions: Iterable[int]) -> Iterator[tuple[int, Entry]]:
+        """The entries of descending versions, each proved to be the one that its successor continues.
+
+        Raises:
+            CorruptLog: an entry is damaged, or not the one that was there.
+        """
+        successor: Entry | None = None
+        above = newest.version + 1
+        for version in versions:
+            if version < newest.version and version != above - 1:
+                successor = self.entry(version + 1)
+            entry = self.entry(version)
+            if successor is not None:
+                chain = Chain(entry.sha256, is_begun=entry.link is not None)
+                chain.after(version + 1, successor.link, successor.sha256, _NAME)
+            elif newest.chain.head not in {None, entry.sha256}:
+                raise broken(_NAME, version, "It is not the entry that was read before.")
+            yield version, entry
+            successor, above = entry, version
 
     def version_at(self, timestamp: datetime) -> int:
         """The newest version at a moment; the times of entries always rise, so halving finds it.
@@ -154,12 +179,14 @@ class TenantLog(SnapshotManagement[TenantSnapshot]):
             )
         return high
 
-    def add(self, version: int, entry: Entry) -> Outcome:
-        """Make ``entry`` the tenant's version ``version``: the commit point of all that it changes.
+    def add(self, after: TenantState, entry: Entry) -> Outcome:
+        """Make ``entry`` the version that follows ``after``: the commit point of all that it changes.
 
         Raises:
             StorageUnavailable: the storage refused; nothing is visible.
         """
+        version = after.version + 1
+        entry = replace(entry, link=Link(version, self._head_of(after)))
         name = f"{self.folder}/{commit_name(version)}"
         content = entry.to_bytes()
         outcome = land_file(self.storage, name, version, content)
@@ -168,6 +195,10 @@ class TenantLog(SnapshotManagement[TenantSnapshot]):
             with suppress(FreezeframeError):  # it is committed all the same; the next look lists it
                 self._take_in(version)
         return outcome
+
+    def _head_of(self, state: TenantState) -> str:
+        """The hash that the next entry names; read where the state is a checkpoint's from before chains."""
+        return self.entry(state.version).sha256 if state.chain.head is None else state.chain.head
 
     def _take_in(self, version: int) -> None:
         """Make an entry of this process the current state without a listing, where nothing lies between."""
@@ -253,7 +284,8 @@ class TenantLog(SnapshotManagement[TenantSnapshot]):
             return TenantState()
         (file,) = segment.checkpoint.files
         try:
-            return parse_checkpoint(self.storage.read(segment.path(file)), file.name)
+            state = parse_checkpoint(self.storage.read(segment.path(file)), file.name)
+            require_version(state.version, file.version, _NAME)
         except (CorruptLog, FileNotFoundError) as error:
             # With this code the next older checkpoint, or the entries alone, are tried.
             raise CorruptLog(
@@ -263,3 +295,4 @@ class TenantLog(SnapshotManagement[TenantSnapshot]):
                 code=CHECKPOINT_DAMAGED,
                 file=file.name,
             ) from error
+        return state

@@ -211,7 +211,7 @@ class Transaction:
             entry, long_commits = shortened(self._entry(state, meaning, receipt))
             keep_long_commits(self.place.storage, long_commits)
             self._may_be_committed = True
-            outcome = self.place.log.add(state.version + 1, entry)
+            outcome = self.place.log.add(state, entry)
             if isinstance(outcome, Committed):
                 self._finish(entry, outcome.version)
                 return outcome.version

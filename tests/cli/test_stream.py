@@ -1,11 +1,15 @@
 """``freezeframe stream``: what a tenant holds, told without Spark."""
 
 import json
+from datetime import datetime
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from freezeframe.cli.main import main
+from freezeframe.cli.stream import _rows
 from freezeframe.script import open_tenant
 
 
@@ -96,3 +100,11 @@ def test_explain_takes_a_batch_from_a_file(capsys, snapshots, tmp_path):
     told_of = told(capsys, *arguments)
     assert ("load", 1, -1) == (told_of["route"], told_of["counts"]["inserted"], told_of["version"])
     assert main([*arguments[:4], str(tmp_path / "none.csv"), "--dir", snapshots]) == 4
+
+
+def test_a_batch_keeps_times_that_nanoseconds_cannot_hold(tmp_path):
+    """A far moment in Parquet's type INT96 is read as it is."""
+    far = datetime(9999, 12, 31, 23, 59, 59)  # noqa: DTZ001 - INT96 has no zone
+    file = tmp_path / "batch.parquet"
+    pq.write_table(pa.table({"t": [far]}), file, use_deprecated_int96_timestamps=True)
+    assert [far] == _rows(file, None)["t"].to_pylist()

@@ -158,7 +158,7 @@ def _rows(file: Path, stream: Stream) -> Any:
     if file.suffix == ".parquet":
         import pyarrow.parquet as pq
 
-        return pq.read_table(file)
+        return pq.read_table(file, coerce_int96_timestamp_unit="us")
     from freezeframe.script.csv_file import read_csv_text
     from freezeframe.script.typed_columns import typed_columns
 

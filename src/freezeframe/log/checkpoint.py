@@ -136,7 +136,9 @@ def _open(storage: Storage, name: str) -> Any:
         source = str(path)
     else:
         raise FileNotFoundError(name)
-    return pq.ParquetFile(source, page_checksum_verification=True, pre_buffer=False)
+    return pq.ParquetFile(
+        source, page_checksum_verification=True, pre_buffer=False, coerce_int96_timestamp_unit="us"
+    )
 
 
 def _guarded(name: str, read: Callable[[str], T]) -> T:

@@ -6,9 +6,6 @@ keeps all kinds of actions side by side in one file, one kind a row.
 
 from __future__ import annotations
 
-import datetime as dt
-import decimal
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,6 +17,8 @@ from freezeframe.log.actions import is_misspelt
 from freezeframe.log.arrow_numbers import is_valid
 from freezeframe.log.canonical_paths import canonical_paths
 from freezeframe.log.replay import select_rows
+from freezeframe.log.statistics import leaf_paths
+from freezeframe.log.statistics_json import statistics_texts
 
 # A leaf of each kind that its actions cannot be without: where it is null there is no action.
 _REQUIRED_LEAVES = {
@@ -136,38 +135,29 @@ def _group_rows(
     answer = answer.set_column(0, schema.field(0), canonical_paths(answer["path"]))
     if parsed and answer["stats"].null_count:
         answer = _with_parsed_stats(answer, file, group, present)
+    answer.validate(full=True)  # Arrow takes the bytes of a text from Parquet as they are
     return answer
 
 
 def _with_parsed_stats(answer: pa.Table, file: Any, group: int, present: Any) -> pa.Table:
     """Statistics that a checkpoint keeps as a struct only, written as the JSON that commits have."""
     table = file.read_row_group(group, columns=["add.stats_parsed"])
-    structs = pc.struct_field(select_rows(table, present)["add"], "stats_parsed").to_pylist()
-    texts = [
-        text if text is not None or struct is None else json.dumps(_statistics(struct), separators=(",", ":"))
-        for text, struct in zip(answer["stats"].to_pylist(), structs, strict=True)
-    ]
-    builder = pa.lib.StringBuilder()
-    builder.append_values(texts)
+    structs = pc.struct_field(select_rows(table, present)["add"], "stats_parsed")
     index = answer.schema.get_field_index("stats")
-    return answer.set_column(index, answer.schema.field(index), builder.finish())
+    texts = pc.coalesce(answer["stats"], statistics_texts(structs, _moments(file)))
+    return answer.set_column(index, answer.schema.field(index), texts)
 
 
-def _statistics(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _statistics(one) for name, one in value.items() if one is not None}
-    if isinstance(value, list):
-        return [_statistics(one) for one in value]
-    if isinstance(value, dt.datetime):
-        text = value.replace(tzinfo=None).isoformat(timespec="milliseconds")
-        return text if value.tzinfo is None else f"{text}Z"
-    if isinstance(value, dt.date):
-        return value.isoformat()
-    if isinstance(value, decimal.Decimal):
-        return float(value) if value != value.to_integral_value() else int(value)
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    return value
+def _moments(file: Any) -> set[tuple[str, ...]]:
+    """The leaves of ``add.stats_parsed`` of type INT96: Arrow gives them no zone, Spark means UTC."""
+    paths = [path for field in file.schema_arrow for path in leaf_paths(field)]
+    return {
+        path[2:]
+        for index, path in enumerate(paths)
+        if path is not None
+        and path[:2] == ("add", "stats_parsed")
+        and file.schema.column(index).physical_type == "INT96"
+    }
 
 
 def _plain(value: Any) -> Any:

@@ -6,7 +6,6 @@ every type, times without a zone are UTC.
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -15,8 +14,7 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from freezeframe.errors import BadInput, CorruptLog
-
-_ZONE = re.compile(r"(Z|[+-]\d{2}:?\d{2})$")
+from freezeframe.log.far_times import day, instant
 
 
 def partition_scalar(text: str | None, kind: pa.DataType) -> pa.Scalar:
@@ -32,8 +30,10 @@ def partition_scalar(text: str | None, kind: pa.DataType) -> pa.Scalar:
             return pa.scalar(text.encode(), kind)
         if kinds.is_timestamp(kind):
             return instant(text, kind)
+        if kinds.is_date(kind):
+            return day(text)
         return pa.scalar(text).cast(kind)
-    except (pa.ArrowException, ValueError) as error:
+    except (pa.ArrowException, ValueError, OverflowError) as error:
         raise CorruptLog(
             f"The partition value {text!r} is no {kind}.",
             cause=str(error),
@@ -75,13 +75,3 @@ def partition_text(value: Any, column: str) -> str | None:
 def _number(value: float) -> str:
     names = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
     return names.get(repr(value), repr(value))
-
-
-def instant(text: str, kind: pa.DataType) -> pa.Scalar:
-    """The moment that a text with or without a zone names, as a timestamp of ``kind`` (microseconds).
-
-    Raises:
-        pyarrow.ArrowInvalid: the text names none.
-    """
-    stored = pa.timestamp("us", "UTC") if _ZONE.search(text) else pa.timestamp("us")
-    return pa.scalar(text).cast(stored).cast(pa.int64()).cast(kind)

@@ -23,7 +23,7 @@ import pyarrow.types as kinds
 from pyarrow.fs import LocalFileSystem
 
 from freezeframe.errors import InvalidOption, MissingColumn
-from freezeframe.log.partitions import instant
+from freezeframe.log.far_times import day, instant
 
 Predicate: TypeAlias = Any  # pc.Expression | Sequence[Any]: pyarrow ships no types
 
@@ -212,10 +212,12 @@ def _bound(value: Any, kind: pa.DataType) -> pa.Scalar | None:
     try:
         if kinds.is_timestamp(kind):
             return instant(str(value), kind)
+        if kinds.is_date(kind):
+            return day(value) if isinstance(value, str) else None
         if kinds.is_floating(kind):
             number = pa.scalar(float(value), kind)
             return None if math.isnan(number.as_py()) else number  # NaN bounds nothing
-        if isinstance(value, str) != (kinds.is_string(kind) or kinds.is_date(kind)):
+        if isinstance(value, str) != kinds.is_string(kind):
             return None  # a bound of another type is none
         if kinds.is_string(kind) or (kinds.is_integer(kind) and isinstance(value, int)):
             return pa.scalar(value, kind)

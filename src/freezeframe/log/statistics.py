@@ -149,26 +149,26 @@ def _delta_leaves(
 def _leaves(schema: pa.Schema, metadata: Any, groups: Sequence[int]) -> dict[tuple[str, ...], _Column]:
     # Leaf columns stand in the footer in the schema's depth-first order; their dotted paths would
     # be ambiguous, for a name may hold a dot.
-    paths = [path for field in schema for path in _arrow_leaves(field, (), repeated=False)]
+    paths = [path for field in schema for path in leaf_paths(field)]
     if len(paths) != metadata.num_columns:
         return {}
     return {path: _column(metadata, index, groups) for index, path in enumerate(paths) if path is not None}
 
 
-def _arrow_leaves(
-    field: pa.Field, inside: tuple[str, ...], *, repeated: bool
+def leaf_paths(
+    field: pa.Field, inside: tuple[str, ...] = (), *, repeated: bool = False
 ) -> Iterator[tuple[str, ...] | None]:
     """The path of each leaf below ``field``; None for one inside a list or map, whose nulls are not rows."""
     kind = field.type.storage_type if isinstance(field.type, pa.BaseExtensionType) else field.type
     path = (*inside, field.name)
     if kinds.is_struct(kind):
         for index in range(kind.num_fields):
-            yield from _arrow_leaves(kind.field(index), path, repeated=repeated)
+            yield from leaf_paths(kind.field(index), path, repeated=repeated)
     elif kinds.is_map(kind):
         for child in (kind.key_field, kind.item_field):
-            yield from _arrow_leaves(child, path, repeated=True)
+            yield from leaf_paths(child, path, repeated=True)
     elif is_list(kind):
-        yield from _arrow_leaves(kind.value_field, path, repeated=True)
+        yield from leaf_paths(kind.value_field, path, repeated=True)
     else:
         yield None if repeated else path
 

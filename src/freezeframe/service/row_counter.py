@@ -94,7 +94,7 @@ class RowCounter:
     def _file(self, file: str, gone: Positions | None) -> pa.Table:
         name = self._name(file)
         try:
-            table = pq.read_table(pa.BufferReader(self._storage.read(name)))
+            table = pq.read_table(pa.BufferReader(self._storage.read(name)), coerce_int96_timestamp_unit="us")
         except (FileNotFoundError, pa.ArrowException) as error:
             raise CorruptData(
                 f"The file {name!r} cannot be read.",

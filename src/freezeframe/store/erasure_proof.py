@@ -100,7 +100,7 @@ def _holds(
     if not name.endswith(".parquet") or not content:
         return False
     try:
-        table = pq.read_table(io.BytesIO(content))
+        table = pq.read_table(io.BytesIO(content), coerce_int96_timestamp_unit="us")
     except (pa.ArrowException, OSError) as error:
         raise CorruptData(
             f"The file {name!r} cannot be scanned.",

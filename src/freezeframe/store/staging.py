@@ -190,7 +190,8 @@ class Attempt:
         parts, left = [], bytes_max
         for name in names:
             with pq.ParquetFile(
-                self._storage.local_path(name) or io.BytesIO(self._storage.read(name))
+                self._storage.local_path(name) or io.BytesIO(self._storage.read(name)),
+                coerce_int96_timestamp_unit="us",
             ) as file:
                 batches = []
                 for batch in file.iter_batches():

@@ -1,0 +1,62 @@
+"""Dates and times as Delta's text, including years beyond 9999 and before 1.
+
+Arrow reads years of four digits only. The Gregorian calendar repeats every 400 years, so a year
+beyond is moved by whole cycles into this range, and the value is moved back by as many days.
+Spark writes a year of more than four digits with its sign: ``+10000-01-01``.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as kinds
+
+_CYCLE_YEARS, _CYCLE_DAYS, _FIRST_YEAR = 400, 146_097, 2000
+_DAY_US = 86_400_000_000
+_FAR = re.compile(r"([+-]\d{4,7}|\d{5,7})(-\d{1,2}-\d{1,2}\D?.*)", re.DOTALL)
+_ZONE = re.compile(r"(Z|[+-]\d{2}:?\d{2})$")
+
+
+def day(text: str) -> pa.Scalar:
+    """The date of a text as ``date32``.
+
+    Raises:
+        pyarrow.ArrowInvalid: the text is none.
+    """
+    near, cycles = _near(text)
+    days = pa.scalar(near).cast(pa.date32()).value + cycles * _CYCLE_DAYS
+    return pa.scalar(days, pa.int64()).cast(pa.int32()).cast(pa.date32())
+
+
+def instant(text: str, kind: pa.DataType) -> pa.Scalar:
+    """The moment that a text with or without a zone names, as a timestamp of ``kind`` (microseconds).
+
+    Raises:
+        pyarrow.ArrowInvalid, OverflowError: the text names none.
+    """
+    near, cycles = _near(text)
+    stored = pa.timestamp("us", "UTC") if _ZONE.search(near) else pa.timestamp("us")
+    microseconds = pa.scalar(near).cast(stored).value + cycles * _CYCLE_DAYS * _DAY_US
+    return pa.scalar(microseconds, pa.int64()).cast(kind)
+
+
+def texts(values: pa.Array) -> pa.Array:
+    """Dates, or times cut to whole milliseconds, as the texts of Delta's statistics."""
+    if kinds.is_timestamp(values.type):
+        if values.type.tz is not None:
+            values = values.cast(pa.timestamp(values.type.unit, "UTC"))
+        values = pc.floor_temporal(values, unit="millisecond")
+        values = values.cast(pa.timestamp("ms", values.type.tz))
+    found = pc.replace_substring(values.cast(pa.string()), " ", "T")
+    return pc.replace_substring_regex(found, r"^(\d{5,}-)", r"+\1")
+
+
+def _near(text: str) -> tuple[str, int]:
+    """The text with a year that Arrow reads, and by how many cycles it was moved."""
+    match = _FAR.fullmatch(text)
+    if match is None:
+        return text, 0
+    cycles, year = divmod(int(match[1]) - _FIRST_YEAR, _CYCLE_YEARS)
+    return f"{_FIRST_YEAR + year}{match[2]}", cycles

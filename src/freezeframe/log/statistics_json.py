@@ -1,0 +1,84 @@
+"""Statistics that a checkpoint keeps as columns (``stats_parsed``), as the JSON texts of ``add.stats``.
+
+Whole columns are converted at once, never value by value through Python: decimals keep their digits,
+and dates that Python does not have keep their years.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as kinds
+
+from freezeframe.log import far_times
+
+_PIECE_ROWS = 1 << 16
+_ESCAPED = r'[\x00-\x1f"\\]'
+
+Path = tuple[str, ...]
+
+
+def statistics_texts(structs: pa.ChunkedArray, zoned: Collection[Path]) -> pa.ChunkedArray:
+    """One text per struct, null where there is none; fields that are null are left out.
+
+    ``zoned`` are the paths of leaves that hold moments although their Arrow type has no zone.
+
+    Raises:
+        pyarrow.ArrowInvalid: a value is no text, or no value of its column.
+    """
+    pieces = [
+        chunk.slice(at, _PIECE_ROWS) for chunk in structs.chunks for at in range(0, len(chunk), _PIECE_ROWS)
+    ]
+    return pa.chunked_array([_texts(piece, (), zoned) for piece in pieces], pa.string())
+
+
+def _texts(values: pa.Array, path: Path, zoned: Collection[Path]) -> pa.Array:
+    kind = values.type
+    if kinds.is_struct(kind):
+        return _object(values, path, zoned)
+    if kinds.is_timestamp(kind) and path in zoned:
+        return _quoted(far_times.texts(values.cast(pa.timestamp(kind.unit, "UTC"))))
+    if kinds.is_timestamp(kind) or kinds.is_date(kind):
+        return _quoted(far_times.texts(values))
+    if kinds.is_floating(kind):
+        return _numbers(values)
+    if kinds.is_integer(kind) or kinds.is_decimal(kind) or kinds.is_boolean(kind):
+        return values.cast(pa.string())
+    if kinds.is_string(kind) or kinds.is_binary(kind) or kinds.is_large_string(kind):
+        return _escaped(values.cast(pa.string()))
+    return pa.nulls(len(values), pa.string())  # lists and maps have no statistics
+
+
+def _object(values: pa.StructArray, path: Path, zoned: Collection[Path]) -> pa.Array:
+    entries = [
+        pc.binary_join_element_wise(
+            f"{json.dumps(field.name)}:", _texts(one, (*path, field.name), zoned), ",", ""
+        )
+        for field, one in zip(values.type, values.flatten(), strict=True)
+    ]
+    # Arrow's own way to leave out nulls, null_handling="skip", loses the rows that are all null.
+    body = pc.binary_join_element_wise(*(pc.fill_null(entry, "") for entry in entries), "")
+    whole = pc.binary_join_element_wise("{", pc.ascii_rtrim(body, ","), "}", "")
+    return pc.if_else(values.is_valid(), whole, None)
+
+
+def _numbers(values: pa.Array) -> pa.Array:
+    """Numbers as they are; what JSON has no number for is quoted, as Spark does."""
+    plain = values.cast(pa.string())
+    infinite = pc.if_else(pc.greater(values, 0), '"Infinity"', '"-Infinity"')
+    return pc.if_else(pc.is_nan(values), '"NaN"', pc.if_else(pc.is_inf(values), infinite, plain))
+
+
+def _escaped(values: pa.Array) -> pa.Array:
+    if not pc.any(pc.match_substring_regex(values, _ESCAPED)).as_py():
+        return _quoted(values)
+    builder = pa.lib.StringBuilder()
+    builder.append_values([one if one is None else json.dumps(one) for one in values.to_pylist()])
+    return builder.finish()
+
+
+def _quoted(values: pa.Array) -> pa.Array:
+    return pc.binary_join_element_wise('"', values, '"', "")

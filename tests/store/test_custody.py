@@ -4,9 +4,10 @@ import contextlib
 import json
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from freezeframe.errors import ForeignCommit, InvalidOption, StreamNotFound, UnsupportedTable
+from freezeframe.errors import BadInput, ForeignCommit, InvalidOption, StreamNotFound, UnsupportedTable
 from freezeframe.log import DeltaLog
 from freezeframe.log.actions import Add, Metadata, Protocol
 from freezeframe.log.commit import land
@@ -72,6 +73,25 @@ def test_a_released_stream_is_taken_back_as_it_is_then(open_finding, memory):
     assert [5] == rows(tenant.stream("Lead"))
     with pytest.raises(InvalidOption, match="already"):
         tenant.adopt("Lead")
+
+
+def test_a_table_with_text_that_is_no_utf8_is_not_adopted(open_finding, memory):
+    """Other writers let such text pass; taken over, nobody could read the stream."""
+    tenant = open_finding(memory)
+    tenant.stream("Lead").update(table(1), key="Id")
+    tenant.stream("Lead").release()
+    content = pa.array([b"\xff\xfe"], pa.binary())
+    rows_of_others = pa.table({"Id": pa.Array.from_buffers(pa.string(), 1, content.buffers()), "v": [2]})
+    sink = pa.BufferOutputStream()
+    pq.write_table(rows_of_others, sink)
+    memory.put_if_absent("Lead.snapshot/theirs.parquet", sink.getvalue().to_pybytes())
+    added = {"path": "theirs.parquet", "partitionValues": {}, "size": sink.getvalue().size}
+    foreign(memory, "Lead", 2, {"add": {**added, "modificationTime": 1, "dataChange": True}})
+
+    with pytest.raises(BadInput, match=r"'Id'.*UTF-8"):
+        tenant.adopt("Lead")
+
+    assert () == tenant.streams()
 
 
 def test_any_plain_delta_table_can_be_adopted(open_finding, memory):

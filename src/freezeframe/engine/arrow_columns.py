@@ -14,6 +14,8 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from freezeframe.engine.python_values import python_values
+from freezeframe.engine.valid_text import require_valid
 from freezeframe.errors import SchemaDriftError
 
 DECIMAL_DIGITS_MAX = 38
@@ -61,7 +63,9 @@ def stored_column(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
     Raises:
         SchemaDriftError: the type has no counterpart in Delta (time of day, duration,
             interval, union ...) or a value would change (nanoseconds, more than 38 digits).
+        BadInput: a text is not UTF-8, or the column is damaged.
     """
+    require_valid(name, column)
     column = _decoded(name, column)
     target = pa.int64() if _is_long(column) else stored_type(name, column.type)
     if column.type == target:
@@ -149,7 +153,7 @@ def _decoded(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
         # PyArrow 26 casts a list view to a list with a broken offsets buffer.
         lists = pa.list_(kind.value_type)
-        return _each_chunk(column, lambda chunk: pa.array(chunk.to_pylist(), lists), lists)
+        return _each_chunk(column, lambda chunk: pa.array(python_values(chunk), lists), lists)
     if isinstance(kind, pa.BaseExtensionType) and kind.extension_name in _PLAIN:
         return column.cast(_PLAIN[kind.extension_name])
     return column

@@ -243,6 +243,7 @@ class TableEngine(Protocol):
             DuplicateKeyError: rows of one key differ and no ``order_by`` decides; names up to 10 keys.
             NullKeyError: a key has a null and ``null_keys`` is ``error``.
             MissingColumn: a key or order column is not in the frame.
+            BadInput: a text is not UTF-8.
         """
         ...
 

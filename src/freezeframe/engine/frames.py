@@ -16,7 +16,8 @@ import pyarrow as pa
 
 from freezeframe.engine.arrow_columns import stored_column
 from freezeframe.engine.pandas_columns import arrow_column
-from freezeframe.errors import BadInput
+from freezeframe.engine.python_values import python_values
+from freezeframe.errors import BadInput, CorruptData
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,9 +85,25 @@ def to_arrow(frame: Any) -> pa.Table:
         columns = [arrow_column(name, frame.iloc[:, place]) for place, name in enumerate(names)]
     else:
         table = pa.table(frame) if isinstance(frame, pa.RecordBatch) else frame
-        names = _checked_names(table.column_names)
+        names = _checked_names(arrow_names(table.schema))
         columns = [stored_column(name, table.column(place)) for place, name in enumerate(names)]
     return pa.table(columns, names=names)
+
+
+def arrow_names(schema: pa.Schema) -> list[str]:
+    """The columns' names.
+
+    Raises:
+        BadInput: one of them is not UTF-8.
+    """
+    try:
+        return list(schema.names)
+    except UnicodeDecodeError as error:
+        raise BadInput(
+            "A column's name is not UTF-8.",
+            cause=f"{error.object!r} cannot be decoded.",
+            remedy="Rename the column before the rows are written.",
+        ) from error
 
 
 def _checked_names(names: Sequence[Any]) -> list[str]:
@@ -97,6 +114,14 @@ def _checked_names(names: Sequence[Any]) -> list[str]:
             f"{'is' if len(strangers) == 1 else 'are'} not.",
             remedy="Name every column: df.columns = [str(name) for name in df.columns], for example.",
             columns=[repr(name) for name in strangers],
+        )
+    halves = [name for name in names if not _is_utf8(name)]
+    if halves:
+        raise BadInput(
+            f"The column names {', '.join(map(repr, halves[:10]))} cannot be written as UTF-8.",
+            cause="They hold one half of a pair of UTF-16.",
+            remedy="Rename the columns.",
+            columns=[repr(name) for name in halves],
         )
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
@@ -109,6 +134,14 @@ def _checked_names(names: Sequence[Any]) -> list[str]:
     return [str(name) for name in names]
 
 
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def to_pandas(table: pa.Table) -> pd.DataFrame:
     """The rows as pandas, in types that keep every value beside missing ones.
 
@@ -116,17 +149,34 @@ def to_pandas(table: pa.Table) -> pd.DataFrame:
     ``datetime64[us, UTC]`` or, without a zone, ``datetime64[us]``. Floats are numpy floats
     with NaN for missing, so here a NaN and a NULL look the same. Decimals, dates
     (``datetime.date``), bytes, lists and dicts are Python objects with None for missing; a
-    map is a list of pairs. The index is 0, 1, 2 ...
+    map is a list of pairs. Dates of which one is beyond the years 1 to 9999 are
+    ``numpy.datetime64[D]``. The index is 0, 1, 2 ...
+
+    Raises:
+        CorruptData: a stored text is not UTF-8.
     """
     import pandas as pd  # noqa: PLC0415 - half a second that only those pay who want such a frame
 
     columns = {
-        name: _pandas_column(column) for name, column in zip(table.column_names, table.columns, strict=True)
+        name: _pandas_column(name, column)
+        for name, column in zip(table.column_names, table.columns, strict=True)
     }
     return pd.DataFrame(columns, index=pd.RangeIndex(len(table)), columns=table.column_names, copy=False)
 
 
-def _pandas_column(column: pa.ChunkedArray) -> pd.Series[Any]:
+def _pandas_column(name: str, column: pa.ChunkedArray) -> pd.Series[Any]:
+    try:
+        return _series(column)
+    except (UnicodeDecodeError, pa.ArrowException) as error:
+        raise CorruptData(
+            f"The stored column {name!r} holds text that is not UTF-8.",
+            cause="Another program wrote it; freezeframe refuses such text.",
+            remedy='Read the column with as_="arrow", or restore a version from before.',
+            column=name,
+        ) from error
+
+
+def _series(column: pa.ChunkedArray) -> pd.Series[Any]:
     import pandas as pd  # noqa: PLC0415 - as above
 
     kind = column.type
@@ -143,7 +193,7 @@ def _pandas_column(column: pa.ChunkedArray) -> pd.Series[Any]:
         return pd.Series(column.to_numpy())
     # Decimals, dates and bytes, and nested values: PyArrow's own conversion would turn the
     # integers of a list that holds a null into floats; Python objects keep them.
-    return pd.Series(column.to_pylist(), dtype=object)
+    return pd.Series(python_values(column), dtype=object)
 
 
 def _repeats(column: pa.ChunkedArray) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 from pyspark.sql import Column
 from pyspark.sql.connect import functions as F  # noqa: N812 - the name by which Spark code calls it
-from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StringType, StructField, StructType
 
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 
@@ -132,6 +132,28 @@ def _holds_map(kind: DataType) -> bool:
     if isinstance(kind, ArrayType):
         return _holds_map(kind.elementType)
     return isinstance(kind, StructType) and any(_holds_map(field.dataType) for field in kind.fields)
+
+
+def undecodable(column: Column, kind: DataType) -> Column | None:
+    """Whether a text in the value, at any depth, is not UTF-8 (null: there is none); None for other types."""
+    if isinstance(kind, StringType):
+        return ~F.is_valid_utf8(column)
+    if isinstance(kind, MapType):
+        parts = [(F.map_keys(column), kind.keyType), (F.map_values(column), kind.valueType)]
+        return _any_held([undecodable(items, ArrayType(inner)) for items, inner in parts])
+    if isinstance(kind, ArrayType):
+        inner = kind.elementType
+        if undecodable(column, inner) is None:
+            return None
+        return F.exists(column, lambda one: F.coalesce(undecodable(one, inner), F.lit(False)))  # type: ignore[arg-type]  # noqa: FBT003
+    if isinstance(kind, StructType):
+        return _any_held([undecodable(column.getField(one.name), one.dataType) for one in kind.fields])
+    return None
+
+
+def _any_held(conditions: Sequence[Column | None]) -> Column | None:
+    held = [condition for condition in conditions if condition is not None]
+    return any_of(held) if held else None
 
 
 def _plain(kind: DataType) -> DataType:

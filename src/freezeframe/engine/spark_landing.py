@@ -21,7 +21,14 @@ from pyspark.sql.types import NullType, StructField, StructType
 
 from freezeframe.engine.base import UNIQUE, Landed, LandTask
 from freezeframe.engine.configuration import LANDING_CONFIGURATION, WRITE_OPTIONS
-from freezeframe.engine.spark_columns import PHYSICAL_NAME, any_of, comparable, quoted, written_fields
+from freezeframe.engine.spark_columns import (
+    PHYSICAL_NAME,
+    any_of,
+    comparable,
+    quoted,
+    undecodable,
+    written_fields,
+)
 from freezeframe.engine.spark_counting import Counting
 from freezeframe.engine.spark_files import (
     read_files,
@@ -31,6 +38,7 @@ from freezeframe.engine.spark_files import (
     written_names,
 )
 from freezeframe.engine.spark_keys import duplicate_keys, shown_keys
+from freezeframe.engine.valid_text import not_utf8
 from freezeframe.errors import BadInput, MissingColumn, NullKeyError
 
 
@@ -57,14 +65,16 @@ def settle(session: SparkSession, task: LandTask, schema: StructType) -> Landed:
     """Look at the rows that were written, in the engine's session, and leave one for each key.
 
     Raises:
-        NullKeyError, DuplicateKeyError: as `TableEngine.land` says.
+        NullKeyError, DuplicateKeyError, BadInput: as `TableEngine.land` says.
     """
     files = written_names(session, task.output)
     written = json.loads(schema.json())
     rows = read_files(session, [f"{task.output.rstrip('/')}/{name}" for name in files], schema)
+    total, null_keys, repeated, undecodable = _key_counts(rows, task.key, schema)
+    if undecodable:
+        raise _not_utf8(rows, schema)
     if not task.key:
-        return Landed(written, files, rows.count())
-    total, null_keys, repeated = _key_counts(rows, task.key)
+        return Landed(written, files, total)
     if null_keys and task.null_keys == "error":
         raise NullKeyError(
             f"{null_keys} rows of the frame have a null in the key ({', '.join(task.key)}).",
@@ -137,16 +147,31 @@ def _has_null(key: Sequence[str]) -> Column:
     return any_of([F.col(quoted(name)).isNull() for name in key])
 
 
-def _key_counts(rows: DataFrame, key: Sequence[str]) -> tuple[int, int, int]:
-    """Rows in all, rows with a null in their key, and keys (nulls match) that repeat."""
+def _key_counts(rows: DataFrame, key: Sequence[str], schema: StructType) -> tuple[int, int, int, int]:
+    """Rows in all, those with a null in their key, keys (nulls match) that repeat, rows with odd text."""
     keys = [F.col(quoted(name)).alias(f"k{index}") for index, name in enumerate(key)]
     generated = [f"k{index}" for index in range(len(key))]
-    groups = rows.select(*keys).groupBy(*generated).agg(F.count(F.lit(1)).alias("times"))
-    sums = groups.agg(
-        F.sum("times"), F.sum(F.when(_has_null(generated), F.col("times"))), F.count_if(F.col("times") > 1)
-    ).collect()[0]
-    total, null_keys, repeated = (int(value or 0) for value in sums)
-    return total, null_keys, repeated
+    found = list(_undecodable(schema).values())
+    odd = F.coalesce(any_of(found), F.lit(False)) if found else F.lit(False)  # noqa: FBT003 - an SQL literal
+    told = rows.select(*keys, odd.alias("odd"))
+    counted = [F.count(F.lit(1)).alias("times"), F.count_if(F.col("odd")).alias("odd")]
+    groups = told.groupBy(*generated).agg(*counted) if key else told.agg(*counted)
+    null_keys = F.sum(F.when(_has_null(generated), F.col("times"))) if key else F.lit(0)
+    sums = groups.agg(F.sum("times"), null_keys, F.count_if(F.col("times") > 1), F.sum("odd")).collect()[0]
+    total, nulls, repeated, undecodable = (int(value or 0) for value in sums)
+    return total, nulls, repeated, undecodable
+
+
+def _undecodable(schema: StructType) -> dict[str, Column]:
+    """For each column that can hold text whether a text in it is not UTF-8."""
+    found = {field.name: undecodable(F.col(quoted(field.name)), field.dataType) for field in schema.fields}
+    return {name: condition for name, condition in found.items() if condition is not None}
+
+
+def _not_utf8(rows: DataFrame, schema: StructType) -> BadInput:
+    conditions = _undecodable(schema)
+    counts = rows.agg(*(F.count_if(condition) for condition in conditions.values())).collect()[0]
+    return not_utf8(next(name for name, count in zip(conditions, counts, strict=True) if count), [])
 
 
 def _unique(rows: DataFrame, task: LandTask, schema: StructType) -> DataFrame:

@@ -86,7 +86,8 @@ def _opened(content: IO[bytes], name: str) -> Any:
 
 
 def _schema(reader: Any, name: str) -> pa.Schema:
-    with _reading(name):  # a damaged name is no UTF-8, which shows when it is asked for
+    with _reading(name):
+        _ = reader.schema.names  # a damaged name is no UTF-8, which shows when it is asked for
         return _kept(pa.Table.from_batches([], reader.schema)).schema
 
 

@@ -59,7 +59,11 @@ def _table(file: Path, rows: list[dict[str, Any]], columns: pa.Schema | None) ->
     names = list(dict.fromkeys(name for row in rows for name in row))
     if columns is not None:
         names += [name for name in columns.names if name not in names]
-    return pa.table({name: _column(file, name, [row.get(name) for row in rows], columns) for name in names})
+    values = [_column(file, name, [row.get(name) for row in rows], columns) for name in names]
+    try:
+        return pa.table(values, names=names)
+    except UnicodeEncodeError as error:
+        raise _unreadable(file, f"A name cannot be written as UTF-8: {error.object!r}.") from error
 
 
 def _objects(file: Path) -> Iterator[dict[str, Any]]:

@@ -11,7 +11,7 @@ from typing import IO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from freezeframe.engine.frames import to_arrow
+from freezeframe.engine.frames import arrow_names, to_arrow
 from freezeframe.errors import BadInput, SchemaDriftError, UnreadableInput
 from freezeframe.store.evolution import evolve, is_undecided
 from freezeframe.store.row_shape import in_schema
@@ -88,8 +88,9 @@ def _read(file: Path) -> pa.Table:
             remedy="Have the sync write the file again.",
             file=str(file),
         ) from error
-    index = [name for name in _index_columns(table.schema) if name in table.column_names]
     try:
+        names = arrow_names(table.schema)
+        index = [name for name in _index_columns(table.schema) if name in names]
         return to_arrow(table.drop_columns(index))
     except BadInput as error:
         error.details["file"] = str(file)

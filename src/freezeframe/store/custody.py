@@ -11,6 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import pyarrow as pa
+
+from freezeframe.engine.valid_text import may_hold_text, require_valid
 from freezeframe.errors import (
     ConflictError,
     FreezeframeError,
@@ -19,10 +22,11 @@ from freezeframe.errors import (
     UnsupportedTable,
 )
 from freezeframe.identifiers import StreamName
-from freezeframe.log import DeltaLog, Snapshot
+from freezeframe.log import DeltaLog, Snapshot, rows
 from freezeframe.log.actions import Action, CommitInfo
 from freezeframe.log.commit_digest import signed_content
 from freezeframe.log.writability import require_writable
+from freezeframe.store.columns import arrow_columns
 from freezeframe.store.entries import Counts, StreamChange, TenantChange
 from freezeframe.store.guard import (
     TENANT_LOG_FEATURE,
@@ -94,6 +98,7 @@ def adopt(place: TenantPlace, name: StreamName, key: tuple[str, ...] | None, who
     _require_ours_to_write(table)
     chosen = (stored_key(table.metadata) or ()) if key is None else key
     _require_key(table, chosen)
+    _require_text(table)
     with committed(Work(place, author=who, message=f"adopt {name}")) as work:
         content = _guarded(table, chosen, work.origin())
         change = StreamChange(name, table.version + 1, content, Counts(), is_external=True)
@@ -192,6 +197,7 @@ def _obstacle(table: Snapshot) -> str:
     try:
         _require_ours_to_write(table)
         _require_key(table, stored_key(table.metadata) or ())
+        _require_text(table)
     except FreezeframeError as error:
         return str(error)
     return ""
@@ -227,6 +233,16 @@ def _require_key(table: Snapshot, key: tuple[str, ...]) -> None:
             cause="A stream has one row for a key.",
             remedy="Remove the duplicates first, or adopt it with another key.",
         )
+
+
+def _require_text(table: Snapshot) -> None:
+    """Check that the texts of a table that others have written are UTF-8; BadInput if not."""
+    names = [field.name for field in arrow_columns(table.schema) if may_hold_text(field.type)]
+    if not names:
+        return
+    for batch in rows.read_batches(table, names):
+        for name, column in zip(names, batch.columns, strict=True):
+            require_valid(name, pa.chunked_array([column]))
 
 
 def _unchanged(name: StreamName, expected: int) -> Check:

@@ -1,0 +1,103 @@
+"""Arrow values as Python objects and as text, including dates and times that ``datetime`` cannot hold.
+
+``datetime`` goes from the year 1 to 9999; Arrow, Parquet and Spark go far beyond. Values outside are
+numpy's ``datetime64``, which holds and orders them.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import accumulate, pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as kinds
+
+_DAYS_OF_PYTHON = (-719162, 2932896)
+"""0001-01-01 and 9999-12-31 as days since 1970."""
+_MOMENT = re.compile(r"(-?)(\d+)(-\d\d-\d\d.*)")
+
+
+def python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
+    """What ``to_pylist`` gives, with ``numpy.datetime64`` for moments that ``datetime`` cannot hold.
+
+    Values of one column stay comparable with each other: if ``datetime`` cannot hold one of them, all are
+    ``datetime64[D]``, or for times ``datetime64[us]``, those with a zone in UTC.
+
+    Raises:
+        UnicodeDecodeError: a text is not UTF-8.
+    """
+    try:
+        return list(column.to_pylist())
+    except OverflowError:
+        whole = pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
+        return _values(whole)
+
+
+def python_rows(table: pa.Table) -> list[dict[str, Any]]:
+    """The rows as dictionaries of such values."""
+    columns = [python_values(column) for column in table.columns]
+    rows = zip(*columns, strict=True) if columns else (() for _ in range(len(table)))
+    return [dict(zip(table.column_names, row, strict=True)) for row in rows]
+
+
+def moment_text(value: np.datetime64) -> str:
+    """The moment as ISO 8601 writes it; a year beyond 9999 or before 0 has its sign. Spark writes the same.
+
+    ``+10000-01-01``, ``-0221-09-04``, ``+10000-01-01T00:00:00.000001``.
+    """
+    found = _MOMENT.fullmatch(str(value))
+    assert found is not None  # noqa: S101 - no other text comes of a moment that is there
+    year = int(found[2])
+    sign = found[1] or ("+" if year > 9999 else "")  # noqa: PLR2004 - four digits
+    return f"{sign}{year:04}{found[3]}"
+
+
+def date_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Dates as text, each as ``moment_text`` gives it."""
+    ends = pc.min_max(column.cast(pa.int32())).as_py()
+    low, high = _DAYS_OF_PYTHON
+    if ends["min"] is None or (low <= ends["min"] and ends["max"] <= high):
+        return column.cast(pa.string())
+    days = column.cast(pa.int32()).to_pylist()
+    texts = [None if day is None else moment_text(np.datetime64(day, "D")) for day in days]
+    return pa.chunked_array([pa.array(texts, pa.string())])
+
+
+def _values(array: pa.Array) -> list[Any]:
+    kind = array.type
+    if kinds.is_date(kind) or kinds.is_timestamp(kind):
+        return _moments(array)
+    if kinds.is_struct(kind):
+        names = [field.name for field in kind]
+        rows = zip(*(_values(part) for part in array.flatten()), strict=True)
+        held = array.is_valid().to_pylist()
+        return [
+            dict(zip(names, row, strict=True)) if is_held else None
+            for row, is_held in zip(rows, held, strict=True)
+        ]
+    if kinds.is_map(kind):
+        pairs = pa.struct([("key", kind.key_type), ("value", kind.item_type)])
+        lists = _values(array.cast(pa.list_(pairs)))
+        return [None if one is None else [(pair["key"], pair["value"]) for pair in one] for one in lists]
+    if kinds.is_list(kind) or kinds.is_large_list(kind) or kinds.is_fixed_size_list(kind):
+        lengths = pc.list_value_length(array).to_pylist()
+        items = _values(array.flatten())
+        places = pairwise(accumulate((length or 0 for length in lengths), initial=0))
+        return [
+            None if length is None else items[begin:end]
+            for length, (begin, end) in zip(lengths, places, strict=True)
+        ]
+    return list(array.to_pylist())
+
+
+def _moments(array: pa.Array) -> list[Any]:
+    try:
+        return list(array.to_pylist())
+    except OverflowError:
+        is_date = kinds.is_date(array.type)
+        numbers = array.cast(pa.date32()).cast(pa.int32()) if is_date else array.cast(pa.int64())
+        unit: Any = "D" if is_date else array.type.unit
+        return [None if one is None else np.datetime64(one, unit) for one in numbers.to_pylist()]

@@ -1,14 +1,19 @@
 """The doctor: what is missing is found before the first job finds it, and each finding says what to do."""
 
 import json
+import shutil
 import socket
 import sqlite3
+import subprocess
 import zipfile
 
+import pandas as pd
 import pytest
 
+import freezeframe
 from freezeframe.cli.main import main
 from freezeframe.control.database import ControlDatabase
+from freezeframe.errors import InvalidOption
 
 
 @pytest.fixture(autouse=True)
@@ -173,3 +178,40 @@ def test_a_bundle_holds_what_helps_and_no_secret(capsys, machine, monkeypatch):
     assert json.loads(texts["versions.json"])["packages"]["pyspark"]
     assert 0o600 == bundle.stat().st_mode & 0o777
     assert main(["doctor", "--bundle", str(bundle)]) == 2
+
+
+def test_a_tenant_in_a_store_is_told_with_the_way_out(examine, machine, capsys):
+    """The store that was locked out opens again after the commands that doctor names, and nothing is lost."""
+    root, other = machine / "a store", machine / "other"
+    freezeframe.open(root).tenant("acme", create=True)
+    tenant = freezeframe.open_tenant(other)
+    tenant.stream("Account").update(pd.DataFrame({"Id": ["007"]}), key="Id")
+    tenant.files.write("a.json", b"{}")
+    for one in ("_freezeframe/log", "_freezeframe/blobs", "Account.snapshot"):
+        shutil.copytree(other / one, root / one)
+    with pytest.raises(InvalidOption, match="doctor"):
+        freezeframe.open(root)
+
+    remedies = [
+        examine(1, *options)["Storage"]["remedy"] for options in (["--root", str(root)], ["--dir", str(root)])
+    ]
+    assert remedies[0] == remedies[1]
+    command = remedies[0].partition("then run: ")[2].partition(" - the store")[0]
+    subprocess.run(["/bin/sh", "-c", command], check=True)
+
+    assert ("acme",) == freezeframe.open(root).tenants()
+    freed = freezeframe.open_tenant(f"{root}-tenant")
+    assert ["007"] == freed.stream("Account").read()["Id"].tolist()
+    assert b"{}" == freed.files.read("a.json")
+    assert "ok" == examine(0, "--root", str(root))["Storage"]["level"]
+
+
+def test_the_doctor_tells_a_store_from_a_tenant(examine, machine):
+    """A store given by --dir, and a tenant's directory given by --root, are errors with the right option."""
+    store, tenant = machine / "many", machine / "one"
+    freezeframe.open(store).tenant("acme", create=True)
+    freezeframe.open_tenant(tenant).files.write("a", b"1")
+
+    assert "--tenant" in examine(1, "--dir", str(store))["Storage"]["remedy"]
+    assert "--dir" in examine(1, "--root", str(tenant))["Storage"]["remedy"]
+    assert examine(0, "--dir", str(tenant))["Storage"]["ok"]

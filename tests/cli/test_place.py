@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import freezeframe
+import freezeframe.gluestick as gs
 from freezeframe.cli.main import main
 from freezeframe.cli.place import Place
 from freezeframe.errors import InputNotFound, InvalidOption, TenantNotFound
@@ -85,3 +86,49 @@ def test_without_a_root_the_store_is_that_of_the_settings(capsys, root, monkeypa
     assert [] == json.loads(capsys.readouterr().out)
     monkeypatch.setenv("FREEZEFRAME_ROOT", f"{root}/nope")
     assert 4 == main(["stream", "list", "--tenant", "acme"])
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["stream", "list"],
+        ["stream", "import", "Account", "rows.csv", "--key", "Id"],
+        ["import", "rows.csv", "--key", "Id"],
+        ["file", "list"],
+        ["tenant", "history"],
+        ["tenant", "gc"],
+        ["tenant", "export", "out.tar.gz"],
+    ],
+)
+def test_a_store_is_no_directory_of_a_tenant(root, capsys, tmp_path, monkeypatch, command):
+    """Every command refuses it by --dir before anything is written, and names --root and --tenant."""
+    monkeypatch.chdir(tmp_path.parent)
+    Path("rows.csv").write_text("Id\n1\n")
+    before = sorted(Path(root).rglob("*"))
+
+    assert 2 == main([*command, "--dir", root])
+
+    assert "--tenant" in capsys.readouterr().err
+    assert before == sorted(Path(root).rglob("*"))
+    assert not Path("out.tar.gz").exists()
+    assert 0 == main(["tenant", "list", "--root", root])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda root, rows: freezeframe.update_snapshot(root, "Account", ["Id"], rows),
+        lambda root, _: freezeframe.get_snapshot(root, "Account"),
+        lambda root, rows: gs.snapshot_records(rows, "Account", root, pk="Id"),
+        lambda root, rows: gs.snapshot_records(rows, "Account", root, pk="Id", overwrite=True),
+        lambda root, rows: gs.drop_redundant(rows, "Account", root, pk=["Id"]),
+        lambda root, _: gs.read_snapshots("Account", root),
+    ],
+)
+def test_a_store_is_no_snapshot_directory_of_a_script(root, call):
+    """Nor does a script's call, by our names or by gluestick's, begin a tenant in it."""
+    before = sorted(Path(root).rglob("*"))
+
+    with pytest.raises(InvalidOption, match="--tenant"):
+        call(root, pd.DataFrame({"Id": ["1"]}))
+    assert before == sorted(Path(root).rglob("*"))

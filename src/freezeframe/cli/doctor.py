@@ -77,7 +77,8 @@ def _examined(
             raise InputNotFound(
                 f"There is no directory {directory}.", remedy="Name one that exists by --dir."
             )
-        return places.storage(place, settings)
+        wrong = places.kind(place, settings, is_store=directory is None)
+        return wrong or places.storage(place, settings)
 
     looks = {
         "Python": software.python,

@@ -124,9 +124,11 @@ class Place:
         self._require_folder()
         from freezeframe.storage import LocalStorage
         from freezeframe.store.format import require_known_format
+        from freezeframe.store.place_kind import require_no_store
 
         storage = LocalStorage(self._folder)
         require_known_format(storage)
+        require_no_store(storage)
         return storage
 
     @property

@@ -27,13 +27,15 @@ from freezeframe.store.cloning import clone_into
 from freezeframe.store.fence import RegistryFence
 from freezeframe.store.format import ensure_format, require_known_format
 from freezeframe.store.keyring import rewrap
-from freezeframe.store.layout import TENANT_LOG_FOLDER, TENANTS_FOLDER, tenant_folder
+from freezeframe.store.layout import TENANTS_FOLDER, tenant_folder
 from freezeframe.store.looks import look_together
 from freezeframe.store.master_key import MasterKey
 from freezeframe.store.occasion import NO_OCCASION, Occasion
+from freezeframe.store.place_kind import require_no_tenant
 from freezeframe.store.registry import Registry
 from freezeframe.store.registry_entries import RegistryState
 from freezeframe.store.removal import remove_tenant, remove_tree
+from freezeframe.store.state import NO_VERSION
 from freezeframe.store.tenant import Tenant
 
 TENANTS_PAGE = 1000
@@ -45,18 +47,12 @@ class Store:
     def __init__(
         self, storage: Storage, engine: TableEngine, settings: Settings, environment: str = "default"
     ) -> None:
-        _, is_tenant, registry = look_together(
+        _, _, registry = look_together(
             storage,
             lambda: require_known_format(storage),
-            lambda: next(iter(storage.list_from(TENANT_LOG_FOLDER)), None) is not None,
+            lambda: require_no_tenant(storage),
             lambda: Registry(storage, settings),
         )
-        if is_tenant:
-            raise InvalidOption(
-                f"{storage.root} is one tenant's directory, not a store of many.",
-                cause="A tenant log is in it.",
-                remedy="Open it with freezeframe.open_tenant, or name another directory.",
-            )
         self._storage = storage
         self._engine = engine
         self._settings = settings
@@ -229,7 +225,7 @@ class Store:
         """
         goal = _tenant_id(tenant_id)
         self._require_free(goal)
-        ensure_format(self._storage)
+        self._prepare()
         limits = ArchiveLimits(bytes_max, ratio_max)
         return self._begun(goal, lambda place: read_archive(Path(source), place, self._settings, limits))
 
@@ -254,13 +250,19 @@ class Store:
         return names
 
     def _created(self, tenant: TenantId, folder: str) -> str:
-        ensure_format(self._storage)
+        self._prepare()
         # The format first: a tenant that can be found can be opened.
         ensure_format(self._folder(folder), probe=False)
         winner = self._registry.create(self._environment, str(tenant), folder)
         if winner != folder:
             remove_tree(self._folder(folder))
         return winner
+
+    def _prepare(self) -> None:
+        """To be called before a tenant is made: the first one may find that the place is something else."""
+        if self._registry.current_state().version == NO_VERSION:
+            require_no_tenant(self._storage)
+        ensure_format(self._storage)
 
     def _begun(self, tenant: TenantId, fill: Callable[[Storage], object]) -> Tenant:
         """A tenant that is filled before it can be found."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -23,6 +24,7 @@ from freezeframe.store.history import HistoryEntry, history
 from freezeframe.store.job import Job, open_job
 from freezeframe.store.looks import look_together
 from freezeframe.store.occasion import Occasion
+from freezeframe.store.place_kind import require_no_store
 from freezeframe.store.purge import purge
 from freezeframe.store.restore import Restoration, VersionCheck, drop_stream, restore
 from freezeframe.store.retention import Policy, policy_of, set_policy
@@ -41,8 +43,10 @@ class Tenant:
     def __init__(
         self, storage: Storage, engine: TableEngine, settings: Settings, fence: Fence = NO_FENCE
     ) -> None:
-        _, log = look_together(
-            storage, lambda: require_known_format(storage), lambda: TenantLog(storage, settings)
+        # A tenant with a fence is one of a store's, in a folder of its own.
+        guards = [functools.partial(require_no_store, storage)] if fence is NO_FENCE else []
+        *_, log = look_together(
+            storage, lambda: require_known_format(storage), *guards, lambda: TenantLog(storage, settings)
         )
         self._place = TenantPlace(storage, log, engine, settings, fence)
         self._scope = TenantScope(self._place)

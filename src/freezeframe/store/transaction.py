@@ -43,9 +43,10 @@ from freezeframe.store.lease import Lease
 from freezeframe.store.looks import look_together
 from freezeframe.store.net_commit import restamped
 from freezeframe.store.occasion import NO_OCCASION, Occasion
+from freezeframe.store.place_kind import require_no_store
 from freezeframe.store.staged_files import StagedFiles
 from freezeframe.store.staged_stream import StagedStream, Step, StepResult
-from freezeframe.store.state import JobRecord, TenantState
+from freezeframe.store.state import NO_VERSION, JobRecord, TenantState
 from freezeframe.store.table_commit import Origin
 from freezeframe.store.tables import present_tables, require_no_case_twin, stream_base, table_snapshot
 from freezeframe.store.tenant_log import TenantLog
@@ -175,11 +176,14 @@ class Transaction:
 
         Raises:
             JobRevoked: this run of the job had been given up before it began.
+            InvalidOption: the directory became a store of many tenants since it was opened.
             StorageUnsuitable: the storage of a new directory has no atomic create.
             StorageUnavailable: it could not be written; nothing may be staged then.
         """
         if not self._is_announced:
             self._require_alive(self.base)
+            if self.base.version == NO_VERSION and self.place.fence is NO_FENCE:
+                require_no_store(self.place.storage)
             if self._begun is None or not self._begun.has_format:
                 ensure_format(self.place.storage)
             self._lease.hold()

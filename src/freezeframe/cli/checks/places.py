@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import tempfile
 from pathlib import Path
 
@@ -42,6 +43,47 @@ def storage(root: str, settings: Settings) -> Finding:
     with tempfile.TemporaryDirectory(prefix=".freezeframe-doctor-", dir=place) as folder:
         require_atomic_create(LocalStorage(folder), "probe")
     return Finding("Storage", "ok", f"{place} creates files atomically and keeps them")
+
+
+def kind(root: str, settings: Settings, *, is_store: bool) -> Finding | None:
+    """What is wrong with a place that is to be a store (else one tenant's directory); None if nothing is."""
+    from freezeframe.script.stores import storage_at
+    from freezeframe.store import place_kind
+
+    if "://" not in root and not Path(root).is_dir():
+        return None
+    found = storage_at(root, settings)
+    if place_kind.is_store(found) and place_kind.is_tenant(found):
+        told = f"{root} is a store of many tenants, and one tenant's directory at the same time"
+        return Finding("Storage", "error", told, _way_out(root))
+    if is_store:
+        place_kind.require_no_tenant(found)
+    else:
+        place_kind.require_no_store(found)
+    return None
+
+
+def _way_out(root: str) -> str:
+    """How the tenant whose log was begun in a store comes out of it, into a directory of its own."""
+    from freezeframe.store import layout
+
+    parts = [layout.TENANT_LOG_FOLDER, layout.BLOBS_FOLDER, layout.STAGING_FOLDER, layout.KEYS_FOLDER]
+    if "://" in root:
+        moved = ", ".join(f"{part}/" for part in parts)
+        return (
+            "stop all jobs; with the bucket's own tool move every *.snapshot/ folder directly below it, "
+            f"{moved} to a prefix of its own, and copy {layout.FORMAT_FILE} there. The store opens again then"
+        )
+    place, goal = Path(root).resolve(), Path(f"{Path(root).resolve()}-tenant")
+    tables = sorted(one.name for one in place.iterdir() if layout.is_table_folder(one.name))
+    here = [shlex.quote(str(place / part)) for part in parts if (place / part).exists()]
+    there = shlex.quote(str(goal / layout.OURS))
+    steps = [f"mkdir -p {there}", f"mv {' '.join(here)} {there}"]
+    if tables:
+        steps.append(f"mv {shlex.join(str(place / one) for one in tables)} {shlex.quote(str(goal))}")
+    steps.append(f"cp {shlex.quote(str(place / layout.FORMAT_FILE))} {there}")
+    command = " && ".join(steps)
+    return f"stop all jobs, then run: {command} - the store opens again, and --dir {goal} is the tenant"
 
 
 def database(settings: Settings, root: str) -> Finding:

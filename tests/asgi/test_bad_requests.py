@@ -1,5 +1,6 @@
 """Requests that are no requests: each is answered with a problem, changes nothing and shows no trace."""
 
+import asyncio
 import http.client
 import json
 from contextlib import closing
@@ -13,6 +14,8 @@ BAD_JSON = {
     "a member twice": b'{"tenant": "a", "tenant": "b"}',
     "no UTF-8": b'{"tenant": "\xff"}',
     "half a character": b'{"tenant": "\\ud800"}',
+    "half a character in a list": b'{"tenant": ["\\ud800"]}',
+    "half a character in a name": b'{"\\ud800": 1}',
     "NaN": b'{"tenant": NaN}',
     "cut off": b'{"tenant": "a"',
     "nothing": b"",
@@ -38,6 +41,55 @@ def test_a_bad_body_is_a_problem(served, api, body):
     assert "Traceback" not in answer.text
     assert served.root not in answer.text
     assert before == api.get(TENANTS).json()
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", TENANTS),
+        ("POST", f"{TENANTS}/acme/jobs"),
+        ("POST", f"{TENANTS}/acme/streams/S/import"),
+        ("PUT", "/tenant/dev/acme/snapshots?file=a"),
+        ("PATCH", "/tenant/dev/acme/config"),
+    ],
+)
+def test_a_body_of_nobody_is_not_read(served, method, path):
+    """Who asks is known before the body is: without a key it is 401, whatever was sent."""
+    with served.client("") as nobody:
+        answer = nobody.request(method, path, content=b"{", headers={"content-type": "application/json"})
+
+    assert (401, "NOT_AUTHENTICATED") == (answer.status_code, answer.json()["code"])
+
+
+def test_who_signs_in_sends_little(served):
+    """A body that is read before anybody is known has at most 16 KiB."""
+    body = b'{"name": "ada", "password": "' + b"a" * 16_384 + b'"}'
+    headers = {"content-type": "application/json", "origin": served.url}
+    with served.client("") as nobody:
+        assert 413 == nobody.post("/api/v1/session", content=body, headers=headers).status_code
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", TENANTS, b'{"tenant": "acme"}'),
+        ("PUT", "/tenant/dev/acme/snapshots?file=a", b'{"content": "YQ=="}'),
+        ("PATCH", "/tenant/dev/acme/config", b'{"a": 1}'),
+    ],
+)
+def test_bodies_are_parsed_once_and_off_the_event_loop(api, monkeypatch, method, path, body):
+    """While a body is parsed, the event loop answers others."""
+    threads, loads = [], json.loads
+
+    def noted(content, **options):
+        if content in {body, body.decode()}:
+            threads.append(asyncio._get_running_loop() is not None)
+        return loads(content, **options)
+
+    monkeypatch.setattr(json, "loads", noted)
+    api.request(method, path, content=body, headers={"content-type": "application/json"}).raise_for_status()
+
+    assert [False] == threads
 
 
 @pytest.mark.parametrize(

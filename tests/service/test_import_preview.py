@@ -118,3 +118,12 @@ def test_what_only_spark_can_count_is_said(tmp_path):
     seen = preview(tenant, FILE)
     assert (None, None) == (seen.counts, seen.problem)
     assert "The job counts them." in seen.uncounted
+
+
+def test_a_beginning_ends_at_its_last_whole_line(tenant):
+    """Quotes say where a line of CSV ends; of JSON Lines every line break does."""
+    text = 'Id,City\n1,"a\n""b"\n2,"c\nd'
+    assert 1 == preview(tenant, text, is_beginning=True).rows
+    lines = '{"Id": "1", "City": "\\""}\n{"Id": "2"}\n{"Id'
+    assert 2 == preview(tenant, lines, kind="jsonl", is_beginning=True).rows
+    assert 0 == preview(tenant, "Id,City", is_beginning=True).rows

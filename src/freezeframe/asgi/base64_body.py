@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import IO, Annotated, Any
 
 from fastapi import Depends, Query, Request
+from fastapi.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException
 
@@ -63,7 +64,7 @@ async def json_object(request: Request) -> dict[str, Any]:
     Raises:
         UnreadableRequest: it is none.
     """
-    value = strict_json(await request.body())
+    value = await run_in_threadpool(strict_json, await request.body())
     if not isinstance(value, dict):
         raise UnreadableRequest("The body is no JSON object.", remedy="Send an object.")
     return value
@@ -79,7 +80,7 @@ async def _from_json(request: Request, name: str | None) -> NamedBody:
             remedy='Send {"file": NAME, "content": BASE64}, or the raw bytes.',
         )
     try:
-        content = base64.b64decode(text, validate=True)
+        content = await run_in_threadpool(base64.b64decode, text, validate=True)
     except (binascii.Error, ValueError):
         raise UnreadableRequest(
             "The member content is no base64.",

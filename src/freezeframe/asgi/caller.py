@@ -121,7 +121,7 @@ class TenantCaller(Caller):
 
 async def calling(request: Request) -> Caller:
     """The caller of a request that concerns no tenant, or all of them."""
-    service, principal = service_of(request), await _principal(request)
+    service, principal = service_of(request), await counted_principal(request)
     return Caller(service, service.access(principal), request_id_of(request), _identity(request))
 
 
@@ -135,7 +135,7 @@ async def calling_for_tenant(
     ],
 ) -> TenantCaller:
     """The caller of a request that concerns one tenant."""
-    service, principal = service_of(request), await _principal(request)
+    service, principal = service_of(request), await counted_principal(request)
     # What is not the principal's business counts for nobody, whether or not it is there.
     if principal.sees(environment, tenant):
         await _count(service, "tenant", environment, tenant)
@@ -149,13 +149,20 @@ def _identity(request: Request) -> RequestIdentity | None:
     return getattr(request.state, "identity", None)
 
 
-async def _principal(request: Request) -> Principal:
-    """Who asks, counted. What the worker knows by itself is not worth a change of threads."""
+async def counted_principal(request: Request) -> Principal:
+    """Who asks; counted once. What the worker knows by itself is not worth a change of threads.
+
+    Raises:
+        NotAuthenticated: nobody that is known.
+        RateLimited: who asks has asked too often.
+    """
     service = service_of(request)
     principal = known_at_once(request)
     if principal is None:
         principal = await run_in_threadpool(authenticated, request)
-    await _count(service, "principal", principal.kind, principal.id)
+    if not getattr(request.state, "is_counted", False):
+        await _count(service, "principal", principal.kind, principal.id)
+        request.state.is_counted = True
     return principal
 
 

@@ -16,6 +16,7 @@ from fastapi.routing import APIRoute
 from starlette.requests import ClientDisconnect
 
 from freezeframe.asgi.authentication import authenticated, service_of
+from freezeframe.asgi.caller import calling, calling_for_tenant, counted_principal
 from freezeframe.asgi.media_type import media_type
 from freezeframe.asgi.strict_json import strict_json
 from freezeframe.errors import NotAuthenticated, TooLarge, TryAgain, UnreadableRequest
@@ -29,6 +30,8 @@ from freezeframe.service.idempotency import (
 from freezeframe.storage.promptness import WouldWait, at_once
 
 JSON_BYTES_MAX = 1024 * 1024
+# Of who is not known yet, which is who signs in.
+ANONYMOUS_JSON_BYTES_MAX = 16 * 1024
 IDEMPOTENCY_KEY_LENGTH_MAX = 200
 _SENT_AGAIN = ("content-type", "location", "etag")
 _KEYED_METHODS = frozenset({"POST", "PUT"})
@@ -58,14 +61,41 @@ class CheckedRoute(APIRoute):
         """See ``APIRoute.get_route_handler``."""
         inner = super().get_route_handler()
 
-        async def handle(request: Request) -> Response:
-            body = await _json_body(request)
+        needs_caller = any(one.call in {calling, calling_for_tenant} for one in self.dependant.dependencies)
+
+        async def handle(plain: Request) -> Response:
+            request = _JsonRequest(plain.scope, plain.receive)
+            body = await _json_body(request, needs_caller=needs_caller)
             key = request.headers.get("idempotency-key")
             if key is None or request.method not in _KEYED_METHODS:
                 return await inner(request)
             return await _once(request, key, body, inner)
 
         return handle
+
+
+class _JsonRequest(Request):
+    """A request whose JSON body is read strictly, once, in a worker thread."""
+
+    _value: Any = None
+    _is_parsed = False
+
+    async def body_within(self, bytes_max: int) -> bytes:
+        """The body; a longer one is refused before all of it is in memory."""
+        found = bytearray()
+        async for chunk in self.stream():
+            found += chunk
+            if len(found) > bytes_max:
+                raise _too_large(bytes_max)
+        self._body = bytes(found)
+        return self._body
+
+    async def json(self) -> Any:
+        """See ``Request.json``."""
+        if not self._is_parsed:
+            self._value = await run_in_threadpool(strict_json, await self.body())
+            self._is_parsed = True
+        return self._value
 
 
 def _in_a_thread(endpoint: Callable[..., Any]) -> Callable[..., Any]:
@@ -95,19 +125,23 @@ def tried_at_once(endpoint: _Endpoint) -> _Endpoint:
     return endpoint
 
 
-async def _json_body(request: Request) -> bytes:
-    """The JSON body, proved to be readable; empty where the request has another body or none."""
+async def _json_body(request: _JsonRequest, *, needs_caller: bool) -> bytes:
+    """The JSON body, proved to be readable; empty where the request has another body or none.
+
+    Who asks is known, and the request counted, before any of it is read.
+    """
     kind = media_type(request)
     if kind != "application/json" and not kind.endswith("+json"):
         return b""
+    if needs_caller:
+        await counted_principal(request)
+    bytes_max = JSON_BYTES_MAX if needs_caller else ANONYMOUS_JSON_BYTES_MAX
     announced = request.headers.get("content-length", "0")
-    if announced.isascii() and announced.isdigit() and int(announced[:18]) > JSON_BYTES_MAX:
-        raise _too_large()
-    body = await request.body()
-    if len(body) > JSON_BYTES_MAX:
-        raise _too_large()
+    if announced.isascii() and announced.isdigit() and int(announced[:18]) > bytes_max:
+        raise _too_large(bytes_max)
+    body = await request.body_within(bytes_max)
     if body:
-        strict_json(body)
+        await request.json()
     return body
 
 
@@ -178,5 +212,5 @@ def _fingerprint(request: Request, body: bytes) -> str:
     return digest.hexdigest()
 
 
-def _too_large() -> TooLarge:
-    return TooLarge(f"A JSON body has at most {JSON_BYTES_MAX:,} bytes.", remedy="Send less, or send a file.")
+def _too_large(bytes_max: int) -> TooLarge:
+    return TooLarge(f"A JSON body has at most {bytes_max:,} bytes here.", remedy="Send less, or send a file.")

@@ -73,7 +73,7 @@ def _objects(file: Path) -> Iterator[dict[str, Any]]:
                 continue
             try:
                 row = json.loads(line, parse_constant=_refuse)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise _unreadable(file, f"Line {number} is no JSON: {error}.", line=number) from error
             if not isinstance(row, dict):
                 raise _unreadable(file, f"Line {number} is no object.", line=number)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Literal
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -138,19 +139,20 @@ def _rows(file: ImportFile, stored: pa.Schema) -> pa.Table:
         )
     with received_file(file.content, file.kind, f"rows.{file.kind}") as path:
         if file.is_beginning:
-            _cut_to_whole_lines(path)
+            _cut_to_whole_lines(path, has_quoted_lines=file.kind == "csv")
         return file_rows(path, stored=stored)
 
 
-def _cut_to_whole_lines(path: Path) -> None:
+def _cut_to_whole_lines(path: Path, *, has_quoted_lines: bool) -> None:
     """Leave the last line out where it may be cut off; a header without an end is taken as it is."""
-    text = path.read_bytes()
-    end = text.rfind(b"\n")
-    # A line break inside of quotes ends no line: there is an even number of quotes before one that does.
-    while end > 0 and text.count(b'"', 0, end) % 2:
-        end = text.rfind(b"\n", 0, end)
-    if end > 0:
-        path.write_bytes(text[: end + 1])
+    content = np.frombuffer(path.read_bytes(), np.uint8)
+    ends = content == ord("\n")
+    if has_quoted_lines:
+        # A line break inside of quotes ends no line: an odd number of quotes comes before it.
+        ends &= ~np.logical_xor.accumulate(content == ord('"'))
+    last = len(ends) - int(ends[::-1].argmax()) - 1
+    if len(ends) and ends[last] and last > 0:
+        path.write_bytes(content[: last + 1].tobytes())
 
 
 def _columns(file: pa.Schema, stream: pa.Schema, key: Sequence[str]) -> tuple[ImportColumn, ...]:

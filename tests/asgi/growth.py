@@ -1,0 +1,30 @@
+"""How the work of a parser grows with its input: processor time, the best of several runs."""
+
+import gc
+import time
+
+RATIO_MAX = 2.5
+# Below this the clock and the allocator are measured, not the parser.
+_NOTHING_SECONDS = 0.002
+_RUNS_MAX = 8
+
+
+def _seconds(work, given):
+    started = time.process_time()
+    work(given)
+    return time.process_time() - started
+
+
+def growth(work, small, large):
+    """How many times the processor time of ``small`` ``large`` takes; many runs only where it is too many."""
+    best_small = best_large = float("inf")
+    gc.collect()
+    gc.disable()  # when a collection comes depends on all that the process holds
+    for _ in range(_RUNS_MAX):
+        best_small = min(best_small, _seconds(work, small))
+        best_large = min(best_large, _seconds(work, large))
+        ratio = (best_large + _NOTHING_SECONDS) / (best_small + _NOTHING_SECONDS)
+        if ratio <= RATIO_MAX:
+            break
+    gc.enable()
+    return ratio

@@ -1,0 +1,306 @@
+"""Every parser of what a request brings: twice the input takes at most 2.5 times the work."""
+
+import asyncio
+import io
+from contextlib import suppress
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from fastapi import Request
+from starlette.formparsers import MultiPartException
+from tests.asgi.growth import RATIO_MAX, growth
+
+from freezeframe.asgi.received_body import announced_digest
+from freezeframe.asgi.routes.uploads import _metadata
+from freezeframe.asgi.strict_json import strict_json
+from freezeframe.asgi.strict_route import require_known
+from freezeframe.errors import FreezeframeError
+from freezeframe.script.conditions import predicate
+from freezeframe.script.transfer import file_rows
+from freezeframe.service.conditions import Conditions
+from freezeframe.service.cursors import Cursors
+from freezeframe.service.import_preview import ImportFile, import_preview
+from freezeframe.service.jobs import parse_log_place
+from freezeframe.service.row_counter import RowCounter
+from freezeframe.settings import Settings
+from freezeframe.storage import MemoryStorage
+from freezeframe.store import Tenant
+from freezeframe.store.json_files import from_json_bytes, merged
+
+BODY = 64 * 1024
+TEXT = 32 * 1024
+HEADER = 16 * 1024
+MEGABYTE = 1024 * 1024
+
+
+def repeated(piece, *, begin=b"", end=b""):
+    """A function that makes an input of so many bytes."""
+    return lambda size: begin + piece * ((size - len(begin) - len(end)) // len(piece)) + end
+
+
+def numbered(template, *, begin=b"", end=b"", between=b","):
+    """The same with another number in each piece."""
+
+    def made(size):
+        count = size // (len(template) + 6)
+        return begin + between.join(template.replace(b"#", b"%d" % number) for number in range(count)) + end
+
+    return made
+
+
+JSON_SHAPES = {
+    "escaped quotes": repeated(b'\\"', begin=b'"'),
+    "a quote and an escaped one": repeated(b'"\\"'),
+    "unclosed texts": repeated(b'"'),
+    "backslashes": repeated(b"\\", begin=b'"'),
+    "brackets": repeated(b"["),
+    "closed brackets": repeated(b"]"),
+    "empty lists": repeated(b"[],", begin=b"[", end=b"[]]"),
+    "empty objects": repeated(b"{},", begin=b"[", end=b"{}]"),
+    "members": numbered(b'"m#":#', begin=b"{", end=b"}"),
+    "the same member": repeated(b'"a":1,', begin=b"{", end=b'"a":1}'),
+    "one long number": repeated(b"9"),
+    "numbers": repeated(b"1e9,", begin=b"[", end=b"1]"),
+    "half characters": repeated(b"\\ud800", begin=b'["', end=b'"]'),
+    "escaped characters": repeated(b"\\u00e9", begin=b'"', end=b'"'),
+    "spaces": repeated(b" "),
+    "no JSON at the end": repeated(b"1,", begin=b"[", end=b"x"),
+    "no UTF-8 at the end": repeated(b"1,", begin=b"[", end=b"\xff"),
+}
+CSV_SHAPES = {
+    "quotes": repeated(b'"'),
+    "a quote on each line": repeated(b'"\n', begin=b"Id\n"),
+    "quoted fields": repeated(b'"a,\n""b"\n', begin=b"Id\n"),
+    "a quote that is never closed": repeated(b"a,b\n", begin=b'Id,B\n"'),
+    "an unclosed quote at the end": repeated(b"1,2\n", begin=b"Id,B\n", end=b'1,"'),
+    "rows": repeated(b"1,2\n", begin=b"Id,B\n"),
+    "a ragged row at the end": repeated(b"1,2\n", begin=b"Id,B\n", end=b"1,2,3\n"),
+    "no UTF-8 at the end": repeated(b"1,2\n", begin=b"Id,B\n", end=b"\xff,2\n"),
+    "line breaks": repeated(b"\n"),
+    "carriage returns": repeated(b"\r"),
+    "commas": repeated(b","),
+    "columns": numbered(b"c#", begin=b"Id,", end=b"\n"),
+    "one value": repeated(b"a", begin=b"Id\n"),
+    "digits": repeated(b"9", begin=b"Id\n", end=b"\n"),
+}
+LINE_SHAPES = {
+    "rows": repeated(b'{"Id":1,"B":"x"}\n'),
+    "members of one row": numbered(b'"m#":1', begin=b"{", end=b"}"),
+    "escaped quotes": repeated(b'\\"', begin=b'{"Id":"'),
+    "brackets": repeated(b"[", begin=b'{"Id":'),
+    "line breaks": repeated(b"\n"),
+    "texts and numbers": repeated(b'{"Id":1}\n', end=b'{"Id":"x"}\n'),
+    "no JSON at the end": repeated(b'{"Id":1}\n', end=b"{"),
+}
+
+
+def parquet(size, columns=1):
+    """A Parquet file of about so many bytes."""
+    rows = size // 8 // columns
+    content = io.BytesIO()
+    table = pa.table({f"c{number}": range(number, number + rows) for number in range(columns)})
+    pq.write_table(table, content, compression="NONE", use_dictionary=False)
+    return content.getvalue()
+
+
+def arrow(size, batch_rows=1000):
+    """An Arrow stream of about so many bytes, in batches of so many rows."""
+    content = io.BytesIO()
+    table = pa.table({"Id": range(size // 8)})
+    with pa.ipc.new_stream(content, table.schema) as writer:
+        writer.write_table(table, max_chunksize=batch_rows)
+    return content.getvalue()
+
+
+PARQUET_SHAPES = {
+    "rows": parquet,
+    "columns": lambda size: parquet(size, columns=size // 2000),
+    "no end": lambda size: parquet(size)[:-8],
+    "no Parquet": repeated(b"PAR1"),
+}
+ARROW_SHAPES = {
+    "rows": arrow,
+    "small batches": lambda size: arrow(size, batch_rows=10),
+    "no end": lambda size: arrow(size)[:-8],
+    "no Arrow": repeated(b"\xff\xff\xff\xff\x00\x00\x00\x00"),
+}
+KINDS = {
+    "csv": (TEXT, CSV_SHAPES),
+    "jsonl": (TEXT, LINE_SHAPES),
+    "parquet": (BODY, PARQUET_SHAPES),
+    "arrow": (BODY, ARROW_SHAPES),
+}
+FILES = [(kind, name) for kind, (_, shapes) in KINDS.items() for name in shapes]
+FORM_TYPE = b"multipart/form-data; boundary=x"
+FORM_HEAD = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n'
+FORM_SHAPES = {
+    "content": repeated(b"a", begin=FORM_HEAD, end=b"\r\n--x--\r\n"),
+    "half a boundary": repeated(b"\r\n--", begin=FORM_HEAD, end=b"\r\n--x--\r\n"),
+    "dashes": repeated(b"-", begin=FORM_HEAD),
+    "carriage returns": repeated(b"\r", begin=FORM_HEAD),
+    "a long header": repeated(b"a", begin=b"--x\r\nContent-Disposition: "),
+    "many headers": repeated(b"a: b\r\n", begin=b"--x\r\n"),
+    "parts": repeated(b'--x\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n'),
+    "boundaries": repeated(b"--x\r\n"),
+}
+
+
+def grown(work, shape, size):
+    """How the work of ``work``, whether it refuses or not, grows from ``size`` bytes to twice as many."""
+
+    def tried(given):
+        with suppress(FreezeframeError, MultiPartException):
+            work(given)
+
+    return growth(tried, shape(size), shape(2 * size))
+
+
+@pytest.mark.parametrize("shape", JSON_SHAPES.values(), ids=JSON_SHAPES)
+def test_json_bodies(shape):
+    """JSON, as every route reads it."""
+    assert grown(strict_json, shape, BODY) <= RATIO_MAX
+
+
+@pytest.mark.parametrize("shape", JSON_SHAPES.values(), ids=JSON_SHAPES)
+def test_json_files_and_patches(shape):
+    """A JSON file that is read to be patched, and the patch."""
+
+    def patched(content):
+        value = from_json_bytes(content, "a.json")
+        merged({"kept": value}, {"kept": value})
+
+    assert grown(patched, shape, BODY) <= RATIO_MAX
+
+
+@pytest.mark.parametrize(("kind", "name"), FILES, ids="-".join)
+def test_imports(tmp_path, kind, name):
+    """Files of rows, as an import and a replaced stream read them."""
+    size, shapes = KINDS[kind]
+    file = tmp_path / f"rows.{kind}"
+
+    def read(content):
+        file.write_bytes(content)
+        file_rows(file, stored=pa.schema({"Id": pa.int64()}))
+
+    assert grown(read, shapes[name], size) <= RATIO_MAX
+
+
+@pytest.fixture
+def tenant():
+    """A tenant with a stream of some rows."""
+    storage = MemoryStorage()
+    found = Tenant(storage, RowCounter(storage), Settings())
+    found.stream("Account").update(pa.table({"Id": [1, 2, 3]}), "Id")
+    return found
+
+
+@pytest.mark.parametrize(("kind", "name"), FILES, ids="-".join)
+def test_previews(tenant, kind, name):
+    """Files of rows, as their preview reads them."""
+    size, shapes = KINDS[kind]
+
+    def previewed(content):
+        import_preview(tenant, "Account", ImportFile(kind, io.BytesIO(content)), ("Id",), "full")
+
+    assert grown(previewed, shapes[name], size) <= RATIO_MAX
+
+
+@pytest.mark.parametrize(("kind", "name"), [one for one in FILES if one[0] in {"csv", "jsonl"}], ids="-".join)
+def test_previews_of_a_beginning(tenant, kind, name):
+    """The beginning of a longer file, whose last line may be cut off."""
+    size, shapes = KINDS[kind]
+
+    def previewed(content):
+        file = ImportFile(kind, io.BytesIO(content), is_beginning=True)
+        import_preview(tenant, "Account", file, ("Id",), "upsert")
+
+    assert grown(previewed, shapes[name], size) <= RATIO_MAX
+
+
+def request(content=b"", **headers):
+    """A request with this body, which comes in pieces as a server gives them."""
+    pieces = [content[start : start + 65_536] for start in range(0, len(content), 65_536)] or [b""]
+    messages = [{"type": "http.request", "body": one, "more_body": True} for one in pieces]
+    messages[-1]["more_body"] = False
+    found = [(name.replace("_", "-").encode(), value) for name, value in headers.items()]
+
+    async def receive():
+        return messages.pop(0)
+
+    return Request({"type": "http", "method": "POST", "headers": found}, receive)
+
+
+async def form(content, kind=FORM_TYPE):
+    async with request(content, content_type=kind).form(max_files=1, max_fields=20):
+        pass
+
+
+@pytest.mark.parametrize("shape", FORM_SHAPES.values(), ids=FORM_SHAPES)
+def test_forms(shape):
+    """Multipart forms."""
+    with asyncio.Runner() as runner:
+        assert grown(lambda content: runner.run(form(content)), shape, 4 * BODY) <= RATIO_MAX
+
+
+def digest(text):
+    announced_digest(request(content_digest=text))
+
+
+HEADERS = {
+    "a form's type": (
+        lambda text: asyncio.run(form(b"--x--", text)),
+        repeated(b";", begin=b'multipart/form-data; a="'),
+    ),
+    "metadata of an upload": (lambda text: _metadata(text.decode()), repeated(b"path YQ==,")),
+    "metadata without values": (lambda text: _metadata(text.decode()), repeated(b",")),
+    "a digest": (
+        lambda text: announced_digest(request(content_digest=text)),
+        repeated(b" ", end=b"sha-256=:"),
+    ),
+    "digests": (lambda text: announced_digest(request(content_digest=text)), repeated(b"sha-256=:A:,")),
+    "tags": (lambda text: Conditions(text.decode()).require('"1"'), repeated(b'W/"1",')),
+    "an unclosed tag": (lambda text: Conditions(text.decode()).require('"1"'), repeated(b" ", end=b'"')),
+    "a cursor": (lambda text: Cursors(b"secret").read("rows", text.decode()), repeated(b"A")),
+    "a place in a log": (lambda text: parse_log_place(text.decode()), repeated(b"1")),
+    "a query": (lambda text: require_known(text, frozenset({"a"})), repeated(b"a=1&")),
+    "an encoded query": (lambda text: require_known(text, frozenset({"a"})), repeated(b"%26", begin=b"a=")),
+}
+
+
+@pytest.mark.parametrize(("work", "shape"), HEADERS.values(), ids=HEADERS)
+def test_headers_and_queries(work, shape):
+    """What is read of headers and of the query."""
+    assert grown(work, shape, HEADER) <= RATIO_MAX
+
+
+WHERE_SHAPES = {
+    "spaces": repeated(b" ", begin=b"Id", end=b"x"),
+    "is": repeated(b" is", begin=b"Id"),
+    "spaces before null": repeated(b" ", begin=b"Id is not", end=b"nul"),
+    "signs": repeated(b"=", begin=b"Id"),
+    "digits": repeated(b"9", begin=b"Id = "),
+    "a fraction": repeated(b"0", begin=b"Id = 1."),
+    "quotes": repeated(b'"', begin=b"City = "),
+    "no column": repeated(b"I"),
+}
+
+
+@pytest.mark.parametrize("shape", WHERE_SHAPES.values(), ids=WHERE_SHAPES)
+def test_conditions_on_rows(shape):
+    """Where-clauses, for columns of each kind that text becomes."""
+    for kind in (pa.int64(), pa.decimal128(20, 4), pa.timestamp("us", "UTC")):
+        columns = pa.schema({"Id": kind, "City": pa.string()})
+        assert (
+            grown(lambda text, known=columns: predicate([text.decode()], known), shape, HEADER) <= RATIO_MAX
+        )
+
+
+def test_the_measurement_sees_a_quadratic_parser():
+    """What takes four times as long for twice the input is found."""
+
+    def quadratic(content):
+        for start in range(0, len(content), 8):
+            content.count(b'"', start)
+
+    assert growth(quadratic, b"a" * MEGABYTE, b"a" * 2 * MEGABYTE) > RATIO_MAX

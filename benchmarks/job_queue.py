@@ -33,7 +33,7 @@ SCRIPT = f"""
 import os
 with open(os.path.join(os.environ["ROOT_DIR"], "snapshots", "{LEDGER}"), "a") as ledger:
     ledger.write(os.environ["JOB_ID"] + "\\n")
-if os.environ.get("update") == "true":
+if os.environ.get("PARAM_update") == "true":
     import freezeframe, pandas
     rows = pandas.DataFrame({{"Id": [str(n) for n in range(1000)], "Job": os.environ["JOB_ID"]}})
     freezeframe.update_snapshot(os.environ["snapshot_dir"], "Account", "Id", rows)

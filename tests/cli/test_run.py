@@ -63,7 +63,7 @@ def test_a_run_without_input_or_changes_says_so(store, capsys):
 
 def test_json_is_the_outcome(store, capsys):
     """One JSON object on standard output, whatever the script prints; the error goes to standard error."""
-    script = _script(store, "import os; print('noise'); raise SystemExit(int(os.environ['code']))")
+    script = _script(store, "import os; print('noise'); raise SystemExit(int(os.environ['PARAM_code']))")
     options = ["run", "--root", "s", "--tenant", "acme", script, "--json", "--param"]
     assert 0 == main([*options, "code=0"])
     assert "succeeded" == json.loads(capsys.readouterr().out)["status"]

@@ -23,7 +23,7 @@ import os
 import pandas as pd
 from freezeframe import update_snapshot
 
-number = int(os.environ["number"])
+number = int(os.environ["PARAM_number"])
 count = {ROWS} if number == 0 else {CHANGED}
 rows = pd.DataFrame({{"Id": [f"A{{i:05d}}" for i in range(count)], "Job": [number] * count}})
 for stream in ("Lead", "Account"):

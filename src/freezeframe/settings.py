@@ -211,8 +211,9 @@ class Settings(BaseSettings):
     service_tenant_upload_bytes_per_minute: int = Field(
         default=0,
         ge=0,
-        description="How many bytes a minute the service takes in for one tenant, all workers together; the "
-        "request that goes over is finished, the next ones are 429; 0 is no limit.",
+        description="How many bytes a minute the service takes in for one tenant, all workers together, "
+        "counted when they are announced; the request that goes over is finished, the next ones are 429; 0 "
+        "is no limit.",
     )
     service_tenant_download_bytes_per_minute: int = Field(
         default=0, ge=0, description="The same for the bytes that it gives out for one tenant."
@@ -220,8 +221,9 @@ class Settings(BaseSettings):
     service_tenant_stored_bytes_max: int = Field(
         default=0,
         ge=0,
-        description="How many bytes the newest version of a tenant may hold, streams and files together: "
-        "a request that would bring more is 413; 0 is no limit. Jobs are not stopped.",
+        description="How many bytes the newest version of a tenant may hold, streams and files together, "
+        "with uploads under way and the inputs of queued imports: a request that would bring more is 413; 0 "
+        "is no limit. Jobs are not stopped.",
     )
     service_body_bytes_max: int = Field(
         default=64 * 1024 * 1024,

@@ -1,5 +1,8 @@
 """Quotas of bytes: what a tenant sends, reads and keeps; others and small requests go on."""
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
 import pytest
 
 from freezeframe.errors import RateLimited
@@ -89,3 +92,103 @@ def test_within_a_portion_nothing_shared_is_touched(tmp_path):
     ]
 
     assert 3 == looks.count(None)
+
+
+AT_ONCE = 12
+
+
+def _all_at_once(send):
+    """The answers to what so many clients send at the same moment."""
+    together = Barrier(AT_ONCE)
+
+    def sent(number):
+        together.wait(30)
+        return send(number)
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return list(pool.map(sent, range(AT_ONCE)))
+
+
+def _held(served, name):
+    tenant = served.service.stores.environment("dev").tenant(name)
+    return sum(file.size for file in tenant.files.list(recursive=True))
+
+
+def test_uploads_at_once_do_not_go_over_what_a_tenant_may_keep(serve):
+    """Each commit looks again at what the others have made of the tenant."""
+    served = serve(service_tenant_stored_bytes_max=3 * QUOTA, service_requests_per_minute=0)
+    place = served.tenant("crowded")
+    with served.client() as api:
+        answers = _all_at_once(
+            lambda number: api.put(f"{place}/files/{number}", content=bytes([number]) * QUOTA)
+        )
+
+    assert {201, 413} == {one.status_code for one in answers}
+    assert 3 == sum(one.is_success for one in answers)
+    assert 3 * QUOTA == _held(served, "crowded")
+
+
+def test_resumable_uploads_reserve_their_length(serve):
+    """What was begun and has no bytes yet counts; what was given up does not."""
+    served = serve(service_tenant_stored_bytes_max=3 * QUOTA, service_requests_per_minute=0)
+    place = served.tenant("crowded")
+    begin = {"upload-length": str(QUOTA), "upload-metadata": "path YmlnLmJpbg=="}
+    import_ = {**begin, "upload-metadata": "purpose aW1wb3J0"}
+    with served.client() as api:
+        begun = [api.post(f"{place}/uploads", headers=begin) for _ in range(4)]
+        refused = [
+            api.post(f"{place}/uploads", headers=import_),
+            api.post(
+                f"{place}/streams/S/import?key=Id", content=b"Id\n1\n", headers={"content-type": "text/csv"}
+            ),
+        ]
+        api.delete(begun[0].headers["location"])
+        again = api.post(f"{place}/uploads", headers=begin)
+
+    assert [201, 201, 201, 413] == [one.status_code for one in begun]
+    assert [413, 413, 201] == [one.status_code for one in (*refused, again)]
+
+
+@pytest.mark.parametrize("is_announced", [True, False])
+def test_bodies_at_once_do_not_go_over_the_quota_of_a_minute(serve, is_announced):
+    """What is announced is counted before it is taken; what is not, piece by piece: one may go over."""
+    served = serve(service_tenant_upload_bytes_per_minute=3 * QUOTA, service_requests_per_minute=0)
+    place, size = served.tenant("crowded"), QUOTA // 4 * 3
+
+    def body(number):
+        content = bytes([number]) * size
+        return content if is_announced else iter([content[:1000], content[1000:]])
+
+    with served.client() as api:
+        answers = _all_at_once(lambda number: api.put(f"{place}/files/{number}", content=body(number)))
+
+    assert {201, 429} == {one.status_code for one in answers}
+    assert _held(served, "crowded") <= 4 * size
+
+
+def test_downloads_at_once_do_not_go_over_the_quota_of_a_minute(serve):
+    """The length of an answer is counted before it is sent."""
+    served = serve(service_tenant_download_bytes_per_minute=3 * QUOTA, service_requests_per_minute=0)
+    place = served.tenant("busy")
+    served.service.stores.environment("dev").tenant("busy").files.write("a", b"x" * QUOTA)
+    with served.client() as api:
+        answers = _all_at_once(lambda _: api.get(f"{place}/files/a"))
+
+    assert (3, 9) == tuple(sum(one.status_code == status for one in answers) for status in (200, 429))
+    assert {QUOTA} == {len(one.content) for one in answers if one.is_success}
+
+
+def test_an_answer_given_again_takes_of_the_quotas(serve):
+    """A request that is repeated under its Idempotency-Key counts by its requests and its bytes."""
+    served = serve(service_tenant_upload_bytes_per_minute=3 * QUOTA, service_requests_per_minute=6)
+    place = served.tenant("again")
+    with served.client() as api:
+        answers = [
+            api.put(f"{place}/files/a", content=b"x" * QUOTA, headers={"idempotency-key": "k"})
+            for _ in range(5)
+        ]
+        other = [api.get(f"{served.tenant('calm')}/files").status_code for _ in range(3)]
+
+    assert [201, 201, 201, 429, 429] == [one.status_code for one in answers]
+    assert "true" == answers[2].headers["idempotency-replayed"]
+    assert [200, 429, 429] == other

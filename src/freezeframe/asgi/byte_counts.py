@@ -5,25 +5,38 @@ It is there only where a quota of bytes is set: without one no request pays for 
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
 from fastapi import Request
 from fastapi.concurrency import run_in_threadpool
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from freezeframe.asgi.problems import problem_response
+from freezeframe.asgi.request_guard import request_id
+from freezeframe.errors import RateLimited
 from freezeframe.service.byte_quotas import ByteQuotas, Way
 
 _SPENT_EVERY_BYTES = 4 * 1024 * 1024
 _TRANSFER = "freezeframe.transfer"
+_ERRORS_FROM = 400
+_LENGTH = re.compile(rb"[0-9]{1,18}")
 
 
 class Transfer:
-    """What one request has moved and nobody has counted yet; the tenant is None until it is known."""
+    """What one request has moved and nobody has counted yet; the tenant is None until it is known.
 
-    def __init__(self, quotas: ByteQuotas) -> None:
+    What it announces is counted before it is moved: ``_reserved`` is what of that has not been moved.
+    """
+
+    def __init__(self, quotas: ByteQuotas, announced_bytes: int | None) -> None:
         self._quotas = quotas
+        self._announced_bytes = announced_bytes
         self._waiting: dict[Way, int] = {"upload": 0, "download": 0}
+        self._reserved: dict[Way, int] = {"upload": 0, "download": 0}
         self.tenant: tuple[str, str] | None = None
 
-    def begin(self, environment: str, tenant: str) -> None:
+    async def begin(self, environment: str, tenant: str) -> None:
         """Say whose request it is.
 
         Raises:
@@ -31,21 +44,47 @@ class Transfer:
         """
         self._quotas.require_left(environment, tenant)
         self.tenant = environment, tenant
+        await self.reserve("upload", self._announced_bytes or 0)
+
+    async def reserve(self, way: Way, size: int) -> None:
+        """Count bytes that are to be moved; what was moved already is a part of them.
+
+        Raises:
+            RateLimited: the tenant has used the quota up.
+        """
+        if self.tenant is None:
+            return
+        await self._count(way, size, reserves=True)
+        moved, self._waiting[way] = self._waiting[way], 0
+        self._reserved[way] = size
+        await self.moved(way, moved)
 
     async def moved(self, way: Way, size: int) -> None:
-        """Note that bytes were moved; now and then they are counted."""
-        self._waiting[way] += size
+        """Note that bytes were moved; now and then those that nothing announced are counted.
+
+        Raises:
+            RateLimited: the length of a body is not announced, and the quota was used up before these bytes.
+        """
+        covered = min(size, self._reserved[way])
+        self._reserved[way] -= covered
+        if way == "upload" and self._announced_bytes is None and self.tenant is not None:
+            await self._count(way, size, reserves=True)
+            return
+        self._waiting[way] += size - covered
         if self._waiting[way] >= _SPENT_EVERY_BYTES:
             await self.spend()
 
     async def spend(self) -> None:
         """Count all that was moved."""
+        for way, size in self._waiting.items():
+            self._waiting[way] = 0
+            await self._count(way, size, reserves=False)
+
+    async def _count(self, way: Way, size: int, *, reserves: bool) -> None:
         if self.tenant is None:
             return
-        for way, size in self._waiting.items():
-            if not self._quotas.spend_at_once(way, size, *self.tenant):
-                await run_in_threadpool(self._quotas.spend, way, size, *self.tenant)
-            self._waiting[way] = 0
+        if not self._quotas.spend_at_once(way, size, *self.tenant, reserves=reserves):
+            await run_in_threadpool(self._quotas.spend, way, size, *self.tenant, reserves=reserves)
 
 
 class ByteCounts:
@@ -60,7 +99,8 @@ class ByteCounts:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        transfer = scope[_TRANSFER] = Transfer(self._quotas)
+        transfer = scope[_TRANSFER] = Transfer(self._quotas, announced_length(scope["headers"]))
+        is_refused = False
 
         async def received() -> Message:
             message = await receive()
@@ -69,6 +109,18 @@ class ByteCounts:
             return message
 
         async def sent(message: Message) -> None:
+            nonlocal is_refused
+            if is_refused:
+                return
+            # A change that was made is answered all the same.
+            is_start = message["type"] == "http.response.start"
+            if is_start and scope["method"] == "GET" and message["status"] < _ERRORS_FROM:
+                try:
+                    await transfer.reserve("download", announced_length(message["headers"]) or 0)
+                except RateLimited as error:
+                    is_refused = True
+                    await problem_response(error, request_id(scope))(scope, receive, send)
+                    return
             if message["type"] == "http.response.body":
                 await transfer.moved("download", len(message.get("body", b"")))
                 if not message.get("more_body"):
@@ -82,7 +134,13 @@ class ByteCounts:
             await transfer.spend()
 
 
-def begin_transfer(request: Request, environment: str, tenant: str) -> None:
+def announced_length(headers: Iterable[tuple[bytes, bytes]]) -> int | None:
+    """What Content-Length says, None without one; who cannot be is refused elsewhere."""
+    found = next((value for name, value in headers if name.lower() == b"content-length"), None)
+    return int(found) if found is not None and _LENGTH.fullmatch(found) else None
+
+
+async def begin_transfer(request: Request, environment: str, tenant: str) -> None:
     """Have the request's bytes counted for a tenant, where bytes are counted.
 
     Raises:
@@ -90,4 +148,4 @@ def begin_transfer(request: Request, environment: str, tenant: str) -> None:
     """
     transfer: Transfer | None = request.scope.get(_TRANSFER)
     if transfer is not None:
-        transfer.begin(environment, tenant)
+        await transfer.begin(environment, tenant)

@@ -136,12 +136,28 @@ async def calling_for_tenant(
 ) -> TenantCaller:
     """The caller of a request that concerns one tenant."""
     service, principal = service_of(request), await counted_principal(request)
-    # What is not the principal's business counts for nobody, whether or not it is there.
-    if principal.sees(environment, tenant):
-        await _count(service, "tenant", environment, tenant)
-        begin_transfer(request, environment, tenant)
+    await _count_for_tenant(request, principal, environment, tenant)
     request_id, identity = request_id_of(request), _identity(request)
     return TenantCaller(service, service.access(principal), request_id, identity, environment, tenant)
+
+
+async def count_replay(request: Request) -> None:
+    """Count a request whose answer is given again: it takes as much of every quota as another one.
+
+    Raises:
+        RateLimited: a quota is used up.
+    """
+    principal, names = await counted_principal(request), request.path_params
+    environment, tenant = names.get("environment", names.get("env_id")), names.get("tenant")
+    if environment is not None and tenant is not None:
+        await _count_for_tenant(request, principal, environment, tenant)
+
+
+async def _count_for_tenant(request: Request, principal: Principal, environment: str, tenant: str) -> None:
+    # What is not the principal's business counts for nobody, whether or not it is there.
+    if principal.sees(environment, tenant):
+        await _count(service_of(request), "tenant", environment, tenant)
+        await begin_transfer(request, environment, tenant)
 
 
 def _identity(request: Request) -> RequestIdentity | None:

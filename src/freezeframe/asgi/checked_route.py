@@ -16,7 +16,7 @@ from fastapi.routing import APIRoute
 from starlette.requests import ClientDisconnect
 
 from freezeframe.asgi.authentication import authenticated, service_of
-from freezeframe.asgi.caller import calling, calling_for_tenant, counted_principal
+from freezeframe.asgi.caller import calling, calling_for_tenant, count_replay, counted_principal
 from freezeframe.asgi.media_type import media_type
 from freezeframe.asgi.strict_json import strict_json
 from freezeframe.errors import NotAuthenticated, TooLarge, TryAgain, UnreadableRequest
@@ -159,6 +159,7 @@ async def _once(request: Request, key: str, body: bytes, inner: Handler) -> Resp
     identity = RequestIdentity(f"{principal.kind}:{principal.id}", key, _fingerprint(request, body))
     kept = await run_in_threadpool(answers.begin, identity)
     if kept is not None:
+        await count_replay(request)
         if kept.body_sha256 and kept.body_sha256 != await _body_sha256(request):
             raise other_request()
         return Response(kept.body, kept.status, {**kept.headers, "Idempotency-Replayed": "true"})

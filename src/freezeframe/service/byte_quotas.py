@@ -1,8 +1,8 @@
 """How many bytes a minute a tenant's requests may bring and take, counted by all workers of one machine.
 
-What a request moves is known when it has moved, so a request that has begun is finished, and the next one
-is refused where the quota is used up. A worker takes a hundredth of a quota at once from the shared
-counters and counts within it by itself: only then is the counters' file touched.
+What a request announces is counted before it moves, so of requests that come at once only those are let in
+that find something left; the one that goes over is finished. A worker takes a hundredth of a quota at once
+from the shared counters and counts within it by itself: only then is the counters' file touched.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from limits import RateLimitItemPerMinute
-from limits.strategies import FixedWindowRateLimiter
 
 from freezeframe.errors import RateLimited
 from freezeframe.service.rate_limits import SharedCounters
@@ -39,7 +38,7 @@ class ByteQuotas:
     def __init__(
         self, counters: SharedCounters, upload_bytes_per_minute: int, download_bytes_per_minute: int
     ) -> None:
-        self._limiter = FixedWindowRateLimiter(counters)
+        self._counters = counters
         limits: dict[Way, int] = {
             "upload": upload_bytes_per_minute,
             "download": download_bytes_per_minute,
@@ -59,40 +58,55 @@ class ByteQuotas:
         Raises:
             RateLimited: a quota of this minute is used up.
         """
-        for way, item in self._items.items():
-            with self._lock:
-                lease = self._leases.get((way, environment, tenant))
-            if lease is not None and lease.is_last and lease.ends > time.time():
-                raise _refusal(way, item.amount, lease.ends)
+        for way in self._items:
+            self.spend_at_once(way, 0, environment, tenant, reserves=True)
 
-    def spend_at_once(self, way: Way, size: int, environment: str, tenant: str) -> bool:
-        """``spend`` where it needs no look at the shared counters; False: nothing was counted."""
-        if not size or way not in self._items:
+    def spend_at_once(
+        self, way: Way, size: int, environment: str, tenant: str, *, reserves: bool = False
+    ) -> bool:
+        """``spend`` where it needs no look at the shared counters; False: nothing was counted.
+
+        Raises:
+            RateLimited: as ``spend``.
+        """
+        item = self._items.get(way)
+        if item is None:
             return True
         with self._lock:
             lease = self._leases.get((way, environment, tenant))
-            if lease is None or lease.ends <= time.time() or (lease.left < size and not lease.is_last):
+            is_known = lease is not None and lease.ends > time.time()
+            if lease is not None and is_known and lease.is_last and reserves:
+                raise _refusal(way, item.amount, lease.ends)
+            if not size:
+                return True
+            if lease is None or not is_known or (lease.left < size and not lease.is_last):
                 return False
             lease.left -= size
             return True
 
-    def spend(self, way: Way, size: int, environment: str, tenant: str) -> None:
-        """Count bytes that a tenant's request has brought or taken."""
-        if self.spend_at_once(way, size, environment, tenant):
+    def spend(self, way: Way, size: int, environment: str, tenant: str, *, reserves: bool = False) -> None:
+        """Count bytes that a tenant's request moves; ``reserves``: it has not moved them yet.
+
+        Raises:
+            RateLimited: it reserves, and nothing was left before it.
+        """
+        if self.spend_at_once(way, size, environment, tenant, reserves=reserves):
             return
         item = self._items[way]
         names = (environment, tenant)
         portion = max(size, item.amount // _PORTIONS)
-        is_granted = self._limiter.hit(item, way, *names, cost=portion)
-        ends, left = self._limiter.get_window_stats(item, way, *names)
+        key = item.key_for(way, *names)
+        spent = self._counters.incr(key, item.get_expiry(), amount=portion)
+        ends = self._counters.get_expiry(key)
+        is_last = spent >= item.amount
         with self._lock:
             if len(self._leases) >= _REMEMBERED_MAX:
                 self._leases.clear()  # at most one portion of each quota is counted twice
             known = self._leases.get((way, *names))
             kept = known.left if known is not None and known.ends > time.time() else 0
-            self._leases[way, environment, tenant] = _Lease(
-                ends, kept + portion - size, is_last=not is_granted or left == 0
-            )
+            self._leases[way, environment, tenant] = _Lease(ends, kept + portion - size, is_last)
+        if reserves and spent - portion >= item.amount:
+            raise _refusal(way, item.amount, ends)
 
 
 def _refusal(way: Way, amount: int, ends: float) -> RateLimited:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 import shutil
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -147,9 +147,16 @@ class TenantJobs:
         return self._submitted(request, order.attempts_max, job.folder)
 
     def submit_import(
-        self, job: TenantJob, order: ImportOrder, content: ImportContent, who: str
+        self,
+        job: TenantJob,
+        order: ImportOrder,
+        content: ImportContent,
+        who: str,
+        require_room: Callable[[], None] = lambda: None,
     ) -> QueuedJob:
         """Keep the file until the job has run, and put its import into the queue; errors as of ``submit``.
+
+        ``require_room`` is asked once the file is kept; if it raises, the file is not kept.
 
         Raises:
             UnreadableInput, SchemaDriftError: it is said to be Arrow, and is damaged, or no stream can
@@ -165,6 +172,7 @@ class TenantJobs:
         owner = InputOwner(job.folder, identity.hexdigest()[:32], job.environment, job.tenant, job.job_id)
         folder, is_new = self._uploads.keep_input(owner, name, content)
         try:
+            require_room()
             options = {"stream": order.stream, "file": name, "key": list(order.key), "mode": order.mode}
             request = RunRequest(
                 root=self._root,

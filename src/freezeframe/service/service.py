@@ -103,7 +103,7 @@ def open_service(root: str, settings: Settings, database: ControlDatabase) -> Se
             settings.service_tenant_upload_bytes_per_minute,
             settings.service_tenant_download_bytes_per_minute,
         ),
-        stored_bytes=StoredBytes(overviews, settings.service_tenant_stored_bytes_max),
+        stored_bytes=StoredBytes(overviews, uploads, settings.service_tenant_stored_bytes_max),
     )
 
 

@@ -1,29 +1,47 @@
-"""How many bytes a tenant may keep, as its overview counts them: what its newest version holds."""
+"""How many bytes a tenant may keep: what its newest version holds, and what waits to become part of it."""
 
 from __future__ import annotations
 
 from freezeframe.errors import TooLarge
 from freezeframe.service.overview import Overviews
+from freezeframe.service.uploads import Uploads
 from freezeframe.store import Tenant
 
 
 class StoredBytes:
     """The limit of one service for each tenant; 0 is none, and then nothing is ever counted."""
 
-    def __init__(self, overviews: Overviews, bytes_max: int) -> None:
+    def __init__(self, overviews: Overviews, uploads: Uploads, bytes_max: int) -> None:
         self._overviews = overviews
+        self._uploads = uploads
         self._bytes_max = bytes_max
 
-    def require_room(self, tenant: Tenant, size: int, replaces: str = "") -> None:
-        """Refuse bytes that would be too many; those of the file that they replace go.
+    def bounded(self, tenant: Tenant, size: int, replaces: str = "") -> Tenant:
+        """The tenant for a change that brings so many bytes; those of the file that they replace go.
 
-        Earlier versions are not counted, and what jobs write meanwhile is not refused.
+        What others commit meanwhile is counted as well: the tenant's commit looks again, at the state that
+        it follows.
 
         Raises:
             TooLarge: the tenant would have more than it may.
         """
         if not self._bytes_max:
-            return
+            return tenant
+        self._require_room(tenant, size, replaces)
+        return tenant.checked(lambda _: self._require_room(tenant, size, replaces))
+
+    def require_room_for_waiting(self, tenant: Tenant, folder: str, replaces: str = "") -> None:
+        """Refuse what waits already for the tenant: uploads by their announced length, inputs of imports.
+
+        To be asked when the new one waits too: two that come at once see each other.
+
+        Raises:
+            TooLarge: the tenant would have more than it may.
+        """
+        if self._bytes_max:
+            self._require_room(tenant, self._uploads.waiting_bytes(folder), replaces)
+
+    def _require_room(self, tenant: Tenant, size: int, replaces: str) -> None:
         seen = self._overviews.of(tenant)
         held = seen.file_bytes + sum(stream.size_bytes for stream in seen.streams)
         if replaces and tenant.files.exists(replaces):

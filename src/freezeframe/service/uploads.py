@@ -272,6 +272,11 @@ class Uploads:
             )
         return digest
 
+    def waiting_bytes(self, tenant: str) -> int:
+        """What waits for a tenant: uploads with their announced lengths, and the inputs of its jobs."""
+        place = self._folder / tenant
+        return sum(_announced_bytes(one) for one in place.glob("*") if not self._is_over(one))
+
     def remove(self, upload: Upload) -> None:
         """Forget the upload and its bytes."""
         shutil.rmtree(self._place(upload.tenant, upload.id), ignore_errors=True)
@@ -367,6 +372,18 @@ def _chunks(file: Path) -> Iterator[bytes]:
         raise StorageUnavailable(
             "The upload cannot be read.", cause=str(error), remedy="Try again."
         ) from error
+
+
+def _announced_bytes(place: Path) -> int:
+    try:
+        record = json.loads((place / _RECORD).read_text(encoding="utf-8"))
+        if "length" in record:
+            return int(record["length"])
+        seen = [one.stat() for one in (place / _INPUT).glob("*")]
+        # One that is an upload at the same time is counted there.
+        return sum(one.st_size for one in seen if one.st_nlink == 1)
+    except (OSError, ValueError, KeyError):
+        return 0  # it is being made, or was removed meanwhile
 
 
 def _modified_ms(place: Path) -> float:

@@ -33,7 +33,7 @@ from freezeframe.store.stream import Stream
 from freezeframe.store.tags import remove_tag, set_tag
 from freezeframe.store.tenant_diff import TenantDiff, tenant_diff
 from freezeframe.store.tenant_log import TenantLog
-from freezeframe.store.transaction import TenantPlace
+from freezeframe.store.transaction import Check, TenantPlace
 from freezeframe.store.view import TenantView
 
 
@@ -61,7 +61,13 @@ class Tenant:
 
     def on(self, occasion: Occasion) -> Tenant:
         """The same tenant, whose changes are made for a request; costs nothing."""
-        place = replace(self._place, occasion=occasion)
+        return self._at(replace(self._place, occasion=occasion))
+
+    def checked(self, check: Check) -> Tenant:
+        """The same tenant, each commit of which has to pass ``check``, of the state that it follows."""
+        return self._at(replace(self._place, checks=(*self._place.checks, check)))
+
+    def _at(self, place: TenantPlace) -> Tenant:
         found = copy.copy(self)
         found._place, found._scope = place, TenantScope(place)  # noqa: SLF001 - another one of this class
         return found

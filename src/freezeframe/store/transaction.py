@@ -64,6 +64,8 @@ class TenantPlace:
     settings: Settings
     fence: Fence = NO_FENCE
     occasion: Occasion = NO_OCCASION
+    checks: tuple[Check, ...] = ()
+    """What each commit has to pass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +102,7 @@ class Transaction:
         self.streams: dict[str, StagedStream] = {}
         self.tenant: TenantChange | None = None
         self.taken_over: dict[str, StreamChange] = {}
-        self.checks: list[Check] = []
+        self.checks: list[Check] = [*place.checks]
         self._begun = begun
         self._job_id = job_id
         self._token = token

@@ -94,7 +94,7 @@ def write_file(
     strict = caller.service.settings.service_requires_conditions
     author = Author(caller.who, message)
     known = _checked(caller, tenant, path, conditions)
-    caller.service.stored_bytes.require_room(tenant, body.size, replaces=known)
+    tenant = caller.service.stored_bytes.bounded(tenant, body.size, replaces=known)
     with caller.noting("file.write", known, size=body.size):
         entry, is_new = files.write_file(
             tenant,

@@ -137,7 +137,7 @@ def hotglue_write(caller: HotglueCalling, body: Named) -> FileDone:
     tenant = _made(caller)
     bytes_max = caller.service.settings.service_override_bytes_max
     author = Author(caller.who, f"upload {body.name}")
-    caller.service.stored_bytes.require_room(tenant, body.size, replaces=body.name)
+    tenant = caller.service.stored_bytes.bounded(tenant, body.size, replaces=body.name)
     with caller.noting("file.write", body.name):
         hotglue.write(tenant, body.name, body.content, author, bytes_max)
     return FileDone(file=body.name)

@@ -235,7 +235,8 @@ def import_stream(
     caller.access.require(caller.environment, caller.tenant_id, "jobs:run")
     tenant = caller.tenant("snapshots:write")
     kind, upload_id = _import_source(request, body)
-    caller.service.stored_bytes.require_room(tenant, body.size)
+    stored_bytes = caller.service.stored_bytes
+    stored_bytes.bounded(tenant, body.size)
     order = ImportOrder(stream, kind, tuple(key or ()), mode, message)
     job = caller.job(job_id or caller.new_id("import-"))
     source = (
@@ -244,7 +245,13 @@ def import_stream(
         else nullcontext(ImportContent(body.content, body.sha256))
     )
     with source as content, caller.noting("stream.import", stream, job_id=job.job_id):
-        queued = caller.service.jobs.submit_import(job, order, content, caller.who)
+        queued = caller.service.jobs.submit_import(
+            job,
+            order,
+            content,
+            caller.who,
+            lambda: stored_bytes.require_room_for_waiting(tenant, caller.folder()),
+        )
     response.headers["Location"] = job_location(caller, queued.job_id)
     return Job(**caller.service.jobs.told(queued))
 

@@ -23,7 +23,7 @@ from freezeframe.asgi.media_type import media_type
 from freezeframe.asgi.models.files import UploadState
 from freezeframe.asgi.problems import declared
 from freezeframe.asgi.routes.routing import tenant_router
-from freezeframe.errors import PreconditionFailed, UnreadableRequest
+from freezeframe.errors import PreconditionFailed, TooLarge, UnreadableRequest
 from freezeframe.identifiers import FilePath
 from freezeframe.service.files import Author, etag_of, write_file
 from freezeframe.service.idempotency import JOB_PREFIX
@@ -100,7 +100,8 @@ def begin_upload(
     purpose = _purpose(told)
     path = str(FilePath(told["path"])) if purpose == "file" else ""
     sha256 = _sha256(told.get("sha256", ""))
-    caller.service.stored_bytes.require_room(tenant, upload_length, replaces=path)
+    stored_bytes = caller.service.stored_bytes
+    stored_bytes.bounded(tenant, upload_length, replaces=path)
     with caller.noting("upload.begin", path, size=upload_length):
         upload = caller.service.uploads.create(
             caller.folder(),
@@ -112,6 +113,11 @@ def begin_upload(
             upload_id=caller.new_id().removeprefix(JOB_PREFIX),
             purpose=purpose,
         )
+        try:
+            stored_bytes.require_room_for_waiting(tenant, caller.folder(), replaces=path)
+        except TooLarge:
+            caller.service.uploads.remove(upload)
+            raise
     if upload.is_complete and purpose == "file":
         _publish(caller, upload)
     response.headers.update({**_TUS, "Location": _location(caller, upload), **_expires(upload)})
@@ -182,6 +188,7 @@ def give_up_upload(caller: TenantCalling, upload_id: UploadId) -> Response:
 
 def _publish(caller: TenantCaller, upload: Upload) -> str:
     tenant = caller.tenant("snapshots:write")
+    tenant = caller.service.stored_bytes.bounded(tenant, upload.length, replaces=upload.path)
     uploads = caller.service.uploads
     with caller.noting("file.write", upload.path, size=upload.length):
         entry, _ = write_file(

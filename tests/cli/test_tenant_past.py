@@ -108,7 +108,8 @@ def test_restore_previews_asks_and_makes_a_version(capsys, told, snapshots):
     done = told("tenant", "restore", "0", "--yes", "--who", "ops", "--message", "Back")
     assert (True, 3) == (done["committed"], done["tenant_version"])
     (entry,) = told("tenant", "history", "--limit", "1")
-    assert ("ops", "Back") == (entry["who"], entry["message"])
+    assert ("ops", "restore version 0: Back") == (entry["who"], entry["message"])
+    assert ("restore", 0) == (entry["kind"], entry["restored"])
     assert told("tenant", "restore", "0")["committed"] is False  # nothing differs, so nothing is asked
 
 

@@ -17,7 +17,7 @@ def _entry(**options):
 
 def test_an_entry_comes_back_as_it_was():
     """Bytes and value are the same thing twice."""
-    entry = _entry(job_id="2026-11-21T04:00", payload_hash="abc", author="ops", message="Sync")
+    entry = _entry(job_id="2026-11-21T04:00", payload_hash="abc", author="ops", message="Sync", restored=0)
 
     assert entry == parse_entry(entry.to_bytes(), "0.json")
     assert entry.to_bytes().endswith(b"\n")
@@ -92,7 +92,7 @@ def test_entries_of_the_first_format_are_still_read():
     entry = parse_entry(json.dumps(signed, separators=(",", ":")).encode() + b"\n", "0.json")
 
     assert (StreamChange(StreamName("Account"), 0, stream["content"], Counts(1)),) == entry.changes
-    assert (None, ()) == (entry.receipt, entry.files)
+    assert (None, (), None, "") == (entry.receipt, entry.files, entry.restored, entry.author)
 
 
 def test_every_kind_of_change_comes_back_as_it_was():

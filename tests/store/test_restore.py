@@ -1,6 +1,8 @@
 """A tenant's past: history, views, differences, tags, and bringing a version back."""
 
 import contextlib
+import os
+import pwd
 
 import pyarrow as pa
 import pytest
@@ -18,6 +20,7 @@ from freezeframe.errors import (
 )
 from freezeframe.storage import MemoryStorage
 from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
+from freezeframe.store.entries import Counts
 
 
 def table(*ids):
@@ -277,3 +280,42 @@ def test_a_dropped_stream_begins_anew_as_its_first_update_says(open_finding, mem
     assert ["Id", "v", "_deleted"] == seen[1][0]
     assert seen[1] == seen[0]
     assert seen[1][0] == inside
+
+
+def test_a_restoration_says_what_it_restored_and_who_did_it(past):
+    """Its kind, the version and the system's user; a message is added to what it says, and counts are net."""
+    tenant, _ = past
+
+    tenant.restore(2, message="wrong file")
+    tenant.restore(3, who="ada")
+
+    later, earlier = list(tenant.history(2))
+    user = pwd.getpwuid(os.geteuid()).pw_name
+    assert ("restore", 2, user, "restore version 2: wrong file") == (
+        earlier.kind,
+        earlier.restored,
+        earlier.who,
+        earlier.message,
+    )
+    assert ("restore", 3, "ada", "restore version 3") == (
+        later.kind,
+        later.restored,
+        later.who,
+        later.message,
+    )
+    assert Counts(3, 0, 0, 1) == earlier.streams["Account"]
+    assert "commit" == next(iter(tenant.history(1, until=3))).kind
+
+
+def test_a_restoration_does_not_read_what_is_damaged(past, memory):
+    """A lost data file of the present does not keep the past from coming back."""
+    tenant, then = past
+    (path,) = tenant.stream("Account").snapshot().files["path"].to_pylist()
+    memory.delete(f"Account.snapshot/{path}")
+
+    tenant.restore(2)
+
+    assert then[2] == content(tenant)
+    assert (3, 1) == tuple(
+        getattr(next(iter(tenant.history(1))).streams["Account"], name) for name in ("inserted", "deleted")
+    )

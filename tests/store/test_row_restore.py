@@ -50,6 +50,7 @@ def test_rows_are_changed_back_brought_back_and_removed_in_one_version(tenant):
     assert (before[1], before[2]) == (after[1], after[2])
     newest = next(tenant.history())
     assert ("ada", "restore 3 rows of Account as of version 0") == (newest.who, newest.message)
+    assert ("restore", 0) == (newest.kind, newest.restored)
 
 
 def test_a_preview_tells_the_same_and_keeps_nothing(tenant):

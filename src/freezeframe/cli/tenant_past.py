@@ -218,7 +218,7 @@ def _line(entry: HistoryEntry) -> dict[str, Any]:
     return {
         "version": entry.version,
         "when": entry.timestamp.isoformat(timespec="seconds"),
-        "kind": entry.kind,
+        "kind": entry.kind if entry.restored is None else f"restore of {entry.restored}",
         "who": entry.who or None,
         "job": entry.job_id,
         "message": entry.message or None,

@@ -50,6 +50,8 @@ class Entry:
     3. ``request_id`` is the service's request that it was made for, empty where it was none.
     4. ``link`` binds it to its version and its predecessor; the log gives it. None: from before chains.
        ``sha256`` is the hash of an entry that was read.
+    5. ``restored`` is the version that a restoration brought back, None for all else. Restorations from
+       before it was noted say it in their message alone.
     """
 
     write_id: str
@@ -62,6 +64,7 @@ class Entry:
     kind: Kind = "commit"
     receipt: Mapping[str, Any] | None = None
     request_id: str = ""
+    restored: int | None = None
     link: Link | None = None
     sha256: str = field(default="", compare=False)
 
@@ -104,6 +107,8 @@ class Entry:
             record["receipt"] = dict(self.receipt)
         if self.request_id:
             record["requestId"] = self.request_id
+        if self.restored is not None:
+            record["restored"] = self.restored
         if self.link is not None:
             record.update(self.link.to_json())
         return to_signed_line(record)
@@ -128,6 +133,7 @@ def parse_entry(content: bytes, name: str) -> Entry:
             kind=record["kind"],
             receipt=record.get("receipt"),
             request_id=record.get("requestId", ""),
+            restored=record.get("restored"),
             link=Link.of_record(record),
             sha256=sha256,
         )

@@ -18,7 +18,9 @@ class HistoryEntry:
     """One version of a tenant: when, by whom and which job, and what it changed.
 
     ``streams`` has the row counts of each stream that changed, ``files_written`` and ``files_deleted``
-    the paths of files. ``kind`` is the entry's (``docs/reference/tenant-log.md``).
+    the paths of files. The counts are net: those of ``diff`` between the version before and this one, but
+    for ``unchanged`` (rows that were sent as they are stored). ``kind`` is the entry's
+    (``docs/reference/tenant-log.md``), or ``restore`` for a restoration, of version ``restored``.
     """
 
     version: int
@@ -33,6 +35,7 @@ class HistoryEntry:
     streams_dropped: tuple[str, ...] = ()
     tags: tuple[str, ...] = field(default=())
     request_id: str = ""
+    restored: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The entry as JSON values; the moment is RFC 3339."""
@@ -40,6 +43,7 @@ class HistoryEntry:
             "version": self.version,
             "timestamp": self.timestamp.isoformat().replace("+00:00", "Z"),
             "kind": self.kind,
+            "restored": self.restored,
             "who": self.who,
             "jobId": self.job_id,
             "requestId": self.request_id,
@@ -107,12 +111,13 @@ def history_entry(version: int, entry: Entry, tags: tuple[str, ...] = ()) -> His
         message=entry.message,
         streams={str(change.stream): change.counts for change in entry.streams},
         who=entry.author,
-        kind=entry.kind,
+        kind=entry.kind if entry.restored is None else "restore",
         files_written=tuple(change.path for change in entry.files if change.blob is not None),
         files_deleted=tuple(change.path for change in entry.files if change.blob is None),
         streams_dropped=entry.tenant.dropped,
         tags=tags,
         request_id=entry.request_id,
+        restored=entry.restored,
     )
 
 

@@ -16,8 +16,8 @@ class JobReceipt:
 
     ``tenant_version`` is the version of the one commit; where nothing changed, the version from before,
     and ``committed`` is false. ``streams`` has a receipt for every stream that the job updated, with the
-    counts of all its updates together. ``repeated``: the job had been committed before, and this
-    is what it was answered then.
+    net counts of all its updates: those of its version in the history. ``repeated``: the job had been
+    committed before, and this is what it was answered then.
     """
 
     tenant_version: int
@@ -61,16 +61,10 @@ def parse_job_receipt(record: Mapping[str, Any]) -> JobReceipt:
 
 
 def joined_receipts(receipts: tuple[Receipt, ...]) -> Receipt:
-    """Several updates of one stream as one: counts, bytes and columns together, versions of the last."""
-    if len(receipts) == 1:
-        return receipts[0]
+    """Several updates of one stream as one: bytes and columns together, counts and versions of the last."""
     last = receipts[-1]
     return replace(
         last,
-        inserted=sum(one.inserted for one in receipts),
-        updated=sum(one.updated for one in receipts),
-        unchanged=sum(one.unchanged for one in receipts),
-        deleted=sum(one.deleted for one in receipts),
         committed=any(one.committed for one in receipts),
         columns_added=_distinct(name for one in receipts for name in one.columns_added),
         columns_dropped=_distinct(name for one in receipts for name in one.columns_dropped),

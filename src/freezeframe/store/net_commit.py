@@ -77,11 +77,16 @@ def commit_fields(content: str) -> dict[str, Any]:
     return fields
 
 
-def restamped(content: str, timestamp_ms: int) -> str:
-    """The same commit at another moment; its actions, and so their digest, stay as they are."""
+def restamped(content: str, timestamp_ms: int, metrics: Mapping[str, str] | None = None) -> str:
+    """The same commit at another moment; its actions, and so their digest, stay as they are.
+
+    ``metrics`` are its operation's, where they were not known before.
+    """
     head, _, rest = content.partition("\n")
     record = json.loads(head)
     record["commitInfo"] |= {"timestamp": timestamp_ms, "inCommitTimestamp": timestamp_ms}
+    if metrics is not None:
+        record["commitInfo"]["operationMetrics"] = dict(metrics)
     return f"{json.dumps(record, ensure_ascii=False, separators=(',', ':'))}\n{rest}"
 
 

@@ -1,8 +1,9 @@
-"""Bringing the past back as a new version, by log writes only: no row is read or written.
+"""Bringing the past back as a new version, by log writes only: no row is written.
 
 Data files and blobs of old versions are still there, so restoring names them again. That is safe
 beside ``gc``: it deletes only what lies below a floor that an entry of the log has set before, and a
-restoration looks at the floor of the very state that it is committed on.
+restoration looks at the floor of the very state that it is committed on. Rows that differ are read to be
+counted.
 """
 
 from __future__ import annotations
@@ -140,13 +141,18 @@ def drop_stream(
         return before.version
     if str(name) not in place.log.current_state().streams:
         raise StreamNotFound(f"There is no stream {str(name)!r}.", remedy="Check the name.", stream=str(name))
-    with committed(Work(place, author=who, message=message or f"drop {name}")) as work:
+    with committed(Work(place, author=who, message=explained(f"drop {name}", message))) as work:
         if check is not None:
             work.require(lambda state: check(state.table_version(name)))
         work.add_step(name, Step(_dropping), "drop")
         work.change_tenant(TenantChange(dropped=(str(name),)), "commit")
     assert work.receipt is not None  # noqa: S101 - leaving the block commits
     return work.receipt.tenant_version
+
+
+def explained(what: str, why: str) -> str:
+    """What a change is as the history tells it, with the caller's message where there is one."""
+    return f"{what}: {why}" if why else what
 
 
 def _committed_before(place: TenantPlace) -> JobRecord | None:
@@ -210,8 +216,9 @@ def _carried_out(place: TenantPlace, plan: _Plan, message: str, who: str) -> int
         if state.version != plan.now.version:
             raise _Moved
 
-    text = message or f"restore version {plan.then.version}"
-    with committed(Work(place, author=who, message=text, is_single=True)) as work:
+    version = plan.then.version
+    text = explained(f"restore version {version}", message)
+    with committed(Work(place, author=who, message=text, is_single=True, restored=version)) as work:
         work.require(unmoved)
         for name, target in plan.targets.items():
             carry_out = _dropping if target is None else _Returning(target)

@@ -24,7 +24,7 @@ from freezeframe.store.guard import stored_key
 from freezeframe.store.key_scan import files_with, scan
 from freezeframe.store.live_files import deleted_positions, has_vectors
 from freezeframe.store.own_columns import stored_own_columns
-from freezeframe.store.restore import VersionCheck
+from freezeframe.store.restore import VersionCheck, explained
 from freezeframe.store.row_shape import in_schema
 from freezeframe.store.scope import committed, listed_state
 from freezeframe.store.staged_stream import Step, StepResult
@@ -194,8 +194,8 @@ def _carried_out(place: TenantPlace, selection: RowSelection, plan: _Plan, messa
 
     name, version = selection.stream, selection.version
     count = f"{len(plan.changes)} {'row' if len(plan.changes) == 1 else 'rows'}"
-    text = message or f"restore {count} of {name} as of version {version}"
-    with committed(Work(place, author=who, message=text, is_single=True)) as work:
+    text = explained(f"restore {count} of {name} as of version {version}", message)
+    with committed(Work(place, author=who, message=text, is_single=True, restored=version)) as work:
         work.require(unmoved)
         if len(plan.gone):
             step = Step(_Removing(plan.key, plan.gone))

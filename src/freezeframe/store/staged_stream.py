@@ -19,10 +19,11 @@ from freezeframe.log import Snapshot
 from freezeframe.storage import Storage
 from freezeframe.store.entries import Counts
 from freezeframe.store.layout import table_folder
-from freezeframe.store.net_commit import commit_fields, is_same_table, net_commit
+from freezeframe.store.net_commit import commit_fields, is_same_table, net_commit, restamped
+from freezeframe.store.net_counts import net_counts
 from freezeframe.store.staged_view import staged_view
 from freezeframe.store.staging import Attempt
-from freezeframe.store.table_commit import Origin
+from freezeframe.store.table_commit import Origin, row_metrics
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,8 @@ class StepResult:
     paths: tuple[str, ...] = ()
     answer: Any = None
     """What the step knows beside that, for the receipt."""
+    is_net: bool = False
+    """Whether the counts are what a comparison of the table before and after it would find."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,7 @@ class StagedStream:
     """Whether rows were read before a step, so that the step's rows may be made from them."""
     was_read: bool = False
     _view: Snapshot | None = None
+    _net: Counts | None = None
 
     @property
     def folder(self) -> str:
@@ -81,8 +85,12 @@ class StagedStream:
 
     @property
     def counts(self) -> Counts:
-        """What became of the rows, over all steps."""
-        return sum((result.counts for result in self.results), Counts())
+        """What the one commit does to the rows, whatever its steps did on the way; see ``net_counts``."""
+        if self._net is None:
+            steps = sum((result.counts for result in self.results), Counts())
+            is_known = not self.content or (len(self.results) == 1 and self.results[0].is_net)
+            self._net = steps if is_known else net_counts(self.base, self.view(), steps)
+        return self._net
 
     def view(self) -> Snapshot:
         """The table with the steps so far, as only this transaction sees it."""
@@ -91,6 +99,11 @@ class StagedStream:
         if self._view is None:
             self._view = self._overlaid(self.content)
         return self._view
+
+    def content_at(self, timestamp_ms: int) -> str:
+        """The commit at the moment it is made, with the metrics of all its steps together."""
+        metrics = row_metrics(self.counts) if len(self.results) > 1 else None
+        return restamped(self.content, timestamp_ms, metrics)
 
     def add(self, step: Step) -> StepResult:
         """Carry out one more step; where it fails, the stream is as before it.
@@ -110,7 +123,7 @@ class StagedStream:
             ConflictError: a step does not allow it.
         """
         self.discard(keep_intakes=True)
-        self.base, self.content, self._view = base, "", None
+        self.base, self.content, self._view, self._net = base, "", None, None
         self.results.clear()
         for step in self.steps:
             self._carry_out(step)
@@ -149,6 +162,7 @@ class StagedStream:
         if content != self.content:
             self.content, self._view = content, None
         self.results.append(result)
+        self._net = None
         return result
 
     def _joined(self, result: StepResult) -> str:
@@ -158,14 +172,7 @@ class StagedStream:
         final = self._overlaid(self.content, result.content)
         if is_same_table(self.base, final):
             return ""
-        counts = self.counts + result.counts
-        metrics = {
-            "numTargetRowsInserted": str(counts.inserted),
-            "numTargetRowsUpdated": str(counts.updated),
-            "numTargetRowsDeleted": str(counts.deleted),
-            "numTargetRowsCopied": str(counts.unchanged),
-        }
-        info = {**commit_fields(result.content), "operationMetrics": metrics}
+        info = {**commit_fields(result.content), "operationMetrics": {}}
         return net_commit(self.base, final, info, self.origin)
 
     def _overlaid(self, *contents: str) -> Snapshot:

@@ -123,17 +123,13 @@ def _removes(base: Snapshot, rewrite: Rewrite, timestamp_ms: int) -> Iterator[Re
 
 
 def _commit_info(rewrite: Rewrite, origin: Origin) -> dict[str, Any]:
-    counts = rewrite.counts
     return {
         "timestamp": origin.timestamp_ms,
         "inCommitTimestamp": origin.timestamp_ms,
         "operation": rewrite.operation,
         "operationParameters": {"key": ",".join(rewrite.key), "plan": rewrite.plan},
         "operationMetrics": {
-            "numTargetRowsInserted": str(counts.inserted),
-            "numTargetRowsUpdated": str(counts.updated),
-            "numTargetRowsDeleted": str(counts.deleted),
-            "numTargetRowsCopied": str(counts.unchanged),
+            **row_metrics(rewrite.counts),
             "numTargetFilesAdded": str(len(rewrite.added)),
         },
         "isBlindAppend": False,
@@ -141,6 +137,16 @@ def _commit_info(rewrite: Rewrite, origin: Origin) -> dict[str, Any]:
         "txnId": origin.write_id,
         "writeId": origin.write_id,
         "jobId": origin.job_id,
+    }
+
+
+def row_metrics(counts: Counts) -> dict[str, str]:
+    """Counts under the names that Delta's own ``MERGE`` gives them."""
+    return {
+        "numTargetRowsInserted": str(counts.inserted),
+        "numTargetRowsUpdated": str(counts.updated),
+        "numTargetRowsDeleted": str(counts.deleted),
+        "numTargetRowsCopied": str(counts.unchanged),
     }
 
 

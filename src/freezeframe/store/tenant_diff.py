@@ -10,11 +10,11 @@ from typing import Any, Literal
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.storage import Storage
-from freezeframe.store.change_pages import Comparison
 from freezeframe.store.changes import snapshot_changes, table_changes
 from freezeframe.store.entries import Counts
 from freezeframe.store.guard import stored_key
 from freezeframe.store.layout import blob_file
+from freezeframe.store.net_counts import compared_counts
 from freezeframe.store.reading import as_kind, read_rows
 from freezeframe.store.state import HeldFile, TenantState
 from freezeframe.store.tables import table_snapshot
@@ -51,8 +51,7 @@ class StreamDifference:
         Rows without a key that are too many to be compared whole all count as deleted and inserted, but
         for those of files that both versions have.
         """
-        comparison = Comparison(self.before, self.after)
-        return comparison.counts() if comparison.can_be_told else comparison.counts_of_files()
+        return compared_counts(self.before, self.after)
 
 
 @dataclass(frozen=True, slots=True)

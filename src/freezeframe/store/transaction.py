@@ -77,6 +77,7 @@ class Meaning:
     payload_hash: str | None = None
     author: str = ""
     message: str = ""
+    restored: int | None = None
 
 
 Check = Callable[[TenantState], None]
@@ -297,7 +298,7 @@ class Transaction:
             for change in self.taken_over.values()
         )
         streams = tuple(
-            StreamChange(staged.name, staged.version, restamped(staged.content, timestamp_ms), staged.counts)
+            StreamChange(staged.name, staged.version, staged.content_at(timestamp_ms), staged.counts)
             for staged in self.streams.values()
             if staged.content
         )
@@ -313,6 +314,7 @@ class Transaction:
             kind=meaning.kind,
             receipt=receipt(state.version + 1),
             request_id=self.place.occasion.request_id,
+            restored=meaning.restored,
         )
 
     def _finish(self, entry: Entry, version: int) -> None:

@@ -20,6 +20,8 @@ from freezeframe.store.explanation import rule_of
 from freezeframe.store.guard import stored_key
 from freezeframe.store.incoming import Incoming, take
 from freezeframe.store.layout import table_folder
+from freezeframe.store.net_counts import was_dropped
+from freezeframe.store.plan import Plan
 from freezeframe.store.planning import stage
 from freezeframe.store.receipt import Receipt
 from freezeframe.store.staged import Staged
@@ -67,7 +69,8 @@ class TakenUpdate:
         if staged.rewrite is None:
             return StepResult("", staged.counts, answer=receipt)
         content = commit_text(snapshot, staged.rewrite, origin)
-        return StepResult(content, staged.counts, staged.rewrite.new_paths, receipt)
+        is_net = not was_dropped(snapshot) and _counts_every_change(staged.plan)
+        return StepResult(content, staged.counts, staged.rewrite.new_paths, receipt, is_net=is_net)
 
     def _on_nothing(self) -> Update:
         """The update of a stream that was dropped: its rows are the whole content, its key the key."""
@@ -126,6 +129,8 @@ def taken_update(
         raise
 
 
-def was_dropped(snapshot: Snapshot) -> bool:
-    """Whether the table is what dropping its stream left: no rows and no key, not even an empty one."""
-    return snapshot.version >= 0 and stored_key(snapshot.metadata) is None and not snapshot.count
+def _counts_every_change(plan: Plan | None) -> bool:
+    """Whether the update changes no row but those that it counts, and counts them as a comparison does."""
+    if plan is None or not plan.is_plain or plan.update.mode not in ("upsert", "full"):
+        return False
+    return not (plan.evolution.dropped or plan.evolution.widened)

@@ -32,6 +32,7 @@ from freezeframe.store.payload import Payload
 from freezeframe.store.receipt import Receipt
 from freezeframe.store.staged_stream import StagedStream, Step, StepResult
 from freezeframe.store.state import NO_VERSION, JobRecord, TenantState
+from freezeframe.store.system_user import system_user
 from freezeframe.store.table_commit import Origin
 from freezeframe.store.tables import table_snapshot
 from freezeframe.store.tenant_log import TenantLog
@@ -51,7 +52,11 @@ class _CarriedOut:
 
 
 class Work:
-    """One job's changes until they are committed or given up."""
+    """One job's changes until they are committed or given up.
+
+    Without an ``author`` it is the operating system's user who makes them. ``restored`` is the version that
+    they bring back, where they are a restoration.
+    """
 
     def __init__(
         self,
@@ -63,6 +68,7 @@ class Work:
         message: str = "",
         is_single: bool = False,
         stream: StreamName | None = None,
+        restored: int | None = None,
     ) -> None:
         job_id = place.occasion.job_id if job_id is None else job_id
         _require_job_id(job_id)
@@ -75,7 +81,7 @@ class Work:
         )
         self._first = None if self._known is None else self._recorded(self._known)
         self._payload = None if job_id is None else Payload()
-        self._meaning = Meaning("commit", job_id, None, author, message)
+        self._meaning = Meaning("commit", job_id, None, author or system_user(), message, restored)
         self._repeated: set[str] = set()
         self._started = time.monotonic()
         self._is_over = False
@@ -342,8 +348,13 @@ def _stream_receipt(staged: StagedStream, tenant_version: int) -> Receipt | None
     answers = tuple(one.answer for one in staged.results if isinstance(one.answer, Receipt))
     if not answers:
         return None
+    counts = staged.counts
     return replace(
         joined_receipts(answers),
+        inserted=counts.inserted,
+        updated=counts.updated,
+        unchanged=counts.unchanged,
+        deleted=counts.deleted,
         version=staged.version,
         tenant_version=tenant_version,
         committed=bool(staged.content),

@@ -73,7 +73,9 @@ def test_rows_are_brought_back_by_key(api, served, tenant):
     assert (True, 2, told["rows"]) == (done["committed"], done["tenant_version"], done["rows"])
     rows = api.get(f"{tenant[0]}/streams/Account/rows").json()["rows"]
     assert {"007": "Bern", "1": "Basel", "2": None} == {row["Id"]: row["City"] for row in rows}
-    assert "as ordered" == api.get(f"{tenant[0]}/history").json()["versions"][0]["message"]
+    newest = api.get(f"{tenant[0]}/history").json()["versions"][0]
+    assert newest["message"].endswith(": as ordered")
+    assert ("restore", order["version"]) == (newest["kind"], newest["restored"])
     entry = api.get(f"{tenant[0]}/audit", params={"action": "rows.restore"}).json()["entries"][0]
     assert ("Account", 3) == (entry["subject"], entry["details"]["rows"])
 

@@ -138,7 +138,10 @@ def test_what_changed_and_back_again(api, acme, stream):
     assert changed["total"] >= 2
     assert (False, 3, True) == (dry["committed"], unchanged, done["committed"])
     assert 2 == api.get(stream).json()["rows"]
-    assert "back" == api.get(f"{acme}/history?limit=1").json()["versions"][0]["message"]
+    (newest,) = api.get(f"{acme}/history?limit=1").json()["versions"]
+    assert ("restore", first, f"restore version {first}: back") == tuple(
+        newest[name] for name in ("kind", "restored", "message")
+    )
 
 
 def test_an_override_keeps_the_types_of_its_columns(api, acme):

@@ -2918,12 +2918,20 @@ export interface components {
             files_written: string[];
             /** Job Id */
             job_id: string | null;
-            /** Kind */
+            /**
+             * Kind
+             * @description What made it: commit, restore, policy, external, revoke or erase.
+             */
             kind: string;
             /** Message */
             message: string;
             /** Request Id */
             request_id: string;
+            /**
+             * Restored
+             * @description Of a restoration, the version that it brought back.
+             */
+            restored: number | null;
             /** Streams */
             streams: {
                 [key: string]: components["schemas"]["Counts"];

@@ -26,10 +26,7 @@ export function RestoreDialog({ order, onClose }: { order: RestoreOrder; onClose
     queryFn: () => restore(place, { ...body, dry_run: true }),
     gcTime: 0,
   });
-  const restoring = useRestoring(
-    () => restore(place, { ...body, dry_run: false, message: `restore of version ${order.version}` }),
-    onClose,
-  );
+  const restoring = useRestoring(() => restore(place, { ...body, dry_run: false }), onClose);
   const what = order.streams?.join(", ") ?? order.files?.join(", ") ?? "everything";
   const isEmpty = effect.data !== undefined && nothing(effect.data);
   return (

@@ -56,7 +56,7 @@ export function VersionRow({ entry, scale, isTicked, onTick, onRestore, onTag, o
             </Badge>
           )}
         </Group>
-        {entry.message && <Message text={entry.message} />}
+        {entry.message && <Message text={entry.message} restored={entry.restored} />}
         <div className="change-bars">
           {streams.map(([name, counts]) => (
             <StreamBar
@@ -115,20 +115,23 @@ export function VersionRow({ entry, scale, isTicked, onTick, onRestore, onTag, o
 }
 
 /** A restoration's message leads to the version that was brought back. */
-function Message({ text }: { text: string }) {
+function Message({ text, restored }: { text: string; restored: number | null }) {
   const { go } = usePanel();
-  const found = /^(restore .*)(version (\d+))$/.exec(text);
-  if (!found) return <Text size="sm">{text}</Text>;
+  const name = `version ${restored}`;
+  const [before, ...after] = restored === null ? [text] : text.split(name);
   return (
     <Text size="sm">
-      {found[1]}
-      <button
-        type="button"
-        className="crumb crumb-link"
-        onClick={() => go({ ...NOTHING_OPEN, panel: "snapshots", v: Number(found[3]) })}
-      >
-        {found[2]}
-      </button>
+      {before}
+      {after.length > 0 && (
+        <button
+          type="button"
+          className="crumb crumb-link"
+          onClick={() => go({ ...NOTHING_OPEN, panel: "snapshots", v: restored ?? undefined })}
+        >
+          {name}
+        </button>
+      )}
+      {after.join(name)}
     </Text>
   );
 }

@@ -12,6 +12,7 @@ function version(number: number, day: number, inserted: number, deleted: number)
     request_id: "",
     message: "",
     streams: { A: { inserted, updated: 1, unchanged: 0, deleted } },
+    restored: null,
     streams_dropped: [],
     files_written: [],
     files_deleted: [],

@@ -16,7 +16,8 @@ class TenantVersion(Answer):
 
     version: int
     timestamp: datetime
-    kind: str
+    kind: str = Field(description="What made it: commit, restore, policy, external, revoke or erase.")
+    restored: int | None = Field(description="Of a restoration, the version that it brought back.")
     who: str
     job_id: str | None
     message: str

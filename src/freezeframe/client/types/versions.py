@@ -143,6 +143,7 @@ class TenantVersion(TypedDict):
     version: int
     timestamp: str
     kind: str
+    restored: int | None
     who: str
     job_id: str | None
     message: str

@@ -1,0 +1,48 @@
+"""What one version of a stream did to its rows, as a comparison with the version before counts it.
+
+Steps of a job count what became of the rows they were given. Two steps may touch the same row, and an
+override, a dropped column or a restoration changes rows that nobody sent: only a comparison knows then.
+"""
+
+from __future__ import annotations
+
+from freezeframe.errors import CorruptData, InvalidOption
+from freezeframe.log import Snapshot
+from freezeframe.store.change_pages import Comparison
+from freezeframe.store.entries import Counts
+from freezeframe.store.guard import stored_key
+
+
+def compared_counts(before: Snapshot | None, after: Snapshot | None) -> Counts:
+    """How many rows were inserted, updated and deleted between two versions (None: no stream there).
+
+    Rows without a key that are too many to be compared whole all count as deleted and inserted, but for
+    those of files that both versions have.
+
+    Raises:
+        CorruptData: a file is missing or damaged.
+        InvalidOption: the stream has a column with a name that changes use themselves.
+    """
+    comparison = Comparison(before, after)
+    return comparison.counts() if comparison.can_be_told else comparison.counts_of_files()
+
+
+def net_counts(before: Snapshot, after: Snapshot, steps: Counts) -> Counts:
+    """The counts of the commit that leads from ``before`` to ``after``; ``steps`` are those of its steps.
+
+    ``unchanged`` is theirs. Where the rows cannot be compared (a file of ``before`` is damaged, which a
+    restoration is to mend), all counts are theirs.
+    """
+    sides = [None if one.version < 0 or was_dropped(one) else one for one in (before, after)]
+    if sides == [None, None]:
+        return Counts(unchanged=steps.unchanged)
+    try:
+        found = compared_counts(*sides)
+    except (CorruptData, InvalidOption):
+        return steps
+    return Counts(found.inserted, found.updated, steps.unchanged, found.deleted)
+
+
+def was_dropped(snapshot: Snapshot) -> bool:
+    """Whether the table is what dropping its stream left: no rows and no key, not even an empty one."""
+    return snapshot.version >= 0 and stored_key(snapshot.metadata) is None and not snapshot.count

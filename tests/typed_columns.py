@@ -125,10 +125,15 @@ def cells(kind):
     return _or_null(kind.values)
 
 
+def key_form(value, kind):
+    """The value of a key in such a form: there a zero has no sign."""
+    return same_form(value + 0.0 if isinstance(value, float) else value, kind)
+
+
 def same_form(value, kind):
     """The value in a form that is equal, and hashes alike, exactly where the value counts as the same.
 
-    NaN is NaN, a zero has no sign, the entries of a map have no order.
+    NaN is NaN, -0.0 is not 0.0, the entries of a map have no order.
     """
     if value is None:
         return None
@@ -141,5 +146,5 @@ def same_form(value, kind):
     if pa.types.is_list(kind):
         return tuple(same_form(item, kind.value_type) for item in value)
     if isinstance(value, float):
-        return "NaN" if math.isnan(value) else value + 0.0
+        return repr(value)
     return value

@@ -49,7 +49,8 @@ def _kind(cell):
     [
         [7, 7.0, np.int8(7), np.float32(7), Decimal(7), Decimal("7.00")],
         [0.1, np.float64(0.1), Decimal("0.1"), Decimal("0.10")],
-        [0, 0.0, -0.0, Decimal("-0.0")],
+        [0, 0.0, Decimal("-0.0")],
+        [-0.0, np.float32(-0.0)],
         [1e-7, Decimal("0.0000001")],
         [1e22, 10**22, Decimal("1E+22")],
         [float("inf"), np.inf],
@@ -72,7 +73,7 @@ def test_one_value_in_many_types_is_one(same):
 def test_values_of_different_kinds_differ():
     """Text that looks like a number, a date or a truth is text."""
     values = [1, "1", True, "True", b"1", dt.date(2020, 1, 1), "2020-01-01", NAIVE, [1], {}]
-    values += ["", None, [], [None], [[]], "\ud800", dt.time(1), dt.timedelta(1), 2**53, 2**53 + 1]
+    values += ["", None, [], [None], [[]], "\ud800", -0.0, 0.0, dt.time(1), dt.timedelta(1), 2**53, 2**53 + 1]
 
     assert len(values) == len({canonical_cell(value) for value in values})
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.typed_columns import KINDS, same_form
+from tests.typed_columns import KINDS, key_form
 
 from freezeframe.store.key_numbers import KeyNumbers
 
@@ -29,7 +29,7 @@ def searches(draw):
 
 
 def form(kinds, row):
-    return tuple(same_form(value, kind.arrow) for kind, value in zip(kinds, row, strict=True))
+    return tuple(key_form(value, kind.arrow) for kind, value in zip(kinds, row, strict=True))
 
 
 def table(kinds, rows):

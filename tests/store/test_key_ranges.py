@@ -5,7 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.typed_columns import KINDS, TEXTS, Kind, cells, same_form
+from tests.typed_columns import KINDS, TEXTS, Kind, cells, key_form
 
 from freezeframe.log.statistics import file_statistics, statistics_text
 from freezeframe.store.columns import delta_columns
@@ -43,9 +43,9 @@ def test_no_file_that_holds_a_key_is_passed_over(kind, data):
         {"Id": "Id"},
     )
 
-    wanted = {same_form(key, kind.arrow) for key in keys}
+    wanted = {key_form(key, kind.arrow) for key in keys}
     for values, may in zip(files, held, strict=True):
-        assert may or not wanted & {same_form(value, kind.arrow) for value in values}
+        assert may or not wanted & {key_form(value, kind.arrow) for value in values}
 
 
 @given(data=st.data())

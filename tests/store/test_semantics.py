@@ -43,6 +43,11 @@ LINES = {
         f"{SNAPSHOTS}test_a_wider_type_widens_the_stored_one",
     ),
     "NaN": (f"{HERE}test_whatever_pandas_misses_is_null",),
+    "text that is not UTF-8": (
+        "engine/test_valid_text.py::test_an_update_is_refused_before_anything_is_written",
+        "engine/test_valid_text.py::test_a_spark_frame_is_refused",
+        "store/test_custody.py::test_a_table_with_text_that_is_no_utf8_is_not_adopted",
+    ),
     "empty batch": (
         f"{HERE}test_an_empty_batch_makes_no_version",
         "store/test_tenant.py::test_an_empty_frame_with_columns_makes_an_empty_stream",

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql.pandas.types import from_arrow_schema
-from tests.typed_columns import KINDS, TEXTS, Kind, same_form
+from tests.typed_columns import KINDS, TEXTS, Kind, key_form, same_form
 
 from freezeframe.errors import BadInput, NullKeyError
 from freezeframe.settings import Settings
@@ -99,7 +99,7 @@ class Expected:
     def form(self, row):
         """The row's cells, comparable; a column that it lacks is null."""
         return tuple(
-            (name, same_form(row[name], kind))
+            (name, (key_form if name in self.key else same_form)(row[name], kind))
             for name, kind in sorted(self.kinds.items())
             if row.get(name) is not None
         )
@@ -115,7 +115,7 @@ class Expected:
         return {key: self.form(row) for key, row in self.rows.items()}
 
     def _key_of(self, row):
-        return tuple(same_form(row[name], self.kinds[name]) for name in self.key)
+        return tuple(key_form(row[name], self.kinds[name]) for name in self.key)
 
     @staticmethod
     def _merged(before, row, nulls):
@@ -217,7 +217,7 @@ def batches(draw, kinds, pools, key, *, may_be_spark):
     if frame == "pandas":
         rows = [{name: without_nan(cell) for name, cell in row.items()} for row in rows]
     if frame == "spark":  # it has no order, so rows of one key that differ would be refused
-        rows = list({tuple(same_form(row[n], kinds[n].arrow) for n in key): row for row in rows}.values())
+        rows = list({tuple(key_form(row[n], kinds[n].arrow) for n in key): row for row in rows}.values())
     batch = Batch(frame, columns, rows, draw(st.sampled_from(["keep", "overwrite"])), null_keys)
     return as_taken(batch)
 

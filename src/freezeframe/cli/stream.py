@@ -65,13 +65,15 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show rows of a stream, now or earlier."""
+    from freezeframe.engine.python_values import shown_rows
+
     stream = place.tenant().stream(name)
     moment: dict[str, Any] = {"version": version, "as_of": as_of, "tenant_version": tenant_version}
     condition = None if not where else _predicate(stream, where, moment)
     table = stream.read(**moment, columns=columns, where=condition, as_="arrow")
     Output(as_json=as_json).table(
         f"{name}: {min(limit, table.num_rows)} of {table.num_rows} rows",
-        table.slice(0, limit).to_pylist(),
+        shown_rows(table.slice(0, limit)),
         columns=table.column_names,
     )
 

@@ -86,7 +86,9 @@ def restore(
 
 
 def _show(name: str, table: Any, key: Sequence[str], limit: int, *, as_json: bool) -> None:
-    rows = table.slice(0, limit).to_pylist()
+    from freezeframe.engine.python_values import shown_rows
+
+    rows = shown_rows(table.slice(0, limit))
     Output(as_json=as_json).table(
         f"{name}: {min(limit, table.num_rows)} of {table.num_rows} changes",
         rows if as_json else cell_changes(rows, key),

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from freezeframe.engine.python_values import shown_rows
 from freezeframe.errors import BadInput, DuplicateKeyError, InvalidOption, MissingColumn, NullKeyError
 
 NullKeys = Literal["error", "match", "drop"]
@@ -238,7 +239,7 @@ def _duplicate_key(groups: pa.Table, places: Sequence[str], names: Sequence[str]
     shared = groups.filter(pc.greater(groups["row_count"], 1)).sort_by("row_max")
     keys: list[Any] = [
         tuple(row[place] for place in places)
-        for row in shared.slice(0, KEYS_NAMED_MAX).select(list(places)).to_pylist()
+        for row in shown_rows(shared.slice(0, KEYS_NAMED_MAX).select(list(places)))
     ]
     if len(names) == 1:
         keys = [value for (value,) in keys]

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 # PyArrow gives these types only to objects of that one kind, so no second look is needed.
 _UNMISTAKABLE = frozenset({pa.null(), pa.bool_(), pa.int64(), pa.string()})
 _MISSING = frozenset({"NAType", "NaTType"})
-_TOGETHER = (frozenset({"integer", "float"}), frozenset({"integer", "decimal"}))
+_DAYS = frozenset({"date", "datetime64[D]"})
+_TOGETHER = (frozenset({"integer", "float"}), frozenset({"integer", "decimal"}), _DAYS)
 _CANNOT_BE_KEPT = (pa.ArrowException, TypeError, ValueError, OverflowError, UnicodeError)
 
 
@@ -96,6 +97,9 @@ def _of_difficult_objects(name: str, values: np.ndarray[Any, Any], error: Except
             return _chunked(pa.array(present, pa.decimal128(DECIMAL_DIGITS_MAX, 0)))
         if kinds == {"uuid"}:
             return _chunked(pa.array([value and str(value) for value in present], pa.string()))
+        if kinds <= _DAYS:
+            # Beyond the year 9999 only numpy has days; PyArrow takes them as an array alone.
+            return _chunked(pa.array(np.array(present, "datetime64[D]")))
     except _CANNOT_BE_KEPT as refused:
         error = refused
     rows = _rows_refused(present) if kinds <= {"text", "integer", "decimal"} else []

@@ -7,6 +7,7 @@ numpy's ``datetime64``, which holds and orders them.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -19,28 +20,13 @@ _DAYS_OF_PYTHON = (-719162, 2932896)
 """0001-01-01 and 9999-12-31 as days since 1970."""
 _MOMENT = re.compile(r"(-?)(\d+)(-\d\d-\d\d.*)")
 
-
-def python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
-    """What ``to_pylist`` gives, with ``numpy.datetime64`` for moments that ``datetime`` cannot hold.
-
-    Values of one column stay comparable with each other: if ``datetime`` cannot hold one of them, all are
-    ``datetime64[D]``, or for times ``datetime64[us]``, those with a zone in UTC.
-
-    Raises:
-        UnicodeDecodeError: a text is not UTF-8.
-    """
-    try:
-        return list(column.to_pylist())
-    except OverflowError:
-        whole = pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
-        return _values(whole)
+Far = Callable[[np.datetime64], Any]
+"""What is given in place of a moment of a column that ``datetime`` cannot hold."""
 
 
-def python_rows(table: pa.Table) -> list[dict[str, Any]]:
-    """The rows as dictionaries of such values."""
-    columns = [python_values(column) for column in table.columns]
-    rows = zip(*columns, strict=True) if columns else (() for _ in range(len(table)))
-    return [dict(zip(table.column_names, row, strict=True)) for row in rows]
+def as_it_is(value: np.datetime64) -> Any:
+    """The moment itself."""
+    return value
 
 
 def moment_text(value: np.datetime64) -> str:
@@ -55,6 +41,30 @@ def moment_text(value: np.datetime64) -> str:
     return f"{sign}{year:04}{found[3]}"
 
 
+def python_values(column: pa.Array | pa.ChunkedArray, far: Far = as_it_is) -> list[Any]:
+    """What ``to_pylist`` gives, with ``numpy.datetime64`` for moments that ``datetime`` cannot hold.
+
+    Values of one column stay comparable with each other: if ``datetime`` cannot hold one of them, all are
+    ``datetime64[D]``, or for times ``datetime64[us]``, those with a zone in UTC; or what ``far`` makes of
+    these.
+
+    Raises:
+        UnicodeDecodeError: a text is not UTF-8.
+    """
+    try:
+        return list(column.to_pylist())
+    except OverflowError:
+        whole = pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
+        return _values(whole, far)
+
+
+def shown_rows(table: pa.Table) -> list[dict[str, Any]]:
+    """The rows as dictionaries for whoever prints them: moments beyond ``datetime`` are text."""
+    columns = [python_values(column, moment_text) for column in table.columns]
+    rows = zip(*columns, strict=True) if columns else (() for _ in range(len(table)))
+    return [dict(zip(table.column_names, row, strict=True)) for row in rows]
+
+
 def date_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Dates as text, each as ``moment_text`` gives it."""
     ends = pc.min_max(column.cast(pa.int32())).as_py()
@@ -66,13 +76,13 @@ def date_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array([pa.array(texts, pa.string())])
 
 
-def _values(array: pa.Array) -> list[Any]:
+def _values(array: pa.Array, far: Far) -> list[Any]:
     kind = array.type
     if kinds.is_date(kind) or kinds.is_timestamp(kind):
-        return _moments(array)
+        return _moments(array, far)
     if kinds.is_struct(kind):
         names = [field.name for field in kind]
-        rows = zip(*(_values(part) for part in array.flatten()), strict=True)
+        rows = zip(*(_values(part, far) for part in array.flatten()), strict=True)
         held = array.is_valid().to_pylist()
         return [
             dict(zip(names, row, strict=True)) if is_held else None
@@ -80,11 +90,11 @@ def _values(array: pa.Array) -> list[Any]:
         ]
     if kinds.is_map(kind):
         pairs = pa.struct([("key", kind.key_type), ("value", kind.item_type)])
-        lists = _values(array.cast(pa.list_(pairs)))
+        lists = _values(array.cast(pa.list_(pairs)), far)
         return [None if one is None else [(pair["key"], pair["value"]) for pair in one] for one in lists]
     if kinds.is_list(kind) or kinds.is_large_list(kind) or kinds.is_fixed_size_list(kind):
         lengths = pc.list_value_length(array).to_pylist()
-        items = _values(array.flatten())
+        items = _values(array.flatten(), far)
         places = pairwise(accumulate((length or 0 for length in lengths), initial=0))
         return [
             None if length is None else items[begin:end]
@@ -93,11 +103,11 @@ def _values(array: pa.Array) -> list[Any]:
     return list(array.to_pylist())
 
 
-def _moments(array: pa.Array) -> list[Any]:
+def _moments(array: pa.Array, far: Far) -> list[Any]:
     try:
         return list(array.to_pylist())
     except OverflowError:
         is_date = kinds.is_date(array.type)
         numbers = array.cast(pa.date32()).cast(pa.int32()) if is_date else array.cast(pa.int64())
         unit: Any = "D" if is_date else array.type.unit
-        return [None if one is None else np.datetime64(one, unit) for one in numbers.to_pylist()]
+        return [None if one is None else far(np.datetime64(one, unit)) for one in numbers.to_pylist()]

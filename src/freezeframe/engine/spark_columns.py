@@ -12,7 +12,17 @@ from typing import Any
 
 from pyspark.sql import Column
 from pyspark.sql.connect import functions as F  # noqa: N812 - the name by which Spark code calls it
-from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DoubleType,
+    FloatType,
+    MapType,
+    NullType,
+    StringType,
+    StructField,
+    StructType,
+)
 
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 
@@ -68,15 +78,18 @@ def physical_type(kind: DataType) -> DataType:
     return kind
 
 
-def fitted(column: Column, source: DataType, target: DataType) -> Column:
-    """The values as ``target``: fields match by name, absent ones are null, leaves are cast."""
+def fitted(column: Column, source: DataType, target: DataType, *, tries: bool = False) -> Column:
+    """The values as ``target``: fields match by name, absent ones are null, leaves are cast.
+
+    With ``tries`` a leaf that cannot be cast is null, for values that are only compared.
+    """
     if _plain(source) == _plain(target):
         return column
     if isinstance(source, StructType) and isinstance(target, StructType):
         theirs = {field.name: field.dataType for field in source.fields}
         fields = [
             (
-                fitted(column.getField(field.name), theirs[field.name], field.dataType)
+                fitted(column.getField(field.name), theirs[field.name], field.dataType, tries=tries)
                 if field.name in theirs
                 else F.lit(None).cast(field.dataType)
             ).alias(field.name)
@@ -85,14 +98,16 @@ def fitted(column: Column, source: DataType, target: DataType) -> Column:
         return F.when(column.isNotNull(), F.struct(*fields))
     if isinstance(source, ArrayType) and isinstance(target, ArrayType):
         inner, outer = source.elementType, target.elementType
-        return F.transform(column, lambda element: fitted(element, inner, outer))
+        return F.transform(column, lambda element: fitted(element, inner, outer, tries=tries))
     if isinstance(source, MapType) and isinstance(target, MapType):
-        keys = F.transform(F.map_keys(column), lambda key: fitted(key, source.keyType, target.keyType))
+        keys = F.transform(
+            F.map_keys(column), lambda key: fitted(key, source.keyType, target.keyType, tries=tries)
+        )
         values = F.transform(
-            F.map_values(column), lambda value: fitted(value, source.valueType, target.valueType)
+            F.map_values(column), lambda value: fitted(value, source.valueType, target.valueType, tries=tries)
         )
         return F.map_from_arrays(keys, values)
-    return column.cast(target)
+    return column.try_cast(target) if tries else column.cast(target)
 
 
 def renamed(column: Column, source: DataType, target: DataType) -> Column:
@@ -101,16 +116,23 @@ def renamed(column: Column, source: DataType, target: DataType) -> Column:
 
 
 def comparable(column: Column, kind: DataType) -> Column:
-    """A value that is equal exactly when the column's is: maps, which have no order, become sorted arrays."""
-    if not _holds_map(kind):
+    """A value that is equal exactly when the column's is.
+
+    Maps, which have no order, become sorted arrays. To Spark -0.0 equals 0.0, so numbers get a sign beside
+    them, which is looked for where they are zero.
+    """
+    if not _needs_form(kind):
         return column
+    if isinstance(kind, FloatType | DoubleType):
+        is_negative = F.when(column == F.lit(0).cast(kind), column.cast("string") == "-0.0")
+        return F.struct(column.alias("value"), is_negative.alias("is_negative"))
     if isinstance(kind, MapType):
-        value_type = kind.valueType
+        key_type, value_type = kind.keyType, kind.valueType
         entries = F.map_entries(column)
         pairs = F.transform(
             entries,
             lambda entry: F.struct(
-                entry.getField("key").alias("key"),
+                comparable(entry.getField("key"), key_type).alias("key"),
                 comparable(entry.getField("value"), value_type).alias("value"),
             ),
         )
@@ -118,7 +140,7 @@ def comparable(column: Column, kind: DataType) -> Column:
     if isinstance(kind, ArrayType):
         element_type = kind.elementType
         return F.transform(column, lambda element: comparable(element, element_type))
-    assert isinstance(kind, StructType)  # noqa: S101 - the only other type that can hold a map
+    assert isinstance(kind, StructType)  # noqa: S101 - the only other type that needs a form
     fields = [
         comparable(column.getField(field.name), field.dataType).alias(f"f{index}")
         for index, field in enumerate(kind.fields)
@@ -126,12 +148,13 @@ def comparable(column: Column, kind: DataType) -> Column:
     return F.when(column.isNotNull(), F.struct(*fields))
 
 
-def _holds_map(kind: DataType) -> bool:
-    if isinstance(kind, MapType):
+def _needs_form(kind: DataType) -> bool:
+    """Whether values of the type can be the same to Spark, or differ, without being or doing so."""
+    if isinstance(kind, MapType | FloatType | DoubleType):
         return True
     if isinstance(kind, ArrayType):
-        return _holds_map(kind.elementType)
-    return isinstance(kind, StructType) and any(_holds_map(field.dataType) for field in kind.fields)
+        return _needs_form(kind.elementType)
+    return isinstance(kind, StructType) and any(_needs_form(field.dataType) for field in kind.fields)
 
 
 def undecodable(column: Column, kind: DataType) -> Column | None:

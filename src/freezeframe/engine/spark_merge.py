@@ -77,6 +77,7 @@ def merge(session: SparkSession, task: MergeTask) -> MergeResult:
             live_rows(session, task.stored, struct_type(task.stored_schema), task.deleted),
             task.stored_schema,
             target,
+            tries=not task.write,
         ),
         _fitted(read_files(session, task.batch, batch_schema), task.batch_schema, target),
         frozenset(batch_schema.names),
@@ -87,12 +88,14 @@ def merge(session: SparkSession, task: MergeTask) -> MergeResult:
     return _merge_by_key(session, sides) if task.key else _merge_by_content(session, sides)
 
 
-def _fitted(frame: DataFrame, schema: Mapping[str, object], target: StructType) -> DataFrame:
+def _fitted(
+    frame: DataFrame, schema: Mapping[str, object], target: StructType, *, tries: bool = False
+) -> DataFrame:
     types = {field.name: field.dataType for field in struct_type(schema).fields}
     return frame.select(
         *(
             (
-                fitted(F.col(quoted(field.name)), types[field.name], field.dataType)
+                fitted(F.col(quoted(field.name)), types[field.name], field.dataType, tries=tries)
                 if field.name in types
                 else F.lit(None).cast(field.dataType)
             ).alias(field.name)

@@ -12,6 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from freezeframe.engine.python_values import date_texts, moment_text, python_values
+
 _NEEDS_QUOTES = r'[",\r\n]'
 
 
@@ -42,8 +44,9 @@ def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
         text = pc.replace_substring_regex(column.cast(pa.string()), r"\.0+(Z?)$", r"\1")
         return pc.replace_substring_regex(text, "Z$", "+00:00")
     if pa.types.is_nested(kind) or pa.types.is_binary(kind):
-        return pa.chunked_array([pa.array([_json(value) for value in column.to_pylist()], pa.string())])
-    return column.cast(pa.string())
+        texts = list(map(_json, python_values(column, moment_text)))
+        return pa.chunked_array([pa.array(texts, pa.string())])
+    return date_texts(column) if pa.types.is_date(kind) else column.cast(pa.string())
 
 
 def _json(value: Any) -> str | None:

@@ -17,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from freezeframe.engine.python_values import shown_rows
 from freezeframe.errors import UnreadableInput
 from freezeframe.script.typed_columns import typed_columns
 
@@ -24,7 +25,7 @@ from freezeframe.script.typed_columns import typed_columns
 def json_lines(rows: pa.Table, batch_rows: int) -> Iterator[bytes]:
     """The rows, some at a time."""
     for start in range(0, len(rows), batch_rows):
-        batch = rows.slice(start, batch_rows).to_pylist()
+        batch = shown_rows(rows.slice(start, batch_rows))
         yield b"".join(
             json.dumps({name: _plain(value) for name, value in row.items()}, ensure_ascii=False).encode()
             + b"\n"

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from freezeframe.engine.pandas_columns import is_missing
+from freezeframe.engine.python_values import moment_text, python_values
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,7 +41,7 @@ def frame_hashes(frame: pd.DataFrame) -> list[str]:
 
 def table_hashes(table: pa.Table) -> list[str]:
     """The hash of each row of an Arrow table, in its order; equal to that of the same row in pandas."""
-    columns = [column.to_pylist() for column in table.columns]
+    columns = [python_values(column) for column in table.columns]
     return _column_hashes(table.column_names, columns, len(table))
 
 
@@ -107,7 +108,8 @@ def _integer(value: Any) -> bytes:
 def _float(value: Any) -> bytes | None:
     number = float(value)
     if number.is_integer():
-        return b"n%d" % int(number)
+        is_negative_zero = number == 0 and math.copysign(1, number) < 0
+        return b"n-0" if is_negative_zero else b"n%d" % int(number)
     if math.isnan(number):
         return None
     text = repr(number)
@@ -133,6 +135,16 @@ def _moment(value: dt.datetime) -> bytes:
 
 
 def _numpy_moment(value: Any) -> bytes:
+    if np.datetime_data(value.dtype)[0] == "D":
+        # A date beyond the year 9999, or one beside it: as its column has it elsewhere.
+        return b"d" + moment_text(value).encode()
+    try:
+        return _near_moment(value)
+    except (OverflowError, ValueError):
+        return b"l" + moment_text(value).encode()
+
+
+def _near_moment(value: Any) -> bytes:
     # The service shares this module, and starts without pandas: few rows hold such values.
     import pandas as pd  # noqa: PLC0415
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from freezeframe.engine.python_values import shown_rows
 from freezeframe.service.json_values import json_value
 from freezeframe.store.changes import BEFORE, CHANGE_TYPE
 
@@ -28,7 +29,7 @@ class ChangedRow:
 
 def changed_rows(table: pa.Table) -> Iterator[ChangedRow]:
     """The rows of a table of changes (see ``Stream.changes``), in its order."""
-    for record in table.to_pylist():
+    for record in shown_rows(table):
         fate = record.pop(CHANGE_TYPE)
         before = record.pop(BEFORE) or {}
         if fate == "delete":

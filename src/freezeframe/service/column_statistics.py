@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from freezeframe.engine.python_values import moment_text, python_values
 from freezeframe.log import Snapshot, rows
 from freezeframe.log.skipping import value_bounds
 from freezeframe.service.distribution import Bar, distribution
@@ -191,10 +192,15 @@ def _ends(column: pa.ChunkedArray) -> tuple[pa.Scalar | None, pa.Scalar | None]:
 
 
 def _told(value: pa.Scalar | None) -> Any:
-    told = None if value is None or not value.is_valid else json_value(value.as_py())
+    told = None if value is None or not value.is_valid else json_value(_python_value(value))
     if isinstance(told, str) and len(told) > _TEXT_LENGTH_MAX:
         return told[:_TEXT_LENGTH_MAX] + "…"
     return told
+
+
+def _python_value(value: pa.Scalar) -> Any:
+    (found,) = python_values(pa.array([value], value.type), moment_text)
+    return found
 
 
 def _of_log(snapshot: Snapshot, columns: pa.Schema) -> dict[str, _Logged]:
@@ -213,13 +219,13 @@ def _of_log(snapshot: Snapshot, columns: pa.Schema) -> dict[str, _Logged]:
         # The ends of texts are cut in the log, those of times are rounded: they are read instead.
         is_exact = pa.types.is_integer(field.type) or pa.types.is_date(field.type)
         bounds = [value_bounds(field, name, text) for text in texts] if is_exact else []
-        lows = [low.as_py() for low, _ in bounds if low is not None]
-        highs = [high.as_py() for _, high in bounds if high is not None]
+        lows = [low for low, _ in bounds if low is not None]
+        highs = [high for _, high in bounds if high is not None]
         whole = is_exact and len(lows) == len(highs) == len(texts)
         found[field.name] = _Logged(
             sum(nulls) if known else None,
-            pa.scalar(min(lows), field.type) if whole else None,
-            pa.scalar(max(highs), field.type) if whole else None,
+            pc.min(pa.array(lows, field.type)) if whole else None,
+            pc.max(pa.array(highs, field.type)) if whole else None,
         )
     return found
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
 
+from freezeframe.engine.python_values import moment_text, python_values
 from freezeframe.service.json_values import json_value
 
 BARS_MAX = 12
@@ -47,8 +48,10 @@ def distribution(column: pa.ChunkedArray) -> tuple[Bar, ...]:
     counted = pc.value_counts(values)
     counts = counted.field("counts")
     first = pc.sort_indices(counts, sort_keys=[("", "descending")])[:FREQUENT_MAX]
-    found = counted.take(first).to_pylist()
-    return tuple(Bar(label, label, one["counts"]) for one in found for label in [_label(one["values"])])
+    found = counted.take(first)
+    labels = map(_label, python_values(found.field("values"), moment_text))
+    pairs = zip(labels, found.field("counts").to_pylist(), strict=True)
+    return tuple(Bar(label, label, count) for label, count in pairs)
 
 
 def _has_width(kind: pa.DataType) -> bool:
@@ -70,7 +73,8 @@ def _ranges(values: pa.ChunkedArray) -> tuple[Bar, ...]:
     last = base + int(distances.max())
 
     def told(edge: float) -> Any:
-        return json_value(pa.scalar(min(base + int(edge), last), back).cast(kind).as_py())
+        (value,) = python_values(pa.array([min(base + int(edge), last)], back).cast(kind), moment_text)
+        return json_value(value)
 
     return tuple(_counted(distances.astype(np.float64), told))
 

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from freezeframe.engine.python_values import python_values
 from freezeframe.errors import FreezeframeError, InvalidOption, TooManyDeletions
 from freezeframe.identifiers import StreamName
 from freezeframe.script.transfer import file_rows
@@ -183,9 +184,9 @@ def _type_names(schema: pa.Schema) -> dict[str, str]:
 
 def _gone(stream: Stream, rows: pa.Table, key: Sequence[str]) -> pa.Table:
     """Some of the stored rows whose key the file lacks."""
-    kept = set(zip(*(rows[name].to_pylist() for name in key), strict=True))
+    kept = set(zip(*(python_values(rows[name]) for name in key), strict=True))
     stored: pa.Table = stream.read(as_="arrow")
-    keys = zip(*(stored[name].to_pylist() for name in key), strict=True)
+    keys = zip(*(python_values(stored[name]) for name in key), strict=True)
     places = (number for number, one in enumerate(keys) if one not in kept)
     first = [number for number, _ in zip(places, range(EXAMPLES_MAX), strict=False)]
     return stored.take(pa.array(first, pa.int64()))

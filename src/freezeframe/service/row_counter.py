@@ -6,7 +6,6 @@ window, a full extract) is refused here: it belongs into a job.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
@@ -16,8 +15,13 @@ import pyarrow.parquet as pq
 
 from freezeframe.engine.base import NOTHING, FindTask, Landed, LandTask, MergeResult, MergeTask, Positions
 from freezeframe.errors import CorruptData, InvalidOption
-from freezeframe.script.row_hashes import table_hashes
+from freezeframe.log.columns import find_column
+from freezeframe.log.conversion import conform
+from freezeframe.log.schema import arrow_field, delta_to_arrow, fields_of
 from freezeframe.storage import Storage
+from freezeframe.store.change_pages import change_counts
+from freezeframe.store.changes import table_changes
+from freezeframe.store.row_shape import in_schema
 
 
 class RowCounter:
@@ -35,12 +39,12 @@ class RowCounter:
         """
         if task.mode != "overwrite" or task.write or task.validity is not None:
             _refuse()
-        names = [field["name"] for field in task.target_schema["fields"]]
-        old = self._rows(task.stored, names, task.deleted)
-        new = self._rows(task.batch, names, NOTHING)
-        if not task.key:
-            return _counted_whole(old, new)
-        return _counted_by_key(old, new, list(task.key))
+        target = delta_to_arrow(task.target_schema)
+        old = self._rows(task.stored, task.stored_schema, target, task.deleted)
+        new = self._rows(task.batch, task.batch_schema, target, NOTHING)
+        counts = change_counts(table_changes(old, new, task.key))
+        unchanged = len(new) - counts.inserted - counts.updated
+        return MergeResult(counts.inserted, counts.updated, unchanged, counts.deleted)
 
     def find(self, task: FindTask) -> pa.Table:
         """Refused: an upsert looks for rows."""
@@ -82,16 +86,20 @@ class RowCounter:
     def close(self) -> None:
         """Nothing is held."""
 
-    def _rows(self, files: Sequence[str], names: list[str], deleted: Mapping[str, Positions]) -> pa.Table:
-        tables = [self._file(file, deleted.get(file)) for file in files]
-        columns = {}
-        joined = pa.concat_tables(tables, promote_options="permissive") if tables else pa.table({})
-        for name in names:
-            there = name in joined.column_names
-            columns[name] = joined.column(name) if there else pa.nulls(len(joined))
-        return pa.table(columns)
+    def _rows(
+        self,
+        files: Sequence[str],
+        schema: Mapping[str, Any],
+        target: pa.Schema,
+        deleted: Mapping[str, Positions],
+    ) -> pa.Table:
+        tables = [self._file(file, schema, deleted.get(file)) for file in files]
+        own = delta_to_arrow(schema)
+        # In its own types: that is how rows are compared.
+        wanted = pa.schema([own.field(one.name) if one.name in own.names else one for one in target])
+        return pa.concat_tables([in_schema(table, wanted) for table in (*tables, wanted.empty_table())])
 
-    def _file(self, file: str, gone: Positions | None) -> pa.Table:
+    def _file(self, file: str, schema: Mapping[str, Any], gone: Positions | None) -> pa.Table:
         name = self._name(file)
         try:
             table = pq.read_table(pa.BufferReader(self._storage.read(name)), coerce_int96_timestamp_unit="us")
@@ -101,26 +109,23 @@ class RowCounter:
                 cause=f"{type(error).__name__}.",
                 remedy="Restore it from a backup, or restore another version.",
             ) from error
-        if gone is None:
-            return table
-        return table.filter(pc.invert(pc.is_in(pa.array(range(len(table))), pa.array(gone))))
+        if gone is not None:
+            table = table.filter(pc.invert(pc.is_in(pa.array(range(len(table))), pa.array(gone))))
+        return _logical(table, schema)
 
     def _name(self, file: str) -> str:
         return file.removeprefix(self._storage.uri("")).lstrip("/")
 
 
-def _counted_whole(old: pa.Table, new: pa.Table) -> MergeResult:
-    before, after = Counter(table_hashes(old)), Counter(table_hashes(new))
-    same = (before & after).total()
-    return MergeResult(after.total() - same, 0, same, before.total() - same)
-
-
-def _counted_by_key(old: pa.Table, new: pa.Table, key: list[str]) -> MergeResult:
-    before = dict(zip(table_hashes(old.select(key)), table_hashes(old), strict=True))
-    after = dict(zip(table_hashes(new.select(key)), table_hashes(new), strict=True))
-    both = before.keys() & after.keys()
-    updated = sum(before[one] != after[one] for one in both)
-    return MergeResult(len(after) - len(both), updated, len(both) - updated, len(before) - len(both))
+def _logical(table: pa.Table, schema: Mapping[str, Any]) -> pa.Table:
+    """A file's columns under the names and in the types of ``schema``; those that it lacks are left out."""
+    columns = {}
+    for field in fields_of(schema):
+        place = find_column(table.schema, field, "name")
+        if place is not None:
+            chunks = [conform(chunk, field["type"], "name") for chunk in table.column(place).chunks]
+            columns[field["name"]] = pa.chunked_array(chunks, arrow_field(field).type)
+    return pa.table(columns) if columns else table.select([])
 
 
 def _refuse(*_: object) -> NoReturn:

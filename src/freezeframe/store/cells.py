@@ -1,43 +1,63 @@
 """Whether two columns differ cell by cell, by the rule that every comparison of rows goes by (pure).
 
-A null equals a null, NaN equals NaN, and the entries of a map have no order
-(``docs/reference/semantics.md``).
+A null equals a null, NaN equals NaN, -0.0 is not 0.0, and the entries of a map have no order
+(``docs/reference/semantics.md``). Values of two types are never the same.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
+
+from freezeframe.engine.python_values import python_values
 
 
 def cells_differ(old: pa.ChunkedArray, new: pa.ChunkedArray) -> pa.ChunkedArray:
     """For each pair of cells whether they differ; both columns have the same length."""
     if old.type != new.type or kinds.is_nested(old.type) or kinds.is_null(old.type):
         return _values_differ(old, new)
-    same = pc.fill_null(pc.equal(old, new), fill_value=False)
+    same = pc.equal(old, new)
     if kinds.is_floating(old.type):
-        nans = pc.and_(pc.is_nan(old), pc.is_nan(new))
-        same = pc.or_(same, pc.fill_null(nans, fill_value=False))
+        same = pc.and_(same, pc.equal(_signs(old), _signs(new)))
+        same = pc.or_kleene(same, pc.and_(pc.is_nan(old), pc.is_nan(new)))
+    same = pc.fill_null(same, fill_value=False)
     if old.null_count and new.null_count:
         same = pc.or_(same, pc.and_(pc.is_null(old), pc.is_null(new)))
     return _chunked(pc.invert(same))
 
 
+def _signs(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Whether each number, zeros included, is negative; NaN has no sign that counts."""
+    bits = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[column.type.bit_width]
+    return pc.less(pa.chunked_array([chunk.view(bits) for chunk in column.chunks], bits), 0)
+
+
 def _values_differ(old: pa.ChunkedArray, new: pa.ChunkedArray) -> pa.ChunkedArray:
-    pairs = zip(old.to_pylist(), new.to_pylist(), strict=True)
-    differ = [_plain(before, old.type) != _plain(after, new.type) for before, after in pairs]
+    # Of two types there is no value that both have.
+    pairs = zip(plain_values(old), plain_values(new), strict=True)
+    has_one_type = old.type == new.type
+    differ = [(before != after) if has_one_type else not (before is after is None) for before, after in pairs]
     return pa.chunked_array([pa.array(differ, pa.bool_())])
 
 
+def plain_values(column: pa.ChunkedArray) -> list[Any]:
+    """The values in a form that is equal exactly where the value is the same; all are of one type."""
+    return [_plain(value, column.type) for value in python_values(column)]
+
+
 def _plain(value: Any, kind: pa.DataType) -> Any:
-    """The value in a form that is equal exactly where the value is the same."""
     if value is None:
         return None
+    if kinds.is_temporal(kind):
+        # The same object whether or not another value of the column is beyond what ``datetime`` holds.
+        held = value.item() if isinstance(value, np.datetime64) else value
+        return held.replace(tzinfo=None) if isinstance(held, datetime) else held
     if kinds.is_map(kind):
         entries = [(_plain(key, kind.key_type), _plain(item, kind.item_type)) for key, item in value]
         return sorted(entries, key=repr)
@@ -45,7 +65,8 @@ def _plain(value: Any, kind: pa.DataType) -> Any:
         return [(field.name, _plain(value.get(field.name), field.type)) for field in kind]
     if kinds.is_list(kind) or kinds.is_large_list(kind) or kinds.is_fixed_size_list(kind):
         return [_plain(item, kind.value_type) for item in value]
-    return "NaN" if isinstance(value, float) and math.isnan(value) else value
+    # The text tells -0.0 from 0.0, and is that of no other number.
+    return repr(value) if isinstance(value, float) else value
 
 
 def _chunked(column: Any) -> pa.ChunkedArray:

@@ -7,7 +7,6 @@ only insertions and deletions. In process, without Spark.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,8 +22,9 @@ from freezeframe.log import Snapshot, rows
 from freezeframe.log.actions import Metadata, Protocol
 from freezeframe.log.rows import ReadableSnapshot
 from freezeframe.storage import Storage
-from freezeframe.store.cells import cells_differ
+from freezeframe.store.cells import cells_differ, plain_values
 from freezeframe.store.columns import arrow_columns
+from freezeframe.store.comparison import compared_type, exact_cast
 from freezeframe.store.guard import stored_key
 from freezeframe.store.live_files import deleted_positions
 from freezeframe.store.own_columns import DELETED, stored_own_columns
@@ -221,26 +221,27 @@ def _of_one_type(old: pa.ChunkedArray, new: pa.ChunkedArray) -> tuple[pa.Chunked
     """Both columns in a type that holds the values of both exactly; as they are where there is none."""
     if old.null_count == len(old):  # a column whose type was open, for example
         return pa.chunked_array([pa.nulls(len(old), new.type)]), new
-    kind = common_nested(old.type, new.type)
-    return (old, new) if kind is None else (old.cast(kind), new.cast(kind))
+    kind = compared_type(old.type, new.type)
+    try:
+        return (old, new) if kind is None else (old.cast(kind), new.cast(kind))
+    except pa.ArrowInvalid:  # a date that no timestamp reaches
+        return old, new
 
 
 def _differs(old: pa.Table, new: pa.Table) -> pa.ChunkedArray:
-    """For each row whether any cell is another one; a column that only one side has counts as null."""
+    """For each row whether a cell of the new columns is another one; where a column was not, it was null.
+
+    A column that is gone changes no row: that it is gone is a change of the stream.
+    """
     found = pa.chunked_array([pa.array([False] * len(new), pa.bool_())])
-    for name in dict.fromkeys((*new.column_names, *old.column_names)):
+    for name in new.column_names:
         left = old[name] if name in old.column_names else None
-        right = new[name] if name in new.column_names else None
-        found = pc.or_(found, _differing(left, right))
+        found = pc.or_(found, _differing(left, new[name]))
     return found
 
 
-def _differing(old: pa.ChunkedArray | None, new: pa.ChunkedArray | None) -> pa.ChunkedArray:
-    if old is None or new is None:
-        there = new if old is None else old
-        assert there is not None  # noqa: S101 - the name came from one of the two
-        return pc.is_valid(there)
-    return cells_differ(*_of_one_type(old, new))
+def _differing(old: pa.ChunkedArray | None, new: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.is_valid(new) if old is None else cells_differ(*_of_one_type(old, new))
 
 
 def _changes(kind: str, after: pa.Table, before: pa.Table | None, old_schema: pa.Schema) -> pa.Table:
@@ -269,20 +270,20 @@ def _cells_as(field: pa.Field, old: pa.Table) -> pa.ChunkedArray:
     if held is not None and common_nested(held.type, field.type) == field.type:
         return held.cast(field.type)
     if held is not None and may_take(field.type, held.type):
-        with contextlib.suppress(pa.ArrowInvalid):
-            cast = held.cast(field.type)
-            if cast.cast(held.type).equals(held):
-                return cast
+        cast = exact_cast(held, field.type)
+        if cast is not None:
+            return cast
     return pa.chunked_array([pa.nulls(len(old), field.type)])
 
 
 def _by_content(old: pa.Table, new: pa.Table) -> pa.Table:
     """Rows as a multiset: as many insertions and deletions of a row as its numbers differ."""
     left: dict[str, list[int]] = {}
-    for number, row in enumerate(_contents(old)):
+    old_contents, new_contents = _contents(old, new)
+    for number, row in enumerate(old_contents):
         left.setdefault(row, []).append(number)
     inserted = []
-    for number, row in enumerate(_contents(new)):
+    for number, row in enumerate(new_contents):
         if left.get(row):
             left[row].pop()
         else:
@@ -297,6 +298,17 @@ def _by_content(old: pa.Table, new: pa.Table) -> pa.Table:
     )
 
 
-def _contents(table: pa.Table) -> list[str]:
-    # Nulls are left out, so that a column that was added without values makes no row another one.
-    return [repr(sorted((k, v) for k, v in row.items() if v is not None)) for row in table.to_pylist()]
+def _contents(old: pa.Table, new: pa.Table) -> tuple[list[str], list[str]]:
+    """For each row of either side a text that is the same where the cells of the new columns are."""
+    cells: tuple[list[list[Any]], list[list[Any]]] = ([], [])
+    for name in new.column_names:
+        held = old[name] if name in old.column_names else pa.chunked_array([pa.nulls(len(old))])
+        pair = _of_one_type(held, new[name])
+        tags = ("", "") if pair[0].type == pair[1].type else ("old", "new")
+        for side, column, tag in zip(cells, pair, tags, strict=True):
+            side.append([None if value is None else (tag, value) for value in plain_values(column)])
+    return _row_texts(cells[0], len(old)), _row_texts(cells[1], len(new))
+
+
+def _row_texts(columns: list[list[Any]], count: int) -> list[str]:
+    return [repr(row) for row in zip(*columns, strict=True)] if columns else [""] * count

@@ -13,9 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from freezeframe.engine.python_values import date_texts, python_values
 from freezeframe.errors import BadInput, SchemaDriftError
+from freezeframe.store.comparison import exact_cast
 from freezeframe.store.types import (
     Range,
     common_nested,
@@ -233,6 +234,8 @@ def _frozen(added: Sequence[str], widened: Sequence[str]) -> SchemaDriftError:
 
 
 def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    if pa.types.is_date(column.type) and pa.types.is_string(kind):
+        return date_texts(column)
     if not (pa.types.is_decimal(column.type) and pa.types.is_string(kind)):
         return column.cast(kind)
     # Arrow would write a small decimal with an exponent, where Spark, which casts the stored ones, does not.
@@ -241,13 +244,7 @@ def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
 
 
 def _fits(column: pa.ChunkedArray, kind: pa.DataType) -> bool:
-    if pa.types.is_floating(column.type) and pa.types.is_floating(kind):
-        # NaN is a value that every float has, but it never equals itself.
-        column = pc.if_else(pc.is_nan(column), None, column)
-    try:
-        return bool(column.cast(kind).cast(column.type).equals(column))
-    except pa.ArrowException:
-        return False
+    return exact_cast(column, kind) is not None
 
 
 def _drift(field: pa.Field, column: pa.ChunkedArray, *, is_key: bool) -> SchemaDriftError:
@@ -255,7 +252,7 @@ def _drift(field: pa.Field, column: pa.ChunkedArray, *, is_key: bool) -> SchemaD
     misfits = [row for row in values if not _fits(column.slice(row, 1), field.type)]
     # Where each value alone could be converted, the kinds differ and the first values show how.
     named = (misfits or values)[:_SHOWN_MAX]
-    rows = [{"row": row, "value": repr(column[row].as_py())} for row in named]
+    rows = [{"row": row, "value": repr(python_values(column.slice(row, 1))[0])} for row in named]
     shown = ", ".join(f"row {row['row']}: {row['value']}" for row in rows)
     kind = "key column" if is_key else "column"
     return SchemaDriftError(

@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.engine.base import MergeResult, MergeTask, Validity
-from freezeframe.errors import BadInput, SchemaDriftError
 from freezeframe.log.columns import fields_by_path, physical_name
 from freezeframe.log.schema import arrow_to_delta
 from freezeframe.store.columns import arrow_columns, written_columns
+from freezeframe.store.comparison import ComparedColumns, compared_columns, compared_type
 from freezeframe.store.deletion_guard import require_few_deletions
 from freezeframe.store.entries import Counts
-from freezeframe.store.evolution import evolve
+from freezeframe.store.evolution import is_undecided
 from freezeframe.store.file_choice import Choice, choose
 from freezeframe.store.guard import stored_key
 from freezeframe.store.incoming import Incoming
@@ -44,14 +44,9 @@ def load(work: Staging) -> Staged:
         batch = incoming.paths or (_landed_content(work),)
         counts = _overwrite_counts(work, batch) if work.live else Counts(inserted=incoming.rows)
         return rewritten(work, counts, batch if incoming.rows else (), route)
-    task = _merge_task(work, work.live)
-    if plan.is_plain:
-        # The stored rows need not be unique under a key that they never had: rows are compared whole.
-        has_other_key = bool(work.live) and _has_other_key(work)
-        result = work.engine.merge(replace(task, key=()) if has_other_key else task)
-        return rewritten(work, _counts(result), attempt.merged_paths(result.files), route)
     counts = _overwrite_counts(work, incoming.paths) if work.live else Counts(inserted=incoming.rows)
-    result = work.engine.merge(replace(task, stored=(), deleted={}))
+    # Stored values are compared above and never cast: they need not fit the new types.
+    result = work.engine.merge(_merge_task(work, ()))
     return rewritten(work, counts, attempt.merged_paths(result.files), route)
 
 
@@ -148,12 +143,13 @@ def _overwrite_counts(work: Staging, batch: tuple[str, ...]) -> Counts:
     plan, other_key = work.plan, _has_other_key(work)
     if not _comparable(plan) or (plan.stored_own.has_history and other_key):
         return Counts(inserted=work.incoming.rows, deleted=live_row_count(work.snapshot))
+    compared = _compared_columns(plan)
     task = MergeTask(
         stored=work.uris(work.live),
-        stored_schema=written_columns(plan.stored_schema or NO_COLUMNS),
+        stored_schema=compared.stored,
         batch=tuple(work.attempt.uri(path) for path in batch),
         batch_schema=_batch_schema(work),
-        target_schema=_compared_columns(plan),
+        target_schema=compared.target,
         key=() if other_key else plan.told_key,
         mode="overwrite",
         null_keys=plan.update.kept_null_keys,
@@ -164,26 +160,26 @@ def _overwrite_counts(work: Staging, batch: tuple[str, ...]) -> Counts:
     return _counts(work.engine.merge(task))
 
 
-def _compared_columns(plan: Plan) -> dict[str, Any]:
+def _compared_columns(plan: Plan) -> ComparedColumns:
     """The new columns, and the stored ones that say which rows are of the past."""
-    names = set(plan.evolution.target.names)
-    new = written_columns(plan.schema, names)
+    stored = written_columns(plan.stored_schema or NO_COLUMNS)
+    compared = compared_columns(stored, written_columns(plan.schema, set(plan.evolution.target.names)))
     if not plan.stored_own.has_history:
-        return new
+        return compared
     periods = written_columns(plan.stored_schema or NO_COLUMNS, set(plan.stored_own.names))
-    return {**new, "fields": [*new["fields"], *periods["fields"]]}
+    fields = [*compared.target["fields"], *periods["fields"]]
+    return replace(compared, target={**compared.target, "fields": fields})
 
 
 def _comparable(plan: Plan) -> bool:
-    """Whether stored rows have the new key and types that the new ones can be compared with."""
-    stored = plan.stored_own.removed_from(arrow_columns(plan.stored_schema or NO_COLUMNS))
-    if not set(plan.key) <= set(stored.names):
-        return False
-    try:
-        evolve(stored, plan.evolution.batch.slice(0, 0), key=plan.key, values_known=False)
-    except (SchemaDriftError, BadInput):
-        return False
-    return True
+    """Whether a stored row can have the same key as a new one."""
+    stored = arrow_columns(plan.stored_schema or NO_COLUMNS)
+    return all(
+        name in stored.names
+        and not is_undecided(stored.field(name))
+        and compared_type(stored.field(name).type, plan.evolution.target.field(name).type) is not None
+        for name in plan.key
+    )
 
 
 def _counts(result: MergeResult) -> Counts:

@@ -84,12 +84,21 @@ def _says_nothing(snapshot: Snapshot, incoming: Incoming, update: Update) -> boo
     if snapshot.version < 0:
         return not incoming.table.num_columns
     begins_history = update.history == "scd2" and not stored_own_columns(snapshot.metadata).has_history
-    return update.mode == "upsert" and not begins_history
+    return update.mode == "upsert" and not begins_history and not _drops_columns(snapshot, update)
+
+
+def _drops_columns(snapshot: Snapshot, update: Update) -> bool:
+    return bool(set(update.drop_columns) & set(arrow_columns(snapshot.schema).names))
 
 
 def _with_columns(snapshot: Snapshot, incoming: Incoming, update: Update) -> Incoming:
-    """A full extract without rows often has no columns either: then it has those of the key."""
-    if update.mode != "full" or incoming.rows or incoming.table.num_columns or snapshot.version < 0:
+    """A batch without rows says nothing about columns, and often has none: then it has those of the key.
+
+    So an upsert without rows can drop columns, and neither bring nor change any.
+    """
+    if incoming.rows or snapshot.version < 0 or update.mode not in ("upsert", "full"):
+        return incoming
+    if update.mode == "full" and incoming.table.num_columns:
         return incoming
     stored = arrow_columns(snapshot.schema)
     key = pa.schema([stored.field(name) for name in update.key if name in stored.names])

@@ -19,8 +19,10 @@ from freezeframe.log import Snapshot, rows
 from freezeframe.log.row_deletion import VECTORS_KEY, marked_rows
 from freezeframe.store.changes import CHANGE_TYPE, DELETE, INSERT, UPDATE, table_changes
 from freezeframe.store.columns import arrow_columns
+from freezeframe.store.comparison import exact_cast
 from freezeframe.store.entries import Counts
 from freezeframe.store.guard import stored_key
+from freezeframe.store.key_numbers import KeyNumbers
 from freezeframe.store.key_scan import files_with, scan
 from freezeframe.store.live_files import deleted_positions, has_vectors
 from freezeframe.store.own_columns import stored_own_columns
@@ -133,14 +135,16 @@ def _planned(place: TenantPlace, selection: RowSelection, now: TenantState) -> _
     )
     keys = selection.keys.select(list(key))
     held = in_schema(_rows_of(base, keys, shared.names), shared)
-    try:
-        wanted = in_schema(_rows_of(target, keys, shared.names), shared)
-    except pa.ArrowException as error:
+    found = _rows_of(target, keys, shared.names)
+    misfits = [field.name for field in shared if exact_cast(found[field.name], field.type) is None]
+    if misfits:
         raise SchemaDriftError(
             "The rows cannot be told in the stream's columns of now.",
-            cause=f"A column has another type since: {error}.",
+            cause=f"The columns {misfits} have other types since, which cannot hold the values.",
             remedy="Restore the whole stream instead.",
-        ) from error
+            columns=misfits,
+        )
+    wanted = in_schema(found, shared)
     changes = table_changes(held, wanted, key)
     kinds = changes[CHANGE_TYPE]
     changed_keys = changes.filter(pc.not_equal(kinds, DELETE)).select(list(key))
@@ -182,9 +186,10 @@ def _rows_of(snapshot: Snapshot, keys: pa.Table, names: list[str]) -> pa.Table:
 
 def _with_keys(table: pa.Table, keys: pa.Table) -> pa.Table:
     """The rows of ``table`` whose key is one of ``keys``."""
-    wanted = set(zip(*(column.to_pylist() for column in keys.columns), strict=True))
-    found = zip(*(table[name].to_pylist() for name in keys.column_names), strict=True)
-    return table.filter(pa.array([key in wanted for key in found], pa.bool_()))
+    if not len(keys):
+        return table.slice(0, 0)
+    places, _ = KeyNumbers(keys).found_in(table.select(keys.column_names))
+    return table.take(pa.array(places))
 
 
 def _carried_out(place: TenantPlace, selection: RowSelection, plan: _Plan, message: str, who: str) -> int:

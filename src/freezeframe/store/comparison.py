@@ -1,0 +1,90 @@
+"""In which type values of two types are compared, so that nothing is ever rounded for it (pure).
+
+Where one type holds the values of both exactly, that is the type. Where there is none, as for text and a
+number, values of the two types are never the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from freezeframe.log.columns import PHYSICAL_NAME_KEY
+from freezeframe.log.schema import arrow_field, arrow_to_delta
+from freezeframe.store.cells import cells_differ
+from freezeframe.store.types import common_nested, settled
+
+Schema = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedColumns:
+    """The columns of two schemas as an engine is to read and compare them.
+
+    ``stored`` are the old columns; one that has no type in common with the new column of its name has
+    another name here, so that the two are never the same. ``target`` has the names and types to compare in.
+    """
+
+    stored: dict[str, Any]
+    target: dict[str, Any]
+
+
+def compared_type(old: pa.DataType, new: pa.DataType) -> pa.DataType | None:
+    """The type in which values of both are exact; None where there is none."""
+    kind = common_nested(old, new)
+    return None if kind is None else settled(kind)
+
+
+def exact_cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
+    """The column in another type if every value is the same there, else None."""
+    try:
+        cast = column.cast(kind)
+        back = cast.cast(column.type)
+    except (pa.ArrowException, ValueError):
+        return None
+    if not pa.types.is_floating(column.type) and back.equals(column):
+        return cast
+    return None if pc.any(cells_differ(column, back)).as_py() else cast
+
+
+def compared_columns(stored: Schema, new: Schema) -> ComparedColumns:
+    """How rows with the columns ``stored`` are compared with rows that have ``new``.
+
+    What only the stored rows have is not compared.
+    """
+    held = {field["name"]: field for field in stored["fields"]}
+    taken = {field["name"].casefold() for field in (*stored["fields"], *new["fields"])}
+    target: list[dict[str, Any]] = []
+    for field in new["fields"]:
+        old = held.get(field["name"])
+        kind = compared_type(arrow_field(old).type, arrow_field(field).type) if old else None
+        if old is not None and kind is None:
+            name = _free(field["name"], taken)
+            held[field["name"]] = _renamed(old, name)
+            target.append({**old, "name": name})
+        target.append(field if kind is None else _retyped(field, kind))
+    return ComparedColumns({**stored, "fields": list(held.values())}, {**new, "fields": target})
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """A name that no column has."""
+    while name.casefold() in taken:
+        name = f"{name}_before"
+    taken.add(name.casefold())
+    return name
+
+
+def _renamed(field: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The field under another name, found in the files under the name that it has there."""
+    metadata = field.get("metadata") or {}
+    physical = metadata.get(PHYSICAL_NAME_KEY, field["name"])
+    return {**field, "name": name, "metadata": {**metadata, PHYSICAL_NAME_KEY: physical}}
+
+
+def _retyped(field: Mapping[str, Any], kind: pa.DataType) -> dict[str, Any]:
+    (retyped,) = arrow_to_delta(pa.schema([pa.field(field["name"], kind)]))["fields"]
+    return {**field, "type": retyped["type"]}

@@ -4,10 +4,11 @@ import json
 
 import pytest
 
-from freezeframe.errors import InvalidOption
+from freezeframe.errors import CorruptLog, InvalidOption
 from freezeframe.log.actions import DomainMetadata, Txn
 from freezeframe.log.compaction import compact_log
 from freezeframe.log.delta_log import DeltaLog
+from freezeframe.log.paths import commit_name
 
 
 def busy(table):
@@ -82,3 +83,44 @@ def test_commits_that_change_nothing_make_no_file(table):
     assert compact_log(table.storage, table.log.folder, 1, 3) is None
     assert table.fresh().version == 3
     assert not any("compacted" in status.name for status in table.storage.list_from(table.log.folder))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda _: b"",
+        lambda whole: whole[: len(whole) // 2],
+        lambda whole: b"\xff\xfe" + whole,
+        lambda whole: whole.replace(b'{"add":{', b'{"add":[', 1),
+        lambda whole: b"[]\n" + whole,
+    ],
+    ids=["empty", "cut off", "no text", "no JSON", "no action"],
+)
+def test_a_damaged_one_is_done_without(table, damage):
+    """The commits that a compacted file repeats are there: damage of it costs time and no answer."""
+    busy(table)
+    wanted = state(table.fresh())
+    name = f"{table.log.folder}/{compact_log(table.storage, table.log.folder, 2, 6)}"
+    table.storage.replace(name, damage(table.storage.read(name)))
+    assert wanted == state(DeltaLog(table.storage, "t").update())
+
+
+def test_one_that_goes_after_the_listing_is_done_without(table):
+    """A compacted file that retention takes away while it is read costs no answer either."""
+    busy(table)
+    wanted = state(table.fresh())
+    name = compact_log(table.storage, table.log.folder, 2, 6)
+    log = DeltaLog(table.storage, "t")
+    snapshot = log.current_snapshot
+    table.storage.delete(f"{log.folder}/{name}")
+    assert wanted == state(snapshot)
+
+
+def test_damage_of_a_commit_is_told_whether_or_not_it_is_compacted(table):
+    """What is damaged beside a compacted file is still an error that names it."""
+    busy(table)
+    compact_log(table.storage, table.log.folder, 2, 4)
+    name = f"{table.log.folder}/{commit_name(6)}"
+    table.storage.replace(name, table.storage.read(name)[:-20])
+    with pytest.raises(CorruptLog, match="cut off"):
+        state(DeltaLog(table.storage, "t").update())

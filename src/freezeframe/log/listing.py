@@ -17,6 +17,7 @@ from freezeframe.storage import FileStatus, Storage
 CHECKPOINT_WINDOW_VERSIONS = 1000
 LISTINGS_MAX = 4
 
+_KEPT_EMPTY = frozenset({Kind.COMMIT, Kind.CHECKSUM})
 _COMMIT_NAME = re.compile(r"\d{20}\.json")
 
 
@@ -80,8 +81,8 @@ def _has_hole(statuses: Iterable[FileStatus]) -> bool:
 def sort_listing(statuses: Iterable[FileStatus], version_to_load: int | None = None) -> Listing:
     """The listed files by kind, without those above ``version_to_load`` (behaviours 4 to 7).
 
-    A compacted file counts by its last version. Empty checkpoint files are left out: a writer
-    died there; empty commits are kept, for the version exists.
+    A compacted file counts by its last version. Empty checkpoints and compacted files are left out:
+    a writer died there, or had nothing to say; empty commits are kept, for the version exists.
     """
     found: dict[Kind, list[LogFile]] = defaultdict(list)
     for status in statuses:
@@ -92,11 +93,8 @@ def sort_listing(statuses: Iterable[FileStatus], version_to_load: int | None = N
             if file.meaning.start > version_to_load:
                 break  # names are in order: all that follow start later still
             continue
-        if file.kind.is_checkpoint:
-            if file.size > 0:
-                found[Kind.CHECKPOINT].append(file)
-        else:
-            found[file.kind].append(file)
+        if file.size > 0 or file.kind in _KEPT_EMPTY:
+            found[Kind.CHECKPOINT if file.kind.is_checkpoint else file.kind].append(file)
     return Listing(
         commits=tuple(found[Kind.COMMIT]),
         compacted=tuple(found[Kind.COMPACTED]),

@@ -23,11 +23,11 @@ import logging
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Generic, Protocol, TypeVar
 
-from freezeframe.errors import CorruptLog, InvalidOption, TryAgain
+from freezeframe.errors import CorruptLog, InvalidOption, ReportDamage, TryAgain
 from freezeframe.log.checkpoint import CHECKPOINT_DAMAGED
 from freezeframe.log.hint import Hint, read_hint
 from freezeframe.log.listing import (
@@ -242,16 +242,22 @@ class SnapshotManagement(ABC, Generic[S]):
         return self._around_damage(segment, make)
 
     def _around_damage(self, segment: LogSegment, make: Callable[[LogSegment], T]) -> tuple[T, LogSegment]:
-        """What ``make`` gives for the segment, or for one with another checkpoint if that one is damaged.
+        """What ``make`` gives for the segment, or for one without the file that is damaged.
 
-        At most ``checkpoint_retries_max`` others are tried; the first error is raised (behaviour 32).
+        Compacted files are done without first. Of other checkpoints at most ``checkpoint_retries_max``
+        are tried; the first error is raised (behaviour 32).
         """
-        damage: list[CorruptLog] = []
+        damage: list[ReportDamage] = []
         avoid: frozenset[str] = frozenset()
         while True:
             try:
                 return make(segment), segment
-            except CorruptLog as error:
+            except ReportDamage as error:
+                if segment.compacted and error.error_code != CHECKPOINT_DAMAGED:
+                    # They only repeat commits, and those are there.
+                    _log.warning("%s cannot be read with its compacted files: %s", segment, error)
+                    segment = replace(segment, compacted=())
+                    continue
                 if error.error_code != CHECKPOINT_DAMAGED or segment.checkpoint is None:
                     raise
                 damage.append(error)

@@ -1,0 +1,39 @@
+"""Small commits that were read a moment ago: protocol and state are found in the same ones."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+from freezeframe.log.commit_content import CommitContent
+from freezeframe.log.paths import LogFile
+
+KEPT_BYTES = 8 << 20
+
+
+class KeptCommits:
+    """Commits of up to ``KEPT_BYTES`` together, for the threads that share a log."""
+
+    def __init__(self) -> None:
+        self._kept: dict[LogFile, tuple[CommitContent, ...]] = {}
+        self._lock = threading.Lock()
+
+    def get(self, file: LogFile) -> tuple[CommitContent, ...] | None:
+        """The pieces of a commit, if it is kept."""
+        with self._lock:
+            return self._kept.get(file)
+
+    def has_room(self, file: LogFile) -> bool:
+        """Whether a commit of that size may be kept beside those that are."""
+        with self._lock:
+            return file.size + sum(one.size for one in self._kept) <= KEPT_BYTES
+
+    def keep(self, file: LogFile, contents: Sequence[CommitContent]) -> None:
+        """Keep a commit until ``clear``."""
+        with self._lock:
+            self._kept[file] = tuple(contents)
+
+    def clear(self) -> None:
+        """Let go of all."""
+        with self._lock:
+            self._kept.clear()

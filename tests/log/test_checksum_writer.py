@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from freezeframe.errors import CorruptLog
-from freezeframe.log.actions import Add, CommitInfo, DomainMetadata, Metadata, Protocol, Remove, Txn
+from freezeframe.log.action_columns import FILE_SCHEMA, no_rows, to_adds
+from freezeframe.log.actions import CommitInfo, DomainMetadata, Metadata, Protocol, Txn
 from freezeframe.log.checksum import Checksum, parse_checksum
 from freezeframe.log.checksum_writer import (
     NotIncremental,
@@ -16,6 +17,7 @@ from freezeframe.log.checksum_writer import (
     write_checksum,
 )
 from freezeframe.log.delta_log import DeltaLog
+from freezeframe.log.upkeep import Upkeep
 from freezeframe.storage import MemoryStorage
 from freezeframe.storage.faulty import Fault, FaultyStorage, Way
 
@@ -53,20 +55,42 @@ def test_from_before_and_from_the_state_is_the_same(table):
         (None, [], "MISSING_OLD_CRC"),
         (replace(WHOLE, num_files=None), [], "OLD_CRC_INCOMPLETE"),
         (replace(WHOLE, protocol=None), [], "PROTOCOL_MISSING"),
-        (WHOLE, [Remove("a")], "ENCOUNTERED_REMOVE_FILE_MISSING_SIZE"),
         (WHOLE, [CommitInfo({"operation": "MANUAL UPDATE"})], "INVALID_OPERATION_MANUAL_UPDATE"),
     ],
 )
 def test_what_cannot_be_carried_on_says_why(previous, actions, code):
     """Behaviour 62: Delta's reasons for which a checksum must be made anew."""
-    assert NotIncremental(code) == checksum_after(previous, actions)
+    assert NotIncremental(code) == checksum_after(previous, actions, no_rows(FILE_SCHEMA))
 
 
-def test_operations_that_restate_files_change_no_sums():
-    """Behaviour 62: after COMPUTE STATS the adds are of files that are there already."""
-    actions = [CommitInfo({"operation": "COMPUTE STATS"}), Add("a", 50)]
-    found = checksum_after(WHOLE, actions)
-    assert (100, 2) == (found.table_size_bytes, found.num_files)
+def test_a_file_that_is_added_again_is_one_file(make_table):
+    """Behaviour 62: adds of live files (new statistics, row ids) change no count, and checkpoints go on."""
+    table = make_table(MemoryStorage(), Upkeep(checkpoint_interval=3))
+    table.create()
+    adds = table.adds(range(3))
+    table.begin().commit(adds, "WRITE")
+    begun = table.begin()
+    begun.commit(table.delete(begun, {adds[0].path: [0]}), "DELETE")
+    live = to_adds(table.fresh().files)
+    for again in (live[0], replace(live[0], size=live[0].size, path=live[0].path.replace("-", "%2D", 1))):
+        table.begin().commit([replace(again, stats=None), Txn("n", len(again.path))], "WRITE")
+    for version in range(5):
+        snapshot = DeltaLog(table.storage, "t").snapshot_at(version=version)
+        verify_checksum(snapshot, stored(table, version))
+    assert (1, 1) == (stored(table, 4).num_files, stored(table, 4).num_deletion_vectors)
+    assert 3 == table.fresh().segment.checkpoint_version
+
+
+def test_transactions_that_expire_do_not_stop_checkpoints(make_table, caplog):
+    """Behaviour 62: with a retention of transactions the checksum does not list them, as in Delta."""
+    configuration = {"setTransactionRetentionDuration": "interval 1 millisecond"}
+    table = make_table(MemoryStorage(), Upkeep(checkpoint_interval=2), **configuration)
+    table.create()
+    table.begin().commit([Txn("old", 1, 5), *table.adds([1])], "WRITE")
+    for number in range(2, 5):
+        table.append([number])
+    assert 4 == table.fresh().segment.checkpoint_version
+    assert (None, "") == (stored(table, 4).transactions, caplog.text)
 
 
 def test_a_checksum_is_never_overwritten():

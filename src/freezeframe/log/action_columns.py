@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from freezeframe.log.actions import Add, DeletionVector, Remove
 from freezeframe.log.arrow_numbers import Ints, is_valid, to_arrow_flags, to_arrow_ints, to_arrow_offsets
+from freezeframe.log.canonical_paths import canonical_path
 
 TEXT_MAP = pa.map_(pa.string(), pa.string())
 DELETION_VECTOR = pa.struct(
@@ -121,6 +122,19 @@ def file_keys(table: pa.Table) -> pa.ChunkedArray:
     plain = pc.binary_join_element_wise(paths, kind, place, "\n")
     at = pc.binary_join_element_wise(plain, offset, "@")
     return pc.coalesce(at, plain, paths)
+
+
+def action_keys(actions: Iterable[Add | Remove]) -> pa.ChunkedArray:
+    """What identifies the logical file of each action, as ``file_keys`` says it."""
+    rows = [
+        {
+            "path": canonical_path(action.path),
+            "deletion_vector": None if action.deletion_vector is None else action.deletion_vector.to_json(),
+        }
+        for action in actions
+    ]
+    schema = pa.schema([FILE_SCHEMA.field("path"), FILE_SCHEMA.field("deletion_vector")])
+    return file_keys(pa.Table.from_pylist(rows, schema=schema))
 
 
 def text_map(columns: Sequence[pa.Array], names: Sequence[str], valid: Any, *, keep_nulls: bool) -> pa.Array:

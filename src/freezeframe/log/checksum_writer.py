@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.errors import CorruptLog, FreezeframeError
@@ -24,20 +25,16 @@ from freezeframe.log.actions import (
     DomainMetadata,
     Metadata,
     Protocol,
-    Remove,
     Txn,
 )
 from freezeframe.log.checksum import Checksum
 from freezeframe.log.paths import checksum_name
-from freezeframe.log.snapshot import Snapshot
+from freezeframe.log.snapshot import TRANSACTION_RETENTION, Snapshot
 from freezeframe.storage.base import Storage
 
 ALL_FILES_MAX = 50
 TRANSACTIONS_MAX = 100
 VECTORS_KEY = "delta.enableDeletionVectors"
-
-# After these operations adds repeat files that are live already.
-_RESTATING = frozenset({"COMPUTE STATS", "ROW TRACKING BACKFILL", "DROP FEATURE"})
 
 T = TypeVar("T", Txn, DomainMetadata)
 K = TypeVar("K", Protocol, Metadata)
@@ -55,30 +52,34 @@ def checksum_of(snapshot: Snapshot, transaction_id: str | None = None) -> Checks
     """The checksum of a snapshot's state."""
     files = snapshot.files
     transactions = tuple(sorted(snapshot.transactions.values(), key=lambda txn: txn.app_id))
+    is_lasting = TRANSACTION_RETENTION not in snapshot.metadata.configuration
     info = snapshot.commit_info
     has_vectors = str(snapshot.metadata.configuration.get(VECTORS_KEY, "")).lower() == "true"
-    gone = pc.struct_field(files["deletion_vector"], "cardinality")
     return Checksum(
         table_size_bytes=snapshot.size,
         num_files=snapshot.count,
         num_metadata=1,
         num_protocol=1,
         in_commit_timestamp=None if info is None else info.in_commit_timestamp,
-        transactions=transactions if len(transactions) <= TRANSACTIONS_MAX else None,
+        transactions=transactions if is_lasting and len(transactions) <= TRANSACTIONS_MAX else None,
         domains=tuple(sorted(snapshot.domains.values(), key=lambda domain: domain.domain)),
         metadata=snapshot.metadata,
         protocol=snapshot.protocol,
         all_files=tuple(to_adds(files)) if snapshot.count <= ALL_FILES_MAX else None,
         txn_id=transaction_id,
-        num_deleted_records=int(pc.sum(gone).as_py() or 0) if has_vectors else None,
-        num_deletion_vectors=len(gone) - gone.null_count if has_vectors else None,
+        num_deleted_records=_deleted_records(files) if has_vectors else None,
+        num_deletion_vectors=_deletion_vectors(files) if has_vectors else None,
     )
 
 
-def checksum_after(previous: Checksum | None, actions: Sequence[Action]) -> Checksum | NotIncremental:
+def checksum_after(
+    previous: Checksum | None, actions: Sequence[Action], replaced: pa.Table
+) -> Checksum | NotIncremental:
     """The checksum of the version that ``actions`` make of the one before (pure; behaviour 62).
 
-    Lists of files are not carried on: two spellings of one path would make them wrong.
+    ``replaced`` are the rows of the state before whose file an add or remove among the actions names:
+    a file may be added again, and is then the same file still. Lists of files are not carried on.
+    Nor are transactions that expire: when they do depends on who looks.
     """
     if previous is None:
         return NotIncremental("MISSING_OLD_CRC")
@@ -90,28 +91,27 @@ def checksum_after(previous: Checksum | None, actions: Sequence[Action]) -> Chec
     protocol = _latest(actions, Protocol) or previous.protocol
     if protocol is None:
         return NotIncremental("PROTOCOL_MISSING")
-    removes = [action for action in actions if isinstance(action, Remove)]
-    if any(remove.size is None for remove in removes):
-        return NotIncremental("ENCOUNTERED_REMOVE_FILE_MISSING_SIZE")
-    adds = [action for action in actions if isinstance(action, Add)]
-    restates = info.operation in _RESTATING
-    added = [] if restates else adds
-    taken = [] if restates else removes
+    metadata = _latest(actions, Metadata) or previous.metadata
+    added = [action for action in actions if isinstance(action, Add)]
+    vectors = [add.deletion_vector for add in added if add.deletion_vector is not None]
+    transactions = _merged(previous.transactions, (a for a in actions if isinstance(a, Txn)), "app_id")
     return Checksum(
-        table_size_bytes=previous.table_size_bytes
-        + sum(add.size for add in added)
-        - sum(remove.size or 0 for remove in taken),
-        num_files=previous.num_files + len(added) - len(taken),
+        table_size_bytes=previous.table_size_bytes + sum(add.size for add in added) - _sum(replaced["size"]),
+        num_files=previous.num_files + len(added) - replaced.num_rows,
         num_metadata=1,
         num_protocol=1,
         in_commit_timestamp=info.in_commit_timestamp,
-        transactions=_merged(previous.transactions, (a for a in actions if isinstance(a, Txn)), "app_id"),
+        transactions=None if TRANSACTION_RETENTION in metadata.configuration else transactions,
         domains=_merged(previous.domains, (a for a in actions if isinstance(a, DomainMetadata)), "domain"),
-        metadata=_latest(actions, Metadata) or previous.metadata,
+        metadata=metadata,
         protocol=protocol,
         txn_id=info.fields.get("txnId"),
-        num_deleted_records=_shifted(previous.num_deleted_records, added, taken, by_rows=True),
-        num_deletion_vectors=_shifted(previous.num_deletion_vectors, added, taken, by_rows=False),
+        num_deleted_records=_shifted(
+            previous.num_deleted_records, sum(one.cardinality for one in vectors), _deleted_records(replaced)
+        ),
+        num_deletion_vectors=_shifted(
+            previous.num_deletion_vectors, len(vectors), _deletion_vectors(replaced)
+        ),
     )
 
 
@@ -187,14 +187,17 @@ def _by_name(actions: Sequence[T] | None, name: str) -> Mapping[str, T] | None:
     return None if actions is None else {getattr(one, name): one for one in actions}
 
 
-def _shifted(
-    before: int | None, added: Sequence[Add], taken: Sequence[Remove], *, by_rows: bool
-) -> int | None:
-    if before is None:
-        return None
+def _shifted(before: int | None, more: int, less: int) -> int | None:
+    return None if before is None else before + more - less
 
-    def weight(action: Add | Remove) -> int:
-        vector = action.deletion_vector
-        return 0 if vector is None else vector.cardinality if by_rows else 1
 
-    return before + sum(map(weight, added)) - sum(map(weight, taken))
+def _deleted_records(files: pa.Table) -> int:
+    return _sum(pc.struct_field(files["deletion_vector"], "cardinality"))
+
+
+def _deletion_vectors(files: pa.Table) -> int:
+    return int(files.num_rows - files["deletion_vector"].null_count)
+
+
+def _sum(values: pa.ChunkedArray) -> int:
+    return int(pc.sum(values).as_py() or 0)

@@ -68,6 +68,14 @@ class FileState:
         live = self.base if self.gone is None else select_rows(self.base, ~self.gone)
         return pa.concat_tables([live, self.recent]) if self.recent.num_rows else live
 
+    def of_keys(self, keys: pa.ChunkedArray) -> pa.Table:
+        """The live files that have one of these ``file_keys``, in ``FILE_SCHEMA``."""
+        near = rows_with(self.marks, fingerprints(keys))
+        struck, _, _ = _strike(self.base, near, self.gone, keys)
+        hit = struck if self.gone is None else struck & ~self.gone
+        recent, _, _ = _strike(self.recent, np.arange(self.recent.num_rows), None, keys)
+        return pa.concat_tables([select_rows(self.base, hit), select_rows(self.recent, recent)])
+
 
 class StateRebuilder(Protocol):
     """Makes the files of a version out of a checkpoint's and the actions after it.

@@ -18,6 +18,7 @@ from freezeframe.log.checkpoint import (
 from freezeframe.log.checksum import read_checksum
 from freezeframe.log.commit_content import CommitContent, parse_file_actions, read_contents
 from freezeframe.log.commit_info import read_commit_info
+from freezeframe.log.kept_commits import KEPT_BYTES, KeptCommits
 from freezeframe.log.listing import CheckpointFiles
 from freezeframe.log.own_commit import OwnCommit
 from freezeframe.log.paths import Kind, LogFile
@@ -27,7 +28,6 @@ from freezeframe.log.table_state import Heads, TableState
 from freezeframe.storage import Storage
 
 BATCH_BYTES = 8 << 20
-KEPT_BYTES = 8 << 20
 
 
 class LargeState(Protocol):
@@ -58,7 +58,7 @@ class StateReader:
         self._use_checksum = use_checksum
         self._large = large
         self.own_commit = OwnCommit()
-        self._kept: dict[LogFile, list[CommitContent]] = {}
+        self._kept = KeptCommits()
         self._kept_checkpoint: tuple[CheckpointFiles, CheckpointContent] | None = None
 
     def heads(self, segment: LogSegment) -> tuple[Heads, TableState | None]:
@@ -191,8 +191,7 @@ class StateReader:
             return
         name = segment.path(file)
         own = self.own_commit.taken(file)
-        # Finding the protocol and building the state look at the same small commits: read once.
-        keep = file.size + sum(one.size for one in self._kept) <= KEPT_BYTES
+        keep = self._kept.has_room(file)
         found: list[CommitContent] = []
         try:
             for content in read_contents(
@@ -215,7 +214,7 @@ class StateReader:
                 file=name,
             ) from error
         if keep:
-            self._kept[file] = found
+            self._kept.keep(file, found)
 
 
 def _over(base: Heads, newest_first: Sequence[Sequence[Action]], newest: Sequence[Action]) -> Heads:

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from freezeframe.errors import FreezeframeError, InvalidOption
-from freezeframe.log.actions import Action
+from freezeframe.log.action_columns import FILE_SCHEMA, action_keys, no_rows
+from freezeframe.log.actions import Action, Add, Remove
 from freezeframe.log.checkpoint_writer import write_checkpoint
 from freezeframe.log.checksum import Checksum, read_checksum
 from freezeframe.log.checksum_writer import (
@@ -28,6 +29,8 @@ from freezeframe.log.snapshot import Snapshot
 
 CHECKPOINT_INTERVAL_KEY = "delta.checkpointInterval"
 CHECKPOINT_INTERVAL = 10
+
+_Made = Checksum | NotIncremental
 
 _log = logging.getLogger(__name__)
 
@@ -60,8 +63,11 @@ def after_commit(
     """
     chosen = upkeep or Upkeep()
     try:
+        after: _Made = NotIncremental("MISSING_OLD_CRC")
+        if chosen.write_checksums and actions is not None and version > 0:
+            after = _checksum_after(log, version, actions)
         snapshot = log.update()
-        checksum = _write_checksum(log, snapshot, version, actions) if chosen.write_checksums else None
+        checksum = _write_checksum(log, snapshot, version, after) if chosen.write_checksums else None
         if _is_due(version, snapshot, chosen.checkpoint_interval):
             _write_checkpoint(log, snapshot, version, checksum)
         every = chosen.compaction_interval
@@ -86,12 +92,19 @@ def _write_checkpoint(log: DeltaLog, snapshot: Snapshot, version: int, checksum:
     write_checkpoint(wanted)
 
 
-def _write_checksum(
-    log: DeltaLog, snapshot: Snapshot, version: int, actions: Sequence[Action] | None
-) -> Checksum | None:
-    found: Checksum | NotIncremental = NotIncremental("MISSING_OLD_CRC")
-    if actions is not None and version > 0:
-        found = checksum_after(_previous(log, version - 1), actions)
+def _checksum_after(log: DeltaLog, version: int, actions: Sequence[Action]) -> _Made:
+    before = log.current_snapshot
+    if before.version != version - 1:
+        return NotIncremental("OLD_STATE_UNKNOWN")
+    previous = _previous(log, version - 1)
+    if previous is None:
+        return NotIncremental("MISSING_OLD_CRC")
+    keys = action_keys(action for action in actions if isinstance(action, Add | Remove))
+    named = before.state.files.of_keys(keys) if len(keys) else no_rows(FILE_SCHEMA)
+    return checksum_after(previous, actions, named)
+
+
+def _write_checksum(log: DeltaLog, snapshot: Snapshot, version: int, found: _Made) -> Checksum | None:
     if isinstance(found, NotIncremental):
         if snapshot.version != version:
             return None  # others were quicker; their checksums will do

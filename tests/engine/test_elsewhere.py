@@ -11,12 +11,16 @@ import threading
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 
+import pyarrow as pa
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from tests.spark_processes import COUNTS, ROWS_AND_UPDATE, connect_server, standalone_cluster
 
+from freezeframe import open_tenant
+from freezeframe.engine.connect import connect
+from freezeframe.errors import FreezeframeError
 from freezeframe.identifiers import StreamName
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
@@ -140,6 +144,73 @@ def test_a_server_that_sees_other_files_is_refused(server, tmp_path):
     assert told[-1]["remedy"]
     assert COUNTS[: len(told) - 1] == told[:-1]
     assert (1000 if told[:-1] else None) == (rows and len(rows))
+
+
+@pytest.mark.parametrize("options", [{}, {"mode": "full", "max_delete_ratio": 1.0}])
+def test_a_frame_whose_session_sees_other_files_is_refused(server, spark_engine, options):
+    """Our own Spark sees the store and the frame's does not: nothing is committed or written."""
+    if not can_be_apart():
+        pytest.skip("this user may not mount")
+    port, hidden = server
+    stream = open_tenant(hidden / f"own-{len(options)}").stream("Account")
+    with pytest.raises(FreezeframeError) as caught:
+        stream.update(elsewhere(port, "1 AS Id"), key=["Id"])
+    assert ("STORAGE_NOT_SHARED", -1) == (caught.value.error_code, stream.version())
+    assert caught.value.cause
+    assert caught.value.remedy
+    stream.update(pa.table({"Id": [1, 2]}), key=["Id"])
+    with pytest.raises(FreezeframeError, match="does not see"):
+        stream.update(elsewhere(port, "3 AS Id"), **options)
+    assert [1, 2] == stream.read(as_="arrow")["Id"].to_pylist()
+    listed = "not exists(collect_list(path), one -> one like '%parquet')"
+    files = elsewhere(port, "1").sparkSession.read.format("binaryFile").option("recursiveFileLookup", "true")
+    assert files.load(str(hidden)).selectExpr(listed).first()[0]
+
+
+def elsewhere(port, columns):
+    """A frame of one row, of a session on the server that does not see the folder."""
+    settings = Settings(spark=f"sc://localhost:{port}/;token=the-token")
+    return connect(settings, lambda _: None).session.sql(f"select {columns}")
+
+
+CLASSIC = """
+import json, sys
+from pathlib import Path
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+from freezeframe import open_tenant
+from freezeframe.errors import FreezeframeError
+
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+stream = open_tenant(sys.argv[1]).stream("Account")
+def update(frame):
+    receipt = stream.update(frame, key=["Id"])
+    return [receipt.inserted, receipt.updated, receipt.unchanged]
+frame = spark.sql("select id Id, timestamp'2026-01-01 00:00:00' + make_interval(0,0,0,id) at from range(5)")
+told = [update(frame), update(frame.union(frame)), update(frame.where("Id > 9"))]
+kinds = {
+    pq.read_metadata(file).row_group(0).column(1).physical_type
+    for file in Path(sys.argv[1]).rglob("*.parquet")
+}
+print(json.dumps([told, sorted(kinds), spark.conf.get("spark.sql.parquet.outputTimestampType")]))
+"""
+
+
+def test_frames_of_a_spark_in_the_scripts_own_process_land(spark_settings, tmp_path):
+    """Classic PySpark: rows are counted on their way, its setting stays INT96, and no file has INT96."""
+    environment = {name: value for name, value in os.environ.items() if name != "SPARK_REMOTE"}
+    done = subprocess.run(
+        [sys.executable, "-c", CLASSIC, str(tmp_path)],
+        env={**environment, "SPARK_CONF_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert 0 == done.returncode, done.stderr
+    told, kinds, setting = json.loads(done.stdout.splitlines()[-1])
+    assert [[5, 0, 0], [0, 0, 5], [0, 0, 0]] == told
+    assert (["INT64"], "INT96") == (kinds, setting)
 
 
 @pytest.fixture(scope="module")

@@ -1,11 +1,24 @@
 """A user's Spark frame becomes Parquet once, with one row for each key."""
 
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.connect.functions import col, expr, rand
 
 from freezeframe.engine.base import LandTask
-from freezeframe.errors import BadInput, DuplicateKeyError, MissingColumn, NullKeyError
+from freezeframe.engine.spark_landing import settle, write_frame
+from freezeframe.errors import (
+    BadInput,
+    DuplicateKeyError,
+    MissingColumn,
+    NullKeyError,
+    SchemaDriftError,
+    StorageNotShared,
+)
 
 pytestmark = pytest.mark.spark
 
@@ -116,15 +129,101 @@ def test_an_undecided_column_is_left_out_of_the_files(bench, spark_session):
     assert ([{"Id": "1"}], "void") == (rows, landed.schema["fields"][1]["type"])
 
 
-def test_the_callers_session_keeps_its_settings(bench, spark_session):
-    """A landing needs its own timestamp type for a moment, and gives back what was there."""
+MOMENT = "select timestamp'2026-01-01 00:00:00' at"
+
+
+@pytest.fixture
+def int96_session(spark_session):
+    """The user's session, as Spark itself would write timestamps."""
     name = "spark.sql.parquet.outputTimestampType"
+    before = spark_session.conf.get(name)
     spark_session.conf.set(name, "INT96")
-    try:
-        task = LandTask(bench.new("landed"))
-        landed = bench.engine.land(spark_session.sql("select timestamp'2026-01-01 00:00:00' at"), task)
-        assert "INT96" == spark_session.conf.get(name)
-    finally:
-        spark_session.conf.set(name, "TIMESTAMP_MICROS")
+    yield spark_session
+    spark_session.conf.set(name, before)
+
+
+def physical_type(task, landed):
     file = pq.ParquetFile(f"{task.output}/{landed.files[0]}")
-    assert "INT64" == file.metadata.row_group(0).column(0).physical_type
+    return file.metadata.row_group(0).column(0).physical_type
+
+
+def test_the_callers_settings_are_not_touched(bench, int96_session, monkeypatch):
+    """A session that writes INT96 stays so all the time; what a stream gets has no INT96."""
+
+    def refused(*_):
+        raise AssertionError("a setting of the caller's session was changed")
+
+    monkeypatch.setattr(type(int96_session.conf), "set", refused)
+    monkeypatch.setattr(type(int96_session.conf), "unset", refused)
+    task = LandTask(bench.new("landed"))
+    landed = bench.engine.land(int96_session.sql(MOMENT), task)
+    assert ("INT64", 1) == (physical_type(task, landed), landed.rows)
+    moment = datetime(2026, 1, 1, tzinfo=UTC)
+    assert [{"at": moment}] == bench.rows(task.output, landed.files)
+
+
+def test_threads_of_one_session_land_alike(bench, int96_session):
+    """Landings at the same time do not take each other's settings for the caller's."""
+    tasks = [LandTask(bench.new("landed")) for _ in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        landed = list(pool.map(lambda task: bench.engine.land(int96_session.sql(MOMENT), task), tasks))
+    assert {"INT64"} == {physical_type(*one) for one in zip(tasks, landed, strict=True)}
+    assert "INT96" == int96_session.conf.get("spark.sql.parquet.outputTimestampType")
+
+
+@pytest.mark.parametrize("key", [(), ("id",)])
+def test_a_part_that_is_lost_after_the_write_is_missed(bench, spark_session, key):
+    """As many rows as Spark counted on their way have to be here, or nothing is landed."""
+    task = LandTask(bench.new("landed"), key=key)
+    written = write_frame(spark_session.range(0, 10, 1, 2), task)
+    assert 10 == written.rows
+    min(Path(task.output).glob("*.parquet")).unlink()
+    with pytest.raises(StorageNotShared, match="wrote 10 rows, and 5 of them are in the 1 files") as caught:
+        settle(spark_session, task, written)
+    assert caught.value.cause
+    assert caught.value.remedy
+
+
+@pytest.mark.parametrize("rows", [0, 3])
+def test_no_file_is_not_no_row(bench, spark_session, tmp_path, monkeypatch, rows):
+    """What Spark wrote to a disk of its own is missed, even where it wrote no rows."""
+    # To every process this is another folder: its own working directory.
+    monkeypatch.chdir(tmp_path)
+    task = LandTask(f"/proc/self/cwd/{uuid.uuid4().hex}")
+    with pytest.raises(StorageNotShared, match=f"wrote {rows} rows, and 0 of them are in the 0 files"):
+        bench.engine.land(spark_session.range(rows), task)
+
+
+def test_an_empty_frame_is_landed_as_one(bench, spark_session):
+    """No rows in a file that says so."""
+    landed, rows = land(bench, spark_session.range(0), key=("id",))
+    assert (0, []) == (landed.rows, rows)
+    assert landed.files
+
+
+@pytest.mark.parametrize(
+    ("expression", "named"),
+    [
+        ("parse_json('{}')", "'bad' (variant)"),
+        ("time'12:00:00'", "'bad' (time(6))"),
+        ("interval '1' day", "'bad' (interval day)"),
+        ("interval '1' month", "'bad' (interval month)"),
+        ("make_interval(1)", "'bad' (interval)"),
+        ("'a' collate UNICODE_CI", "'bad' (string collate UNICODE_CI)"),
+        ("array(named_struct('v', parse_json('1')))", "'bad[].v' (variant)"),
+        ("map('a', interval '1' day)", "'bad.value' (interval day)"),
+    ],
+)
+def test_types_that_a_stream_cannot_keep_are_refused(bench, spark_session, expression, named):
+    """By name, before anything is written."""
+    task = LandTask(bench.new("landed"))
+    with pytest.raises(SchemaDriftError) as caught:
+        bench.engine.land(spark_session.sql(f"select 1 Id, {expression} bad"), task)
+    assert f"A stream cannot keep the type of these columns: {named}." == caught.value.problem
+    assert not Path(task.output).exists()
+
+
+def test_a_collated_key_is_refused(bench, spark_session):
+    """Its values would not be told apart as the caller does."""
+    with pytest.raises(SchemaDriftError, match="'Id'"):
+        land(bench, spark_session.sql("select 'a' collate UNICODE_CI Id"), key=("Id",))

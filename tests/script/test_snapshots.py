@@ -1,5 +1,7 @@
 """`update_snapshot` and `get_snapshot`: every parameter of the seed, and what must never happen."""
 
+from datetime import datetime
+
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -199,6 +201,24 @@ def test_spark_frames_come_and_go(snapshots, spark_session):
 
     assert [("007", "a"), ("1", "B"), ("3", "c")] == [(row["Id"], row["v"]) for row in after.collect()]
     assert 3 == get_snapshot(snapshots, "Account", as_="spark").count()
+
+
+def test_a_preview_of_a_spark_frame_keeps_types_and_clocks(tmp_path, spark_session):
+    """A time without a zone stays one, and what it says, whatever zone the session is in."""
+    noon = datetime.fromisoformat("2026-01-01T12:00")
+    stored = pa.table({"Id": ["1"], "at": pa.array([noon], pa.timestamp("us"))})
+    update_snapshot(tmp_path, "Account", "Id", stored)
+    name = "spark.sql.session.timeZone"
+    before = spark_session.conf.get(name)
+    spark_session.conf.set(name, "America/New_York")
+    try:
+        frame = spark_session.sql("select '2' Id, timestamp_ntz'2026-01-01 12:00:00' at")
+        after = update_snapshot(tmp_path, "Account", "Id", frame, persist=False)
+        assert [("Id", "string"), ("at", "timestamp_ntz")] == after.dtypes
+        assert [("1", noon), ("2", noon)] == sorted(tuple(row) for row in after.collect())
+    finally:
+        spark_session.conf.set(name, before)
+    assert 1 == len(get_snapshot(tmp_path, "Account"))
 
 
 def test_projection_and_predicate(snapshots):

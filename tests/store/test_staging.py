@@ -1,6 +1,7 @@
 """Files that are staged, and what is read back of them."""
 
 import io
+from datetime import datetime
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -29,3 +30,12 @@ def test_landed_rows_are_measured_in_memory(attempt):
     assert [f"{1:0100}"] * 10_000 + [f"{2:0100}"] * 10_000 == rows["Id"].to_pylist()
     assert attempt.read_landed(paths, 1_500_000) is None
     assert attempt.read_landed(paths, 100) is None
+
+
+def test_timestamps_of_any_layout_are_read_as_they_are(attempt):
+    """A year that nanoseconds cannot hold, written as INT96 by somebody's Spark."""
+    buffer = io.BytesIO()
+    moments = pa.array([datetime(1, 1, 1), datetime(9999, 12, 31)], pa.timestamp("us"))  # noqa: DTZ001
+    pq.write_table(pa.table({"at": moments}), buffer, use_deprecated_int96_timestamps=True)
+    attempt.store("try/landed/3.parquet", buffer.getvalue())
+    assert moments.to_pylist() == attempt.read_landed(["try/landed/3.parquet"], 100_000)["at"].to_pylist()

@@ -193,6 +193,8 @@ class LandTask:
     """False: a repeated key is an error even if the rows are equal."""
     columns: Mapping[str, str] = field(default_factory=dict)
     """Physical names of the columns that are written under another name than their own."""
+    within: str = ""
+    """An existing folder above ``output``: the frame's session is asked whether it sees it."""
 
 
 class TableEngine(Protocol):
@@ -240,6 +242,8 @@ class TableEngine(Protocol):
         Rows that are equal collapse if there is a key.
 
         Raises:
+            StorageNotShared: the frame's session does not see the folder, or not all of its rows are there.
+            SchemaDriftError: a type of the frame is none that a stream can keep.
             DuplicateKeyError: rows of one key differ and no ``order_by`` decides; names up to 10 keys.
             NullKeyError: a key has a null and ``null_keys`` is ``error``.
             MissingColumn: a key or order column is not in the frame.

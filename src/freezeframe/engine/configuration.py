@@ -43,7 +43,7 @@ LANDING_CONFIGURATION = {
         "spark.sql.parquet.int96RebaseModeInWrite",
     )
 }
-"""What a session of the caller's must have while it writes for us."""
+"""How a session writes files in the layout of stored ones; what another one wrote is written again."""
 
 READ_OPTIONS = {
     "mergeSchema": "false",
@@ -171,5 +171,8 @@ def server_configuration(settings: Settings, master: str) -> dict[str, str]:
         # Checksums are in the Parquet pages; a .crc beside each file would only be litter.
         "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
         "spark.cleaner.periodicGC.interval": "10min",
+        # For the sessions of scripts: the machine's clock says nothing, and frames are written once.
+        "spark.sql.session.timeZone": "UTC",
+        **LANDING_CONFIGURATION,
         **server_options(settings),
     }

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import grpc
 from pyspark.errors import PySparkException
@@ -24,9 +25,11 @@ from pyspark.sql.connect.client.retries import DefaultPolicy, RetryPolicyState
 from pyspark.sql.connect.session import SparkSession
 
 from freezeframe.engine.configuration import SESSION_CONFIGURATION, cores
+from freezeframe.engine.launch import TOKEN_VARIABLE
 from freezeframe.engine.s3_configuration import session_options
 from freezeframe.engine.server import Attachment, Progress, attach
 from freezeframe.engine.spark_errors import spark_errors
+from freezeframe.engine.spark_sharing import has_our_files
 from freezeframe.errors import InvalidOption, SetupError
 from freezeframe.settings import Settings
 
@@ -68,10 +71,24 @@ class Connection:
     attachment: Attachment | None
     shared_name: Path | None = None
     """Where the session's id stands if other processes use the session as well."""
+    is_one_process: bool = False
+    """Whether the server reads and writes files by itself, without executors elsewhere."""
 
     def __post_init__(self) -> None:
         # A channel that is still open when the interpreter goes down waits for threads that are gone.
         atexit.register(self.close)
+
+    def sees_our_files(self) -> bool:
+        """Whether the server is known to see this machine's files as this process does, without asking it."""
+        if self.attachment is None or not self.is_one_process:
+            return False
+        address = self.attachment.address
+        return has_our_files(address.process, f"{TOKEN_VARIABLE}={address.token}")
+
+    def is_of_same_server(self, session: Any) -> bool:
+        """Whether a session, of whoever made it, is on the same server of ours: no other has its token."""
+        is_ours = self.attachment is not None and isinstance(session, SparkSession)
+        return is_ours and session.client.token == self.attachment.address.token  # type: ignore[union-attr]
 
     def log_tail(self) -> str:
         """The end of the server's log, where there is one to read."""
@@ -120,11 +137,15 @@ def connect(settings: Settings, progress: Progress, *, is_shared: bool = False) 
     if where.startswith("sc://"):
         return Connection(_session_elsewhere(where, options), None)
     if where == "auto":
-        return _attached(attach(settings, f"local[{cores()}]", progress), options, is_shared=is_shared)
+        attachment = attach(settings, f"local[{cores()}]", progress)
+        return _attached(attachment, options, is_one_process=True, is_shared=is_shared)
     if where.startswith("spark://"):
-        return _attached(attach(settings, where, progress), options, is_shared=is_shared)
+        return _attached(
+            attach(settings, where, progress), options, is_one_process=False, is_shared=is_shared
+        )
     if where == "local":
-        return _attached(attach(settings, f"local[{cores()}]", progress, is_private=True), options)
+        attachment = attach(settings, f"local[{cores()}]", progress, is_private=True)
+        return _attached(attachment, options, is_one_process=True)
     raise InvalidOption(
         f"FREEZEFRAME_SPARK cannot be '{where}'.",
         remedy="Use auto, local, sc://host:port or spark://host:port.",
@@ -145,7 +166,9 @@ def _where(settings: Settings) -> str:
     return remote if remote and settings.spark == "auto" else settings.spark
 
 
-def _attached(attachment: Attachment, options: Mapping[str, str], *, is_shared: bool = False) -> Connection:
+def _attached(
+    attachment: Attachment, options: Mapping[str, str], *, is_one_process: bool, is_shared: bool = False
+) -> Connection:
     address = attachment.address
     name = attachment.folder / f"session-{_digest(options)}" if is_shared else None
     try:
@@ -156,7 +179,7 @@ def _attached(attachment: Attachment, options: Mapping[str, str], *, is_shared: 
     except BaseException:
         attachment.close()
         raise
-    return Connection(session, attachment, name)
+    return Connection(session, attachment, name, is_one_process=is_one_process)
 
 
 def _digest(options: Mapping[str, str]) -> str:

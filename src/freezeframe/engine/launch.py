@@ -27,6 +27,9 @@ from freezeframe.engine.s3_configuration import bucket_variables
 from freezeframe.errors import SetupError
 from freezeframe.settings import Settings
 
+TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105 - a name
+"""The variable of Spark's in which the server is told its token."""
+
 # A server that is to stop soon is no server of a machine that runs jobs all day.
 _LASTING_SECONDS = 60
 _ARCHIVED_AFTER_IDLE_SECONDS = 10
@@ -182,4 +185,4 @@ def _environment(token: str, master: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if name not in _FOREIGN_VARIABLES}
     # Spark asks for this machine's own name at start, which not every machine can resolve.
     local = {"SPARK_LOCAL_IP": "127.0.0.1"} if master.startswith("local") else {}
-    return {**local, **kept, "SPARK_CONNECT_AUTHENTICATE_TOKEN": token}
+    return {**local, **kept, TOKEN_VARIABLE: token}

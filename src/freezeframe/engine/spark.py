@@ -61,9 +61,18 @@ class SparkEngine:
 
     def land(self, frame: Any, task: LandTask) -> Landed:
         """Write a Spark frame as Parquet; see `TableEngine.land`."""
+        self._require_seen(frame.sparkSession, task.within)
         with spark_errors():
-            schema = write_frame(frame, task, self._landing_options(task.output))
-        return self._work.answered(lambda session: settle(session, task, schema))
+            written = write_frame(frame, task, self._landing_options(task.output))
+        return self._work.answered(lambda session: settle(session, task, written))
+
+    def _require_seen(self, session: Any, folder: str) -> None:
+        """Check that the session of a caller's frame sees the folder, where it is none of our server."""
+        path = local_folder(folder) if folder else None
+        if path is None or self._work.connected().is_of_same_server(session):
+            return
+        with spark_errors():
+            require_shared(session, path, self._memory())
 
     def _landing_options(self, output: str) -> Mapping[str, str]:
         """What the caller's session has to know to write there."""
@@ -108,9 +117,13 @@ class SparkEngine:
         path = local_folder(folder)
         if path is None or path in self._shared:
             return
-        memory = private_folder(private_folder(self._settings.state_dir) / "shared")
-        self._work.answered(lambda session: require_shared(session, path, memory))
+        if not self._work.connected().sees_our_files():
+            self._work.answered(lambda session: require_shared(session, path, self._memory()))
         self._shared.add(path)
+
+    def _memory(self) -> Path:
+        """Where it is remembered which folders are shared with whom."""
+        return private_folder(private_folder(self._settings.state_dir) / "shared")
 
     def close(self) -> None:
         """End the session and let go of the server. Idempotent; a later call opens a new session."""

@@ -9,32 +9,48 @@ not change, so the answer is the same.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql.connect import functions as F  # noqa: N812 - the name by which Spark code calls it
-from pyspark.sql.connect.observation import Observation
+from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import functions as classic_functions
+from pyspark.sql.connect import functions as connect_functions
+from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
+from pyspark.sql.connect.observation import Observation as ConnectObservation
 
 
 class Counting:
-    """Named counts over a frame: write ``frame()``, then ask for ``counts()``."""
+    """Named counts over a frame, classic or Connect: write ``frame()``, then ask for ``counts()``."""
 
     def __init__(self, frame: DataFrame, **counts: Column) -> None:
+        is_connect = isinstance(frame, ConnectFrame)
+        functions: Any = connect_functions if is_connect else classic_functions
         self._rows = frame
-        self._columns = [F.coalesce(column, F.lit(0)).alias(name) for name, column in counts.items()]
+        self._columns = [
+            functions.coalesce(column, functions.lit(0)).alias(name) for name, column in counts.items()
+        ]
         self._names = frozenset(counts)
-        self._observation = Observation()
+        self._observation: Any = ConnectObservation() if is_connect else Observation()
+
+    @classmethod
+    def of_rows(cls, frame: DataFrame) -> Counting:
+        """The number of rows, under the name ``rows``."""
+        functions: Any = connect_functions if isinstance(frame, ConnectFrame) else classic_functions
+        return cls(frame, rows=functions.count(functions.lit(1)))
 
     def frame(self) -> DataFrame:
         """The frame to write, once; what it leads to is counted."""
-        # The declared type is the classic class; Connect's frame takes Connect's.
-        return self._rows.observe(self._observation, *self._columns)  # type: ignore[arg-type]
+        return self._rows.observe(self._observation, *self._columns)
+
+    def told(self) -> Mapping[str, int] | None:
+        """The counts, once the frame was written; None if Spark did not tell them."""
+        told = self._observation.get
+        if self._names - told.keys() or None in told.values():
+            return None
+        return {name: int(value) for name, value in told.items()}
 
     def counts(self) -> Mapping[str, int]:
         """The counts, once the frame was written; asked of the rows if Spark did not tell them."""
-        told = self._observation.get
-        if self._names - told.keys() or None in told.values():
-            return self.asked()
-        return {name: int(value) for name, value in told.items()}
+        return self.told() or self.asked()
 
     def asked(self) -> Mapping[str, int]:
         """The counts by a query of their own, for a frame that is not written."""

@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 
 from freezeframe.engine.configuration import READ_OPTIONS, WRITE_OPTIONS
 from freezeframe.engine.spark_columns import physical_field, quoted, renamed, written_fields
-from freezeframe.errors import CorruptData, UnsupportedTable
+from freezeframe.errors import CorruptData, StorageNotShared, UnsupportedTable
 
 _PLAIN_NAME = re.compile(r"[\w.-]+", re.ASCII)
 
@@ -104,23 +104,34 @@ def written_names(session: SparkSession, output: str) -> tuple[str, ...]:
 
 
 def require_rows(session: SparkSession, output: str, names: Sequence[str], expected: int) -> None:
-    """Check that the files hold as many rows as were counted on their way.
+    """Check that the files hold as many rows as were counted on their way; errors as of ``require_found``."""
+    require_found(names, rows_in(session, [f"{output.rstrip('/')}/{name}" for name in names]), expected)
+
+
+def require_found(names: Sequence[str], rows: int, expected: int) -> None:
+    """Check that the files, which have so many rows, are all that Spark wrote.
+
+    Spark writes a file even for no rows: where there is none, Spark wrote into another folder.
 
     Raises:
-        CorruptData: they do not; what was written must not be used.
+        StorageNotShared: they are not; what was written must not be used.
     """
-    rows = rows_in(session, [f"{output.rstrip('/')}/{name}" for name in names])
-    if rows != expected:
-        raise CorruptData(
-            f"Spark wrote {rows} rows where {expected} were counted.",
-            remedy="Run the update again; the files in question are not part of any version.",
-        )
+    if rows == expected and names:
+        return
+    raise StorageNotShared(
+        f"Spark wrote {expected} rows, and {rows} of them are in the {len(names)} files that are here.",
+        cause="Spark, or one of its executors, writes to another disk than this process reads under"
+        " the same path; or somebody removed a file meanwhile. Nothing was committed.",
+        remedy="Use a folder that all of them see under the same path, or an object store.",
+        written=expected,
+        found=rows,
+    )
 
 
 def rows_in(session: SparkSession, files: Sequence[str]) -> int:
     """How many rows the files hold by their footers."""
     paths = [local_folder(file) for file in files]
-    if all(paths):
+    if all(paths):  # also if there is none
         return sum(pq.read_metadata(path).num_rows for path in paths)
     reader = session.read.options(**READ_OPTIONS).schema("none int")
     return reader.parquet(*map(exact_path, files)).count()

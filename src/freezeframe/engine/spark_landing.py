@@ -1,15 +1,16 @@
 """A caller's Spark frame as Parquet files: computed once, in the session it belongs to.
 
-The frame is written as it is, and only that happens in the caller's session, classic or Connect.
-What the rows are, whether keys repeat or are null, is then asked of the files; a frame that needs
-it is written a second time, with one row for each key, below the first.
+The frame is written as it is, and only that happens in the caller's session, classic or Connect:
+Spark counts the rows on their way, and no setting is changed. Whether all rows are here, whether keys
+repeat or are null, is then asked of the files. A frame that needs it (repeated keys, a session that
+writes timestamps as INT96) is written a second time, in the engine's session, below the first.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -32,22 +33,39 @@ from freezeframe.engine.spark_columns import (
 from freezeframe.engine.spark_counting import Counting
 from freezeframe.engine.spark_files import (
     read_files,
+    require_found,
     require_rows,
     write_files,
     write_mode,
     written_names,
 )
 from freezeframe.engine.spark_keys import duplicate_keys, shown_keys
+from freezeframe.engine.spark_types import layout_settings, require_kept_types
 from freezeframe.engine.valid_text import not_utf8
-from freezeframe.errors import BadInput, MissingColumn, NullKeyError
+from freezeframe.errors import BadInput, EngineUnavailable, MissingColumn, NullKeyError
 
 
-def write_frame(frame: Any, task: LandTask, options: Mapping[str, str] = MappingProxyType({})) -> StructType:
-    """Write the frame in its own session, which gets ``options`` for that; the schema of what was written.
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What the session of a frame says of the files that it wrote."""
+
+    schema: StructType
+    rows: int
+    is_counted: bool
+    """Whether the rows were counted on their way; else the frame was computed again for it."""
+    is_as_stored: bool
+    """Whether the files have the layout of stored ones; else they are written again in our session."""
+
+
+def write_frame(frame: Any, task: LandTask, options: Mapping[str, str] = MappingProxyType({})) -> Written:
+    """Write the frame in its own session, whose settings stay as they are.
+
+    ``options`` are for this write alone: what the session has to know to write there.
 
     Raises:
         MissingColumn: a key or order column is not in the frame.
-        BadInput: two columns have one name, or a type is not one of Parquet's.
+        SchemaDriftError: a column's type is none that a stream can keep.
+        BadInput: two columns have one name.
     """
     schema = _schema(frame, task)
     held = written_fields(schema)
@@ -56,25 +74,32 @@ def write_frame(frame: Any, task: LandTask, options: Mapping[str, str] = Mapping
     renamed = frame.select(*(quoted(field.name) for field in held)).toDF(
         *(_physical(field) for field in held)
     )
-    with _configured(frame.sparkSession, {**LANDING_CONFIGURATION, **options}):
-        renamed.write.mode(write_mode(task.output)).options(**WRITE_OPTIONS).parquet(task.output)
-    return schema
+    session, names = frame.sparkSession, layout_settings(held)
+    is_as_stored = _has_our_settings(session, names)
+    counting = Counting.of_rows(renamed)
+    writer = counting.frame().write.mode(write_mode(task.output))
+    writer.options(**WRITE_OPTIONS, **options).parquet(task.output)
+    counts = counting.told()
+    # Asked again: the session is the caller's, whose threads may have changed it meanwhile.
+    is_as_stored = is_as_stored and _has_our_settings(session, names)
+    rows = (counts or counting.asked())["rows"]
+    return Written(schema, rows, counts is not None, is_as_stored)
 
 
-def settle(session: SparkSession, task: LandTask, schema: StructType) -> Landed:
+def settle(session: SparkSession, task: LandTask, frame: Written) -> Landed:
     """Look at the rows that were written, in the engine's session, and leave one for each key.
 
     Raises:
+        StorageNotShared: not all that was written is here.
         NullKeyError, DuplicateKeyError, BadInput: as `TableEngine.land` says.
     """
-    files = written_names(session, task.output)
-    written = json.loads(schema.json())
-    rows = read_files(session, [f"{task.output.rstrip('/')}/{name}" for name in files], schema)
+    schema, files = frame.schema, written_names(session, task.output)
+    paths = [f"{task.output.rstrip('/')}/{name}" for name in files]
+    rows = read_files(session, paths, schema)
     total, null_keys, repeated, undecodable = _key_counts(rows, task.key, schema)
+    _require_all(frame, files, total)
     if undecodable:
         raise _not_utf8(rows, schema)
-    if not task.key:
-        return Landed(written, files, total)
     if null_keys and task.null_keys == "error":
         raise NullKeyError(
             f"{null_keys} rows of the frame have a null in the key ({', '.join(task.key)}).",
@@ -82,12 +107,13 @@ def settle(session: SparkSession, task: LandTask, schema: StructType) -> Landed:
             count=null_keys,
         )
     dropped = null_keys if task.null_keys == "drop" else 0
-    if not (repeated or dropped):
+    written = json.loads(schema.json())
+    if frame.is_as_stored and not (repeated or dropped):
         return Landed(written, files, total)
     if dropped:
         rows = rows.where(~_has_null(task.key))
     unique = _unique(rows, task, schema) if repeated else rows
-    counting = Counting(unique, rows=F.count(F.lit(1)))
+    counting = Counting.of_rows(unique)
     folder = f"{task.output.rstrip('/')}/{UNIQUE}"
     names = write_files(session, counting.frame(), schema, folder)
     remaining = counting.counts()["rows"]
@@ -101,6 +127,34 @@ def settle(session: SparkSession, task: LandTask, schema: StructType) -> Landed:
     )
 
 
+def _require_all(frame: Written, files: Sequence[str], rows: int) -> None:
+    """Check that as many rows are here as the frame's session wrote.
+
+    Raises:
+        StorageNotShared: they are not.
+        EngineUnavailable: nobody can tell, for the frame gives other rows each time that it is computed.
+    """
+    if files and rows != frame.rows and not frame.is_counted:
+        raise EngineUnavailable(
+            f"Spark did not tell how many rows it wrote; {rows} are here.",
+            cause=f"The frame has {frame.rows} rows when it is computed again, so it may be one that gives"
+            " other rows each time.",
+            remedy="Run the call again; nothing was changed. If it fails again, checkpoint the frame first.",
+        )
+    require_found(files, rows, frame.rows)
+
+
+def _has_our_settings(session: Any, names: Sequence[str]) -> bool:
+    """Whether a session writes what these settings are about in the way that stored files have."""
+    if not names:
+        return True
+    if isinstance(session, SparkSession):
+        values = session.client.get_configs(*names)  # one question for all
+    else:
+        values = tuple(session.conf.get(name) for name in names)
+    return all(str(value) == LANDING_CONFIGURATION[name] for name, value in zip(names, values, strict=True))
+
+
 def _schema(frame: Any, task: LandTask) -> StructType:
     given = frame.schema
     absent = [name for name in (*task.key, *task.order_by) if name not in given.names]
@@ -112,6 +166,7 @@ def _schema(frame: Any, task: LandTask) -> StructType:
     repeated = sorted({name for name in given.names if given.names.count(name) > 1})
     if repeated:
         raise BadInput(f"The frame has several columns named {', '.join(map(repr, repeated))}.")
+    require_kept_types(given)
     undecided = [field.name for field in given.fields if isinstance(field.dataType, NullType)]
     if set(undecided) & set(task.key):
         raise NullKeyError(f"Every row of the frame has a null in the key ({', '.join(task.key)}).")
@@ -125,22 +180,6 @@ def _field(field: StructField, task: LandTask) -> StructField:
 
 def _physical(field: StructField) -> str:
     return str((field.metadata or {}).get(PHYSICAL_NAME, field.name))
-
-
-@contextlib.contextmanager
-def _configured(session: Any, options: Mapping[str, str]) -> Iterator[None]:
-    """The session with what a landing needs; it is the caller's, so it gets back what it had."""
-    before = {name: session.conf.get(name, None) for name in options}
-    for name, value in options.items():
-        session.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                session.conf.unset(name)
-            else:
-                session.conf.set(name, value)
 
 
 def _has_null(key: Sequence[str]) -> Column:
@@ -157,9 +196,10 @@ def _key_counts(rows: DataFrame, key: Sequence[str], schema: StructType) -> tupl
     counted = [F.count(F.lit(1)).alias("times"), F.count_if(F.col("odd")).alias("odd")]
     groups = told.groupBy(*generated).agg(*counted) if key else told.agg(*counted)
     null_keys = F.sum(F.when(_has_null(generated), F.col("times"))) if key else F.lit(0)
-    sums = groups.agg(F.sum("times"), null_keys, F.count_if(F.col("times") > 1), F.sum("odd")).collect()[0]
-    total, nulls, repeated, undecodable = (int(value or 0) for value in sums)
-    return total, nulls, repeated, undecodable
+    repeated = F.count_if(F.col("times") > 1) if key else F.lit(0)
+    sums = groups.agg(F.sum("times"), null_keys, repeated, F.sum("odd")).collect()[0]
+    total, nulls, twice, undecodable = (int(value or 0) for value in sums)
+    return total, nulls, twice, undecodable
 
 
 def _undecodable(schema: StructType) -> dict[str, Column]:

@@ -2,18 +2,20 @@
 
 A container, another host or another user gives the same path another meaning. Each side writes a
 small file into the folder that the other reads and this process deletes. The answer is remembered
-for as long as the server runs, also for later processes.
+for as long as the server runs, also for later processes. Of a server on this machine that we started
+the system tells as much without a question: whether it has our view of the files.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import uuid
 from pathlib import Path
+from typing import Any
 
 from pyspark.errors import PySparkException
-from pyspark.sql.connect.session import SparkSession
 
 from freezeframe.engine.configuration import READ_OPTIONS, WRITE_OPTIONS
 from freezeframe.engine.spark_errors import translated
@@ -23,11 +25,28 @@ from freezeframe.errors import StorageNotShared
 _PREFIX = ".freezeframe-probe-"
 
 
-def require_shared(session: SparkSession, folder: Path, memory: Path) -> None:
+def has_our_files(process: int, variable: str) -> bool:
+    """Whether a process of this machine has this process's view of the files: the same mounts and root.
+
+    ``variable`` is one of its environment that no other process has (``NAME=value``): the number may be
+    another process's in another view of the processes. False where the system does not tell.
+    """
+    other = Path(f"/proc/{process}")
+    try:
+        return (
+            variable.encode() in (other / "environ").read_bytes().split(b"\0")
+            and (other / "ns/mnt").readlink() == Path("/proc/self/ns/mnt").readlink()
+            and os.path.samestat((other / "root").stat(), Path("/proc/self/root").stat())
+        )
+    except OSError:
+        return False
+
+
+def require_shared(session: Any, folder: Path, memory: Path) -> None:
     """Check that the server reads what we write in ``folder``, and the other way round.
 
     Args:
-        session: a session on the server.
+        session: a session on the server, classic or Connect.
         folder: an existing folder of this machine.
         memory: a private folder in which the answer is remembered.
 
@@ -52,7 +71,7 @@ def require_shared(session: SparkSession, folder: Path, memory: Path) -> None:
     remembered.write_text(str(start))
 
 
-def _exchange(session: SparkSession, probe: Path) -> None:
+def _exchange(session: Any, probe: Path) -> None:
     word = uuid.uuid4().hex
     # No underscore or dot in front: Spark passes over such files.
     (probe / "client.txt").write_text(word)
@@ -75,7 +94,8 @@ def _exchange(session: SparkSession, probe: Path) -> None:
 
 def _not_shared(probe: Path, cause: str) -> StorageNotShared:
     return StorageNotShared(
-        f"The Spark server does not see the files of {probe.parent}.",
+        f"Spark does not see the files of {probe.parent}.",
         cause=cause,
-        remedy="Use a folder that both see under the same path, an object store, or FREEZEFRAME_SPARK=auto.",
+        remedy="Use a folder that both see under the same path, an object store, or FREEZEFRAME_SPARK=auto"
+        " and frames of its session.",
     )

@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 
 from freezeframe.engine.batch import checked_batch
 from freezeframe.engine.frames import FrameKind, kind_of, to_arrow
+from freezeframe.engine.spark_schema import spark_ddl
 from freezeframe.errors import BadInput, ConflictError, MissingColumn, UnreadableInput
 from freezeframe.log.schema import arrow_to_delta, delta_to_arrow
 from freezeframe.log.skipping import as_expression, columns_of
@@ -31,7 +32,6 @@ from freezeframe.script.current_job import is_working_copy, job_at
 from freezeframe.script.exported_file import ADOPTED_NOTE, export, file_sha256, known_file
 from freezeframe.script.parquet_files import read_parquet_files
 from freezeframe.script.row_hashes import table_hashes
-from freezeframe.script.spark_schema import spark_ddl
 from freezeframe.script.tenants import shared_engine
 from freezeframe.script.typed_columns import typed_columns
 from freezeframe.settings import load_settings

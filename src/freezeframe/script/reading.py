@@ -17,13 +17,13 @@ import pandas as pd
 import pyarrow as pa
 
 from freezeframe.engine.frames import FrameKind, to_arrow, to_pandas
+from freezeframe.engine.spark_schema import spark_ddl
 from freezeframe.errors import InvalidOption, MissingColumn
 from freezeframe.script.catalog import catalog_beside
 from freezeframe.script.csv_file import read_csv_text
 from freezeframe.script.input_folder import stream_files
 from freezeframe.script.parquet_files import read_parquet_files
 from freezeframe.script.snapshots import stored_schemas
-from freezeframe.script.spark_schema import spark_ddl
 from freezeframe.script.typed_columns import typed_columns
 
 Converters = Mapping[str, Callable[[str], Any]]

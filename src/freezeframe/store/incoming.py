@@ -69,6 +69,7 @@ def _landed(frame: Any, update: Update, engine: TableEngine, attempt: Attempt) -
             null_keys=update.null_keys,
             order_by=update.order_by,
             drop_duplicates=update.drop_duplicates,
+            within=attempt.folder_uri,
         ),
     )
     schema = delta_to_arrow(landed.schema)

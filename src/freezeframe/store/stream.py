@@ -11,6 +11,7 @@ from typing import Any, Unpack
 import pyarrow as pa
 
 from freezeframe.engine.frames import kind_of
+from freezeframe.engine.spark_schema import spark_ddl
 from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
@@ -135,7 +136,7 @@ class Stream:
         table = preview(self._place, frame, update, lambda seen: _sorted_rows(seen.after, sort_columns))
         if kind == "spark":
             # The files behind a lazy frame would be gone by the time that it is read.
-            return frame.sparkSession.createDataFrame(table)
+            return frame.sparkSession.createDataFrame(table, schema=spark_ddl(table.schema))
         return as_kind(table, kind)
 
     def read(

@@ -6,7 +6,7 @@ import sys
 import pyarrow as pa
 import pytest
 
-from freezeframe.script.spark_schema import spark_ddl
+from freezeframe.engine.spark_schema import spark_ddl
 
 
 def test_every_type_that_a_stream_keeps_has_a_name():

@@ -71,3 +71,18 @@ def test_a_failing_disk_is_no_damage():
     """An error of the operating system may pass; it is not said to be damage."""
     assert isinstance(read_failure("x", OSError(5, "Input/output error")), StorageUnavailable)
     assert isinstance(read_failure("x", OSError("Corrupt snappy compressed data.")), CorruptData)
+
+
+@pytest.mark.parametrize("scheme", ["s3", "s3a", "s3n", "S3A"])
+@pytest.mark.parametrize("root", ["s3", "s3a"])
+def test_hadoops_names_of_a_bucket_are_the_bucket(scheme, root):
+    """Spark writes s3a:// where others say s3://; another bucket is refused under every name."""
+
+    class Bucket(MemoryStorage):
+        @property
+        def root(self):
+            return f"{root}://bucket/tables"
+
+    assert "t/a b.parquet" == file_name(Bucket(), "t", f"{scheme}://bucket/tables/t/a%20b.parquet")
+    with pytest.raises(UnsupportedTable):
+        file_name(Bucket(), "t", f"{scheme}://bucket/tables2/t/a.parquet")

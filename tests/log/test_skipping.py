@@ -6,6 +6,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from freezeframe.log.action_columns import from_adds
+from freezeframe.log.actions import Add
+from freezeframe.log.file_blocks import Skipper
 from freezeframe.log.skipping import FileFacts, as_expression, columns_of, keep
 
 N, S, T = pc.field("n"), pc.field("s"), pc.field("t")
@@ -110,3 +113,37 @@ def test_the_columns_of_a_predicate():
     where = as_expression([[("s", "=", "x"), ("n", "in", [1])], [("s", "!=", "y")]])
     assert ["n", "s"] == columns_of(where, SCHEMA)
     assert ["t"] == columns_of(T.is_null(), SCHEMA)
+
+
+X, Y = pc.field("x"), pc.field("y")
+
+
+@pytest.mark.parametrize(
+    ("where", "answer"),
+    [
+        (~(X >= 5.0), True),
+        (X >= 5.0, True),
+        (X < 5.0, False),
+        (X != 5.0, True),
+        (~X.isin([5.0]), True),
+        (X.isin([7.0]), False),
+        (X.is_nan(), True),
+        (~(X >= 5.0) & (Y > 9.0), False),
+        (~(X >= 5.0) & ~(Y < 9.0), True),
+        ((X < 5.0) | (Y > 9.0), False),
+        ((X < 5.0) | (pc.field("n") == 1), False),
+        ((X < 5.0) | (pc.field("n") == 5), True),
+    ],
+)
+@pytest.mark.parametrize("files", [1, 3000])
+def test_bounds_say_nothing_of_nan(where, answer, files):
+    """A file whose bounds rule out every number may hold NaN, which other predicates match."""
+    schema = pa.schema([("x", pa.float64()), ("y", pa.float32()), ("n", pa.int64())])
+    bounds = {"x": 5.0, "y": 5.0, "n": 5}
+    text = json.dumps({"numRecords": 2, "minValues": bounds, "maxValues": bounds})
+    columns = columns_of(where, schema)
+    asked = pa.schema([schema.field(name) for name in columns])
+    found = Skipper(where, asked, {name: name for name in schema.names}, {}).kept(
+        from_adds(Add(f"f{number}", 1, stats=text) for number in range(files))
+    )
+    assert [answer] == sorted(set(found.tolist()))

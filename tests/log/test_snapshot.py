@@ -1,13 +1,17 @@
 """Snapshot: lazy, immutable, complete."""
 
+import json
+
+import pyarrow.compute as pc
 import pytest
 
 from freezeframe.errors import CorruptLog, InvalidOption
-from freezeframe.log.actions import DomainMetadata, Protocol, Remove, Txn
+from freezeframe.log.actions import Add, DomainMetadata, Metadata, Protocol, Remove, Txn
 from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.intervals import milliseconds
 from freezeframe.log.paths import commit_name
 from freezeframe.log.replay import ArrowRebuilder
+from freezeframe.log.rows import files_matching
 from freezeframe.testing.tables import TableBuilder, file
 
 DAY_MS = 86_400_000
@@ -168,3 +172,18 @@ def test_a_text_that_is_no_duration_is_refused(text):
     """Months have no length; the rest is no duration at all."""
     with pytest.raises(InvalidOption):
         milliseconds(text)
+
+
+@pytest.mark.parametrize("name", [".p", "a.b", "[0]", "..", "p]"])
+def test_partition_columns_of_odd_names_are_read(name):
+    """A name is a name, whatever it looks like: nowhere is it taken for a path of names."""
+    schema = {
+        "type": "struct",
+        "fields": [{"name": name, "type": "string", "nullable": True, "metadata": {}}],
+    }
+    table = TableBuilder().commit(Protocol(1, 2), Metadata("t", json.dumps(schema), (name,)))
+    for value in ("x", "y", None):
+        table.commit(Add(f"f{value}", 1, {name: value}, stats='{"numRecords":1}'))
+    snapshot = table.log().current_snapshot
+    assert ["x", "y", None] == [dict(one)[name] for one in snapshot.files["partition_values"].to_pylist()]
+    assert ["fx"] == files_matching(snapshot, pc.field(name) == "x")["path"].to_pylist()

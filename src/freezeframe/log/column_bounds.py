@@ -88,7 +88,7 @@ def _read_at_once(texts: pa.StringArray, field: pa.Field, key: str) -> tuple[pa.
     if table.num_rows != len(texts):
         raise _OddTexts
     found = {
-        name: pc.struct_field(table[name].combine_chunks(), key)
+        name: pc.struct_field(table[name].combine_chunks(), [key])
         for name in ("minValues", "maxValues", "nullCount")
     }
     nulls = pc.equal(found["nullCount"], table["numRecords"].combine_chunks())

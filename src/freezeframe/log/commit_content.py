@@ -355,7 +355,7 @@ def _columns(chunk: pa.StructArray, schema: pa.Schema, names: Mapping[str, Seque
 
 
 def _to_map(found: pa.StructArray, names: Sequence[str], *, keep_nulls: bool) -> pa.Array:
-    columns = [pc.struct_field(found, name) for name in names]
+    columns = [pc.struct_field(found, [name]) for name in names]  # a text would be a path of names
     return text_map(columns, names, is_valid(found), keep_nulls=keep_nulls)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import re
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -21,6 +22,8 @@ from freezeframe.storage.base import Storage
 from freezeframe.storage.local import failure
 
 _WHOLE_BYTES_MAX = 1024 * 1024
+
+_S3 = re.compile(r"s3[an]:", re.IGNORECASE)  # Hadoop's names for s3:, by which Spark writes
 
 SHA256_TAG = "freezeframe.sha256"
 
@@ -90,8 +93,9 @@ def file_name(storage: Storage, table: str, path: str) -> str | Path:
 def _absolute(storage: Storage, path: str, scheme: str, rest: str) -> str | Path:
     root = storage.root.rstrip("/")
     if scheme != "file":
-        if path.startswith(f"{root}/"):
-            return unquote(path[len(root) + 1 :])
+        place, own = _S3.sub("s3:", path), _S3.sub("s3:", root)
+        if place.startswith(f"{own}/"):
+            return unquote(place[len(own) + 1 :])
         raise UnsupportedTable(
             f"The table refers to a file on another storage: {path!r}.",
             cause=f"This table is read through {storage.root}.",

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import and_
 from typing import Any
 
 import numpy as np
@@ -22,7 +20,7 @@ import pyarrow.compute as pc
 from freezeframe.log.arrow_numbers import Bools
 from freezeframe.log.column_bounds import column_bounds
 from freezeframe.log.partitions import partition_scalar
-from freezeframe.log.skipping import FileFacts, bound_claims, keep, keep_claimed, partition_claim
+from freezeframe.log.skipping import FileFacts, bound_claim, keep, keep_claimed, partition_claim
 
 BLOCK_FILES = 512
 BLOCKS_FROM_FILES = 4 * BLOCK_FILES
@@ -70,16 +68,12 @@ class Skipper:
     def by_block(self, files: pa.Table) -> Bools:
         """For each file whether one of its block may hold a row that matches; errors as of ``kept``."""
         order, blocks, values = self._blocks(files)
-        claims: list[list[pc.Expression]] = [
-            [partition_claim(name, scalar) for name, scalar in one.items()] for one in values
-        ]
+        claims = [{name: partition_claim(name, scalar) for name, scalar in one.items()} for one in values]
         for field in self.schema:
             if field.name not in self.partition:
                 bounds = self._block_bounds(field, files["stats"], order, blocks, len(values))
-                claims = [[*one, *found] for one, found in zip(claims, bounds, strict=True)]
-        # A claim that is always true stands for a block of which nothing is known.
-        known = [reduce(and_, one) if one else pc.scalar(True) for one in claims]  # noqa: FBT003
-        kept = np.array(keep_claimed(self.where, self.schema, known), np.bool_)
+                claims = [{**one, field.name: found} for one, found in zip(claims, bounds, strict=True)]
+        kept = np.array(keep_claimed(self.where, self.schema, claims), np.bool_)
         wanted = np.empty(files.num_rows, np.bool_)
         wanted[order] = kept[blocks]
         return wanted
@@ -116,8 +110,8 @@ class Skipper:
 
     def _block_bounds(
         self, field: pa.Field, statistics: pa.ChunkedArray, order: _Ints, blocks: _Ints, count: int
-    ) -> list[list[pc.Expression]]:
-        """The claims that hold for every file of a block, block by block."""
+    ) -> list[pc.Expression]:
+        """The claim that holds for every file of a block, block by block."""
         bounds = column_bounds(statistics, field, self.names.get(field.name, field.name))
         valued = ~bounds.only_nulls[order]
         rows = pa.table(
@@ -130,10 +124,10 @@ class Skipper:
         # One file of unknown bounds makes its block's unknown.
         strict = pc.ScalarAggregateOptions(skip_nulls=False)
         found = rows.group_by("block").aggregate([("low", "min", strict), ("high", "max", strict)])
-        claims = [[pc.field(field.name).is_null()] for _ in range(count)]
+        claims = [pc.field(field.name).is_null() for _ in range(count)]
         lows, highs = found["low_min"].combine_chunks(), found["high_max"].combine_chunks()
         for place, block in enumerate(found["block"].to_pylist()):
-            claims[block] = bound_claims(field.name, _known(lows[place]), _known(highs[place]))
+            claims[block] = bound_claim(field.name, _known(lows[place]), _known(highs[place]))
         return claims
 
 

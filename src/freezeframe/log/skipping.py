@@ -7,6 +7,7 @@ left out only when it cannot; statistics that are missing or unreadable never le
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,7 +28,12 @@ from freezeframe.log.far_times import day, instant
 
 Predicate: TypeAlias = Any  # pc.Expression | Sequence[Any]: pyarrow ships no types
 
+Claims: TypeAlias = Mapping[str, pc.Expression]
+"""What is known of a file's columns, by their names."""
+
 MILLISECOND_US = 1_000
+_NAN_COLUMNS_MAX = 3
+_TRUE = pc.scalar(True)  # noqa: FBT003 - the literal is the claim: it says nothing
 _BOUNDED = (
     kinds.is_integer,
     kinds.is_floating,
@@ -108,8 +114,37 @@ def keep(
     return keep_claimed(where, schema, [_known(facts, schema, names) for facts in files])
 
 
-def keep_claimed(where: pc.Expression, schema: pa.Schema, claims: Sequence[pc.Expression]) -> list[bool]:
-    """For each claim whether the predicate can be true for rows of which the claim is."""
+def keep_claimed(where: pc.Expression, schema: pa.Schema, claims: Sequence[Claims]) -> list[bool]:
+    """For each of the claims whether the predicate can be true for rows of which they are.
+
+    Bounds say nothing of NaN, and a file may hold some. So where NaN can meet the predicate, it is
+    asked about again with NaN in the place of the bounds.
+    """
+    kept = [False] * len(claims)
+    for odd in _nan_cases(where, schema):
+        known = [reduce(and_, {**claim, **odd}.values(), _TRUE) for claim in claims]
+        kept = [was or now for was, now in zip(kept, _satisfiable(where, schema, known), strict=True)]
+    return kept
+
+
+def _nan_cases(where: pc.Expression, schema: pa.Schema) -> list[Claims]:
+    """What may be claimed of floating columns besides their bounds: every choice of them being NaN."""
+    nan = {
+        field.name: pc.field(field.name) == pc.scalar(pa.scalar(math.nan, field.type))
+        for field in schema
+        if kinds.is_floating(field.type)
+    }
+    met = _satisfiable(where, schema, list(nan.values())) if nan else []
+    names = [name for name, is_met in zip(nan, met, strict=True) if is_met]
+    if len(names) > _NAN_COLUMNS_MAX:
+        return [
+            dict.fromkeys(names, _TRUE)
+        ]  # nothing is known of them: sound, and no file is left out by them
+    choices = itertools.product((False, True), repeat=len(names))
+    return [{name: nan[name] for name, is_nan in zip(names, one, strict=True) if is_nan} for one in choices]
+
+
+def _satisfiable(where: pc.Expression, schema: pa.Schema, known: Sequence[pc.Expression]) -> list[bool]:
     # It brings pandas along, which costs most of a second: only those who skip files pay for it.
     import pyarrow.dataset as ds  # noqa: PLC0415 - said above
 
@@ -117,24 +152,26 @@ def keep_claimed(where: pc.Expression, schema: pa.Schema, claims: Sequence[pc.Ex
     place = LocalFileSystem()
     fragments = [
         format_.make_fragment(str(index), place, partition_expression=claim)
-        for index, claim in enumerate(claims)
+        for index, claim in enumerate(known)
     ]
     kept = {
         int(fragment.path)
         for fragment in ds.FileSystemDataset(fragments, schema, format_, place).get_fragments(filter=where)
     }
-    return [index in kept for index in range(len(claims))]
+    return [index in kept for index in range(len(known))]
 
 
-def _known(facts: FileFacts, schema: pa.Schema, names: Mapping[str, str]) -> pc.Expression:
-    claims = [partition_claim(name, value) for name, value in facts.partition.items() if name in schema.names]
-    if all(name in facts.partition for name in schema.names):
-        return reduce(and_, claims) if claims else pc.scalar(True)  # noqa: FBT003 - the literal is the claim
+def _known(facts: FileFacts, schema: pa.Schema, names: Mapping[str, str]) -> Claims:
+    claims = {
+        name: partition_claim(name, value) for name, value in facts.partition.items() if name in schema.names
+    }
+    if len(claims) == len(schema):
+        return claims
     statistics = _parsed(facts.statistics)
     for field in schema:
         if statistics and field.name not in facts.partition:
-            claims += _bounds(field, names.get(field.name, field.name), statistics)
-    return reduce(and_, claims) if claims else pc.scalar(True)  # noqa: FBT003 - the literal is the claim
+            claims[field.name] = _bounds(field, names.get(field.name, field.name), statistics)
+    return claims
 
 
 def partition_claim(name: str, value: pa.Scalar) -> pc.Expression:
@@ -161,21 +198,21 @@ def value_bounds(
     return _limits(field, key, _parsed(statistics))
 
 
-def _bounds(field: pa.Field, key: str, statistics: Mapping[str, Any]) -> list[pc.Expression]:
+def _bounds(field: pa.Field, key: str, statistics: Mapping[str, Any]) -> pc.Expression:
     if _holds_only_nulls(key, statistics):
-        return [pc.field(field.name).is_null()]
-    return bound_claims(field.name, *_limits(field, key, statistics))
+        return pc.field(field.name).is_null()
+    return bound_claim(field.name, *_limits(field, key, statistics))
 
 
-def bound_claims(name: str, low: pa.Scalar | None, high: pa.Scalar | None) -> list[pc.Expression]:
-    """What bounds say of a column as expressions; None says nothing."""
+def bound_claim(name: str, low: pa.Scalar | None, high: pa.Scalar | None) -> pc.Expression:
+    """What bounds say of a column that holds no NaN as an expression; None says nothing."""
     column = pc.field(name)
     claims = []
     if low is not None:
         claims.append((column >= pc.scalar(low)) | column.is_null())
     if high is not None:
         claims.append((column <= pc.scalar(high)) | column.is_null())
-    return claims
+    return reduce(and_, claims, _TRUE)
 
 
 def is_only_nulls(key: str, statistics: str | None) -> bool:

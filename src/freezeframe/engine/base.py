@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from freezeframe.engine.row_hash import RowSums
 from freezeframe.errors import InvalidOption
 
 Positions = npt.NDArray[np.int64]
@@ -234,6 +235,14 @@ class TableEngine(Protocol):
 
     def count_found(self, task: FindTask) -> tuple[int, ...]:
         """For each file of ``stored`` how many of its rows have a key of the batch; errors as of ``find``."""
+        ...
+
+    def sum_rows(self, files: Sequence[str], schema: Mapping[str, Any]) -> RowSums:
+        """What `row_hash.row_sums` says of the rows of Parquet files, computed where they are read.
+
+        Raises:
+            CorruptData: a file is missing or damaged.
+        """
         ...
 
     def land(self, frame: Any, task: LandTask) -> Landed:

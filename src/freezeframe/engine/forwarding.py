@@ -18,6 +18,7 @@ from freezeframe.engine.base import (
     Positions,
     TableEngine,
 )
+from freezeframe.engine.row_hash import RowSums
 
 
 class ForwardingEngine(ABC):
@@ -34,6 +35,10 @@ class ForwardingEngine(ABC):
     def land(self, frame: Any, task: LandTask) -> Landed:
         """See ``TableEngine.land``."""
         return self._behind().land(frame, task)
+
+    def sum_rows(self, files: Sequence[str], schema: Mapping[str, Any]) -> RowSums:
+        """See ``TableEngine.sum_rows``."""
+        return self._behind().sum_rows(files, schema)
 
     def find(self, task: FindTask) -> pa.Table:
         """See ``TableEngine.find``."""

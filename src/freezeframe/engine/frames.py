@@ -17,15 +17,13 @@ import pyarrow as pa
 from freezeframe.engine.arrow_columns import stored_column
 from freezeframe.engine.pandas_columns import arrow_column
 from freezeframe.engine.python_values import python_values
+from freezeframe.engine.repeated_values import distinct_values, repeats
 from freezeframe.errors import BadInput, CorruptData
 
 if TYPE_CHECKING:
     import pandas as pd
 
 FrameKind = Literal["pandas", "arrow", "spark"]
-
-_SAMPLE_ROWS = 1_000
-_REPEATED_TIMES = 10
 
 _MASKED = {
     pa.bool_(): "boolean",
@@ -180,7 +178,7 @@ def _series(column: pa.ChunkedArray) -> pd.Series[Any]:
     import pandas as pd  # noqa: PLC0415 - as above
 
     kind = column.type
-    if pa.types.is_string(kind) and _repeats(column):
+    if pa.types.is_string(kind) and repeats(column):
         return pd.Series(_repeated_text(column))
     if kind in _MASKED:
         masked: Any = pd.api.types.pandas_dtype(_MASKED[kind])
@@ -196,17 +194,10 @@ def _series(column: pa.ChunkedArray) -> pd.Series[Any]:
     return pd.Series(python_values(column), dtype=object)
 
 
-def _repeats(column: pa.ChunkedArray) -> bool:
-    """Whether a look at some of its values says that a text column has few different ones."""
-    sample = column.slice(len(column) // 2, _SAMPLE_ROWS)
-    return len(column) > _SAMPLE_ROWS and len(sample.unique()) * _REPEATED_TIMES < len(sample)
-
-
 def _repeated_text(column: pa.ChunkedArray) -> Any:
     """The same column by way of its different values: Python text is made once for each of them."""
     import pandas as pd  # noqa: PLC0415 - as above
 
-    chunks = column.dictionary_encode().unify_dictionaries().chunks
-    texts = np.array([*chunks[0].dictionary.to_pylist(), pd.NA], dtype=object)
-    places = np.concatenate([chunk.indices.fill_null(len(texts) - 1).to_numpy() for chunk in chunks])
+    values, places = distinct_values(column)
+    texts = np.array([*values.to_pylist(), pd.NA], dtype=object)
     return pd.arrays.StringArray(texts[places])

@@ -20,6 +20,7 @@ from freezeframe.engine.base import (
 )
 from freezeframe.engine.connect import can_share
 from freezeframe.engine.private_folder import private_folder
+from freezeframe.engine.row_hash import RowSums
 from freezeframe.engine.s3_configuration import session_options
 from freezeframe.engine.spark_columns import struct_type
 from freezeframe.engine.spark_errors import spark_errors
@@ -28,6 +29,7 @@ from freezeframe.engine.spark_finding import count_found, find, find_all
 from freezeframe.engine.spark_landing import settle, write_frame
 from freezeframe.engine.spark_link import SparkLink
 from freezeframe.engine.spark_merge import merge
+from freezeframe.engine.spark_row_hash import row_sums
 from freezeframe.engine.spark_sharing import require_shared
 from freezeframe.engine.spark_states import condense
 from freezeframe.engine.spark_vectors import live_rows
@@ -77,6 +79,10 @@ class SparkEngine:
     def _landing_options(self, output: str) -> Mapping[str, str]:
         """What the caller's session has to know to write there."""
         return {} if local_folder(output) else session_options(self._settings, self._settings.spark)
+
+    def sum_rows(self, files: Sequence[str], schema: Mapping[str, Any]) -> RowSums:
+        """Sums over hashes of the rows of files; see `TableEngine.sum_rows`."""
+        return self._work.answered(lambda session: row_sums(session, files, struct_type(schema)))
 
     def find(self, task: FindTask) -> pa.Table:
         """Where the files hold a batch's keys; see `TableEngine.find`."""

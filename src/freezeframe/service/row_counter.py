@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from freezeframe.engine.base import NOTHING, FindTask, Landed, LandTask, MergeResult, MergeTask, Positions
+from freezeframe.engine.row_hash import RowSums
 from freezeframe.errors import CorruptData, InvalidOption
 from freezeframe.log.columns import find_column
 from freezeframe.log.conversion import conform
@@ -57,6 +58,10 @@ class RowCounter:
     def count_found(self, task: FindTask) -> tuple[int, ...]:
         """Refused: an upsert looks for rows."""
         _refuse(task)
+
+    def sum_rows(self, files: Sequence[str], schema: Mapping[str, Any]) -> RowSums:
+        """Refused: there are no landed frames here."""
+        _refuse(files, schema)
 
     def land(self, frame: Any, task: LandTask) -> Landed:
         """Refused: there are no Spark frames here."""

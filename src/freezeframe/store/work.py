@@ -26,9 +26,9 @@ from freezeframe.store.beginning import begin
 from freezeframe.store.entries import FileChange, Kind, StreamChange, TenantChange
 from freezeframe.store.guard import stored_key
 from freezeframe.store.incoming import Incoming
+from freezeframe.store.input_hash import InputHash
 from freezeframe.store.job_receipt import JobReceipt, joined_receipts, parse_job_receipt
 from freezeframe.store.joint_updates import done_together
-from freezeframe.store.payload import Payload
 from freezeframe.store.receipt import Receipt
 from freezeframe.store.staged_stream import StagedStream, Step, StepResult
 from freezeframe.store.state import NO_VERSION, JobRecord, TenantState
@@ -80,7 +80,8 @@ class Work:
             place, base=base, job_id=job_id, token=token, rebases_files=is_single, begun=begun
         )
         self._first = None if self._known is None else self._recorded(self._known)
-        self._payload = None if job_id is None else Payload()
+        recorded = None if self._known is None else self._known.payload_hash
+        self._input = None if job_id is None else InputHash(place.storage, place.engine, recorded)
         self._meaning = Meaning("commit", job_id, None, author or system_user(), message, restored)
         self._repeated: set[str] = set()
         self._started = time.monotonic()
@@ -195,8 +196,8 @@ class Work:
 
     def _noted(self, done: _CarriedOut) -> Receipt:
         """The update as part of the job's input, and its receipt."""
-        if self._payload is not None:
-            self._payload.add_update(self.storage, done.name, done.update, done.incoming)
+        if self._input is not None:
+            self._input.add_update(done.name, done.update, done.incoming)
         transaction = self._transaction
         tenant_version = transaction.base.version + (0 if transaction.is_empty else 1)
         version = transaction.staged(done.name).version
@@ -205,8 +206,8 @@ class Work:
 
     def add_step(self, name: StreamName, step: Step, call: str, *arguments: Any) -> StepResult | None:
         """Any other change of a stream; ``call`` and ``arguments`` say what it is. None: was done before."""
-        if self._payload is not None:
-            self._payload.add_call(call, str(name), *arguments)
+        if self._input is not None:
+            self._input.add_call(call, str(name), *arguments)
         return None if self._known is not None else self._transaction.add_step(name, step)
 
     def stage_file(self, change: FileChange, content_sha256: str | None = None) -> None:
@@ -214,9 +215,9 @@ class Work:
 
         ``content_sha256`` is of the bytes as the caller gave them, where the stored ones differ (sealed).
         """
-        if self._payload is not None:
+        if self._input is not None:
             content = content_sha256 or (change.sha256 if change.blob is not None else None)
-            self._payload.add_file(change.path, content, sealed=change.sealed)
+            self._input.add_file(change.path, content, sealed=change.sealed)
         self._transaction.add_file(change)
 
     def require_place(self, path: FilePath, moved: str | None = None) -> None:
@@ -271,7 +272,7 @@ class Work:
             self._transaction.abandon()
             self.receipt = self._made(version, committed=False)
         else:
-            digest = None if self._payload is None else self._payload.digest
+            digest = None if self._input is None else self._input.digest
             meaning = replace(self._meaning, payload_hash=digest)
             done = self._transaction.commit(meaning, self._kept)
             if isinstance(done, JobRecord):
@@ -297,8 +298,8 @@ class Work:
         if _is_lazy(frame):
             transaction.announce()
         with taken_update(place, self.write_id, base, frame, update) as taken:
-            assert self._payload is not None  # noqa: S101 - a job that is known has an id
-            self._payload.add_update(self.storage, name, update, taken.incoming)
+            assert self._input is not None  # noqa: S101 - a job that is known has an id
+            self._input.add_update(name, update, taken.incoming)
             taken.intake.discard()
         first = self._first.streams.get(str(name)) if self._first else None
         if first is None:
@@ -307,7 +308,7 @@ class Work:
         return first
 
     def _agreed(self, record: JobRecord) -> JobReceipt:
-        if self._payload is None or self._payload.digest != record.payload_hash:
+        if self._input is None or self._input.digest != record.payload_hash:
             raise self._other_input()
         return self._recorded(record)
 

@@ -1,64 +1,56 @@
-"""One hash of all that a job was given, in order: whether a job that comes again has the same input.
+"""The first way of hashing a job's rows, kept to recognise jobs that were committed with it.
 
-Values count, not their memory: how a column is cut into chunks, what lies under a null, and whether
-the rows came as pandas or Arrow make no difference. A Spark frame has no order of its rows, so its
-rows are hashed one by one and added up.
+Rows in memory are hashed column by column and in their order; a landed frame by the text of its cells,
+through pandas. Job ids are kept for 30 days by default, so this module can go one release after `input_hash`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import io
-import json
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from freezeframe.identifiers import StreamName
 from freezeframe.storage import Storage
 from freezeframe.store.incoming import Incoming
-from freezeframe.store.layout import table_folder
 from freezeframe.store.update import Update
 
+_OPTIONS = (
+    "key",
+    "mode",
+    "nulls",
+    "null_keys",
+    "drop_duplicates",
+    "drop_columns",
+    "where",
+    "schema",
+    "on_drift",
+    "sets_key",
+    "expected_version",
+    "notes",
+    "deletes",
+    "max_delete_ratio",
+    "history",
+    "order_by",
+    "begins_flags",
+)
 _ROW_KEYS = ("freezeframe/rows", "rows/freezeframe")
 
 
-class Payload:
-    """The running hash of a job's input."""
+def options_of(update: Update) -> dict[str, object]:
+    """The options that an update had then."""
+    return {option: getattr(update, option) for option in _OPTIONS}
 
-    def __init__(self) -> None:
-        self._hash = hashlib.sha256()
 
-    @property
-    def digest(self) -> str:
-        """The hash of everything so far."""
-        return self._hash.hexdigest()
-
-    def add_update(self, storage: Storage, name: StreamName, update: Update, incoming: Incoming) -> None:
-        """An update of a stream: its options and its rows."""
-        options = {option: getattr(update, option) for option in update.__dataclass_fields__}
-        self._add("update", str(name), options)
-        self._hash.update(str(incoming.table.schema.remove_metadata()).encode())
-        if incoming.in_memory:
-            for column in incoming.table.columns:
-                self._hash.update(_column_digest(column))
-        else:
-            self._hash.update(_landed_digest(storage, table_folder(name), incoming.paths))
-
-    def add_file(self, path: str, content_sha256: str | None, *, sealed: bool) -> None:
-        """A file written with a content (None: deleted)."""
-        self._add("file", path, content_sha256, sealed)
-
-    def add_call(self, name: str, *arguments: Any) -> None:
-        """Any other change, by the name of the call and what it was given."""
-        self._add("call", name, *arguments)
-
-    def _add(self, *parts: Any) -> None:
-        text = json.dumps(parts, ensure_ascii=False, sort_keys=True, default=str)
-        self._hash.update(f"{len(text)}:{text}".encode())
+def digest_parts(storage: Storage, folder: str, incoming: Incoming) -> list[bytes]:
+    """What the rows add to the hash; ``folder`` is the stream's table."""
+    schema = str(incoming.table.schema.remove_metadata()).encode()
+    if incoming.in_memory:
+        return [schema, *(_column_digest(column) for column in incoming.table.columns)]
+    return [schema, _landed_digest(storage, folder, incoming.paths)]
 
 
 def _column_digest(column: pa.ChunkedArray) -> bytes:

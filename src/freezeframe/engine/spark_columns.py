@@ -15,6 +15,7 @@ from pyspark.sql.connect import functions as F  # noqa: N812 - the name by which
 from pyspark.sql.types import (
     ArrayType,
     DataType,
+    DateType,
     DoubleType,
     FloatType,
     MapType,
@@ -24,6 +25,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
+_LEAST_MOMENT = "-290308-12-21T19:59:05.224192"
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 
 
@@ -107,7 +109,11 @@ def fitted(column: Column, source: DataType, target: DataType, *, tries: bool = 
             F.map_values(column), lambda value: fitted(value, source.valueType, target.valueType, tries=tries)
         )
         return F.map_from_arrays(keys, values)
-    return column.try_cast(target) if tries else column.cast(target)
+    if not tries:
+        return column.cast(target)
+    # A day that no timestamp reaches is the least one, and so no other value's equal.
+    least = F.lit(_LEAST_MOMENT).cast(target) if isinstance(source, DateType) else F.lit(None)
+    return F.when(column.isNotNull(), F.coalesce(column.try_cast(target), least))
 
 
 def renamed(column: Column, source: DataType, target: DataType) -> Column:

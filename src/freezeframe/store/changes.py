@@ -24,12 +24,12 @@ from freezeframe.log.rows import ReadableSnapshot
 from freezeframe.storage import Storage
 from freezeframe.store.cells import cells_differ, plain_values
 from freezeframe.store.columns import arrow_columns
-from freezeframe.store.comparison import compared_type, exact_cast
+from freezeframe.store.comparison import compared_type, exact_cast, in_common
 from freezeframe.store.guard import stored_key
 from freezeframe.store.live_files import deleted_positions
 from freezeframe.store.own_columns import DELETED, stored_own_columns
 from freezeframe.store.reading import read_rows, read_rows_at
-from freezeframe.store.types import common_nested, may_take
+from freezeframe.store.types import may_take
 
 CHANGE_TYPE = "_change_type"
 BEFORE = "_before"
@@ -222,10 +222,7 @@ def _of_one_type(old: pa.ChunkedArray, new: pa.ChunkedArray) -> tuple[pa.Chunked
     if old.null_count == len(old):  # a column whose type was open, for example
         return pa.chunked_array([pa.nulls(len(old), new.type)]), new
     kind = compared_type(old.type, new.type)
-    try:
-        return (old, new) if kind is None else (old.cast(kind), new.cast(kind))
-    except pa.ArrowInvalid:  # a date that no timestamp reaches
-        return old, new
+    return (old, new) if kind is None else (in_common(old, kind), in_common(new, kind))
 
 
 def _differs(old: pa.Table, new: pa.Table) -> pa.ChunkedArray:
@@ -267,9 +264,9 @@ def _as_new(old: pa.Table, schema: pa.Schema) -> pa.Table:
 
 def _cells_as(field: pa.Field, old: pa.Table) -> pa.ChunkedArray:
     held = old[field.name] if field.name in old.column_names else None
-    if held is not None and common_nested(held.type, field.type) == field.type:
-        return held.cast(field.type)
-    if held is not None and may_take(field.type, held.type):
+    if held is not None and (
+        compared_type(held.type, field.type) == field.type or may_take(field.type, held.type)
+    ):
         cast = exact_cast(held, field.type)
         if cast is not None:
             return cast

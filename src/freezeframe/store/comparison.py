@@ -20,6 +20,10 @@ from freezeframe.store.types import common_nested, settled
 
 Schema = Mapping[str, Any]
 
+_DAY_US = 86_400_000_000
+_DAYS_OF_TIMESTAMPS = (2**63 - 1) // _DAY_US
+_LEAST = -(2**63)
+
 
 @dataclass(frozen=True, slots=True)
 class ComparedColumns:
@@ -37,6 +41,16 @@ def compared_type(old: pa.DataType, new: pa.DataType) -> pa.DataType | None:
     """The type in which values of both are exact; None where there is none."""
     kind = common_nested(old, new)
     return None if kind is None else settled(kind)
+
+
+def in_common(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    """The column in the type of ``compared_type``; a day that no timestamp reaches is the least one."""
+    if not (pa.types.is_date(column.type) and pa.types.is_timestamp(kind)):
+        return column.cast(kind)
+    days = column.cast(pa.int32()).cast(pa.int64())
+    reached = pc.less_equal(pc.abs(days), _DAYS_OF_TIMESTAMPS)
+    moments = pc.multiply(pc.if_else(reached, days, 0), _DAY_US)
+    return pc.if_else(reached, moments, pa.scalar(_LEAST)).cast(kind)
 
 
 def exact_cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:

@@ -1,0 +1,64 @@
+"""Random updates with extreme values, by each engine: rows, counts, changes and versions follow the rules."""
+
+import math
+import random
+
+import pytest
+from tests.store.update_fuzz import Chances, prove
+
+from freezeframe.service.row_counter import RowCounter
+from freezeframe.settings import Settings
+from freezeframe.storage import LocalStorage, MemoryStorage
+from freezeframe.store import Tenant
+
+UPDATES = 8
+"""In each history."""
+
+
+def fuzzed(tenant, seed, updates_min, chances):
+    """Histories of one stream each, until there were so many updates; how many there were."""
+    numbers = range(math.ceil(updates_min / UPDATES))
+    for number in numbers:
+        prove(tenant.stream(f"s{number}"), random.Random(f"{seed}/{number}"), UPDATES, chances)
+    return len(numbers) * UPDATES
+
+
+def in_process(seed, updates_min):
+    storage = MemoryStorage()
+    tenant = Tenant(storage, RowCounter(storage), Settings(vectors_from_bytes=seed % 2 * 2**20))
+    return fuzzed(tenant, seed, updates_min, Chances(moves_all_rows=False))
+
+
+def by_spark(engine, folder, seed, updates_min):
+    settings = Settings(vectors_from_bytes=seed % 2 * 2**20, searched_rows_max=0)
+    tenant = Tenant(LocalStorage(folder), engine, settings)
+    return fuzzed(tenant, seed, updates_min, Chances(moves_all_rows=True))
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_updates_in_this_process_follow_the_rules(seed):
+    """Upserts and overrides of every type, far dates, signed zeros and broken text among the values."""
+    assert 60 <= in_process(seed, 60)
+
+
+@pytest.mark.spark
+def test_updates_by_spark_follow_the_rules(spark_engine, tmp_path):
+    """The same where Spark looks for keys, with full extracts and dropped columns."""
+    assert 8 <= by_spark(spark_engine, tmp_path, 0, 8)
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("seed", range(10, 20))
+def test_updates_in_this_process_follow_the_rules_for_long(seed):
+    """The same, ten thousand times."""
+    assert 1000 <= in_process(seed, 1000)
+
+
+@pytest.mark.spark
+@pytest.mark.nightly
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("seed", range(10, 20))
+def test_updates_by_spark_follow_the_rules_for_long(spark_engine, tmp_path, seed):
+    """The same, ten thousand times."""
+    assert 1000 <= by_spark(spark_engine, tmp_path, seed, 1000)

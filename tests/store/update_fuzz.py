@@ -1,0 +1,376 @@
+"""Random updates of one stream, and what the rules make of them, over plain values.
+
+A cell is held as it can be compared exactly: dates and times as numbers since 1970, so that far ones are
+values like others; the rest as ``to_pylist`` gives it. ``docs/reference/semantics.md`` has the rules.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Context, Decimal
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from tests.typed_columns import key_form, same_form
+
+from freezeframe.errors import BadInput
+from freezeframe.store.comparison import compared_type
+
+_EXACT = Context(prec=60)
+KEYS = ("k", "l e")
+_DAYS = [0, -1, 20_454, -719_162, 2_932_896, 2_932_897, -800_000, 2**31 - 1, -(2**31)]
+_MOMENTS = [0, -1, 1_767_225_600_000_000, -62_135_596_800_000_000, 2**62, -(2**62)]
+_DOUBLES = [0.0, -0.0, 0.1, 0.5, 5.0, math.nan, math.inf, -math.inf, 2.0**53, 5e-324]
+_SINGLES = [0.0, -0.0, 0.5, 5.0, math.nan, math.inf, float(np.float32(0.1))]
+_TEXTS = ["", "007", "7", "NA", "nan", "ü😀", "a\nb", "-0.0"]
+_PAIR = pa.struct([("a", pa.int64()), ("b", pa.float64())])
+
+
+def _whole(bits):
+    return [0, 1, 5, -1, 2 ** (bits - 1) - 1, -(2 ** (bits - 1))]
+
+
+def _decimals(digits, scale):
+    units = (0, 1, -1, 5 * 10**scale, 10**digits - 1, 1 - 10**digits)
+    return [Decimal(unit).scaleb(-scale, _EXACT) for unit in units]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A type as it comes, the type that a stream keeps it in, and values of it."""
+
+    came: pa.DataType
+    stored: pa.DataType
+    pool: list
+    may_be_key: bool = True
+
+
+def _kind(stored, pool, came=None, *, may_be_key=True):
+    return Kind(came or stored, stored, pool, may_be_key)
+
+
+KINDS = [
+    _kind(pa.string(), _TEXTS),
+    _kind(pa.string(), _TEXTS, pa.large_string()),
+    _kind(pa.string(), _TEXTS, pa.string_view()),
+    _kind(pa.string(), _TEXTS, pa.dictionary(pa.int32(), pa.string())),
+    *(_kind(kind, _whole(kind.bit_width)) for kind in (pa.int8(), pa.int16(), pa.int32(), pa.int64())),
+    _kind(pa.decimal128(20, 0), [Decimal(one) for one in (2**64 - 1, 2**63, 2**63 + 5)], pa.uint64()),
+    _kind(pa.float64(), _DOUBLES),
+    _kind(pa.float32(), _SINGLES),
+    _kind(pa.bool_(), [True, False]),
+    _kind(pa.date32(), _DAYS),
+    _kind(pa.timestamp("us"), _MOMENTS),
+    _kind(pa.timestamp("us", "UTC"), _MOMENTS),
+    *(_kind(pa.decimal128(*size), _decimals(*size)) for size in ((9, 2), (38, 18), (38, 0))),
+    _kind(pa.binary(), [b"", b"\x00", b"\xff\xfe"]),
+    _kind(pa.list_(pa.float64()), [[], [-0.0], [0.0], [math.nan, None]], may_be_key=False),
+    _kind(pa.list_(pa.float32()), [[], [-0.0], [0.5]], may_be_key=False),
+    _kind(pa.list_(pa.date32()), [[2_932_897], [0, None], []], may_be_key=False),
+    _kind(_PAIR, [{"a": 1, "b": -0.0}, {"a": None, "b": 0.0}, {"a": 1, "b": 0.0}], may_be_key=False),
+    _kind(
+        pa.map_(pa.string(), pa.float64()),
+        [[], [("a", -0.0)], [("a", 0.0), ("b", None)], [("b", None), ("a", 0.0)]],
+        may_be_key=False,
+    ),
+]
+_KEY_KINDS = [kind for kind in KINDS if kind.may_be_key]
+
+
+# Cells in and out of Arrow
+
+
+def _numbered(kind):
+    """The type in which cells of a kind are held: times are numbers."""
+    if pa.types.is_date32(kind):
+        return pa.int32()
+    if pa.types.is_timestamp(kind):
+        return pa.int64()
+    return pa.list_(_numbered(kind.value_type)) if pa.types.is_list(kind) else kind
+
+
+def column_of(cells, kind):
+    """The cells as they come, in the type in which they come."""
+    if kind.came == pa.uint64() and any(cell is not None for cell in cells):
+        return pa.array([None if cell is None else int(cell) for cell in cells], pa.uint64())
+    plain = pa.array(cells, _numbered(kind.stored)).cast(kind.stored)
+    if isinstance(kind.came, pa.DictionaryType):
+        return plain.dictionary_encode()
+    return plain if kind.came in (kind.stored, pa.uint64()) else plain.cast(kind.came)
+
+
+def cells_of(column):
+    """The cells of a stored column."""
+    return column.cast(_numbered(column.type)).to_pylist()
+
+
+def rows_of(table):
+    """The rows of a table as dictionaries of cells."""
+    names = table.column_names
+    return [dict(zip(names, row, strict=True)) for row in zip(*map(cells_of, table.columns), strict=True)]
+
+
+def exact(value, kind):
+    """The value in a form that is equal exactly where it is in two types that can be compared."""
+    if value is None:
+        return None
+    if pa.types.is_list(kind):
+        return tuple(exact(item, kind.value_type) for item in value)
+    if pa.types.is_struct(kind):
+        return tuple((part.name, exact(value[part.name], part.type)) for part in kind)
+    if pa.types.is_map(kind):
+        return tuple(sorted(((key, exact(item, kind.item_type)) for key, item in value), key=repr))
+    if pa.types.is_date(kind):
+        return Fraction(value * 86_400_000_000)
+    if isinstance(value, float):
+        return Fraction(value) if math.isfinite(value) and repr(value) != "-0.0" else repr(value)
+    return Fraction(value) if isinstance(value, int | Decimal) and not isinstance(value, bool) else value
+
+
+# Updates
+
+
+@dataclass(frozen=True)
+class Step:
+    """One update: rows of typed columns, the options of the call, and whether a text of it is broken."""
+
+    kinds: Mapping[str, Kind]
+    rows: list[dict]
+    options: dict = field(default_factory=dict)
+    broken: str = ""
+
+    def frame(self):
+        """The rows as an Arrow table."""
+        cells = {name: [row[name] for row in self.rows] for name in self.kinds}
+        columns = {name: column_of(cells[name], kind) for name, kind in self.kinds.items()}
+        if self.broken:
+            content = pa.array([b"\xff"] * len(self.rows), pa.binary())
+            columns[self.broken] = pa.Array.from_buffers(pa.string(), len(self.rows), content.buffers())
+        return pa.table(columns)
+
+
+@dataclass
+class Model:
+    """A stream by the rules: its columns' types, its rows by key, and what the last update did."""
+
+    key: list[str]
+    kinds: dict[str, pa.DataType] = field(default_factory=dict)
+    rows: dict[tuple, dict] = field(default_factory=dict)
+    counts: tuple = ()
+    deleted: int = 0
+    changed: dict[tuple, str] = field(default_factory=dict)
+    """Rows that are new or updated, by key."""
+
+    def key_of(self, row):
+        """The row's key, comparable."""
+        return tuple(key_form(row[name], self.kinds[name]) for name in self.key)
+
+    def form(self, row):
+        """The row's cells, comparable; null where it has none."""
+        return tuple(
+            (name, (key_form if name in self.key else same_form)(row[name], kind))
+            for name, kind in sorted(self.kinds.items())
+            if row.get(name) is not None
+        )
+
+    def content(self):
+        """All rows, by key."""
+        return {key: self.form(row) for key, row in self.rows.items()}
+
+    def apply(self, step):
+        """The update, as the rules have it."""
+        dropped = step.options.get("drop_column", ())
+        kinds = {name: kind.stored for name, kind in step.kinds.items() if name not in dropped}
+        rows = [{name: row[name] for name in kinds} for row in step.rows]
+        if step.options.get("null_keys") == "drop":
+            rows = [row for row in rows if all(row[name] is not None for name in self.key)]
+        self.kinds = {name: kind for name, kind in self.kinds.items() if name not in dropped}
+        for row in self.rows.values():
+            for name in dropped:
+                row.pop(name, None)
+        before, self.changed = self.rows, {}
+        if step.options.get("override"):
+            self._override(rows, kinds)
+        elif rows or not self.kinds or step.options.get("mode") == "full":
+            self._upsert(rows, kinds, step.options)
+        met = {self.key_of(row) for row in rows}
+        deleted = self.deleted if step.options.get("override") else self._absent(met, before, step.options)
+        kinds_of_change = list(self.changed.values())
+        inserted, updated = kinds_of_change.count("insert"), kinds_of_change.count("update")
+        self.counts = inserted, updated, len(met) - inserted - updated, deleted
+
+    def _absent(self, met, before, options):
+        if options.get("mode") != "full":
+            return 0
+        gone = [key for key in before if key not in met]
+        self.rows = {key: row for key, row in self.rows.items() if key in met}
+        return len(gone)
+
+    def _upsert(self, rows, kinds, options):
+        self.kinds = {**kinds, **self.kinds}
+        result = dict(self.rows)
+        for key, row in {self.key_of(row): row for row in rows}.items():
+            old = self.rows.get(key)
+            keeps = options.get("nulls", "keep") == "keep"
+            new = {name: cell for name, cell in row.items() if old is None or cell is not None or not keeps}
+            result[key] = {**(old or {}), **new}
+            if old is None:
+                self.changed[key] = "insert"
+            elif self.form(old) != self.form(result[key]):
+                self.changed[key] = "update"
+        self.rows = result
+
+    def _override(self, rows, kinds):
+        held = self.kinds
+        common = {name: held.get(name) and compared_type(held[name], kind) for name, kind in kinds.items()}
+        old_kinds, old_rows = self.kinds, list(self.rows.values())
+        self.kinds = dict(kinds)
+        self.rows = {self.key_of(row): row for row in rows}
+        has_same_keys = all(common[name] is not None for name in self.key)
+
+        def key_in_common(row, of):
+            return tuple(exact(_unsigned(row[name]), of[name]) for name in self.key)
+
+        old = {key_in_common(row, old_kinds): row for row in old_rows} if has_same_keys else {}
+        met = 0
+        for key, row in self.rows.items():
+            there = old.get(key_in_common(row, kinds))
+            met += there is not None
+            if there is None:
+                self.changed[key] = "insert"
+            elif any(
+                not _same(there.get(name), old_kinds.get(name), row[name], kinds[name], common[name])
+                for name in kinds
+                if name not in self.key
+            ):
+                self.changed[key] = "update"
+        self.deleted = len(old_rows) - met
+
+
+def _unsigned(value):
+    return value + 0.0 if isinstance(value, float) else value
+
+
+def _same(old, old_kind, new, new_kind, common):
+    if old is None or new is None or common is None:
+        return old is new is None
+    return exact(old, old_kind) == exact(new, new_kind)
+
+
+# Random updates
+
+
+@dataclass(frozen=True)
+class Chances:
+    """What may be drawn: without Spark only what one process carries out."""
+
+    moves_all_rows: bool
+    """Full extracts, and columns that are dropped from stored files."""
+
+
+def history(random, steps, chances):
+    """So many updates of a stream; the first one says what its columns and key are."""
+    key = list(KEYS)[: random.choice([1, 1, 2])]
+    kinds = {name: random.choice(_KEY_KINDS) for name in key}
+    kinds |= {name: random.choice(KINDS) for name in ("a", "b c", "d", "e")[: random.randint(1, 4)]}
+    ways = ["upsert", "override", "broken", "whole"][: 4 if chances.moves_all_rows else 3]
+    for number in range(steps):
+        way = random.choices(ways, [6, 3, 1, 3][: len(ways)])[0] if number else "upsert"
+        if way == "override":
+            kinds = {name: _another_kind(random, kind, is_key=name in key) for name, kind in kinds.items()}
+        step = _step(random, key, kinds, way)
+        dropped = step.options.get("drop_column", ())
+        kinds = {name: kind for name, kind in kinds.items() if name not in dropped}
+        yield step
+
+
+def _another_kind(random, kind, *, is_key):
+    if random.random() < (0.1 if is_key else 0.5):
+        return random.choice(_KEY_KINDS if is_key else KINDS)
+    return kind
+
+
+def _step(random, key, kinds, way):
+    options = {
+        "nulls": random.choice(["keep", "overwrite"]),
+        "null_keys": random.choice(["error", "match", "drop"]),
+    }
+    others = [name for name in kinds if name not in key]
+    given = key + random.sample(others, random.randint(0, len(others)))
+    columns = {name: kinds[name] for name in given}
+    if way == "override":
+        options["override"] = True
+        columns = dict(kinds)
+    if way == "whole" and random.random() < 0.5:
+        options |= {"mode": "full", "max_delete_ratio": 1.0}
+    elif way == "whole" and others:
+        options["drop_column"] = [random.choice(others), "unknown"]
+    rows = [_row(random, key, columns, options) for _ in range(random.choice([0, 1, 2, 3, 6]))]
+    broken = ""
+    texts = [name for name, kind in columns.items() if kind.came == pa.string()]
+    if way == "broken" and rows and texts:
+        broken = random.choice(texts)
+    return Step(columns, rows, options, broken)
+
+
+def _row(random, key, columns, options):
+    has_null_key = options["null_keys"] != "error" and random.random() < 0.15
+    return {
+        name: random.choice(kind.pool)
+        if name in key and not has_null_key
+        else random.choice([*kind.pool, None, None])
+        for name, kind in columns.items()
+    }
+
+
+# Proof
+
+
+def prove(stream, random, steps, chances):
+    """Carry out a random history, and compare all that can be seen of it with the rules."""
+    model, versions = None, {}
+    for step in history(random, steps, chances):
+        model = model or Model([name for name in step.kinds if name in KEYS])
+        if step.broken:
+            _prove_refused(stream, model, step)
+            continue
+        receipt = stream.update(step.frame(), key=model.key, **step.options)
+        model.apply(step)
+        assert model.counts == (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted), step
+        assert model.kinds == {one.name: one.type for one in stream.columns()}, step
+        assert model.content() == found(stream.read(as_="arrow"), model), step
+        _prove_changes(model, receipt.changed_rows("arrow"), step)
+        versions[receipt.version] = (Model(model.key, dict(model.kinds)), model.content())
+    for version, (then, content) in versions.items():
+        assert content == found(stream.read(as_="arrow", version=version), then)
+
+
+def found(table, model):
+    """The content of a table, by key."""
+    content = {model.key_of(row): model.form(row) for row in rows_of(table)}
+    assert len(content) == len(table), "a key is there twice"
+    return content
+
+
+def _prove_refused(stream, model, step):
+    before = stream.version()
+    with pytest.raises(BadInput, match="UTF-8"):
+        stream.update(step.frame(), key=model.key, **step.options)
+    assert before == stream.version()
+
+
+def _prove_changes(model, changes, step):
+    kinds = changes["_change_type"].to_pylist()
+    assert model.counts[3] == kinds.count("delete"), step
+    if not kinds:
+        assert {} == model.changed, step
+        return
+    rows = rows_of(changes.drop_columns(["_change_type", "_before"]))
+    told = {
+        model.key_of(row): (kind, model.form(row))
+        for kind, row in zip(kinds, rows, strict=True)
+        if kind != "delete"
+    }
+    assert {key: (kind, model.form(model.rows[key])) for key, kind in model.changed.items()} == told, step

@@ -12,6 +12,7 @@ import datetime as dt
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +42,12 @@ def frame_hashes(frame: pd.DataFrame) -> list[str]:
 
 def table_hashes(table: pa.Table) -> list[str]:
     """The hash of each row of an Arrow table, in its order; equal to that of the same row in pandas."""
-    columns = [python_values(column) for column in table.columns]
+    columns = [
+        python_values(column, _Instant)
+        if pa.types.is_timestamp(column.type) and column.type.tz
+        else python_values(column)
+        for column in table.columns
+    ]
     return _column_hashes(table.column_names, columns, len(table))
 
 
@@ -144,6 +150,19 @@ def _numpy_moment(value: Any) -> bytes:
         return b"l" + moment_text(value).encode()
 
 
+@dataclass(frozen=True, slots=True)
+class _Instant:
+    """A moment in UTC of a column in which one is beyond ``datetime``."""
+
+    moment: np.datetime64
+
+    def encoded(self) -> bytes:
+        near = self.moment.item()
+        if isinstance(near, dt.datetime):
+            return _moment(near.replace(tzinfo=dt.UTC))
+        return b"t" + str(self.moment).removesuffix(".000000").encode() + b"+00:00"
+
+
 def _near_moment(value: Any) -> bytes:
     # The service shares this module, and starts without pandas: few rows hold such values.
     import pandas as pd  # noqa: PLC0415
@@ -167,6 +186,7 @@ _ENCODERS: tuple[tuple[type | tuple[type, ...], _Encode], ...] = (
     (Decimal, _decimal),
     (dt.datetime, _moment),
     (np.datetime64, _numpy_moment),
+    (_Instant, _Instant.encoded),
     (dt.date, lambda value: b"d" + value.isoformat().encode()),
     ((bytes, bytearray, memoryview), lambda value: b"y" + bytes(value)),
 )

@@ -1,0 +1,172 @@
+"""Dates and times beyond ``datetime`` at every door: read, changed, refused, restored, exported and shown."""
+
+import json
+from datetime import date
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from freezeframe.cli.main import main
+from freezeframe.engine.frames import to_pandas
+from freezeframe.errors import DuplicateKeyError, SchemaDriftError
+from freezeframe.gluestick import get_row_hash
+from freezeframe.identifiers import StreamName
+from freezeframe.script.row_hashes import frame_hashes, table_hashes
+from freezeframe.script.transfer import export_stream
+from freezeframe.service.column_statistics import StatisticsCache, stream_statistics
+from freezeframe.service.exports import exported
+from freezeframe.service.import_preview import ImportFile, import_preview
+from freezeframe.service.row_counter import RowCounter
+from freezeframe.service.row_differences import DifferenceWanted, row_difference
+from freezeframe.service.row_previews import ChangesWanted, RowsWanted, change_preview, preview
+from freezeframe.service.streams import Moment
+from freezeframe.settings import Settings
+from freezeframe.storage import LocalStorage
+from freezeframe.store import Tenant
+from freezeframe.store.row_restore import RowSelection, restore_rows
+
+FAR, BEFORE = 2_932_897, -800_000
+TEXTS = ["+10000-01-01", "-0221-09-04"]
+
+
+def rows(days, moments):
+    return pa.table(
+        {
+            "Id": pa.array(days, pa.int32()).cast(pa.date32()),
+            "d": pa.array(days[::-1], pa.int32()).cast(pa.date32()),
+            "t": pa.array(moments, pa.timestamp("us", "UTC")),
+            "l": pa.array([[one] for one in days], pa.list_(pa.int32())).cast(pa.list_(pa.date32())),
+        }
+    )
+
+
+@pytest.fixture
+def tenant(tmp_path):
+    """A stream whose key is far dates: one row changed, one new in its second version."""
+    storage = LocalStorage(tmp_path)
+    tenant = Tenant(storage, RowCounter(storage), Settings())
+    stream = tenant.stream("Account")
+    stream.update(rows([FAR, 0], [2**62, None]), key="Id")
+    stream.update(rows([FAR, BEFORE], [-(2**62), 0]), key="Id")
+    return tenant
+
+
+@pytest.fixture
+def stream(tenant):
+    """That stream."""
+    return tenant.stream("Account")
+
+
+def test_frames_have_numpys_days(stream):
+    """Pandas gets every row, in the order of the key, and gives it back unchanged."""
+    frame = stream.read()
+
+    assert [np.datetime64(one, "D") for one in (BEFORE, 0, FAR)] == frame["Id"].tolist()
+    assert "10000-01-01" in str(frame)
+    assert 3 == stream.update(frame.drop(columns="l")).unchanged
+
+
+def test_changes_and_differences_are_told(tenant, stream):
+    """As frames, as a page of a preview and as differences of the tenant."""
+    assert ["insert", "update"] == stream.changes(since=0)["_change_type"].tolist()
+
+    page = change_preview(stream, 0, None, ChangesWanted())
+    told = [json.loads(line) for line in page.json_rows()]
+    assert [TEXTS[1], TEXTS[0]] == [row["Id"] for row in told]
+    assert [TEXTS[0]] == told[1]["l"]
+
+    found = row_difference(tenant, "Account", 0, 1, DifferenceWanted())
+    assert {"insert": TEXTS[1], "update": TEXTS[0]} == {row.fate: row.after["Id"] for row in found.rows}
+
+
+def test_rows_are_shown(stream, capsys, tmp_path):
+    """By the service, by the command as text and as JSON."""
+    told = [json.loads(line) for line in preview(stream, Moment(), RowsWanted()).json_rows()]
+    assert [TEXTS[1], "1970-01-01", TEXTS[0]] == [row["Id"] for row in told]
+
+    for arguments in (["show", "Account"], ["changes", "Account", "--since", "0"], ["diff", "Account", "0"]):
+        for form in ([], ["--json"]):
+            assert 0 == main(["stream", *arguments, "--dir", str(tmp_path), *form])
+            assert all(text in capsys.readouterr().out for text in TEXTS[:1])
+
+
+def test_columns_are_told(tenant):
+    """The ends of a column, its bars and its most frequent values."""
+    found = stream_statistics(tenant, "Account", Moment(), StatisticsCache())
+
+    (days,) = (one for one in found.columns if one.name == "Id")
+    assert (TEXTS[1], TEXTS[0]) == (days.low, days.high)
+    assert set(TEXTS) <= {bar.low for bar in days.bars}
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_exports_hold_the_texts(stream, tmp_path, kind):
+    """A file of a stream, and what the service sends."""
+    text = export_stream(stream, tmp_path / "out", kind).read_text()
+    sent = b"".join(exported(stream, kind, Moment())).decode()
+
+    assert all(one in text and one in sent for one in TEXTS)
+
+
+def test_errors_name_the_values(stream):
+    """A drift, and keys that are there twice."""
+    drifting = pa.table({"Id": pa.array([FAR], pa.int32()).cast(pa.date32()), "t": rows([FAR], [0])["d"]})
+    with pytest.raises(SchemaDriftError, match="10000-01-01"):
+        stream.update(drifting)
+    with pytest.raises(DuplicateKeyError, match="10000-01-01"):
+        stream.update(rows([FAR, FAR], [0, 0]), drop_duplicates=False)
+
+
+def test_rows_are_restored(tenant):
+    """One row by its key, which is a far date."""
+    wanted = RowSelection(StreamName("Account"), 0, rows([FAR], [0]).select(["Id"]))
+
+    assert 1 == len(restore_rows(tenant.place, wanted).changes)
+
+    moments = tenant.stream("Account").read(as_="arrow")["t"].cast(pa.int64()).to_pylist()
+    assert [0, None, 2**62] == moments
+
+
+def test_an_import_of_them_is_previewed(tenant, stream, tmp_path):
+    """A Parquet file of far dates has counts and examples."""
+    file = export_stream(stream, tmp_path / "out", "parquet")
+
+    with file.open("rb") as content:
+        found = import_preview(tenant, "Account", ImportFile("parquet", content), ["Id"], "upsert")
+
+    assert (3, None) == (found.counts.unchanged, found.problem)
+
+
+def test_hashes_take_them():
+    """A row of a far date has a hash, whatever holds it, and another one than its neighbour."""
+    hashes = {get_row_hash({"d": np.datetime64(day, "D")}, ["d"]) for day in (FAR, FAR + 1, BEFORE)}
+
+    assert 3 == len(hashes)
+    assert get_row_hash({"d": date(2026, 1, 1)}, ["d"]) == get_row_hash(
+        {"d": np.datetime64("2026-01-01")}, ["d"]
+    )
+
+
+def test_dates_become_one_text(stream):
+    """With ``on_drift="string"`` arriving dates are the text that stored ones would be."""
+    other = pa.table({"Id": pa.array([FAR], pa.int32()).cast(pa.date32()), "text": ["a"]})
+    stream.update(other)
+
+    receipt = stream.update(
+        pa.table({"Id": other["Id"], "text": rows([BEFORE], [0])["d"]}), on_drift="string"
+    )
+
+    assert 1 == receipt.updated
+    assert TEXTS[1] in stream.read(as_="arrow")["text"].to_pylist()
+
+
+@pytest.mark.parametrize("number", [2**62, -(2**62), 253_402_300_800_000_000, 1])
+@pytest.mark.parametrize("zone", [None, "UTC"])
+def test_hashes_of_times_are_those_of_pandas(number, zone):
+    """Also of a near moment beside a far one: a row's hash does not depend on the other rows."""
+    kind = pa.timestamp("us", zone)
+    table = pa.table({"t": pa.array([number, 0, None], kind)})
+
+    assert frame_hashes(to_pandas(table)) == table_hashes(table)
+    assert table_hashes(table)[1:] == table_hashes(pa.table({"t": pa.array([0, None], kind)}))

@@ -30,6 +30,7 @@ from freezeframe.log.listing import CheckpointFiles
 from freezeframe.log.parallel_reads import read_all
 from freezeframe.log.paths import SIDECAR_FOLDER
 from freezeframe.storage import Storage
+from freezeframe.storage.passing_failures import passing_failure
 
 CHECKPOINT_DAMAGED = "CHECKPOINT_DAMAGED"
 READERS_MAX = 4
@@ -147,6 +148,9 @@ def _guarded(name: str, read: Callable[[str], T]) -> T:
     except CorruptLog as error:
         raise damaged(name, str(error)) from error
     except (pa.ArrowException, OSError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+        passing = passing_failure(name, error)
+        if passing is not None:
+            raise passing from error
         raise damaged(name, f"{type(error).__name__}: {error}") from error
 
 

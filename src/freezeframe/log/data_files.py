@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from freezeframe.errors import CorruptData, CorruptLog, FreezeframeError, InvalidName, UnsupportedTable
 from freezeframe.storage.base import Storage
-from freezeframe.storage.local import failure
+from freezeframe.storage.passing_failures import passing_failure
 
 _WHOLE_BYTES_MAX = 1024 * 1024
 
@@ -186,9 +186,7 @@ def read_failure(name: str | Path, error: Exception) -> FreezeframeError:
             code="FAILED_READ_FILE.FILE_NOT_EXIST",
             file=str(name),
         )
-    if isinstance(error, OSError) and error.errno is not None:
-        return failure("read", str(name), error)
-    return damaged_file(name, str(error).split("\n", 1)[0][:300])
+    return passing_failure(str(name), error) or damaged_file(name, str(error).split("\n", 1)[0][:300])
 
 
 def damaged_file(name: str | Path, cause: str) -> CorruptData:

@@ -24,6 +24,7 @@ import pyarrow.types as kinds
 from freezeframe.errors import CorruptData
 from freezeframe.log.columns import physical_name
 from freezeframe.log.schema import fields_of, is_list
+from freezeframe.storage.passing_failures import passing_failure
 
 INDEXED_COLUMNS_MAX = 32  # delta.dataSkippingNumIndexedCols
 TEXT_LENGTH_MAX = 32
@@ -61,10 +62,14 @@ def file_statistics(
 
     Raises:
         CorruptData: the source is no Parquet file.
+        StorageUnavailable: it could not be read.
     """
     try:
         file = pq.ParquetFile(BytesIO(source) if isinstance(source, bytes) else source)
     except (pa.ArrowException, OSError) as error:
+        passing = passing_failure("a data file", error)
+        if passing is not None:
+            raise passing from error
         raise CorruptData(
             "The statistics of a data file cannot be read.",
             cause=f"Its Parquet footer is missing or damaged: {error}",

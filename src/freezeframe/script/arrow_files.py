@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from freezeframe.engine.frames import to_arrow
 from freezeframe.errors import UnreadableInput
+from freezeframe.storage.passing_failures import reads_of
 
 _FILE_MAGIC = b"ARROW1"
 _STREAM_END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
@@ -28,11 +29,11 @@ def streamed_arrow(file: Path) -> pa.RecordBatchReader:
         UnreadableInput: it is damaged, cut off or no Arrow; at the start, or when the reading comes to it.
         SchemaDriftError: it holds what a stream cannot keep: a union or a duration, for example.
     """
-    with file.open("rb") as content:
+    with reads_of(str(file)), file.open("rb") as content:
         schema = _schema(_opened(content, str(file)), str(file))
 
     def batches() -> Iterator[pa.RecordBatch]:
-        with file.open("rb") as content:
+        with reads_of(str(file)), file.open("rb") as content:
             for batch in arrow_batches(content, str(file)):
                 yield from _kept(pa.Table.from_batches([batch])).cast(schema).to_batches()
 
@@ -72,12 +73,13 @@ def arrow_batches(content: IO[bytes], name: str) -> Iterator[pa.RecordBatch]:
 
 
 def _opened(content: IO[bytes], name: str) -> Any:
-    size = content.seek(0, os.SEEK_END)
-    content.seek(max(0, size - len(_STREAM_END)))
-    end = content.read()
-    content.seek(0)
-    is_file = content.read(len(_FILE_MAGIC)) == _FILE_MAGIC
-    content.seek(0)
+    with reads_of(name):
+        size = content.seek(0, os.SEEK_END)
+        content.seek(max(0, size - len(_STREAM_END)))
+        end = content.read()
+        content.seek(0)
+        is_file = content.read(len(_FILE_MAGIC)) == _FILE_MAGIC
+        content.seek(0)
     if not is_file and end != _STREAM_END:
         raise _unreadable(name, "It has no end mark: it was cut off, or is no Arrow stream.")
     with _reading(name):
@@ -98,7 +100,8 @@ def _kept(table: pa.Table) -> pa.Table:
 @contextmanager
 def _reading(name: str) -> Iterator[None]:
     try:
-        yield
+        with reads_of(name):
+            yield
     except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
         raise _unreadable(name, str(error).split("\n", 1)[0][:300] or type(error).__name__) from error
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from freezeframe.errors import UnreadableInput
 from freezeframe.script.text_values import UTC_TIMESTAMP
+from freezeframe.storage.passing_failures import reads_of
 
 FILE_NAME = "catalog.json"
 
@@ -47,7 +48,8 @@ def catalog_beside(folder: Path) -> Catalog:
     """
     file = folder.resolve().parent / FILE_NAME
     try:
-        return Catalog(_declared(json.loads(file.read_text("utf-8-sig"))))
+        with reads_of(str(file)):
+            return Catalog(_declared(json.loads(file.read_text("utf-8-sig"))))
     except (FileNotFoundError, IsADirectoryError):
         return Catalog({})
     except (ValueError, TypeError, AttributeError) as error:

@@ -17,6 +17,7 @@ import pyarrow.csv
 
 from freezeframe.errors import UnreadableInput
 from freezeframe.script.csv_lines import BYTE_ORDER_MARK, ragged_row, unclosed_row, undecodable_line
+from freezeframe.storage.passing_failures import reads_of
 
 _BLOCK_BYTES = 8 * 2**20
 _BLOCK_BYTES_MAX = 2**31 - 1
@@ -35,6 +36,11 @@ def read_csv_text(file: Path) -> pa.Table:
         UnreadableInput: empty, not UTF-8, a row with too few or too many fields (its line is
             named), an unfinished quoted field at the end, or two columns of one name.
     """
+    with reads_of(str(file)):
+        return _read_csv_text(file)
+
+
+def _read_csv_text(file: Path) -> pa.Table:
     if _is_empty(file):
         raise UnreadableInput(
             f"{str(file)!r} is empty.", cause="It has no header line.", remedy=_REMEDY, file=str(file)
@@ -69,8 +75,13 @@ def csv_text_pieces(file: Path, block_bytes: int) -> Iterator[pa.Table]:
         UnreadableInput: as it does, when the reading comes to it.
         LongRow: a row is longer than ``block_bytes``.
     """
+    with reads_of(str(file)):
+        yield from _csv_text_pieces(file, block_bytes)
+
+
+def _csv_text_pieces(file: Path, block_bytes: int) -> Iterator[pa.Table]:
     if _is_empty(file):
-        yield read_csv_text(file)
+        yield _read_csv_text(file)
         return
     try:
         with pyarrow.csv.open_csv(file, **_options(block_bytes)) as batches:

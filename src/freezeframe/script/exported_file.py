@@ -28,6 +28,7 @@ from freezeframe.errors import StorageUnavailable
 from freezeframe.script.csv_text import csv_text
 from freezeframe.script.current_job import is_working_copy
 from freezeframe.storage import LocalStorage
+from freezeframe.storage.passing_failures import reads_of
 from freezeframe.store import Stream
 from freezeframe.store.layout import OURS
 from freezeframe.store.row_order import ordered
@@ -108,7 +109,8 @@ def own_exports(directory: Path) -> frozenset[str]:
     """The files there that ``export`` wrote and nobody has changed since, as far as that is recorded."""
     found = set()
     for path in (directory / OURS / "exported").glob("*.json"):
-        record = json.loads(path.read_text(encoding="utf-8"))
+        with reads_of(str(path)):
+            record = json.loads(path.read_text(encoding="utf-8"))
         file = directory / record["file"]
         states = (record["held"], record["pending"])
         if file.is_file() and file_sha256(file) in {state["sha256"] for state in states if state}:
@@ -118,7 +120,7 @@ def own_exports(directory: Path) -> frozenset[str]:
 
 def file_sha256(path: Path) -> str:
     """The digest of a file's bytes, in hexadecimal."""
-    with path.open("rb") as content:
+    with reads_of(str(path)), path.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
 
@@ -153,13 +155,15 @@ def _export_of(path: Path, stream: Stream, version: int) -> bytes:
 def _content(path: Path, rows: pa.Table) -> bytes:
     """The rows as the file's format has them; columns that it knows stay in their order."""
     is_csv = path.suffix == ".csv"
-    first = _header(path) if is_csv else pq.read_schema(path).names
+    with reads_of(str(path)):
+        first = _header(path) if is_csv else pq.read_schema(path).names
+        compression = "" if is_csv else _compression(path)
     names = [name for name in first if name in rows.column_names]
     rows = rows.select([*names, *(name for name in rows.column_names if name not in names)])
     if is_csv:
         return csv_text(rows).encode()
     buffer = io.BytesIO()
-    pq.write_table(rows, buffer, compression=_compression(path), store_schema=False)
+    pq.write_table(rows, buffer, compression=compression, store_schema=False)
     return buffer.getvalue()
 
 

@@ -20,6 +20,7 @@ import pyarrow as pa
 from freezeframe.engine.python_values import shown_rows
 from freezeframe.errors import UnreadableInput
 from freezeframe.script.typed_columns import typed_columns
+from freezeframe.storage.passing_failures import reads_of
 
 
 def json_lines(rows: pa.Table, batch_rows: int) -> Iterator[bytes]:
@@ -68,7 +69,7 @@ def _table(file: Path, rows: list[dict[str, Any]], columns: pa.Schema | None) ->
 
 
 def _objects(file: Path) -> Iterator[dict[str, Any]]:
-    with file.open("rb") as lines:
+    with reads_of(str(file)), file.open("rb") as lines:
         for number, line in enumerate(lines, start=1):
             if not line.strip():
                 continue

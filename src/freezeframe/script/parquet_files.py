@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from freezeframe.engine.frames import arrow_names, to_arrow
 from freezeframe.errors import BadInput, SchemaDriftError, UnreadableInput
+from freezeframe.storage.passing_failures import reads_of
 from freezeframe.store.evolution import evolve, is_undecided
 from freezeframe.store.row_shape import in_schema
 
@@ -57,7 +58,8 @@ def require_parquet(content: IO[bytes], name: str) -> None:
         UnreadableInput: it is cut off, or no Parquet.
     """
     try:
-        pq.read_metadata(content)
+        with reads_of(name):
+            pq.read_metadata(content)
     except (pa.ArrowException, OSError) as error:
         raise UnreadableInput(
             f"{name!r} cannot be read as Parquet.",
@@ -77,9 +79,10 @@ def _joined(schema: pa.Schema | None, table: pa.Table) -> pa.Schema:
 
 def _read(file: Path) -> pa.Table:
     try:
-        with pq.ParquetFile(
-            file, page_checksum_verification=True, coerce_int96_timestamp_unit="us"
-        ) as opened:
+        with (
+            reads_of(str(file)),
+            pq.ParquetFile(file, page_checksum_verification=True, coerce_int96_timestamp_unit="us") as opened,
+        ):
             table = opened.read()
     except (pa.ArrowException, OSError) as error:
         raise UnreadableInput(

@@ -20,6 +20,7 @@ from freezeframe.script.csv_file import LongRow, block_sizes, csv_text_pieces
 from freezeframe.script.inference import InferenceByPieces
 from freezeframe.script.json_lines import json_line_pieces
 from freezeframe.script.text_values import exact_values
+from freezeframe.storage.passing_failures import reads_of
 from freezeframe.store.evolution import is_undecided
 
 _ROWS = 100_000
@@ -71,7 +72,8 @@ def streamed_parquet(file: Path) -> pa.RecordBatchReader:
             batches = parquet.iter_batches(_ROWS)
             while True:
                 try:
-                    batch = next(batches, None)
+                    with reads_of(str(file)):
+                        batch = next(batches, None)
                 except (pa.ArrowException, OSError) as error:
                     raise _damaged(file, error) from error
                 if batch is None:
@@ -139,7 +141,8 @@ def _joined(file: Path, one: pa.Schema, other: pa.Schema) -> pa.Schema:
 
 def _opened(file: Path) -> pq.ParquetFile:
     try:
-        return pq.ParquetFile(file, page_checksum_verification=True, coerce_int96_timestamp_unit="us")
+        with reads_of(str(file)):
+            return pq.ParquetFile(file, page_checksum_verification=True, coerce_int96_timestamp_unit="us")
     except (pa.ArrowException, OSError) as error:
         raise _damaged(file, error) from error
 

@@ -180,6 +180,8 @@ def _add(tar: tarfile.TarFile, name: str, size: int, content: Iterable[bytes]) -
     try:
         tar.addfile(header, _Joined(content))
     except OSError as error:
+        if error.errno is not None:
+            raise  # the disk's; whoever opened the archive tells it
         raise refused(f"Its member {name} could not be written: {error}") from error
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from freezeframe.errors import SealingUnavailable
 from freezeframe.settings import Settings
+from freezeframe.storage.passing_failures import reads_of
 
 KEY_BYTES = 32
 _COMMAND_SECONDS_MAX = 30
@@ -80,7 +81,8 @@ def read_master_key(path: Path) -> MasterKey:
                 cause=f"{path} has the mode {stat.S_IMODE(status.st_mode):04o}: it is not its owner's alone.",
                 remedy=f"Make it its owner's alone: chmod 600 {path}.",
             )
-        return MasterKey(_decoded(os.read(handle, _FILE_BYTES_MAX)))
+        with reads_of(str(path)):
+            return MasterKey(_decoded(os.read(handle, _FILE_BYTES_MAX)))
     finally:
         os.close(handle)
 

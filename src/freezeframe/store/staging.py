@@ -26,6 +26,7 @@ from freezeframe.log.new_files import physical_rows
 from freezeframe.log.statistics import file_statistics, statistics_text
 from freezeframe.storage import Storage
 from freezeframe.storage.local import failure, make_folder, sync_file, sync_folder
+from freezeframe.storage.passing_failures import reads_of
 from freezeframe.store.columns import is_mapped
 from freezeframe.store.row_order import ordered
 
@@ -189,10 +190,13 @@ class Attempt:
             return None
         parts, left = [], bytes_max
         for name in names:
-            with pq.ParquetFile(
-                self._storage.local_path(name) or io.BytesIO(self._storage.read(name)),
-                coerce_int96_timestamp_unit="us",
-            ) as file:
+            with (
+                reads_of(name),
+                pq.ParquetFile(
+                    self._storage.local_path(name) or io.BytesIO(self._storage.read(name)),
+                    coerce_int96_timestamp_unit="us",
+                ) as file,
+            ):
                 batches = []
                 for batch in file.iter_batches():
                     left -= batch.nbytes
@@ -273,9 +277,10 @@ class Attempt:
             statistics = statistics_text(file_statistics(content, schema))
             return DataFile(path, len(content), 0, hashlib.sha256(content).hexdigest(), statistics)
         _durable(local, sync_file)
-        status = local.stat()
-        with local.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        with reads_of(name):
+            status = local.stat()
+            with local.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
         statistics = statistics_text(file_statistics(local, schema))
         return DataFile(path, status.st_size, status.st_mtime_ns // 1_000_000, digest, statistics)
 

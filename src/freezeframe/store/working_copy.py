@@ -7,6 +7,7 @@ Streams and what freezeframe keeps for itself are not files. Protocol: ``docs/re
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import stat
@@ -21,6 +22,8 @@ from freezeframe.store.files import Files
 from freezeframe.store.layout import OURS, is_table_folder
 
 _CHUNK_BYTES = 1024 * 1024
+# What opening says of a link, a socket, a file that is gone, and one that its owner may not read.
+_NOT_PLAIN = {errno.ELOOP, errno.ENXIO, errno.ENOENT, errno.ENOTDIR, errno.EACCES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +177,8 @@ def _opened(path: Path) -> int:
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
+        if error.errno not in _NOT_PLAIN:
+            raise failure("read", str(path), error) from error
         raise _not_plain(path) from error
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)

@@ -41,7 +41,7 @@ TENANT_ROWS = {
     ("get", f"{T}/streams/{{stream}}/sorted-rows"): Row("snapshots:read", "?by=City&descending=true"),
     ("get", f"{T}/streams/{{stream}}/statistics"): Row("snapshots:read"),
     ("post", f"{T}/streams/{{stream}}/import-preview"): Row(
-        "snapshots:write", "?key=Id", content=ROWS, headers=CSV
+        "snapshots:write", "?key=Id&mode=full", content=ROWS, headers=CSV
     ),
     ("post", f"{T}/streams/{{stream}}/row-restorations"): Row(
         "snapshots:write", json={"version": 1, "keys": [{"Id": "{tag}"}]}

@@ -251,6 +251,23 @@ def test_the_row_succeeds_for_who_may_and_for_nobody_with_less(world, operation)
     assert answer.status in row.status, answer
 
 
+WRITES = [
+    one for one, row in TENANT_ROWS.items() if row.scope in {"snapshots:write", "snapshots:delete", "jobs:run"}
+]
+
+
+@pytest.mark.parametrize("operation", WRITES, ids=_ids)
+def test_who_may_only_write_reads_nothing(world, operation):
+    """No answer to a change tells what the tenant holds to a key without `snapshots:read`."""
+    row, own, secret = TENANT_ROWS[operation], f"own-{uuid.uuid4().hex[:8]}", f"secret-{uuid.uuid4().hex}"
+    names = {**world.prepare(own, secret), "tag": "another"}
+    writer = world.served.key("snapshots:write", "snapshots:delete", "jobs:run")
+    answer = world.ask(operation, row, {"x-api-key": writer}, own, **names)
+
+    assert secret.encode() not in answer.body, answer
+    assert answer.status < 500
+
+
 @pytest.mark.parametrize("operation", OTHER_ROWS, ids=_ids)
 def test_lists_hold_only_what_is_the_callers(world, operation):
     """What concerns many tenants shows a bound key its own, and keys nothing at all."""

@@ -14,6 +14,7 @@ from freezeframe.asgi.console import add_console
 from freezeframe.asgi.description import completed
 from freezeframe.asgi.event_hub import EventHub
 from freezeframe.asgi.measurements import Measurements
+from freezeframe.asgi.open_streams import OpenStreams
 from freezeframe.asgi.problems import add_problem_handlers
 from freezeframe.asgi.request_guard import RequestGuard
 from freezeframe.asgi.routes import (
@@ -108,6 +109,7 @@ def create_application(settings: Settings, root: str, database: ControlDatabase)
     stores = application.state.service.stores
     application.state.events = EventHub(Watch(stores, JobFeed(database)))
     application.state.closing = Closing()
+    application.state.open_streams = OpenStreams()
     for module in _ROUTERS:
         application.include_router(module.router)
     add_problem_handlers(application, root)

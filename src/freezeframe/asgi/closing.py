@@ -13,8 +13,6 @@ from contextlib import suppress
 from types import FrameType
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
-# A proxy that gathers an answer before it hands it on would keep all of a stream back.
-UNBUFFERED = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
 class Closing:

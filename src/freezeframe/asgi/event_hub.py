@@ -16,13 +16,12 @@ from typing import Any
 
 from fastapi.concurrency import run_in_threadpool
 
-from freezeframe.errors import FreezeframeError, TryAgain
+from freezeframe.errors import FreezeframeError
 from freezeframe.service.principal import Principal
 from freezeframe.service.watch import Event, Watch
 
 _LOOKED_EVERY_SECONDS = 1.0
 _IDLE_LOOKS_MAX = 30
-_FOLLOWERS_MAX = 500
 _WAITING_MAX = 200
 _logger = logging.getLogger(__name__)
 
@@ -81,18 +80,7 @@ class EventHub:
 
     @asynccontextmanager
     async def following(self, follower: Follower) -> AsyncIterator[None]:
-        """Tell the follower all that happens from now on, until the block is left.
-
-        Raises:
-            TryAgain: too many follow already.
-        """
-        if len(self._followers) >= _FOLLOWERS_MAX:
-            raise TryAgain(
-                "Too many follow the service's events.",
-                cause=f"One process tells at most {_FOLLOWERS_MAX}.",
-                remedy="Ask again later, and read what is wanted meanwhile.",
-                retry_after_seconds=30,
-            )
+        """Tell the follower all that happens from now on, until the block is left."""
         self._followers.add(follower)
         try:
             if self._task is None or self._task.done():

@@ -191,7 +191,8 @@ class StreamsOperations:
         """Tell what importing a file would do: its columns, how many rows are new or change, and examples.
 
         Nothing is kept. Of a CSV or JSON Lines file of more than 16 MiB send the beginning, with
-        `beginning=true`: its columns and types are told, and rows are not counted.
+        `beginning=true`: its columns and types are told, and rows are not counted. It needs the scopes
+        `snapshots:write` and `snapshots:read`: counts and examples tell what the stream holds.
         """
         place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/streams/{stream}/import-preview",

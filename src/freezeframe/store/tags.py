@@ -40,8 +40,7 @@ def remove_tag(place: TenantPlace, name: str, *, who: str = "") -> None:
         if known not in state.tags:
             raise NotFound(
                 f"There is no tag {known!r}.",
-                cause=f"The tags are: {', '.join(sorted(state.tags))}." if state.tags else "There are none.",
-                remedy="Check the name.",
+                remedy="Check the name in the list of the tags.",
             )
 
     with committed(Work(place, author=who, message=f"untag {known}", is_single=True)) as work:

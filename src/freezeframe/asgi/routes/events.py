@@ -14,8 +14,9 @@ from fastapi.sse import format_sse_event
 
 from freezeframe.asgi.authentication import identified_anew
 from freezeframe.asgi.caller import Calling
-from freezeframe.asgi.closing import UNBUFFERED, Closing
+from freezeframe.asgi.closing import Closing
 from freezeframe.asgi.event_hub import EventHub, Follower
+from freezeframe.asgi.open_streams import OpenStreams
 from freezeframe.asgi.problems import declared
 from freezeframe.asgi.routes.routing import api_router
 from freezeframe.errors import FreezeframeError
@@ -56,11 +57,8 @@ async def follow_events(
     for one in tenant or ():
         await run_in_threadpool(caller.access.require, name, one, "snapshots:read")
     follower = Follower(caller.principal, name, frozenset(tenant or ()))
-    return StreamingResponse(
-        _events(request, follower, seconds),
-        media_type="text/event-stream",
-        headers=UNBUFFERED,
-    )
+    streams: OpenStreams = request.app.state.open_streams
+    return streams.answer(caller.principal, _events(request, follower, seconds))
 
 
 async def _events(request: Request, follower: Follower, seconds: int) -> AsyncIterator[bytes]:

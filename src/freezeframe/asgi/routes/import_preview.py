@@ -41,8 +41,10 @@ def preview_import(
     """Tell what importing a file would do: its columns, how many rows are new or change, and examples.
 
     Nothing is kept. Of a CSV or JSON Lines file of more than 16 MiB send the beginning, with
-    `beginning=true`: its columns and types are told, and rows are not counted.
+    `beginning=true`: its columns and types are told, and rows are not counted. It needs the scopes
+    `snapshots:write` and `snapshots:read`: counts and examples tell what the stream holds.
     """
+    caller.access.require(caller.environment, caller.tenant_id, "snapshots:read")
     tenant = caller.tenant("snapshots:write")
     given = media_type(request)
     if given not in IMPORT_KINDS:

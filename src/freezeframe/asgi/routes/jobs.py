@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
@@ -10,18 +11,22 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
 from fastapi.sse import format_sse_event
 
+from freezeframe.asgi.authentication import identified_anew
 from freezeframe.asgi.caller import TenantCaller, TenantCalling
-from freezeframe.asgi.closing import UNBUFFERED, Closing
+from freezeframe.asgi.closing import Closing
 from freezeframe.asgi.models.jobs import Job, JobPage, JobStatus, NewJob
+from freezeframe.asgi.open_streams import OpenStreams
 from freezeframe.asgi.problems import declared
 from freezeframe.asgi.routes.parameters import CursorText, Limit
 from freezeframe.asgi.routes.routing import tenant_router
 from freezeframe.asgi.routes.streams import job_location
+from freezeframe.errors import FreezeframeError
 from freezeframe.service.jobs import JobOrder, LogPlace, TenantJob, parse_log_place
 
 router = tenant_router("jobs")
 JobId = Annotated[str, Path(min_length=1, max_length=500, description="The job's id.")]
 _LOOKED_EVERY_SECONDS = 0.5
+_CHECKED_EVERY_SECONDS = 5.0
 _COMMENT_EVERY_LOOKS = 30
 
 
@@ -102,19 +107,27 @@ def follow_logs(
     """
     _found(caller, job_id)
     place = parse_log_place(last_event_id) if last_event_id else LogPlace()
-    job = caller.job(job_id)
-    events = _events(caller, job, place, request.app.state.closing)
-    return StreamingResponse(events, media_type="text/event-stream", headers=UNBUFFERED)
+    streams: OpenStreams = request.app.state.open_streams
+    return streams.answer(caller.principal, _events(request, caller, caller.job(job_id), place))
 
 
 async def _events(
-    caller: TenantCaller, job: TenantJob, place: LogPlace, closing: Closing
+    request: Request, caller: TenantCaller, job: TenantJob, place: LogPlace
 ) -> AsyncIterator[bytes]:
-    """The log from a place on, until the job has ended and all of it is told."""
-    told, looks = "", 0
+    """The log from a place on, until the job has ended and all of it is told, or the key is not good."""
+    closing: Closing = request.app.state.closing
+    now = asyncio.get_running_loop().time
+    told, looks, checked = "", 0, now()
     while True:
-        found = await run_in_threadpool(caller.service.jobs.get, job)
-        lines, place = await run_in_threadpool(caller.service.jobs.log_lines, found, place)
+        if now() - checked >= _CHECKED_EVERY_SECONDS:
+            if not await run_in_threadpool(_may_still_read, request, caller):
+                return
+            checked = now()
+        try:
+            found = await run_in_threadpool(caller.service.jobs.get, job)
+            lines, place = await run_in_threadpool(caller.service.jobs.log_lines, found, place)
+        except FreezeframeError:
+            return  # it went with its tenant, or cannot be read now: who follows it asks again
         for line, behind in lines:
             yield format_sse_event(event="line", data_str=line, id=str(behind))
         if found.status != told:
@@ -127,6 +140,16 @@ async def _events(
             yield format_sse_event(comment="still here")
         if not lines and await closing.wait(_LOOKED_EVERY_SECONDS):
             return
+
+
+def _may_still_read(request: Request, caller: TenantCaller) -> bool:
+    """Whether the key or session is still good, and may still read the tenant's jobs."""
+    try:
+        access = caller.service.access(identified_anew(request))
+        access.require(caller.environment, caller.tenant_id, "jobs:read")
+    except FreezeframeError:
+        return False
+    return True
 
 
 def _found(caller: TenantCaller, job_id: str) -> Any:

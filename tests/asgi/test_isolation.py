@@ -251,9 +251,8 @@ def test_the_row_succeeds_for_who_may_and_for_nobody_with_less(world, operation)
     assert answer.status in row.status, answer
 
 
-WRITES = [
-    one for one, row in TENANT_ROWS.items() if row.scope in {"snapshots:write", "snapshots:delete", "jobs:run"}
-]
+_WRITE_SCOPES = {"snapshots:write", "snapshots:delete", "jobs:run"}
+WRITES = [one for one, row in TENANT_ROWS.items() if row.scope in _WRITE_SCOPES]
 
 
 @pytest.mark.parametrize("operation", WRITES, ids=_ids)

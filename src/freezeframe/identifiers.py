@@ -2,14 +2,15 @@
 
 A ``TenantId``, a ``StreamName`` or a ``FilePath`` that exists is valid: the constructor refuses everything
 else with ``InvalidName``, before any path is made of it. Names are kept as Unicode NFC, so
-that two spellings of the same letters are one name.
+that two spellings of the same letters are one name. Each is a text of its own type: a function that
+takes a ``TenantId`` cannot be given a text that was not checked (mypy holds it).
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
+from typing import Self
 
 from freezeframe.errors import InvalidName
 
@@ -65,70 +66,58 @@ def _reason_against(name: str) -> str:
     return ""
 
 
-@dataclass(frozen=True, slots=True)
-class TenantId:
+class TenantId(str):
     """A customer's own id, as the customer writes it; never used as a folder's name."""
 
-    value: str
+    __slots__ = ()
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "value", _checked("tenant", self.value))
-
-    def __str__(self) -> str:
-        return self.value
+    def __new__(cls, value: str) -> Self:
+        """The checked name; one that was checked before is given back."""
+        return value if type(value) is cls else super().__new__(cls, _checked("tenant", value))
 
 
-@dataclass(frozen=True, slots=True)
-class EnvironmentName:
+class EnvironmentName(str):
     """Where tenants live beside others of the same ids: ``production``, ``staging``."""
 
-    value: str
+    __slots__ = ()
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "value", _checked("environment", self.value))
-
-    def __str__(self) -> str:
-        return self.value
+    def __new__(cls, value: str) -> Self:
+        """The checked name; one that was checked before is given back."""
+        return value if type(value) is cls else super().__new__(cls, _checked("environment", value))
 
 
-@dataclass(frozen=True, slots=True)
-class StreamName:
+class StreamName(str):
     """The name of a stream, ``Account`` or, scoped to a flow, ``Account@qbo``."""
 
-    value: str
+    __slots__ = ()
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "value", _checked("stream", self.value))
-
-    def __str__(self) -> str:
-        return self.value
+    def __new__(cls, value: str) -> Self:
+        """The checked name; one that was checked before is given back."""
+        return value if type(value) is cls else super().__new__(cls, _checked("stream", value))
 
 
-@dataclass(frozen=True, slots=True)
-class FilePath:
+class FilePath(str):
     """The name of a tenant's file: ``tenant-config.json`` or, in a folder, ``mappings/a.csv``.
 
     Relative, with ``/`` between folders, each part a name as streams have them; it never leads
     into a stream's table or into what freezeframe keeps for itself.
     """
 
-    value: str
+    __slots__ = ()
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "value", _checked_path(self.value))
-
-    def __str__(self) -> str:
-        return self.value
+    def __new__(cls, value: str) -> Self:
+        """The checked path; one that was checked before is given back."""
+        return value if type(value) is cls else super().__new__(cls, _checked_path(value))
 
     @property
     def folded(self) -> str:
         """The path without the differences that some file systems do not see: case, above all."""
-        return folded(self.value)
+        return folded(self)
 
     @property
     def folders(self) -> tuple[str, ...]:
         """The folders that the file is in, outermost first: ``("a", "a/b")`` for ``a/b/c``."""
-        return folders_of(self.value)
+        return folders_of(self)
 
 
 def folded(path: str) -> str:

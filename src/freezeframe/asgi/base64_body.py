@@ -20,6 +20,7 @@ from freezeframe.asgi.media_type import media_type
 from freezeframe.asgi.received_body import received_body
 from freezeframe.asgi.strict_json import strict_json
 from freezeframe.errors import InvalidOption, TooLarge, UnreadableRequest
+from freezeframe.identifiers import FilePath
 
 _FIELD = "file"
 _FORM_FIELDS_MAX = 20
@@ -29,7 +30,7 @@ _FORM_FIELDS_MAX = 20
 class NamedBody:
     """A file's name and its bytes, from their beginning."""
 
-    name: str
+    name: FilePath
     content: IO[bytes]
     size: int
 
@@ -108,14 +109,14 @@ async def _from_form(request: Request, name: str | None) -> AsyncIterator[NamedB
         ) from None
 
 
-def _required(name: Any) -> str:
+def _required(name: Any) -> FilePath:
     if not isinstance(name, str) or not name:
         raise InvalidOption(
             "The file's name is missing.",
             cause="Neither the query nor the body names it.",
             remedy="Pass it as ?file=NAME.",
         )
-    return name
+    return FilePath(name)
 
 
 def _require_size(request: Request, size: int) -> None:

@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from freezeframe.asgi.problems import problem_response
 from freezeframe.asgi.request_guard import request_id
 from freezeframe.errors import RateLimited
+from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.service.byte_quotas import ByteQuotas, Way
 
 _SPENT_EVERY_BYTES = 4 * 1024 * 1024
@@ -34,9 +35,9 @@ class Transfer:
         self._announced_bytes = announced_bytes
         self._waiting: dict[Way, int] = {"upload": 0, "download": 0}
         self._reserved: dict[Way, int] = {"upload": 0, "download": 0}
-        self.tenant: tuple[str, str] | None = None
+        self.tenant: tuple[EnvironmentName, TenantId] | None = None
 
-    async def begin(self, environment: str, tenant: str) -> None:
+    async def begin(self, environment: EnvironmentName, tenant: TenantId) -> None:
         """Say whose request it is.
 
         Raises:
@@ -140,7 +141,7 @@ def announced_length(headers: Iterable[tuple[bytes, bytes]]) -> int | None:
     return int(found) if found is not None and _LENGTH.fullmatch(found) else None
 
 
-async def begin_transfer(request: Request, environment: str, tenant: str) -> None:
+async def begin_transfer(request: Request, environment: EnvironmentName, tenant: TenantId) -> None:
     """Have the request's bytes counted for a tenant, where bytes are counted.
 
     Raises:

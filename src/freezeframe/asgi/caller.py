@@ -14,6 +14,7 @@ from fastapi.concurrency import run_in_threadpool
 from freezeframe.asgi.authentication import authenticated, known_at_once, service_of
 from freezeframe.asgi.byte_counts import begin_transfer
 from freezeframe.asgi.problems import request_id_of
+from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.service.access import TenantAccess
 from freezeframe.service.audit import AuditPlace, Undertaking
 from freezeframe.service.conditions import Conditions
@@ -86,8 +87,8 @@ class Caller:
 class TenantCaller(Caller):
     """One request's principal before one tenant; nothing is opened before its scope is named."""
 
-    environment: str
-    tenant_id: str
+    environment: EnvironmentName
+    tenant_id: TenantId
 
     def tenant(self, scope: Scope) -> Tenant:
         """The tenant, for something that needs ``scope``; see ``TenantAccess.tenant``."""
@@ -136,9 +137,10 @@ async def calling_for_tenant(
 ) -> TenantCaller:
     """The caller of a request that concerns one tenant."""
     service, principal = service_of(request), await counted_principal(request)
-    await _count_for_tenant(request, principal, environment, tenant)
+    place, known = EnvironmentName(environment), TenantId(tenant)
+    await _count_for_tenant(request, principal, place, known)
     request_id, identity = request_id_of(request), _identity(request)
-    return TenantCaller(service, service.access(principal), request_id, identity, environment, tenant)
+    return TenantCaller(service, service.access(principal), request_id, identity, place, known)
 
 
 async def count_replay(request: Request) -> None:
@@ -150,10 +152,12 @@ async def count_replay(request: Request) -> None:
     principal, names = await counted_principal(request), request.path_params
     environment, tenant = names.get("environment", names.get("env_id")), names.get("tenant")
     if environment is not None and tenant is not None:
-        await _count_for_tenant(request, principal, environment, tenant)
+        await _count_for_tenant(request, principal, EnvironmentName(environment), TenantId(tenant))
 
 
-async def _count_for_tenant(request: Request, principal: Principal, environment: str, tenant: str) -> None:
+async def _count_for_tenant(
+    request: Request, principal: Principal, environment: EnvironmentName, tenant: TenantId
+) -> None:
     # What is not the principal's business counts for nobody, whether or not it is there.
     if principal.sees(environment, tenant):
         await _count(service_of(request), "tenant", environment, tenant)
@@ -187,6 +191,16 @@ async def _count(service: Service, kind: str, *names: str) -> None:
         await run_in_threadpool(service.limits.count, kind, *names)
 
 
+async def named_environment(
+    _caller: Annotated[Caller, Depends(calling)],
+    environment: Annotated[
+        str, Path(description="The environment's name.", min_length=1, max_length=200, examples=["default"])
+    ],
+) -> EnvironmentName:
+    """The environment of a request that concerns no one tenant, looked at once it is known who asks."""
+    return EnvironmentName(environment)
+
+
 async def conditions(
     if_match: Annotated[str | None, Header(description="Only if it is this version.")] = None,
     if_none_match: Annotated[
@@ -198,5 +212,6 @@ async def conditions(
 
 
 Calling = Annotated[Caller, Depends(calling)]
+Environment = Annotated[EnvironmentName, Depends(named_environment)]
 TenantCalling = Annotated[TenantCaller, Depends(calling_for_tenant)]
 Conditional = Annotated[Conditions, Depends(conditions)]

@@ -17,6 +17,7 @@ from typing import Any
 from fastapi.concurrency import run_in_threadpool
 
 from freezeframe.errors import FreezeframeError
+from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.service.principal import Principal
 from freezeframe.service.watch import Event, Watch
 
@@ -34,10 +35,10 @@ class Follower:
     """
 
     principal: Principal
-    environment: str
-    tenants: frozenset[str]
+    environment: EnvironmentName
+    tenants: frozenset[TenantId]
     waiting: asyncio.Queue[Event | None] = field(default_factory=lambda: asyncio.Queue(_WAITING_MAX))
-    unseen: set[str] = field(init=False)
+    unseen: set[TenantId] = field(init=False)
 
     def __post_init__(self) -> None:
         self.unseen = set(self.tenants)
@@ -123,8 +124,8 @@ class EventHub:
         follower.unseen.difference_update(one.tenant for one in found)
         return list(found)
 
-    def _wanted(self) -> dict[str, set[str]]:
-        wanted: dict[str, set[str]] = {}
+    def _wanted(self) -> dict[EnvironmentName, set[TenantId]]:
+        wanted: dict[EnvironmentName, set[TenantId]] = {}
         for one in self._followers:
             wanted.setdefault(one.environment, set()).update(one.tenants)
         return wanted

@@ -42,7 +42,7 @@ class TenantAccess:
         self._stores = stores
         self.principal = principal
 
-    def tenant(self, environment: str, tenant: str, scope: Scope) -> Tenant:
+    def tenant(self, environment: EnvironmentName, tenant: TenantId, scope: Scope) -> Tenant:
         """The tenant, for something that needs ``scope``.
 
         Raises:
@@ -53,26 +53,26 @@ class TenantAccess:
         self.principal.require(scope)
         return self._found(environment, tenant, lambda store, known: store.tenant(known))
 
-    def require(self, environment: str, tenant: str, scope: Scope) -> None:
+    def require(self, environment: EnvironmentName, tenant: TenantId, scope: Scope) -> None:
         """Check what ``tenant`` checks, for what is kept elsewhere under the tenant's name."""
         self.tenant(environment, tenant, scope)
 
-    def audit_place(self, environment: str, tenant: str) -> AuditPlace:
+    def audit_place(self, environment: EnvironmentName, tenant: TenantId) -> AuditPlace:
         """Whose chain the tenant's audit is: its own alone, not that of an earlier tenant of the same id."""
         return AuditPlace(environment, f"{tenant[:_NAMED_LETTERS]}@{self.folder(environment, tenant)}")
 
-    def folder(self, environment: str, tenant: str) -> str:
+    def folder(self, environment: EnvironmentName, tenant: TenantId) -> str:
         """The tenant's folder in the store, empty where there is none; asked for who may see the tenant."""
         return self._stores.environment(environment).folder(tenant) or ""
 
-    def found(self, environment: str, tenant: str) -> Tenant | None:
+    def found(self, environment: EnvironmentName, tenant: TenantId) -> Tenant | None:
         """The tenant if it is there, for who may make it; errors as of ``create``."""
         self.principal.require("snapshots:write")
         self._require_seen(environment, tenant)
         store = self._stores.environment(environment)
-        return store.tenant(tenant) if self._is_there(store, TenantId(tenant)) else None
+        return store.tenant(tenant) if self._is_there(store, tenant) else None
 
-    def create(self, environment: str, tenant: str) -> tuple[Tenant, bool]:
+    def create(self, environment: EnvironmentName, tenant: TenantId) -> tuple[Tenant, bool]:
         """The tenant, made if it was not there, and whether it was made by this call.
 
         Raises:
@@ -81,34 +81,39 @@ class TenantAccess:
         self.principal.require("snapshots:write")
         self._require_seen(environment, tenant)
         store = self._stores.environment(environment)
-        is_new = not self._is_there(store, TenantId(tenant))
+        is_new = not self._is_there(store, tenant)
         return store.tenant(tenant, create=True), is_new
 
-    def delete(self, environment: str, tenant: str) -> DeletionCertificate:
+    def delete(self, environment: EnvironmentName, tenant: TenantId) -> DeletionCertificate:
         """Remove all that is kept for the tenant; errors as of ``tenant``."""
         self.principal.require("snapshots:delete")
         return self._found(environment, tenant, lambda store, known: store.delete_tenant(known))
 
-    def require_clone(self, environment: str, source: str, target: str) -> None:
+    def require_clone(self, environment: EnvironmentName, source: TenantId, target: TenantId) -> None:
         """Check that the principal may make ``target`` out of ``source``, both its business."""
         self.principal.require("snapshots:read")
         self.principal.require("snapshots:write")
         self.tenant(environment, source, "snapshots:read")
         self._require_seen(environment, target)
 
-    def clone(self, environment: str, source: str, target: str, occasion: Occasion = NO_OCCASION) -> Tenant:
+    def clone(
+        self,
+        environment: EnvironmentName,
+        source: TenantId,
+        target: TenantId,
+        occasion: Occasion = NO_OCCASION,
+    ) -> Tenant:
         """A new tenant with the newest content of another, both the principal's business.
 
         Raises:
             AlreadyExists: there is a ``target`` already, and it was not made for this occasion.
         """
         self.require_clone(environment, source, target)
-        goal = TenantId(target)
         return self._found(
-            environment, source, lambda store, known: store.clone_tenant(known, goal, occasion)
+            environment, source, lambda store, known: store.clone_tenant(known, target, occasion)
         )
 
-    def page(self, environment: str, prefix: str, after: str | None, limit: int) -> TenantPage:
+    def page(self, environment: EnvironmentName, prefix: str, after: str | None, limit: int) -> TenantPage:
         """The tenants of an environment that are the principal's business, by id."""
         self.principal.require("tenants:read")
         store = self._stores.environment(environment)
@@ -119,29 +124,30 @@ class TenantAccess:
         else:
             wanted = sorted(one for one in self.principal.tenants if one.startswith(prefix))
             there = (one for one in wanted if (after is None or one > after))
-            found = tuple(one for one in there if self._is_there(store, TenantId(one)))[: limit + 1]
+            found = tuple(one for one in there if self._is_there(store, one))[: limit + 1]
         return TenantPage(found[:limit], found[limit - 1] if len(found) > limit else None)
 
     def environments(self) -> tuple[str, ...]:
         """The environments that have tenants and are the principal's business."""
         self.principal.require("tenants:read")
-        return tuple(one for one in self._stores.environments() if self.principal.sees_environment(one))
+        return tuple(str(one) for one in self._stores.environments() if self.principal.sees_environment(one))
 
-    def _found(self, environment: str, tenant: str, use: Callable[[Store, TenantId], _T]) -> _T:
+    def _found(
+        self, environment: EnvironmentName, tenant: TenantId, use: Callable[[Store, TenantId], _T]
+    ) -> _T:
         # A foreign tenant takes the way of one that is not there: a look for an id that nobody has.
-        known = TenantId(tenant)
-        is_seen = self.principal.sees(str(EnvironmentName(environment)), str(known))
+        is_seen = self.principal.sees(environment, tenant)
         try:
             store = self._stores.environment(environment)
-            return use(store, known) if is_seen else use(store, TenantId(uuid.uuid4().hex))
+            return use(store, tenant) if is_seen else use(store, TenantId(uuid.uuid4().hex))
         except TenantNotFound:
-            raise _not_found(environment, str(known)) from None
+            raise _not_found(environment, tenant) from None
 
     def _is_there(self, store: Store, tenant: TenantId) -> bool:
         return str(tenant) in store.tenants(str(tenant), limit=1)
 
-    def _require_seen(self, environment: str, tenant: str) -> None:
-        if not self.principal.sees(str(EnvironmentName(environment)), str(TenantId(tenant))):
+    def _require_seen(self, environment: EnvironmentName, tenant: TenantId) -> None:
+        if not self.principal.sees(environment, tenant):
             raise NotAllowed(
                 "This key cannot make that tenant.",
                 cause="It is bound to some tenants or environments, and that one is not among them.",
@@ -149,7 +155,7 @@ class TenantAccess:
             )
 
 
-def _not_found(environment: str, tenant: str) -> TenantNotFound:
+def _not_found(environment: EnvironmentName, tenant: TenantId) -> TenantNotFound:
     return TenantNotFound(
         f"There is no tenant {tenant!r} in the environment {environment!r}.",
         cause="The service has none of that id, or it is not the business of who asks.",

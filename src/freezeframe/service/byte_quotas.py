@@ -15,6 +15,7 @@ from typing import Literal
 from limits import RateLimitItemPerMinute
 
 from freezeframe.errors import RateLimited
+from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.service.rate_limits import SharedCounters
 
 Way = Literal["upload", "download"]
@@ -45,14 +46,14 @@ class ByteQuotas:
         }
         self._items = {way: RateLimitItemPerMinute(limit) for way, limit in limits.items() if limit}
         self._lock = threading.Lock()
-        self._leases: dict[tuple[Way, str, str], _Lease] = {}
+        self._leases: dict[tuple[Way, EnvironmentName, TenantId], _Lease] = {}
 
     @property
     def are_there(self) -> bool:
         """Whether anything has to be counted at all."""
         return bool(self._items)
 
-    def require_left(self, environment: str, tenant: str) -> None:
+    def require_left(self, environment: EnvironmentName, tenant: TenantId) -> None:
         """Refuse a request of a tenant that has used a quota up, as far as this worker knows; no look around.
 
         Raises:
@@ -62,7 +63,7 @@ class ByteQuotas:
             self.spend_at_once(way, 0, environment, tenant, reserves=True)
 
     def spend_at_once(
-        self, way: Way, size: int, environment: str, tenant: str, *, reserves: bool = False
+        self, way: Way, size: int, environment: EnvironmentName, tenant: TenantId, *, reserves: bool = False
     ) -> bool:
         """``spend`` where it needs no look at the shared counters; False: nothing was counted.
 
@@ -84,7 +85,9 @@ class ByteQuotas:
             lease.left -= size
             return True
 
-    def spend(self, way: Way, size: int, environment: str, tenant: str, *, reserves: bool = False) -> None:
+    def spend(
+        self, way: Way, size: int, environment: EnvironmentName, tenant: TenantId, *, reserves: bool = False
+    ) -> None:
         """Count bytes that a tenant's request moves; ``reserves``: it has not moved them yet.
 
         Raises:

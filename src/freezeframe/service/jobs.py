@@ -16,7 +16,7 @@ from freezeframe.control.job import JobPage, JobStatus, QueuedJob
 from freezeframe.control.queue import JobQueue
 from freezeframe.control.schedules import Schedules
 from freezeframe.errors import InvalidOption, NotFound, UnreadableRequest
-from freezeframe.identifiers import FilePath, StreamName
+from freezeframe.identifiers import EnvironmentName, FilePath, StreamName, TenantId
 from freezeframe.runs.job_log import log_path
 from freezeframe.runs.permitted_script import IMPORT_SCRIPT
 from freezeframe.runs.request import RunRequest, Scalar
@@ -47,8 +47,8 @@ class TenantJob:
     The folder tells the tenant from others that had the id before; without it all of them are meant.
     """
 
-    environment: str
-    tenant: str
+    environment: EnvironmentName
+    tenant: TenantId
     job_id: str
     folder: str = ""
 
@@ -201,8 +201,8 @@ class TenantJobs:
 
     def page(
         self,
-        environment: str,
-        tenant: str,
+        environment: EnvironmentName,
+        tenant: TenantId,
         *,
         folder: str = "",
         status: JobStatus | None = None,
@@ -221,7 +221,7 @@ class TenantJobs:
 
     def page_of_all(
         self,
-        environment: str,
+        environment: EnvironmentName,
         tenants: Collection[str] | None,
         *,
         status: JobStatus | None = None,
@@ -247,12 +247,12 @@ class TenantJobs:
         """
         return self._queue.cancel(job.environment, job.tenant, job.job_id, job.folder)
 
-    def schedules(self, environment: str, tenant: str) -> tuple[str, ...]:
+    def schedules(self, environment: EnvironmentName, tenant: TenantId) -> tuple[str, ...]:
         """The names of the tenant's schedules."""
         found = self._schedules.list(environment=environment, tenant=tenant)
         return tuple(one.asked.name for one in found)
 
-    def forget(self, environment: str, tenant: str) -> None:
+    def forget(self, environment: EnvironmentName, tenant: TenantId) -> None:
         """Take a tenant's schedules away and its jobs out of the queue; a job that runs is given up."""
         self._schedules.forget(environment, tenant)  # first: what comes due makes jobs
         self._queue.forget(environment, tenant)

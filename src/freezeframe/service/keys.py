@@ -19,7 +19,7 @@ from freezeframe.control.schema.keys import keys
 from freezeframe.errors import InvalidOption, NotAuthenticated, NotFound
 from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.service.moments import rfc3339
-from freezeframe.service.principal import Principal, Scope, scopes_from
+from freezeframe.service.principal import Principal, Scope, bounds, scopes_from
 
 _ID_BYTES = 9
 _SECRET_BYTES = 32
@@ -35,8 +35,8 @@ class Key:
     id: str
     name: str
     scopes: tuple[Scope, ...]
-    environments: tuple[str, ...] | None
-    tenants: tuple[str, ...] | None
+    environments: tuple[EnvironmentName, ...] | None
+    tenants: tuple[TenantId, ...] | None
     created_ms: int
     created_by: str
     expires_ms: int | None
@@ -295,8 +295,8 @@ def _key(row: Any) -> Key:
         id=row["id"],
         name=row["name"],
         scopes=tuple(json.loads(row["scopes"])),
-        environments=None if row["environments"] is None else tuple(json.loads(row["environments"])),
-        tenants=None if row["tenants"] is None else tuple(json.loads(row["tenants"])),
+        environments=bounds(EnvironmentName, row["environments"]),
+        tenants=bounds(TenantId, row["tenants"]),
         created_ms=row["created_ms"],
         created_by=row["created_by"],
         expires_ms=row["expires_ms"],

@@ -20,7 +20,7 @@ from freezeframe.errors import InvalidOption, NotAuthenticated, NotFound
 from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.service.keys import unknown_caller
 from freezeframe.service.moments import rfc3339
-from freezeframe.service.principal import ROLES, Principal, Role
+from freezeframe.service.principal import ROLES, Principal, Role, bounds
 
 PASSWORD_LENGTH_MIN = 12
 _PASSWORD_LENGTH_MAX = 1000
@@ -37,8 +37,8 @@ class Person:
     id: str
     name: str
     role: Role
-    environments: tuple[str, ...] | None
-    tenants: tuple[str, ...] | None
+    environments: tuple[EnvironmentName, ...] | None
+    tenants: tuple[TenantId, ...] | None
     created_ms: int
     disabled_ms: int | None
 
@@ -268,8 +268,8 @@ def _person(row: Any) -> Person:
         id=row["id"],
         name=row["name"],
         role=row["role"],
-        environments=None if row["environments"] is None else tuple(json.loads(row["environments"])),
-        tenants=None if row["tenants"] is None else tuple(json.loads(row["tenants"])),
+        environments=bounds(EnvironmentName, row["environments"]),
+        tenants=bounds(TenantId, row["tenants"]),
         created_ms=row["created_ms"],
         disabled_ms=row["disabled_ms"],
     )

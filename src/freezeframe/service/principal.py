@@ -5,10 +5,12 @@ A principal is made by authentication and handed down; nothing below ever asks a
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, TypeVar, get_args
 
 from freezeframe.errors import InvalidOption, NotAllowed
+from freezeframe.identifiers import EnvironmentName, TenantId
 
 Scope = Literal[
     "tenants:read",
@@ -29,6 +31,8 @@ ROLES: dict[Role, frozenset[Scope]] = {
     "viewer": frozenset({"tenants:read", "snapshots:read", "jobs:read"}),
 }
 
+_Name = TypeVar("_Name", EnvironmentName, TenantId)
+
 
 @dataclass(frozen=True, slots=True)
 class Principal:
@@ -42,18 +46,18 @@ class Principal:
     id: str
     name: str
     scopes: frozenset[Scope]
-    environments: frozenset[str] | None = None
-    tenants: frozenset[str] | None = None
+    environments: frozenset[EnvironmentName] | None = None
+    tenants: frozenset[TenantId] | None = None
 
     def may(self, scope: Scope) -> bool:
         """Whether the scope, or ``admin``, is among the principal's."""
         return scope in self.scopes or "admin" in self.scopes
 
-    def sees_environment(self, environment: str) -> bool:
+    def sees_environment(self, environment: EnvironmentName) -> bool:
         """Whether anything in the environment is the principal's business."""
         return self.environments is None or environment in self.environments
 
-    def sees(self, environment: str, tenant: str) -> bool:
+    def sees(self, environment: EnvironmentName, tenant: TenantId) -> bool:
         """Whether the tenant is the principal's business; if not, it must look as if it were not there."""
         return self.sees_environment(environment) and (self.tenants is None or tenant in self.tenants)
 
@@ -84,6 +88,11 @@ class Principal:
                 cause=f"The {self.kind} is bound to some tenants or environments.",
                 remedy="Use one that is bound to none.",
             )
+
+
+def bounds(kind: type[_Name], kept: str | None) -> tuple[_Name, ...] | None:
+    """The names in a JSON list of the control database; None, which is no list, means all."""
+    return None if kept is None else tuple(map(kind, json.loads(kept)))
 
 
 def scopes_from(names: tuple[str, ...]) -> frozenset[Scope]:

@@ -6,6 +6,7 @@ import sys
 import threading
 
 from freezeframe.control.job import QueuedJob
+from freezeframe.identifiers import EnvironmentName
 from freezeframe.script.stores import storage_at
 from freezeframe.service.row_counter import RowCounter
 from freezeframe.settings import Settings
@@ -13,7 +14,7 @@ from freezeframe.storage.promptness import about_to_wait
 from freezeframe.store.looks import is_near
 from freezeframe.store.snapshot_store import Store
 
-_DEFAULT_ENVIRONMENT = "default"
+_DEFAULT_ENVIRONMENT = EnvironmentName("default")
 
 
 class Stores:
@@ -27,14 +28,10 @@ class Stores:
         # There is no Spark to be asked, whatever the size of a stream.
         self._searching = settings.model_copy(update={"searched_rows_max": sys.maxsize})
         self._lock = threading.Lock()
-        self._stores: dict[str, Store] = {}
+        self._stores: dict[EnvironmentName, Store] = {}
 
-    def environment(self, name: str) -> Store:
-        """The store of one environment, whether or not it has tenants yet.
-
-        Raises:
-            InvalidName: no environment can have that name.
-        """
+    def environment(self, name: EnvironmentName) -> Store:
+        """The store of one environment, whether or not it has tenants yet."""
         known = self._stores.get(name)
         if known is not None:
             return known
@@ -49,13 +46,13 @@ class Stores:
         """Whether the store is on a disk of this machine, so that something of it may be at hand at once."""
         return is_near(self._storage)
 
-    def environments(self) -> tuple[str, ...]:
+    def environments(self) -> tuple[EnvironmentName, ...]:
         """The environments that have tenants, in order."""
-        return self.environment(_DEFAULT_ENVIRONMENT).environments()
+        return tuple(map(EnvironmentName, self.environment(_DEFAULT_ENVIRONMENT).environments()))
 
     def is_current(self, job: QueuedJob) -> bool:
         """Whether a job is of the tenant that has the id now, and not of an earlier one."""
-        folder = self.environment(job.environment).folder(job.tenant)
+        folder = self.environment(EnvironmentName(job.environment)).folder(job.tenant)
         return job.incarnation in {"", folder}
 
     def require_readable(self) -> None:

@@ -31,6 +31,7 @@ from freezeframe.errors import (
     TooLarge,
     UnreadableRequest,
 )
+from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.service.moments import rfc3339
 from freezeframe.settings import Settings
 from freezeframe.storage.local import failure
@@ -94,8 +95,8 @@ class InputOwner:
     folder: str
     name: str
     """32 hexadecimal digits that no other input of the tenant has."""
-    environment: str
-    tenant: str
+    environment: EnvironmentName
+    tenant: TenantId
     job_id: str
 
 

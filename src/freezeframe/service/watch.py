@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from freezeframe.control.job import JobStatus
 from freezeframe.control.job_feed import JobFeed
 from freezeframe.errors import FixTheRequest, ReportDamage
+from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.service.principal import Principal
 from freezeframe.service.stores import Stores
 
@@ -22,8 +23,8 @@ _ALL = 2**62
 class JobEvent:
     """A job that has become something."""
 
-    environment: str
-    tenant: str
+    environment: EnvironmentName
+    tenant: TenantId
     job_id: str
     status: JobStatus
 
@@ -36,8 +37,8 @@ class JobEvent:
 class VersionEvent:
     """A watched tenant that has a new version."""
 
-    environment: str
-    tenant: str
+    environment: EnvironmentName
+    tenant: TenantId
     version: int
 
     def is_for(self, principal: Principal) -> bool:
@@ -49,8 +50,8 @@ class VersionEvent:
 class TenantsEvent:
     """An environment in which tenants came or went."""
 
-    environment: str
-    names: frozenset[str]
+    environment: EnvironmentName
+    names: frozenset[TenantId]
 
     def is_for(self, principal: Principal) -> bool:
         """Whether one of them is the principal's business."""
@@ -68,10 +69,10 @@ class Watch:
     def __init__(self, stores: Stores, feed: JobFeed) -> None:
         self._stores = stores
         self._feed = feed
-        self._versions: dict[tuple[str, str], int | None] = {}
-        self._names: dict[str, tuple[str, ...]] = {}
+        self._versions: dict[tuple[EnvironmentName, TenantId], int | None] = {}
+        self._names: dict[EnvironmentName, tuple[str, ...]] = {}
 
-    def look(self, wanted: Mapping[str, Collection[str]]) -> list[Event]:
+    def look(self, wanted: Mapping[EnvironmentName, Collection[TenantId]]) -> list[Event]:
         """What has changed since the look before: jobs of all, and of each environment its watched tenants.
 
         Of what was not watched before nothing is told; ``version`` has it from now on.
@@ -80,7 +81,8 @@ class Watch:
             TryAgain: the store or the control database cannot be reached.
         """
         found: list[Event] = [
-            JobEvent(one.environment, one.tenant, one.job_id, one.status) for one in self._feed.look()
+            JobEvent(EnvironmentName(one.environment), TenantId(one.tenant), one.job_id, one.status)
+            for one in self._feed.look()
         ]
         versions, names = self._versions, self._names
         self._names = {one: self._stores.environment(one).tenants(limit=_ALL) for one in wanted}
@@ -94,15 +96,15 @@ class Watch:
                 found.append(VersionEvent(*place, version))
         for environment, now in self._names.items():
             if now != (before := names.get(environment, now)):
-                found.append(TenantsEvent(environment, frozenset(now) ^ frozenset(before)))
+                found.append(TenantsEvent(environment, frozenset(map(TenantId, set(now) ^ set(before)))))
         return found
 
-    def version(self, environment: str, tenant: str) -> VersionEvent | None:
+    def version(self, environment: EnvironmentName, tenant: TenantId) -> VersionEvent | None:
         """The version that the last look found; None where it did not look, or there is no such tenant."""
         found = self._versions.get((environment, tenant))
         return None if found is None else VersionEvent(environment, tenant, found)
 
-    def _version(self, environment: str, tenant: str) -> int | None:
+    def _version(self, environment: EnvironmentName, tenant: TenantId) -> int | None:
         try:
             return self._stores.environment(environment).tenant(tenant).version
         except (FixTheRequest, ReportDamage):

@@ -141,12 +141,12 @@ def require_no_case_twin(names: Iterable[str], stream: StreamName) -> None:
         InvalidName: on some file systems both would be one folder.
     """
     for existing in names:
-        if existing != stream.value and existing.casefold() == stream.value.casefold():
+        if existing != str(stream) and existing.casefold() == str(stream).casefold():
             raise InvalidName(
-                f"The stream name {stream.value!r} differs from the stream {existing!r} only by case.",
+                f"The stream name {str(stream)!r} differs from the stream {existing!r} only by case.",
                 cause="On some file systems both would be one folder.",
                 remedy=f"Use {existing!r}, or a name of its own.",
-                name=stream.value,
+                name=str(stream),
             )
 
 

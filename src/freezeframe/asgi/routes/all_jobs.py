@@ -6,11 +6,11 @@ from typing import Annotated
 
 from fastapi import Query
 
-from freezeframe.asgi.caller import Calling
+from freezeframe.asgi.caller import Calling, Environment
 from freezeframe.asgi.models.jobs import Job, JobPage, JobStatus
 from freezeframe.asgi.routes.parameters import CursorText, Limit
 from freezeframe.asgi.routes.routing import api_router
-from freezeframe.asgi.routes.tenants import EnvironmentPath
+from freezeframe.identifiers import TenantId
 
 router = api_router("jobs")
 
@@ -18,7 +18,7 @@ router = api_router("jobs")
 @router.get("/environments/{environment}/jobs")
 def list_all_jobs(
     caller: Calling,
-    environment: EnvironmentPath,
+    environment: Environment,
     tenant: Annotated[str | None, Query(max_length=200, description="Only of this tenant.")] = None,
     status: Annotated[JobStatus | None, Query(description="Only jobs of this status.")] = None,
     job_id: Annotated[str | None, Query(max_length=500, description="Only jobs of this id.")] = None,
@@ -30,9 +30,10 @@ def list_all_jobs(
     if not caller.principal.sees_environment(environment):
         return JobPage(jobs=[], next_cursor=None)
     seen = caller.principal.tenants
-    if tenant is not None:
-        seen = frozenset({tenant} if caller.principal.sees(environment, tenant) else ())
-    listing = f"jobs\n{environment!r}\n{tenant!r}\n{status}\n{job_id!r}"
+    wanted = None if tenant is None else TenantId(tenant)
+    if wanted is not None:
+        seen = frozenset({wanted} if caller.principal.sees(environment, wanted) else ())
+    listing = f"jobs\n{environment!r}\n{wanted!r}\n{status}\n{job_id!r}"
     place = None if cursor is None else str(caller.service.cursors.read(listing, cursor))
     page = caller.service.jobs.page_of_all(
         environment, seen, status=status, job_id=job_id, limit=limit, cursor=place

@@ -20,7 +20,7 @@ from freezeframe.asgi.open_streams import OpenStreams
 from freezeframe.asgi.problems import declared
 from freezeframe.asgi.routes.routing import api_router
 from freezeframe.errors import FreezeframeError
-from freezeframe.identifiers import EnvironmentName
+from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.service.watch import Event, JobEvent, TenantsEvent
 
 router = api_router("tenants")
@@ -53,10 +53,10 @@ async def follow_events(
     `tenants`: some of the environment came or went.
     """
     caller.principal.require("tenants:read")
-    name = str(EnvironmentName(environment))
-    for one in tenant or ():
+    name, watched = EnvironmentName(environment), frozenset(map(TenantId, tenant or ()))
+    for one in watched:
         await run_in_threadpool(caller.access.require, name, one, "snapshots:read")
-    follower = Follower(caller.principal, name, frozenset(tenant or ()))
+    follower = Follower(caller.principal, name, watched)
     streams: OpenStreams = request.app.state.open_streams
     return streams.answer(caller.principal, _events(request, follower, seconds))
 

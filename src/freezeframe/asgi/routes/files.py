@@ -93,12 +93,12 @@ def write_file(
     tenant = caller.tenant("snapshots:write")
     strict = caller.service.settings.service_requires_conditions
     author = Author(caller.who, message)
-    known = _checked(caller, tenant, path, conditions)
-    tenant = caller.service.stored_bytes.bounded(tenant, body.size, replaces=known)
-    with caller.noting("file.write", known, size=body.size):
+    _require_conditions(caller, tenant, path, conditions)
+    tenant = caller.service.stored_bytes.bounded(tenant, body.size, replaces=path)
+    with caller.noting("file.write", path, size=body.size):
         entry, is_new = files.write_file(
             tenant,
-            known,
+            path,
             lambda: files.rewound(body.content),
             author,
             conditions,
@@ -168,9 +168,9 @@ def delete_file(
     """Remove a file; its older versions can still be read and brought back."""
     tenant = caller.tenant("snapshots:delete")
     strict = caller.service.settings.service_requires_conditions
-    known = _checked(caller, tenant, path, conditions)
-    with caller.noting("file.delete", known):
-        version = files.delete_file(tenant, known, Author(caller.who, message), conditions, strict=strict)
+    _require_conditions(caller, tenant, path, conditions)
+    with caller.noting("file.delete", path):
+        version = files.delete_file(tenant, path, Author(caller.who, message), conditions, strict=strict)
     return Dropped(tenant_version=version)
 
 
@@ -181,9 +181,10 @@ def file_history(
     limit: Limit = 100,
 ) -> FileHistory:
     """List a file's versions, the newest first, deletions included."""
-    found = caller.tenant("snapshots:read").files.history(path)
+    known = FilePath(path)
+    found = caller.tenant("snapshots:read").files.history(known)
     revisions = [FileRevision(**one.to_json()) for one, _ in zip(found, range(limit), strict=False)]
-    return FileHistory(path=path, revisions=revisions)
+    return FileHistory(path=known, revisions=revisions)
 
 
 @router.post("/folders", status_code=201)
@@ -226,16 +227,14 @@ def _version(tenant: Tenant, version: int | None, as_of: str | None) -> int:
     return newest if as_of is None else tenant.at(as_of).version
 
 
-def _checked(caller: TenantCaller, tenant: Tenant, path: str, conditions: Conditions) -> str:
-    """The path as it is kept; a condition that does not hold is refused before anything is noted.
+def _require_conditions(caller: TenantCaller, tenant: Tenant, path: FilePath, conditions: Conditions) -> None:
+    """Refuse a condition that does not hold before anything is noted.
 
     It is asked again of the state that is committed on. Of a request that may have been carried out before
     it is asked of that state alone.
     """
-    known = str(FilePath(path))
     if conditions.are_given and caller.identity is None:
-        files.require_conditions(tenant, known, conditions)
-    return known
+        files.require_conditions(tenant, path, conditions)
 
 
 def _note_sealed(caller: TenantCaller, entry: FileEntry) -> None:

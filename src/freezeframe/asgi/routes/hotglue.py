@@ -13,6 +13,7 @@ from freezeframe.asgi.models.base import Answer
 from freezeframe.asgi.problems import declared
 from freezeframe.asgi.routes.tenants import made_tenant
 from freezeframe.errors import UnreadableRequest
+from freezeframe.identifiers import EnvironmentName, FilePath
 from freezeframe.service import hotglue
 from freezeframe.service.files import Author
 from freezeframe.store import Tenant
@@ -81,7 +82,7 @@ def hotglue_tenants(caller: Calling, env_id: EnvironmentPath) -> list[str]:
     found: list[str] = []
     after: str | None = None
     while True:
-        page = caller.access.page(env_id, "", after, 10_000)
+        page = caller.access.page(EnvironmentName(env_id), "", after, 10_000)
         found += page.tenants
         after = page.next_after
         if after is None:
@@ -122,10 +123,11 @@ def hotglue_snapshots(
     tenant = caller.tenant("snapshots:read")
     if file is None:
         return hotglue.names(tenant, folder)
-    if hotglue.is_sealed(tenant, file):
-        caller.note("file.unseal", file)
-    content = hotglue.read(tenant, file, caller.service.settings.service_body_bytes_max)
-    return FileContent(file=file, content=base64.b64encode(content).decode())
+    path = FilePath(file)
+    if hotglue.is_sealed(tenant, path):
+        caller.note("file.unseal", path)
+    content = hotglue.read(tenant, path, caller.service.settings.service_body_bytes_max)
+    return FileContent(file=path, content=base64.b64encode(content).decode())
 
 
 @router.put(f"{_TENANT}/snapshots", openapi_extra=_UPLOAD)
@@ -147,9 +149,10 @@ def hotglue_write(caller: HotglueCalling, body: Named) -> FileDone:
 def hotglue_delete(caller: HotglueCalling, file: FileName) -> FileDone:
     """Remove a snapshot file, or the stream that its name means."""
     tenant = caller.tenant("snapshots:delete")
-    with caller.noting("file.delete", file):
-        hotglue.delete(tenant, file, Author(caller.who, f"delete {file}"))
-    return FileDone(file=file)
+    path = FilePath(file)
+    with caller.noting("file.delete", path):
+        hotglue.delete(tenant, path, Author(caller.who, f"delete {path}"))
+    return FileDone(file=path)
 
 
 @router.get(f"{_TENANT}/config")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import Query
 
-from freezeframe.asgi.caller import Caller, Calling, TenantCalling
+from freezeframe.asgi.caller import Caller, Calling, Environment, TenantCalling
 from freezeframe.asgi.models.overview import (
     LastChange,
     LastJob,
@@ -21,10 +21,10 @@ from freezeframe.asgi.models.versions import TenantVersion, version_fields
 from freezeframe.asgi.problems import declared
 from freezeframe.asgi.routes.parameters import TenantVersion as TenantVersionQuery
 from freezeframe.asgi.routes.routing import TENANT, api_router
-from freezeframe.asgi.routes.tenants import EnvironmentPath
 from freezeframe.control.job import QueuedJob
 from freezeframe.control.job_feed import newest_jobs
 from freezeframe.errors import TenantNotFound
+from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.service import overview
 
 router = api_router("tenants")
@@ -51,14 +51,14 @@ def show_overview(caller: TenantCalling, tenant_version: TenantVersionQuery = No
 @router.get("/environments/{environment}/overviews")
 def show_overviews(
     caller: Calling,
-    environment: EnvironmentPath,
+    environment: Environment,
     tenant: Annotated[
         list[str], Query(min_length=1, max_length=_SUMMARIES_MAX, description="Which tenants.")
     ],
 ) -> TenantSummaries:
     """Show what a list shows of some tenants; those that are not there are left out."""
     caller.principal.require("snapshots:read")
-    wanted = list(dict.fromkeys(tenant))
+    wanted = list(dict.fromkeys(map(TenantId, tenant)))
     jobs = (
         newest_jobs(caller.service.database, environment, wanted) if caller.principal.may("jobs:read") else {}
     )
@@ -67,7 +67,7 @@ def show_overviews(
 
 
 def _summary(
-    caller: Caller, environment: str, tenant: str, jobs: Mapping[str, QueuedJob]
+    caller: Caller, environment: EnvironmentName, tenant: TenantId, jobs: Mapping[str, QueuedJob]
 ) -> TenantSummary | None:
     try:
         seen = caller.service.overviews.of(caller.access.tenant(environment, tenant, "snapshots:read"))

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import Depends, Path, Query
 
+from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.service.streams import Moment
 
 VERSION_MAX = 2**53
@@ -18,12 +19,28 @@ TenantVersion = Annotated[
 ]
 AsOf = Annotated[str | None, Query(max_length=60, description="A moment (RFC 3339); UTC without a zone.")]
 Message = Annotated[str, Query(max_length=1000, description="Why, for the history.")]
-StreamPath = Annotated[
-    str, Path(min_length=1, max_length=200, description="The stream's name.", examples=["Account"])
-]
-FilePathText = Annotated[
-    str, Path(min_length=1, max_length=800, description="The file's path.", examples=["mappings/a.csv"])
-]
+
+
+async def named_stream(
+    stream: Annotated[
+        str, Path(min_length=1, max_length=200, description="The stream's name.", examples=["Account"])
+    ],
+) -> StreamName:
+    """The stream that a path names, in the one spelling of its name."""
+    return StreamName(stream)
+
+
+async def named_file(
+    path: Annotated[
+        str, Path(min_length=1, max_length=800, description="The file's path.", examples=["mappings/a.csv"])
+    ],
+) -> FilePath:
+    """The file that a path names, in the one spelling of its name."""
+    return FilePath(path)
+
+
+StreamPath = Annotated[StreamName, Depends(named_stream)]
+FilePathText = Annotated[FilePath, Depends(named_file)]
 
 
 def moment(

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Path, Query, Response
+from fastapi import Query, Response
 
-from freezeframe.asgi.caller import Caller, Calling, TenantCalling
+from freezeframe.asgi.caller import Caller, Calling, Environment, TenantCalling
 from freezeframe.asgi.checked_route import tried_at_once
 from freezeframe.asgi.models.tenants import Certificate, EnvironmentList, NewTenant, TenantDetail, TenantPage
 from freezeframe.asgi.problems import declared
 from freezeframe.asgi.routes.parameters import CursorText, Limit
 from freezeframe.asgi.routes.routing import TENANT, api_router
+from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.store import Tenant
 
 router = api_router("tenants")
-EnvironmentPath = Annotated[
-    str, Path(min_length=1, max_length=200, description="The environment's name.", examples=["default"])
-]
 
 
 @router.get("/environments")
@@ -29,7 +27,7 @@ def list_environments(caller: Calling) -> EnvironmentList:
 @router.get("/environments/{environment}/tenants")
 def list_tenants(
     caller: Calling,
-    environment: EnvironmentPath,
+    environment: Environment,
     prefix: Annotated[str, Query(max_length=200, description="Only ids that begin so.")] = "",
     limit: Limit = 100,
     cursor: CursorText = None,
@@ -44,12 +42,13 @@ def list_tenants(
 
 @router.post("/environments/{environment}/tenants", status_code=201, responses={200: {"model": TenantDetail}})
 def create_tenant(
-    caller: Calling, environment: EnvironmentPath, order: NewTenant, response: Response
+    caller: Calling, environment: Environment, order: NewTenant, response: Response
 ) -> TenantDetail:
     """Make a tenant; one that is there stays as it is (200)."""
-    tenant, is_new = made_tenant(caller, environment, order.tenant)
+    tenant_id = TenantId(order.tenant)
+    tenant, is_new = made_tenant(caller, environment, tenant_id)
     response.status_code = 201 if is_new else 200
-    return _detail(environment, order.tenant, tenant)
+    return _detail(environment, tenant_id, tenant)
 
 
 @router.get(TENANT, responses=declared(404))
@@ -78,17 +77,17 @@ def delete_tenant(caller: TenantCalling) -> Certificate:
 @router.post(f"{TENANT}/clone", status_code=201, responses=declared(404))
 def clone_tenant(caller: TenantCalling, order: NewTenant) -> TenantDetail:
     """Make a new tenant with the newest streams and files of this one, and none of its past."""
-    environment, source, target = caller.environment, caller.tenant_id, order.tenant
+    environment, source, target = caller.environment, caller.tenant_id, TenantId(order.tenant)
     caller.access.require_clone(environment, source, target)
     origin, named = {"source": source}, f"{environment}/{target}"
     with caller.noting("tenant.cloned", target), caller.auditing("tenant.clone", named, details=origin):
         tenant = caller.access.clone(environment, source, target, caller.occasion())
     place = caller.access.audit_place(environment, target)
     caller.audit("tenant.clone", target, place=place, details=origin)
-    return _detail(caller.environment, order.tenant, tenant)
+    return _detail(caller.environment, target, tenant)
 
 
-def made_tenant(caller: Caller, environment: str, tenant_id: str) -> tuple[Tenant, bool]:
+def made_tenant(caller: Caller, environment: EnvironmentName, tenant_id: TenantId) -> tuple[Tenant, bool]:
     """The tenant, made if it was not there, and whether it was made by this call.
 
     What comes before it is there is in the service's own chain; its own begins with what made it.
@@ -104,7 +103,7 @@ def made_tenant(caller: Caller, environment: str, tenant_id: str) -> tuple[Tenan
     return tenant.on(caller.occasion()), is_new
 
 
-def _detail(environment: str, tenant_id: str, tenant: Tenant) -> TenantDetail:
+def _detail(environment: EnvironmentName, tenant_id: TenantId, tenant: Tenant) -> TenantDetail:
     state = tenant.place.log.current_state()  # one look: all of it is of one moment
     return TenantDetail(
         environment=environment,

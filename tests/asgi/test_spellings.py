@@ -1,0 +1,134 @@
+"""A name in another spelling (decomposed letters, the Kelvin sign) is the same name wherever it counts."""
+
+import base64
+import unicodedata
+from urllib.parse import quote
+
+import pytest
+
+NAME, STREAM, FILE = "Kåfé", "Aufträge", "Übersicht/ä.csv"
+KEY_BYTES = 32
+
+
+def other(name):
+    """The same name in other code points."""
+    return unicodedata.normalize("NFD", name).replace("K", "\u212a")
+
+
+def place(tenant, environment="dev"):
+    return f"/api/v1/environments/{quote(environment)}/tenants/{quote(tenant)}"
+
+
+OTHER_NAME, OTHER_STREAM, OTHER_FILE = other(NAME), other(STREAM), other(FILE)
+
+
+@pytest.fixture(scope="module")
+def spelled(serve, tmp_path_factory):
+    """A server with a sealed file and a stream, on which a tenant may ask and send little."""
+    key = tmp_path_factory.mktemp("keys") / "master"
+    key.write_bytes(b"k" * KEY_BYTES)
+    key.chmod(0o600)
+    served = serve(service_requests_per_minute=0, service_tenant_requests_per_minute=60, master_key_file=key)
+    served.tenant(NAME)
+    with served.client() as api:
+        api.put(f"{place(NAME)}/files/{quote(FILE)}?sealed=true", content=b"secret").raise_for_status()
+        csv = f"/tenant/dev/{quote(NAME)}/snapshots?file={quote(STREAM)}.snapshot.csv"
+        api.put(csv, content=b"Id\n1\n").raise_for_status()
+    return served
+
+
+def entries(api, action):
+    """The subjects of the tenant's audit entries of this action."""
+    told = api.get(f"{place(NAME)}/audit?action={action}").json()["entries"]
+    return [one["subject"] for one in told]
+
+
+def test_the_names_differ():
+    """The other spellings are other texts."""
+    assert all(a != b for a, b in ((NAME, OTHER_NAME), (STREAM, OTHER_STREAM), (FILE, OTHER_FILE)))
+
+
+@pytest.mark.parametrize("tenant", [NAME, OTHER_NAME])
+@pytest.mark.parametrize("file", [FILE, OTHER_FILE])
+def test_reading_a_sealed_file_is_in_the_audit(spelled, tenant, file):
+    """Each read leaves its entry in the one chain of the tenant, by the one name of the file."""
+    with spelled.client() as api:
+        before = entries(api, "file.unseal")
+        paths = (
+            f"{place(tenant)}/files/{quote(file)}",
+            f"/tenant/dev/{quote(tenant)}/snapshots?file={quote(file)}",
+        )
+        for path in paths:
+            api.get(path).raise_for_status()
+        assert [FILE, FILE, *before] == entries(api, "file.unseal")
+
+
+def test_a_change_is_in_the_audit_and_the_answer_by_its_one_name(spelled):
+    """Whatever the spelling of stream, file and tenant: one subject, one tenant, one location."""
+    with spelled.client() as api:
+        api.put(f"{place(OTHER_NAME)}/files/{quote(other('ö'))}", content=b"x").raise_for_status()
+        shown = api.get(place(OTHER_NAME)).json()
+        history = api.get(f"{place(OTHER_NAME)}/file-history?path={quote(other('ö'))}").json()
+        job = api.post(
+            f"{place(OTHER_NAME)}/streams/{quote(OTHER_STREAM)}/import?key=Id&job_id=one",
+            content=b"Id\n1\n",
+            headers={"content-type": "text/csv"},
+        )
+        told = api.get(f"/api/v1/environments/dev/jobs?tenant={quote(OTHER_NAME)}").json()["jobs"]
+        mine = api.get(f"{place(NAME)}/jobs/one").json()
+
+        assert "ö" == entries(api, "file.write")[0]
+        assert [STREAM] == entries(api, "stream.import")
+    assert (NAME, "ö") == (shown["tenant"], history["path"])
+    assert (202, f"{place(NAME)}/jobs/one") == (job.status_code, job.headers["location"])
+    assert (NAME, ["one"]) == (mine["tenant"], [one["job_id"] for one in told])
+
+
+def test_a_bound_key_sees_its_tenant_by_any_spelling(spelled):
+    """The bounds of a key are names, not texts."""
+    with spelled.client(spelled.key(tenants=[OTHER_NAME], environments=["dev"])) as api:
+        assert [200, 200] == [api.get(place(name)).status_code for name in (NAME, OTHER_NAME)]
+        seen = api.get(
+            f"/api/v1/environments/dev/overviews?tenant={quote(OTHER_NAME)}&tenant={quote(NAME)}"
+        ).json()
+    assert [NAME] == [one["tenant"] for one in seen["tenants"]]
+
+
+def test_uploads_are_of_one_tenant(spelled):
+    """One that was begun under a spelling is continued under the other, and becomes the one file."""
+    path = base64.b64encode(other("ü").encode()).decode()
+    with spelled.client() as api:
+        headers = {"upload-length": "1", "upload-metadata": f"path {path}"}
+        begun = api.post(f"{place(OTHER_NAME)}/uploads", headers=headers)
+        part = {"upload-offset": "0", "content-type": "application/offset+octet-stream"}
+        api.patch(begun.headers["location"], content=b"x", headers=part).raise_for_status()
+        assert 200 == api.get(f"{place(NAME)}/files/{quote('ü')}").status_code
+    assert begun.headers["location"].startswith(place(NAME))
+
+
+def test_a_quota_counts_all_spellings(serve):
+    """Requests and bytes of a tenant are counted together, however it is spelled."""
+    served = serve(
+        service_requests_per_minute=0,
+        service_tenant_requests_per_minute=4,
+        service_tenant_upload_bytes_per_minute=1000,
+    )
+    served.tenant(NAME)
+    served.tenant("Kbyte")
+    with served.client() as api:
+        asked = [api.get(place(name)).status_code for name in (NAME, OTHER_NAME) * 3]
+        sent = [
+            api.put(f"{place(name)}/files/a", content=b"x" * 600).status_code
+            for name in ("Kbyte", other("Kbyte"), "Kbyte")
+        ]
+
+    assert [200] * 4 + [429] * 2 == asked
+    assert [201, 200, 429] == sent
+
+
+def test_a_follower_is_told_of_its_tenant(spelled):
+    """Who watches a tenant by another spelling is told its version."""
+    url = f"/api/v1/events?environment=dev&tenant={quote(OTHER_NAME)}&seconds=2"
+    with spelled.client() as api:
+        told = api.get(url).text
+    assert "event: version" in told

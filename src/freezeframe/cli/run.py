@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,6 +22,9 @@ from freezeframe.cli.run_report import report_run
 from freezeframe.cli.run_request import Asked, Flow, Input, Memory, Parameters, Script, Tenant, Timeout
 from freezeframe.cli.visible import visible_lines
 from freezeframe.errors import FreezeframeError, InvalidOption, kinds_of
+
+if TYPE_CHECKING:
+    from freezeframe.settings import Settings
 
 JobId = Annotated[
     str | None,
@@ -69,9 +72,8 @@ def run(
     A failure of any kind changes nothing. What the script prints is shown as it comes.
     """
     from freezeframe.runs.warm.forwarding import forwarded
-    from freezeframe.settings import load_settings
 
-    settings = load_settings()
+    settings = _begun()
     # Loading what a job needs takes longer than most jobs: where it is loaded already, the run is done there.
     code = forwarded("freezeframe", sys.argv[1:], settings) if _is_command(sys.argv) else None
     if code is not None:
@@ -109,6 +111,14 @@ def run(
         raise typer.Exit(INTERRUPTED)
     if outcome.error is not None:
         raise _error_of(outcome.error)
+
+
+def _begun() -> Settings:
+    from freezeframe.settings import load_settings
+    from freezeframe.storage.local import keep_private
+
+    keep_private()
+    return load_settings()
 
 
 def _is_command(arguments: Sequence[str]) -> bool:

@@ -37,6 +37,9 @@ def serve(
     It stops at SIGTERM or SIGINT, when all that is under way is answered. Keys are made by
     freezeframe key create; jobs are run by freezeframe worker.
     """
+    from freezeframe.storage.local import keep_private
+
+    keep_private()
     output, count = Output(as_json=as_json), workers or os.cpu_count() or 1
     with tempfile.TemporaryDirectory(prefix="freezeframe-metrics-") as metrics:
         # Set before prometheus-client is loaded, which looks but then.

@@ -40,7 +40,9 @@ def worker(
     from freezeframe.runs.job_attempt import Times
     from freezeframe.runs.running import run
     from freezeframe.runs.worker import Worker, WorkerOptions
+    from freezeframe.storage.local import keep_private
 
+    keep_private()
     if once and drain:
         raise InvalidOption("--once and --drain cannot be used together.", remedy="Give one of them.")
     with control(root, create=True) as found:

@@ -12,6 +12,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, event
 
+from freezeframe.storage.local import make_private
+
 BUSY_SECONDS = 30.0
 WRITES = "freezeframe_writes"  # the execution option that says which kind of transaction begins
 _LOOKED_EVERY_SECONDS = (0.0005, 0.002)
@@ -24,7 +26,7 @@ def create_file(path: Path) -> None:
     Raises:
         OSError: the folder cannot be made or written.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private(path.parent)
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
 
 

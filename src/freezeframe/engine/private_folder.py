@@ -7,6 +7,7 @@ import stat
 from typing import TYPE_CHECKING
 
 from freezeframe.errors import SetupError
+from freezeframe.storage.local import make_private
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,7 +19,7 @@ def private_folder(path: Path) -> Path:
     Raises:
         SetupError: it is somebody else's.
     """
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(path)
     status = path.stat()
     if status.st_uid != os.getuid():
         raise SetupError(

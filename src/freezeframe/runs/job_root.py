@@ -27,7 +27,7 @@ from pathlib import Path
 
 from freezeframe.errors import InvalidOption
 from freezeframe.runs.request import RunRequest
-from freezeframe.storage.local import failure
+from freezeframe.storage.local import failure, make_private, write_durably
 from freezeframe.store.job_roots import job_roots, root_stamp
 from freezeframe.store.layout import OURS
 
@@ -132,7 +132,7 @@ def make_job_root(folder: Path, request: RunRequest) -> JobRoot:
     if path.exists() and not path.is_dir():
         raise InvalidOption(f"{path} is no folder.", cause="A file is there.", remedy="Name a new folder.")
     try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(path)
         if any(path.iterdir()):
             raise InvalidOption(
                 f"{path} is not empty.",
@@ -168,13 +168,13 @@ def _bring_input(root: JobRoot, request: RunRequest) -> None:
     if request.input_dir is None:
         root.input.mkdir(mode=0o700)
     else:
-        shutil.copytree(request.input_dir, root.input)
+        _copy_folder(request.input_dir, root.input)
     for name in _BESIDE:
         source = getattr(request, name) or _beside(request.input_dir, f"{name}.json")
         if source is not None:
             _copy(source, root.path / f"{name}.json")
     parameters = json.dumps(dict(request.parameters), ensure_ascii=False, indent=2)
-    (root.path / "parameters.json").write_text(f"{parameters}\n", encoding="utf-8")
+    write_durably(root.path / "parameters.json", f"{parameters}\n".encode(), synced=False)
 
 
 def _beside(input_dir: Path | None, name: str) -> Path | None:
@@ -183,6 +183,13 @@ def _beside(input_dir: Path | None, name: str) -> Path | None:
         return None
     file = input_dir.resolve().parent / name
     return file if file.is_file() else None
+
+
+def _copy_folder(source: Path, target: Path) -> None:
+    """Copy a folder whoever may read the original: files become 0600, folders 0700."""
+    shutil.copytree(source, target, copy_function=lambda one, copy: _copy(Path(one), Path(copy)))
+    for folder, _, _ in os.walk(target):
+        Path(folder).chmod(0o700)
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -30,6 +30,7 @@ from freezeframe.runs.tenants import request_store
 from freezeframe.script.current_job import current_job
 from freezeframe.script.exported_file import own_exports
 from freezeframe.script.run_copies import refresh_copies
+from freezeframe.storage.local import keep_private
 from freezeframe.store.job_receipt import JobReceipt
 from freezeframe.store.job_tenant import JobTenant, open_job_tenant
 from freezeframe.store.working_copy import apply_changes, capture, check_out
@@ -43,6 +44,7 @@ def main(job_folder: str) -> int:
     Raises:
         SetupError: there is no plan in the folder.
     """
+    keep_private()
     root = JobRoot(Path(job_folder))
     plan = take_plan(root)
     process = os.getpid()

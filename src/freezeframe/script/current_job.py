@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from freezeframe.errors import InvalidOption
+from freezeframe.storage.local import make_private
 from freezeframe.store.job_tenant import JobTenant
 from freezeframe.store.layout import OURS
 
@@ -42,7 +43,7 @@ def current_job(folder: Path, tenant: JobTenant, names: dict[str, Any]) -> Itera
     """
     path = folder.resolve()
     file = path / JOB_FILE
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(file.parent)
     handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     with os.fdopen(handle, "w", encoding="utf-8") as text:
         json.dump({**names, "token": tenant.token, "process": os.getpid()}, text, ensure_ascii=False)

@@ -28,6 +28,7 @@ from freezeframe.errors import StorageUnavailable
 from freezeframe.script.csv_text import csv_text
 from freezeframe.script.current_job import is_working_copy
 from freezeframe.storage import LocalStorage
+from freezeframe.storage.local import make_private
 from freezeframe.storage.passing_failures import reads_of
 from freezeframe.store import Stream
 from freezeframe.store.layout import OURS
@@ -203,7 +204,8 @@ def _text(name: str, held: FileState, pending: FileState | None) -> bytes:
 def _alone(directory: Path, stream: Stream) -> Iterator[None]:
     """One writer of the file at a time: each writes the newest rows, so the last one's are the newest."""
     path = directory / OURS / "exported" / f"{stream.name}.lock"
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private(path.parent)
+    path.touch(mode=0o600)
     with path.open("ab") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

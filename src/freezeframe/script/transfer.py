@@ -225,6 +225,7 @@ def _counted(rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
 
 
 def _write_parquet(path: Path, rows: pa.RecordBatchReader) -> None:
+    path.touch(mode=0o600)
     with pq.ParquetWriter(path, rows.schema) as writer:
         for batch in rows:
             writer.write_batch(batch)

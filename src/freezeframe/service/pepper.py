@@ -13,6 +13,7 @@ from pathlib import Path
 
 from freezeframe.errors import SetupError
 from freezeframe.settings import Settings
+from freezeframe.storage.local import make_private
 
 PEPPER_BYTES = 32
 _FILE = Path("_freezeframe") / "service.secret"
@@ -64,7 +65,7 @@ def _make(path: Path) -> None:
     """Make the file whole unless it is there; of any number of processes one succeeds."""
     if path.exists():
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private(path.parent)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     handle = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     try:

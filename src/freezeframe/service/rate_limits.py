@@ -20,6 +20,7 @@ from limits.storage import Storage
 from limits.strategies import FixedWindowRateLimiter
 
 from freezeframe.errors import RateLimited
+from freezeframe.storage.local import make_private
 
 _HIT = """
     INSERT INTO counters VALUES (?1, ?2, ?3) ON CONFLICT (key) DO UPDATE SET
@@ -45,7 +46,7 @@ class SharedCounters(Storage):
         self._path = path
         self._local = threading.local()
         self._swept = time.monotonic()
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private(path.parent)
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))  # names of tenants are nobody else's business
         self._connection().execute(
             "CREATE TABLE IF NOT EXISTS counters"

@@ -16,7 +16,7 @@ import secrets
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -34,7 +34,7 @@ from freezeframe.errors import (
 from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.service.moments import rfc3339
 from freezeframe.settings import Settings
-from freezeframe.storage.local import failure
+from freezeframe.storage.local import failure, make_private
 
 _ID = re.compile(r"[0-9a-f]{32}")
 _RECORD, _CONTENT, _INPUT = "upload.json", "content", "input"
@@ -180,9 +180,9 @@ class Uploads:
         upload = Upload(chosen, tenant, principal, path, length, sha256, sealed, expires_ms, purpose=purpose)
         place = self._place(tenant, upload.id)
         try:
-            place.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(place)
             (place / _CONTENT).touch(mode=0o600)
-            (place / _RECORD).write_text(json.dumps(asdict(upload)), encoding="utf-8")
+            _write_record(place, asdict(upload))
         except OSError as error:
             raise failure("create", str(place), error) from error
         return upload
@@ -295,13 +295,14 @@ class Uploads:
         record = {**asdict(job), "expires_ms": now_ms() + self._kept_ms}
         try:
             is_new = not place.exists()
-            (place / _INPUT).mkdir(mode=0o700, parents=True, exist_ok=True)
-            (place / _RECORD).write_text(json.dumps(record), encoding="utf-8")
+            make_private(place / _INPUT)
+            _write_record(place, record)
             part = place / secrets.token_hex(8)
             if content.file is not None:
                 part.hardlink_to(content.file)
             else:
-                with part.open("xb") as file:
+                part.touch(mode=0o600)
+                with part.open("wb") as file:
                     shutil.copyfileobj(content.content, file)
                     file.flush()
                     os.fsync(file.fileno())
@@ -362,6 +363,12 @@ class Uploads:
         except FreezeframeError:
             return False
         return bool(is_late) if ended is None else ended
+
+
+def _write_record(place: Path, record: Mapping[str, Any]) -> None:
+    file = place / _RECORD
+    file.touch(mode=0o600)
+    file.write_text(json.dumps(record), encoding="utf-8")
 
 
 def _chunks(file: Path) -> Iterator[bytes]:

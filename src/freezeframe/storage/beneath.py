@@ -102,7 +102,7 @@ def make_beneath(root: int, name: str) -> int:
     try:
         for part in parts[made:]:
             with suppress(FileExistsError):
-                os.mkdir(part, dir_fd=here)
+                os.mkdir(part, stat.S_IRWXU, dir_fd=here)
                 os.fsync(here)
             below = _open_plain(here, part, _FOLDER_FLAGS)
             os.close(here)

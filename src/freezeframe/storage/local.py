@@ -245,14 +245,25 @@ class LocalStorage:
 
 
 def make_folder(folder: Path) -> None:
-    """Make ``folder`` and what is missing above it, each fsynced into its parent."""
-    missing = []
-    while not folder.is_dir():
-        missing.append(folder)
-        folder = folder.parent
-    for new in reversed(missing):
-        new.mkdir(exist_ok=True)
+    """Make ``folder`` and what is missing above it, mode 0700, each fsynced into its parent."""
+    for new in make_private(folder):
         sync_folder(new.parent)
+
+
+def keep_private() -> None:
+    """Have this process, and those that it starts, make files and folders for their owner alone."""
+    os.umask(stat.S_IRWXG | stat.S_IRWXO)
+
+
+def make_private(folder: Path) -> list[Path]:
+    """Make ``folder`` and what is missing above it, mode 0700 whatever the umask; those that were missing."""
+    missing, above = [], folder
+    while not above.is_dir():
+        missing.append(above)
+        above = above.parent
+    for new in reversed(missing):
+        new.mkdir(stat.S_IRWXU, exist_ok=True)
+    return missing[::-1]
 
 
 def write_durably(

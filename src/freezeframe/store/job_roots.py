@@ -20,7 +20,7 @@ from typing import Any
 from freezeframe.errors import InvalidOption
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
-from freezeframe.storage.local import failure
+from freezeframe.storage.local import failure, make_private
 from freezeframe.store.layout import JOB_ROOTS_FOLDER, OURS, TENANTS_FOLDER, tenant_of
 
 LOCK_FILE = f"{OURS}/lock"
@@ -87,7 +87,8 @@ def remove_expired_roots(folder: Path, settings: Settings, moment_ms: int) -> in
 @contextmanager
 def in_use(root: Path) -> Iterator[None]:
     """Hold a root: as long as the block, or this process, lives it is nobody else's to clean."""
-    (root / LOCK_FILE).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private((root / LOCK_FILE).parent)
+    (root / LOCK_FILE).touch(mode=0o600)
     with (root / LOCK_FILE).open("ab") as lock:
         fcntl.flock(lock, fcntl.LOCK_SH)
         yield

@@ -161,6 +161,7 @@ class Attempt:
         local = self._storage.local_path(name)
         if local is not None:
             try:
+                local.touch(mode=0o600)  # PyArrow would make it readable by all
                 _write_pieces(pieces, schema, local)
             except OSError as error:
                 raise failure("write", str(local), error) from error
@@ -256,6 +257,7 @@ class Attempt:
         path = self._storage.local_path(name)
         if path is not None:
             try:
+                path.touch(mode=0o600)  # PyArrow would make it readable by all
                 write(path)
             except OSError as error:
                 raise failure("write", str(path), error) from error

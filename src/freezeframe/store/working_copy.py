@@ -17,7 +17,7 @@ from pathlib import Path
 
 from freezeframe.errors import BadInput, InvalidOption
 from freezeframe.identifiers import FilePath
-from freezeframe.storage.local import failure
+from freezeframe.storage.local import failure, make_private
 from freezeframe.store.files import Files
 from freezeframe.store.layout import OURS, is_table_folder
 
@@ -63,7 +63,7 @@ def check_out(files: Files, folder: Path) -> dict[str, CopiedFile]:
         StorageUnavailable: the folder cannot be written.
     """
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(folder)
         if any(folder.iterdir()):
             raise InvalidOption(
                 f"{folder} is not empty.",
@@ -136,7 +136,7 @@ def remove_secrets(folder: Path, before: Mapping[str, CopiedFile]) -> None:
 
 
 def _copy(files: Files, path: str, target: Path, *, sealed: bool) -> CopiedFile:
-    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(target.parent)
     digest = hashlib.sha256()
     handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     with os.fdopen(handle, "wb") as file:

@@ -143,7 +143,13 @@ logger.server.level = info
 """
 
 
-_LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+_THIS_MACHINE_ONLY = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    # Other users of this machine reach the driver's ports as well. Spark makes the secret itself.
+    "spark.authenticate": "true",
+    "spark.network.crypto.enabled": "true",
+}
 
 
 def cores() -> int:
@@ -157,8 +163,8 @@ def server_configuration(settings: Settings, master: str) -> dict[str, str]:
         "spark.master": master,
         "spark.app.name": "freezeframe",
         "spark.driver.memory": settings.spark_memory,
-        # The executors of a cluster have to find the driver; those of this process need not.
-        **(_LOOPBACK if master.startswith("local") else {}),
+        # The executors of a cluster have to find the driver, and share the cluster's own secret with it.
+        **(_THIS_MACHINE_ONLY if master.startswith("local") else {}),
         # Else a small job waits until a large one, asked for before, has no more tasks to start.
         "spark.scheduler.mode": "FAIR",
         "spark.connect.grpc.binding.address": "127.0.0.1",
@@ -170,6 +176,8 @@ def server_configuration(settings: Settings, master: str) -> dict[str, str]:
         "spark.sql.catalogImplementation": "in-memory",
         # Checksums are in the Parquet pages; a .crc beside each file would only be litter.
         "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+        # Files are the owner's alone: Hadoop sets their mode itself, whatever the process's umask is.
+        "spark.hadoop.fs.permissions.umask-mode": "077",
         "spark.cleaner.periodicGC.interval": "10min",
         # For the sessions of scripts: the machine's clock says nothing, and frames are written once.
         "spark.sql.session.timeZone": "UTC",

@@ -164,6 +164,7 @@ def _start(folder: Path, launch: dict[str, Any]) -> subprocess.Popen[bytes]:
     with (folder / "server.log").open("xb") as log:
         return subprocess.Popen(  # noqa: S603 - our own command line, from a folder of mode 0700
             launch["command"],
+            umask=0o077,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

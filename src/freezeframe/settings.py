@@ -47,6 +47,11 @@ class Settings(BaseSettings):
     spark_start_seconds: int = Field(
         default=120, ge=1, description="How long the start of the warm local server may take."
     )
+    spark_python: str = Field(
+        default="",
+        description="The Python with which Spark's workers run a script's own functions. Without it, on this "
+        "machine: PYSPARK_PYTHON, or the Python that runs the job, with its packages.",
+    )
     spark_jars_dir: Path | None = Field(
         default=None,
         description="Where the jars are with which Spark reaches `s3://` (`freezeframe spark jars` fetches "

@@ -208,6 +208,19 @@ def test_arrow_values_that_would_change_are_refused(column, message):
         to_arrow(pa.table({"a": column}))
 
 
+@pytest.mark.parametrize("mark", ["variant", "geometry", "geography"])
+def test_what_spark_encodes_as_a_struct_is_refused(mark):
+    """A VARIANT of Spark's is two binaries in Arrow, which nobody could read as a value again."""
+    fields = [
+        pa.field("value", pa.binary()),
+        pa.field("metadata", pa.binary(), nullable=False, metadata={mark: "true"}),
+    ]
+    rows = pa.array([{"value": b"1", "metadata": b"2"}], pa.struct(fields))
+    for column in (rows, pa.array([[rows[0].as_py()]], pa.list_(rows.type))):
+        with pytest.raises(SchemaDriftError, match=r"'v.*' has the type .*, which a stream cannot keep"):
+            to_arrow(pa.table({"v": column}))
+
+
 def test_nan_stays_nan_in_arrow():
     """Arrow can tell NaN from NULL, so it does."""
     values = to_arrow(pa.table({"a": [float("nan"), None]}))["a"].to_pylist()

@@ -6,6 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from freezeframe.engine.spark import SparkEngine
+from freezeframe.engine.spark_vectors import are_large
 from freezeframe.errors import UnsupportedTable
 from freezeframe.log.schema import arrow_to_delta
 
@@ -45,3 +47,17 @@ def test_two_files_of_one_name_with_deleted_rows_are_refused(bench, tmp_path):
     files = [str(tmp_path / folder / "x.parquet") for folder in ("a", "b")]
     with pytest.raises(UnsupportedTable, match="same name"):
         read(bench, files, schema, {file: np.array([0], np.int64) for file in files})
+
+
+def test_large_vectors_are_not_left_in_the_shared_session(spark_settings, bench, monkeypatch):
+    """What a session keeps until it ends is sent to one of this process alone."""
+    small, large = np.arange(1_000_000), np.arange(0, 200 << 16, 1 << 16)
+    assert [False, False, True] == [are_large(one) for one in ({}, {"a": small}, {"a": small, "b": large})]
+    monkeypatch.setattr("freezeframe.engine.spark_vectors._KEPT_BYTES_MIN", 1)
+    table = pa.table({"Id": ["a", "b"]})
+    task = bench.task(table, table, key=["Id"], write=False)
+    engine = SparkEngine(spark_settings)
+    result = engine.merge(replace(task, deleted={task.stored[0]: np.array([1])}))
+    assert (1, 1) == (result.inserted, result.unchanged)
+    assert (True, False) == (engine._own._connection is not None, engine._work._connection is not None)
+    engine.close()

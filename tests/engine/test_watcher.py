@@ -54,6 +54,7 @@ class Watched:
             "start": "the start",
             "about": {"master": "local[1]"},
             "work": str(self.work),
+            "clear_remains": ["/bin/sh", "-c", f"ls {folder}/databases >> {folder}/cleared"],
             "class_sharing": {
                 "after_idle_seconds": 0.2,
                 "needed_class": "a/job/Class",
@@ -254,3 +255,17 @@ def test_the_server_has_the_environment_it_was_given(tmp_path, watched):
         each = watched(f"echo $SECRET > told; {RUNS}")
         each.address()
         assert "from the environment\n" == (each.work / "told").read_text()
+
+
+def test_what_a_killed_job_left_is_cleared_once_nobody_holds_it(tmp_path, watched):
+    """A name that a process of the job holds is left alone; one that nobody holds is given to the clearer."""
+    (tmp_path / "databases").mkdir()
+    file = tmp_path / "databases" / "job_1"
+    with used(tmp_path), file.open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        watched(RUNS).address()
+        time.sleep(1.5)
+        assert not (tmp_path / "cleared").exists()
+        lock.close()
+        until((tmp_path / "cleared").exists)
+    until(lambda: "job_1\n" == (tmp_path / "cleared").read_text())

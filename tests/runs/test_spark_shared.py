@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from freezeframe.engine.standing import standings, stop
+from freezeframe.engine.watcher import DATABASES
 from freezeframe.runs.running import run
 from freezeframe.script import stores
 from freezeframe.settings import load_settings
@@ -71,6 +72,39 @@ def test_jobs_of_four_tenants_share_a_server_at_once(runs, spark_settings):
     farm.all_succeed(0)
     farm.all_succeed(1)
     assert 1 == sum(not server.is_retiring for server in standings(spark_settings))
+
+
+LEADS = """
+import os
+from pyspark.sql import SparkSession
+from freezeframe import get_snapshot, update_snapshot
+
+spark = SparkSession.builder.getOrCreate()
+tenant = os.environ["TENANT"]
+spark.createDataFrame([(tenant,)], "Id string").write.saveAsTable("leads")
+update_snapshot(os.environ["snapshot_dir"], "Lead", "Id", spark.table("leads"))
+kept = get_snapshot(os.environ["snapshot_dir"], "Lead", as_="spark")
+# The library's frames are of another session, in the same database.
+theirs = kept.sparkSession.table("leads").union(kept).distinct().collect()
+print(tenant, [row.Id for row in theirs], spark.conf.get("spark.sql.session.timeZone"))
+spark.stop()
+"""
+
+
+def test_scripts_of_two_tenants_have_a_table_of_the_same_name(runs, spark_settings):
+    """Each reads its own, with clocks in UTC, and the server's catalog has nothing left of either."""
+    script, lines = runs.script(LEADS), []
+
+    def job(tenant):
+        request = runs.request(script, tenant=tenant)
+        return run(request, settings=load_settings(runner_idle_seconds=20), on_line=lines.append)
+
+    with ThreadPoolExecutor(2) as pool:
+        outcomes = list(pool.map(job, TENANTS[:2]))
+    assert ["succeeded"] * 2 == [outcome.status for outcome in outcomes], outcomes
+    assert [f"{tenant} ['{tenant}'] UTC" for tenant in TENANTS[:2]] == sorted(map(str.strip, lines))
+    (server,) = [one for one in standings(spark_settings) if not one.is_retiring]
+    assert [] == list((server.folder / DATABASES).glob("*"))
 
 
 # Java without its second compiler and without a second look at PySpark's own classes: half of a start.

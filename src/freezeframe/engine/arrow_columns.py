@@ -37,6 +37,7 @@ _STORED_AS: dict[pa.DataType, pa.DataType] = {
 }
 # Extension types that are only another way to write a plain one.
 _PLAIN = {"arrow.json": pa.string(), "arrow.bool8": pa.bool_()}
+_SPARKS_MARKS = (b"variant", b"geometry", b"geography")
 _KEPT: frozenset[pa.DataType] = frozenset(
     {
         pa.null(),
@@ -128,7 +129,7 @@ def _stored_decimal(name: str, kind: pa.DataType) -> pa.DataType:
 def _stored_nested(name: str, kind: pa.DataType) -> pa.DataType | None:
     if pa.types.is_map(kind):
         return pa.map_(stored_type(name, kind.key_type), stored_type(name, kind.item_type))
-    if pa.types.is_struct(kind) and kind.num_fields:
+    if pa.types.is_struct(kind) and kind.num_fields and not _is_encoded(kind):
         return pa.struct([(field.name, stored_type(f"{name}.{field.name}", field.type)) for field in kind])
     is_list = (
         pa.types.is_list,
@@ -140,6 +141,12 @@ def _stored_nested(name: str, kind: pa.DataType) -> pa.DataType | None:
     if pa.types.is_dictionary(kind):
         return stored_type(name, kind.value_type)
     return None
+
+
+def _is_encoded(kind: pa.StructType) -> bool:
+    """Whether this is a VARIANT or a geometry of Spark's: its fields mean nothing by themselves."""
+    marks = (field.metadata or {} for field in kind)
+    return any(mark in metadata for metadata in marks for mark in _SPARKS_MARKS)
 
 
 def _decoded(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -182,5 +182,15 @@ def server_configuration(settings: Settings, master: str) -> dict[str, str]:
         # For the sessions of scripts: the machine's clock says nothing, and frames are written once.
         "spark.sql.session.timeZone": "UTC",
         **LANDING_CONFIGURATION,
+        # Nobody meets others under the name that all know; jobs are refused such views (job_database).
+        "spark.sql.globalTempDatabase": "freezeframe_refuses_global_views",
+        # Its client's connection goes with the client. The query of a killed one is interrupted, and one
+        # that a living client waits for, or reads slowly, has its connection for as long as it takes.
+        "spark.connect.execute.manager.detachedTimeout": "3s",
+        "spark.connect.execute.manager.maintenanceInterval": "1s",
+        "spark.connect.execute.reattachable.senderMaxStreamDuration": "0",
+        "spark.connect.execute.reattachable.senderMaxStreamSize": "0",
+        # Frames of a script outlive its pauses; the sessions of killed jobs are ended (job_remains).
+        "spark.connect.session.manager.defaultSessionTimeout": "7d",
         **server_options(settings),
     }

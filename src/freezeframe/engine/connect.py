@@ -12,7 +12,7 @@ import contextlib
 import hashlib
 import os
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -25,6 +25,7 @@ from pyspark.sql.connect.client.retries import DefaultPolicy, RetryPolicyState
 from pyspark.sql.connect.session import SparkSession
 
 from freezeframe.engine.configuration import SESSION_CONFIGURATION, cores
+from freezeframe.engine.job_database import JobDatabase, require_own
 from freezeframe.engine.launch import TOKEN_VARIABLE
 from freezeframe.engine.s3_configuration import session_options
 from freezeframe.engine.server import Attachment, Progress, attach
@@ -63,6 +64,24 @@ class _LoopbackPolicy(_DistantPolicy):
         return not is_gone and super().can_retry(e)
 
 
+class _Session(SparkSession):
+    """Closed by whoever opened it: Spark's finalizer can wait for itself (SPARK-55362)."""
+
+    def __del__(self) -> None:
+        pass
+
+
+class _OwnCatalog(SparkSession.Hook):
+    """Keeps a session from what all jobs of a server of ours would see."""
+
+    def __init__(self, _session: SparkSession) -> None:
+        pass
+
+    def on_execute_plan(self, request: proto.ExecutePlanRequest) -> proto.ExecutePlanRequest:
+        require_own(request)
+        return request
+
+
 @dataclass(slots=True)
 class Connection:
     """An open session, and the hold on the server behind it if that is one of ours."""
@@ -71,6 +90,8 @@ class Connection:
     attachment: Attachment | None
     shared_name: Path | None = None
     """Where the session's id stands if other processes use the session as well."""
+    database: JobDatabase | None = None
+    """The job's own in the catalog that the server's jobs share."""
     is_one_process: bool = False
     """Whether the server reads and writes files by itself, without executors elsewhere."""
 
@@ -113,6 +134,8 @@ class Connection:
             return
         # A server that is gone needs no good-bye.
         with contextlib.suppress(PySparkException, grpc.RpcError, ValueError):
+            if self.database:
+                self.database.leave(self.session)
             self.session.client.release_session()
         self._leave()
 
@@ -136,13 +159,11 @@ def connect(settings: Settings, progress: Progress, *, is_shared: bool = False) 
     options = {**SESSION_CONFIGURATION, **session_options(settings, where)}
     if where.startswith("sc://"):
         return Connection(_session_elsewhere(where, options), None)
-    if where == "auto":
-        attachment = attach(settings, f"local[{cores()}]", progress)
-        return _attached(attachment, options, is_one_process=True, is_shared=is_shared)
-    if where.startswith("spark://"):
-        return _attached(
-            attach(settings, where, progress), options, is_one_process=False, is_shared=is_shared
-        )
+    if where == "auto" or where.startswith("spark://"):
+        is_local = where == "auto"
+        attachment = attach(settings, f"local[{cores()}]" if is_local else where, progress)
+        kinds = {"is_one_process": is_local, "is_shared": is_shared, "is_one_job": not is_shared}
+        return _attached(attachment, options, **kinds)
     if where == "local":
         attachment = attach(settings, f"local[{cores()}]", progress, is_private=True)
         return _attached(attachment, options, is_one_process=True)
@@ -150,6 +171,26 @@ def connect(settings: Settings, progress: Progress, *, is_shared: bool = False) 
         f"FREEZEFRAME_SPARK cannot be '{where}'.",
         remedy="Use auto, local, sc://host:port or spark://host:port.",
     )
+
+
+@contextlib.contextmanager
+def script_session(url: str, folder: Path) -> Iterator[None]:
+    """The session that ``SparkSession.builder.getOrCreate()`` finds until the block ends.
+
+    It is on a server of ours, in the database of the job, which goes with the job.
+    """
+    with spark_errors():
+        session = _Session(connection=url, hook_factories=[_OwnCatalog])
+        database = JobDatabase.entered(session, folder)
+    SparkSession._set_default_and_active_session(session)  # noqa: SLF001 - as its own builder does
+    try:
+        yield
+    finally:
+        # Where the server is gone, so is the database; else the watcher sees to what is left.
+        with contextlib.suppress(PySparkException, grpc.RpcError, ValueError):
+            last = _Session(connection=url) if session.is_stopped else session
+            database.leave(last)
+            last.stop()
 
 
 def can_share(settings: Settings) -> bool:
@@ -167,7 +208,12 @@ def _where(settings: Settings) -> str:
 
 
 def _attached(
-    attachment: Attachment, options: Mapping[str, str], *, is_one_process: bool, is_shared: bool = False
+    attachment: Attachment,
+    options: Mapping[str, str],
+    *,
+    is_one_process: bool,
+    is_shared: bool = False,
+    is_one_job: bool = False,
 ) -> Connection:
     address = attachment.address
     name = attachment.folder / f"session-{_digest(options)}" if is_shared else None
@@ -176,10 +222,12 @@ def _attached(
         # Spark sends a token without TLS to a server called localhost only.
         url = f"sc://localhost:{address.port}/;token={address.token};session_id={session_id}"
         session = _session(url, options, is_local=True)
+        with spark_errors():
+            database = JobDatabase.entered(session, attachment.folder) if is_one_job else None
     except BaseException:
         attachment.close()
         raise
-    return Connection(session, attachment, name, is_one_process=is_one_process)
+    return Connection(session, attachment, name, database, is_one_process)
 
 
 def _digest(options: Mapping[str, str]) -> str:
@@ -221,7 +269,7 @@ def _require_same_release(theirs: str, ours: str) -> None:
 
 
 def _session(url: str, options: Mapping[str, str], *, is_local: bool) -> SparkSession:
-    session = SparkSession(connection=url)
+    session = _Session(connection=url, hook_factories=[_OwnCatalog] if is_local else [])
     # By default a dead server is asked again for ten minutes; on this machine it is dead at once.
     session.client.set_retry_policies([_LoopbackPolicy() if is_local else _DistantPolicy()])
     pairs = [proto.KeyValue(key=name, value=value) for name, value in options.items()]

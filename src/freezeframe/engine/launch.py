@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import secrets
+import sys
 import time
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -59,7 +60,7 @@ def write_launch(folder: Path, settings: Settings, master: str, java: Java, *, i
     archive = class_archive(folder.parent, java)
     launch = {
         "command": _command(settings, master, java, work, archive),
-        "environment": {**_environment(token, master), **bucket_variables(settings)},
+        "environment": {**_environment(token, settings, master), **bucket_variables(settings)},
         "started_pattern": STARTED_PATTERN,
         "idle_seconds": 0 if is_private else settings.spark_idle_seconds,
         "about": {
@@ -73,6 +74,7 @@ def write_launch(folder: Path, settings: Settings, master: str, java: Java, *, i
         "start": start,
         "work": str(work),
         "class_sharing": _archive_order(settings, java, work, archive),
+        "clear_remains": [sys.executable, "-m", "freezeframe.engine.job_remains", str(folder)],
     }
     path = folder / "launch.json"
     path.unlink(missing_ok=True)
@@ -181,8 +183,19 @@ def _jars() -> Path:
     return Path(found.origin).parent / "jars"
 
 
-def _environment(token: str, master: str) -> dict[str, str]:
+def _environment(token: str, settings: Settings, master: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if name not in _FOREIGN_VARIABLES}
     # Spark asks for this machine's own name at start, which not every machine can resolve.
     local = {"SPARK_LOCAL_IP": "127.0.0.1"} if master.startswith("local") else {}
-    return {**local, **kept, TOKEN_VARIABLE: token}
+    python = worker_python(settings, master)
+    workers = {"PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": python} if python else {}
+    return {**local, **kept, **workers, TOKEN_VARIABLE: token}
+
+
+def worker_python(settings: Settings, master: str, own: str = sys.executable) -> str:
+    """The Python that a server runs functions of jobs with: ``own``, unless one is named.
+
+    Empty on a cluster, whose machines have one of their own.
+    """
+    named = settings.spark_python or os.environ.get("PYSPARK_PYTHON", "")
+    return named or (own if master.startswith("local") else "")

@@ -28,7 +28,7 @@ from typing import IO
 from freezeframe.engine import watcher
 from freezeframe.engine.configuration import server_configuration
 from freezeframe.engine.java import Java, find_java
-from freezeframe.engine.launch import class_archive, write_launch
+from freezeframe.engine.launch import class_archive, worker_python, write_launch
 from freezeframe.engine.private_folder import private_folder
 from freezeframe.errors import EngineUnavailable
 from freezeframe.settings import Settings
@@ -98,6 +98,8 @@ def server_folder(settings: Settings, master: str) -> Path:
     identity = {
         "configuration": server_configuration(settings, master),
         "pyspark": version("pyspark"),
+        # Of one environment all names of its Python are the same.
+        "python": worker_python(settings, master, sys.prefix),
         "environment": {name: os.environ.get(name, "") for name in ("JAVA_HOME", "SPARK_CONF_DIR")},
     }
     name = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
@@ -184,7 +186,7 @@ def _start(folder: Path, settings: Settings, master: str, java: Java, deadline: 
 def _launched(
     folder: Path, settings: Settings, master: str, java: Java, deadline: float, *, is_private: bool
 ) -> Address:
-    for remains in folder.glob("work-*"):
+    for remains in (*folder.glob("work-*"), folder / watcher.DATABASES):
         shutil.rmtree(remains, ignore_errors=True)
     for name in ("address.json", "retire", watcher.IDLE_SECONDS):
         (folder / name).unlink(missing_ok=True)

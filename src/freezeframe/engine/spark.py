@@ -32,7 +32,7 @@ from freezeframe.engine.spark_merge import merge
 from freezeframe.engine.spark_row_hash import row_sums
 from freezeframe.engine.spark_sharing import require_shared
 from freezeframe.engine.spark_states import condense
-from freezeframe.engine.spark_vectors import live_rows
+from freezeframe.engine.spark_vectors import are_large, live_rows
 from freezeframe.settings import Settings
 
 
@@ -59,7 +59,8 @@ class SparkEngine:
 
     def merge(self, task: MergeTask) -> MergeResult:
         """Carry out one update; see `TableEngine.merge`."""
-        return self._work.answered(lambda session: merge(session, task))
+        link = self._own if are_large(task.deleted) else self._work
+        return link.answered(lambda session: merge(session, task))
 
     def land(self, frame: Any, task: LandTask) -> Landed:
         """Write a Spark frame as Parquet; see `TableEngine.land`."""

@@ -22,6 +22,14 @@ from freezeframe.errors import UnsupportedTable
 _CHUNK_BITS = 16
 _WORD_BITS = 6
 _CHUNK, _WORDS, _OF = "chunk", "words", "of"
+# A session keeps what it is sent of a megabyte or more until it ends.
+_KEPT_BYTES_MIN = 1_000_000
+
+
+def are_large(deleted: Mapping[str, Positions]) -> bool:
+    """Whether the bitmaps are so large that a session keeps them, so that it should be one that ends."""
+    chunks = sum(len(np.unique(positions >> _CHUNK_BITS)) for positions in deleted.values())
+    return chunks * ((1 << _CHUNK_BITS) // 8) >= _KEPT_BYTES_MIN
 
 
 def live_rows(

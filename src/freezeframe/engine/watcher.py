@@ -29,7 +29,11 @@ LAST_USED = "last-used"
 IDLE_SECONDS = "idle-seconds"
 """A file that says otherwise than the launch how long the server may be idle."""
 
+DATABASES = "databases"
+"""A folder of files, each named for the database of a job, whose processes hold a lock of it."""
+
 _POLL_SECONDS = 0.1
+_REMAINS_SECONDS = 1.0
 _STOP_SECONDS = 60
 _NICEST = 19
 
@@ -46,15 +50,17 @@ def watch(folder: Path) -> None:
         server = _start(folder, launch)
         guard = _guard(server)
         sharing = _ClassSharing(launch["class_sharing"])
+        remains = _JobRemains(folder, launch["clear_remains"])
         try:
             if _announce(folder, launch, server):
-                _wait_until_idle(folder, launch["idle_seconds"], server, clients, sharing)
+                _wait_until_idle(folder, launch["idle_seconds"], server, clients, (sharing, remains))
         finally:
             (folder / "address.json").unlink(missing_ok=True)
             # From here on a newcomer starts a server of its own and need not wait for this one.
             fcntl.flock(clients, fcntl.LOCK_UN)
             fcntl.flock(life, fcntl.LOCK_UN)
             sharing.give_up()
+            remains.give_up()
             _stop(server)
             _dismiss(guard)
             shutil.rmtree(launch["remains"], ignore_errors=True)
@@ -136,6 +142,46 @@ class _ClassSharing:
             self._lock.close()
 
 
+class _JobRemains:
+    """What a killed job left in the server's catalog: cleared by a process that has Spark's client."""
+
+    def __init__(self, folder: Path, command: list[str]) -> None:
+        self._folder = folder
+        self._command = command
+        self._process: subprocess.Popen[bytes] | None = None
+        self._looked = 0.0
+
+    def attend(self, _idle_seconds: float) -> None:
+        """Look, once a second, whether there is a job whose processes have all ended."""
+        if self._process and self._process.poll() is None:
+            return
+        now = time.monotonic()
+        if now - self._looked < _REMAINS_SECONDS:
+            return
+        self._looked = now
+        if any(map(_is_left, (self._folder / DATABASES).glob("*"))):
+            # One look less than often: what cannot be cleared is tried again, but not at once.
+            self._looked += 10 * _REMAINS_SECONDS
+            with (self._folder / "watcher.log").open("ab") as log:
+                self._process = subprocess.Popen(  # noqa: S603 - our own command line
+                    self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                )
+
+    def give_up(self) -> None:
+        """End what is under way: the catalog goes with the server."""
+        if self._process:
+            self._process.kill()
+            self._process.wait()
+
+
+def _is_left(file: Path) -> bool:
+    try:
+        with file.open() as lock:
+            return _lock_alone(lock)
+    except FileNotFoundError:
+        return False
+
+
 def _stand_back() -> None:
     """Take the lowest priority among processes, and where Linux groups them by session, among the groups."""
     os.nice(_NICEST)
@@ -202,7 +248,7 @@ def _wait_until_idle(
     idle_seconds: float,
     server: subprocess.Popen[bytes],
     clients: IO[str],
-    sharing: _ClassSharing,
+    chores: tuple[_ClassSharing, _JobRemains],
 ) -> None:
     """Return when the server died, or when it is to stop: then the clients' lock is held."""
     last_used = time.monotonic()
@@ -218,7 +264,8 @@ def _wait_until_idle(
         if was_used and not is_used:
             (folder / LAST_USED).touch()
         was_used = is_used
-        sharing.attend(time.monotonic() - last_used)
+        for chore in chores:
+            chore.attend(time.monotonic() - last_used)
         time.sleep(_POLL_SECONDS)
 
 
@@ -231,9 +278,9 @@ def _is_over(folder: Path, idle_seconds: float, last_used: float) -> bool:
         return idle >= idle_seconds
 
 
-def _lock_alone(clients: IO[str]) -> bool:
+def _lock_alone(file: IO[str]) -> bool:
     try:
-        fcntl.flock(clients, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True

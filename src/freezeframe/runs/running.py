@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import sys
 import time
 import uuid
 from collections.abc import Callable, Mapping
@@ -115,6 +116,10 @@ def _carried_out(
     is_cancelled: Callable[[], bool],
 ) -> Ending:
     python = interpreter(request.script, settings)
+    if python != sys.executable and not (settings.spark_python or settings.spark.startswith("spark://")):
+        # The packages that a script asks for are there in its functions as well.
+        settings = settings.model_copy(update={"spark_python": python})
+        environment = {**environment, "FREEZEFRAME_SPARK_PYTHON": python}
     with script_spark(request.script, settings, environment, on_line) as spark:
         ScriptPlan(request, settings, os.getpid()).write(root)
         reading, writing = _wide_pipe()

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from freezeframe.engine.configuration import cores
+from freezeframe.engine.job_database import VARIABLE, claimed
 from freezeframe.engine.server import Address, attach, living_address, server_folder
 from freezeframe.settings import Settings
 
@@ -37,14 +38,38 @@ def script_spark(
         return
     master = settings.spark if settings.spark.startswith("spark://") else f"local[{cores()}]"
     if not speaks_to_spark(script):
-        address = living_address(server_folder(settings, master))
-        yield {} if address is None else _variables(address)
+        folder = server_folder(settings, master)
+        address = living_address(folder)
+        if address is None:
+            yield {}
+            return
+        with claimed(folder) as database:
+            yield _variables(address, database)
         return
     attachment = attach(settings, master, progress)
     try:
-        yield _variables(attachment.address)
+        with claimed(attachment.folder) as database:
+            yield _variables(attachment.address, database)
     finally:
         attachment.close()
+
+
+@contextmanager
+def own_session(script: Path, environment: Mapping[str, str]) -> Iterator[None]:
+    """In the script's process: the session that it finds, in the job's own database; for a script that asks.
+
+    Raises:
+        EngineUnavailable: the warm server is gone.
+    """
+    url, database = environment.get(OWN_REMOTE), environment.get(VARIABLE)
+    if not url or not database or environment.get(REMOTE) != url or not speaks_to_spark(script):
+        yield
+        return
+    # Spark's client takes a second to load, where the warm runner has not.
+    from freezeframe.engine.connect import script_session  # noqa: PLC0415
+
+    with script_session(url, Path(database).parent.parent):
+        yield
 
 
 def speaks_to_spark(script: Path) -> bool:
@@ -53,7 +78,7 @@ def speaks_to_spark(script: Path) -> bool:
     return any(b"pyspark" in file.read_bytes() for file in files)
 
 
-def _variables(address: Address) -> dict[str, str]:
+def _variables(address: Address, database: Path) -> dict[str, str]:
     # Spark sends a token without TLS to a server called localhost only.
     url = f"sc://localhost:{address.port}/;token={address.token}"
-    return {REMOTE: url, OWN_REMOTE: url}
+    return {REMOTE: url, OWN_REMOTE: url, VARIABLE: str(database)}

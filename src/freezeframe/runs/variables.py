@@ -23,7 +23,14 @@ _NEEDED = frozenset(
     {
         *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "TZ", "LANG", "LANGUAGE", "TERM", "NO_COLOR"),
         *("JAVA_HOME", "SPARK_HOME", "SPARK_CONF_DIR", "SPARK_LOCAL_IP", "SPARK_REMOTE", "LD_LIBRARY_PATH"),
-        *("VIRTUAL_ENV", "PYTHONPATH", "PYTHONWARNINGS", "PYTHONHASHSEED", "PYTHONDONTWRITEBYTECODE"),
+        *(
+            "VIRTUAL_ENV",
+            "PYSPARK_PYTHON",
+            "PYTHONPATH",
+            "PYTHONWARNINGS",
+            "PYTHONHASHSEED",
+            "PYTHONDONTWRITEBYTECODE",
+        ),
         *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
         *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY"),
         *("http_proxy", "https_proxy", "no_proxy", "all_proxy"),

@@ -1,0 +1,108 @@
+"""A job's own database in the catalog of a warm server, which all jobs of the server share.
+
+Its name is a file in the server's folder that every process of the job holds a lock of. The process that
+made the database drops it at its end. What a job that was killed left, the server's watcher finds by the
+file that nobody holds: it has the database dropped and the sessions ended (``job_remains``).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from freezeframe.engine.watcher import DATABASES
+from freezeframe.errors import InvalidOption
+
+if TYPE_CHECKING:
+    from pyspark.sql.connect.session import SparkSession
+
+VARIABLE = "FREEZEFRAME_SPARK_DATABASE"
+"""The variable that names a run's file to its processes."""
+
+# What reaches the tables and views of other jobs by its nature.
+_SHARED_BY_ALL = re.compile(
+    r"\bcreate\s+(or\s+replace\s+)?global\s+temp|\bglobal_temp\s*\.|"
+    r"\bcreate\s+(database|schema|namespace)\b(?!\s+if not exists job_)",
+    re.IGNORECASE,
+)
+
+
+@contextmanager
+def claimed(folder: Path) -> Iterator[Path]:
+    """A name for the database of a run on the server of that folder, held until the block ends."""
+    file = _new_file(folder)
+    with _held(file):
+        yield file
+
+
+@dataclass(slots=True)
+class JobDatabase:
+    """The database that a session is in; ``leave`` drops it if this session was the first of its job."""
+
+    file: Path
+    _lock: IO[str]
+    _is_maker: bool
+
+    @classmethod
+    def entered(cls, session: SparkSession, folder: Path) -> JobDatabase:
+        """Put a session on the server of that folder into the database of its job, made if it is not there.
+
+        The job is a run's, where this process is part of one, and else the session itself.
+        """
+        named = Path(os.environ.get(VARIABLE, ""))
+        file = named if named.parent == folder / DATABASES else _new_file(folder)
+        lock = _held(file)
+        is_maker = not lock.tell()
+        lock.write(f"{session.session_id}\n")
+        lock.flush()
+        session.sql(f"create database if not exists {file.name}")
+        session.sql(f"use {file.name}")
+        return cls(file, lock, is_maker)
+
+    def leave(self, session: SparkSession) -> None:
+        """Let go; raises what Spark raises, and then the watcher sees to it."""
+        with self._lock:
+            if self._is_maker:
+                # Reattaching needs a thread, and a process that ends begins none.
+                session.client.disable_reattachable_execute()
+                session.sql(f"drop database if exists {self.file.name} cascade")
+                self.file.unlink(missing_ok=True)
+
+
+def require_own(request: object) -> None:
+    """Refuse a plan that would make something in the catalog that every job of the server sees.
+
+    Raises:
+        InvalidOption: a global temporary view, or a database.
+    """
+    command = request.plan.command  # type: ignore[attr-defined]
+    kind = command.WhichOneof("command_type")
+    is_shared = kind == "create_dataframe_view" and command.create_dataframe_view.is_global
+    if kind == "sql_command":
+        is_shared = bool(_SHARED_BY_ALL.search(command.sql_command.input.sql.query))
+    if is_shared:
+        raise InvalidOption(
+            "Global temporary views and databases of its own are refused to a job.",
+            cause="All jobs of the warm Spark server would see them, also those of other tenants.",
+            remedy="Use createOrReplaceTempView, or a table without a database's name: the job is in a"
+            " database of its own, which goes with the job.",
+        )
+
+
+def _new_file(folder: Path) -> Path:
+    return folder / DATABASES / f"job_{uuid.uuid4().hex}"
+
+
+def _held(file: Path) -> IO[str]:
+    """The file, open at its end and locked; a server that was started again has removed it."""
+    file.parent.mkdir(mode=0o700, exist_ok=True)
+    lock = file.open("a")
+    fcntl.flock(lock, fcntl.LOCK_SH)
+    return lock

@@ -2,6 +2,7 @@
 
 import io
 import json
+import math
 import re
 from decimal import Decimal
 
@@ -27,6 +28,17 @@ def test_text_shows_missing_values_and_square_brackets(capsys):
     assert "[bold]x[/bold]" in printed
     assert "one⏎two" in printed
     assert " - " in printed
+
+
+@pytest.mark.parametrize("number", [1e-9, 0.1, 1234567.891, -2.5e300, 2**63, Decimal("1.500"), math.inf])
+def test_numbers_are_printed_whole(capsys, number):
+    """In tables, records and lists no digit is rounded away: what is printed reads back as the value."""
+    Output().table("", [{"n": number}])
+    Output().record({"n": number, "list": [number]})
+    head, cell, record, listed = capsys.readouterr().out.split("\n")[:4]
+
+    assert ("n", number) == (head.strip(), type(number)(cell))
+    assert [number, number] == [type(number)(line.split()[1]) for line in (record, listed)]
 
 
 def test_sentences_are_for_people_only(capsys):

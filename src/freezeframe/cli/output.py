@@ -213,8 +213,6 @@ def _is_number(value: object) -> bool:
 def _cell(value: object) -> str:
     if value is None:
         return _MISSING
-    if isinstance(value, float):
-        return f"{value:.2f}"
     if isinstance(value, list | tuple):
         return visible(", ".join(map(str, value))) or _MISSING
     return visible(str(value))

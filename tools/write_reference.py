@@ -147,7 +147,9 @@ def type_matrix() -> str:
         ("Values", "value", "widen"),
         ('Values with `schema="frozen"`', "value", "strict"),
         ('Values with `on_drift="string"`', "value", "string"),
-        ("Keys, under all three", "key", "widen"),
+        ("Keys", "key", "widen"),
+        ('Keys with `schema="frozen"`', "key", "strict"),
+        ('Keys with `on_drift="string"`', "key", "string"),
     )
     for title, place, policy in parts:
         lines += [f"## {title}", "", *_matrix(place, policy), ""]
@@ -183,8 +185,13 @@ _MATRIX_WORDS = [
     "| · | refused: `SchemaDriftError`, or for a key `BadInput` or `NullKeyError` |",
     "| ·/+ | depends on the values: first for the largest that the types have, then for 0 and 1 |",
     "",
+    "A column without any value takes the stored type, whatever its own. Text that meets a key of",
+    "whole numbers makes it text (T) if a value is no number, and none may be meant as one (`007`,",
+    "`7.0`, `+7`): first for `007` and `NA`, then for `X9` and `0`. A text column that held whole numbers",
+    "once goes on taking them ([decision 0026](../decisions/0026-a-key-of-numbers-becomes-text.md)).",
+    "",
     "Tests carry out every cell, for both sets of values. The batch is in memory here; of a Spark frame the",
-    "types alone decide, so whatever depends on values is refused there, or widened.",
+    "types alone decide but for these two rules, so whatever depends on values is refused there, or widened.",
     "",
 ]
 

@@ -76,12 +76,12 @@ def test_a_struct_with_a_further_field_is_the_same_struct():
 
 def test_an_override_may_change_types():
     """A value that the new type cannot tell is null in a deletion and whole in ``_before``."""
-    old = pa.table({"Id": ["1", "2"], "v": ["abc", "7"], "n": [1, 2**60 + 1]})
+    old = pa.table({"Id": ["1", "2"], "v": ["abc", "x7"], "n": [1, 2**60 + 1]})
     new = pa.table({"Id": ["1"], "v": [7], "n": [1.0]})
 
     assert [
         ("update", {"Id": "1", "v": 7, "n": 1.0}, {"Id": "1", "v": "abc", "n": 1}),
-        ("delete", {"Id": "2", "v": None, "n": None}, {"Id": "2", "v": "7", "n": 2**60 + 1}),
+        ("delete", {"Id": "2", "v": None, "n": None}, {"Id": "2", "v": "x7", "n": 2**60 + 1}),
     ] == _changes(old, new)
 
 
@@ -107,13 +107,22 @@ def test_a_nan_is_one_key_whatever_its_bits():
 
 
 def test_keys_of_another_kind_are_other_keys():
-    """The text "1" is not the number 1, so after an override each old key is gone and each new one is new."""
-    old, new = pa.table({"Id": ["1", "a"]}), pa.table({"Id": [1, 2]})
+    """No time is a number, so after an override each old key is gone and each new one is new."""
+    old, new = pa.table({"Id": pa.array([1, 2], pa.timestamp("us"))}), pa.table({"Id": [1, 2]})
 
-    found = _changes(old, new)
+    assert ["insert", "insert", "delete", "delete"] == [kind for kind, _, _ in _changes(old, new)]
 
-    assert [("insert", {"Id": 1}, None), ("insert", {"Id": 2}, None)] == found[:2]
-    assert [("delete", {"Id": None}, {"Id": "1"}), ("delete", {"Id": None}, {"Id": "a"})] == found[2:]
+
+@pytest.mark.parametrize("back", [False, True])
+def test_a_key_that_became_text_is_the_same_key(back):
+    """As its values print; a cell that became text with the same value is no change."""
+    numbers = pa.table({"Id": [1, 2, 7], "n": [1, None, 3]})
+    texts = pa.table({"Id": ["1", "2", "007"], "n": ["1", None, "3"]})
+    old, new = (texts, numbers) if back else (numbers, texts)
+
+    assert [("insert", new["Id"][2].as_py()), ("delete", old["Id"][2].as_py())] == [
+        (kind, (before if kind == "delete" else row)["Id"]) for kind, row, before in _changes(old, new)
+    ]
 
 
 def test_rows_without_a_key_are_counted():

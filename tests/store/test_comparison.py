@@ -45,7 +45,22 @@ OVERRIDES = {
         pa.date32(),
         (0, 1, 1, 0),
     ),
-    "text for numbers": (["1", None], pa.string(), [1, None], pa.int64(), (0, 1, 1, 0)),
+    "text for numbers": (["1", None], pa.string(), [1, None], pa.int64(), (0, 0, 2, 0)),
+    "other text for numbers": (["01", None], pa.string(), [1, None], pa.int64(), (0, 1, 1, 0)),
+    "small decimals for text": (
+        [Decimal("0.0000001"), None],
+        pa.decimal128(9, 7),
+        ["0.0000001", None],
+        pa.string(),
+        (0, 0, 2, 0),
+    ),
+    "moments for text": (
+        [dt.datetime(2026, 1, 1), None],  # noqa: DTZ001 - a local time
+        pa.timestamp("us"),
+        ["2026-01-01 00:00:00", None],
+        pa.string(),
+        (0, 1, 1, 0),
+    ),
     "numbers for truths": ([True, None], pa.bool_(), [1, None], pa.int64(), (0, 1, 1, 0)),
     "a double for a long": ([2**53 + 1, None], pa.int64(), [2.0**53, None], pa.float64(), (0, 1, 1, 0)),
     "a zero with a sign": ([0.0, -0.0], pa.float64(), [-0.0, -0.0], pa.float64(), (0, 1, 1, 0)),
@@ -112,7 +127,7 @@ def test_a_spark_frame_under_mapped_names_overrides_other_types(spark_engine, sp
 def test_a_key_of_another_kind_finds_no_row(open_finding, memory):
     """After an override by keys of another kind each old row is gone and each new one is new."""
     stream = open_finding(memory).stream("Account")
-    stream.update(pa.table({"k": ["1", "2"]}), key="k")
+    stream.update(pa.table({"k": pa.array([1, 2], pa.timestamp("us"))}), key="k")
 
     receipt = stream.update(pa.table({"k": [1, 2, 3]}), override=True)
 
@@ -134,7 +149,7 @@ def test_rows_without_a_key_are_compared_in_the_wider_type(open_finding, memory)
 
 def test_a_column_that_cannot_be_compared_stands_beside_the_new_one():
     """It has a name that no column has, and is found in the files under its own."""
-    stored = delta_columns(pa.schema([("z", pa.string()), ("z_before", pa.int64())]), None)
+    stored = delta_columns(pa.schema([("z", pa.bool_()), ("z_before", pa.int64())]), None)
     new = delta_columns(pa.schema([("z", pa.int64())]), None)
 
     found = compared_columns(stored, new)

@@ -1,5 +1,6 @@
 """Columns change only where no value does."""
 
+from datetime import date, datetime
 from decimal import Decimal
 
 import pyarrow as pa
@@ -222,8 +223,98 @@ def test_drift_may_be_kept_as_text(stored):
     assert found.changes_stored_files
 
 
-@pytest.mark.parametrize(("stored", "key"), [(pa.float64(), []), (pa.int64(), ["v"])])
-def test_text_is_no_way_out_for_keys_and_floats(stored, key):
-    """A double has many texts, and a key that became text would be another key."""
+@pytest.mark.parametrize(
+    ("stored", "incoming", "key"),
+    [
+        (pa.float64(), ["N/A"], []),
+        (pa.float64(), ["N/A"], ["v"]),
+        (pa.decimal128(10, 2), [1], ["v"]),
+        (pa.int64(), [Decimal("1.00")], ["v"]),
+    ],
+)
+def test_text_is_no_way_out_for_floats_and_keys_that_are_numbers(stored, incoming, key):
+    """A double has many texts, and 1 and 1.00 are one key that would be two as text."""
     with pytest.raises(SchemaDriftError):
-        _evolve([("v", stored)], _table(v=["N/A"]), key=key, rules=SchemaRules(drift_to_text=True))
+        _evolve([("v", stored)], _table(v=incoming), key=key, rules=SchemaRules(drift_to_text=True))
+
+
+@pytest.mark.parametrize(
+    ("texts", "becomes_text"),
+    [
+        (["X9"], True),
+        (["1", "X9"], True),
+        (["", "1e5", "A-7", "1.5"], True),
+        (["12345678901234567890"], True),
+        (["9223372036854775808"], True),
+        (["-9223372036854775809"], True),
+        (["9223372036854775807"], False),
+        (["1", "-2", "0"], False),
+        (["007", "X9"], False),
+        (["X9", "7.0"], False),
+        (["X9", " 7"], False),
+        (["X9", "+7"], False),
+        (["X9", "-0"], False),
+    ],
+)
+def test_a_key_of_numbers_becomes_text_where_a_key_is_none(texts, becomes_text):
+    """Unless a value may be meant as a stored number, or all of them are such numbers as they print."""
+    stored, batch = [("Id", pa.int64())], _table(Id=texts)
+
+    if not becomes_text:
+        with pytest.raises(SchemaDriftError) as caught:
+            _evolve(stored, batch, key=["Id"])
+        assert "override" not in caught.value.remedy
+        named = [one["value"].strip("'") for one in caught.value.details["rows"]]
+        doubtful = [text for text in texts if text in {"007", "7.0", " 7", "+7", "-0"}]
+        assert (doubtful or texts) == named
+        return
+    found = _evolve(stored, batch, key=["Id"])
+    assert (("Id",), pa.string(), texts) == (
+        found.widened,
+        found.target.field("Id").type,
+        found.batch["Id"].to_pylist(),
+    )
+    landed = evolve(
+        pa.schema(stored),
+        batch.slice(0, 0),
+        key=["Id"],
+        values_known=False,
+        values=lambda name: iter([batch[name].slice(0, 1), batch[name].slice(1)]),
+    )
+    assert found.target.equals(landed.target)
+    with pytest.raises(SchemaDriftError, match="'Id' needs another type"):
+        _evolve(stored, batch, key=["Id"], rules=SchemaRules(frozen=True))
+
+
+@pytest.mark.parametrize("key", [["Id"], []])
+def test_text_that_was_numbers_goes_on_taking_them(key):
+    """As they print; text that was never anything else takes none."""
+    rules = SchemaRules(drift_to_text=True)
+    widened = _evolve([("Id", pa.int64())], _table(Id=["X9"]), key=key, rules=rules).target
+
+    assert ["3", None] == evolve(widened, _table(Id=[3, None]), key=key).batch["Id"].to_pylist()
+    with pytest.raises(SchemaDriftError, match="Id"):
+        _evolve([("Id", pa.string())], _table(Id=[3]), key=key)
+    assert ["3"] == _evolve([("Id", pa.string())], _table(Id=[3]), key=key, rules=rules).batch[
+        "Id"
+    ].to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("stored", "incoming", "expected"),
+    [
+        (pa.int32(), pa.array([2**40]), pa.int64()),
+        (pa.int64(), pa.array([1], pa.int8()), pa.int64()),
+        (
+            pa.date32(),
+            pa.array([datetime.fromisoformat("2026-10-01T12:00:00")], pa.timestamp("us")),
+            pa.timestamp("us"),
+        ),
+        (pa.timestamp("us"), pa.array([date(2026, 10, 1)]), pa.timestamp("us")),
+    ],
+)
+def test_keys_widen_as_values_do(stored, incoming, expected):
+    """Whole numbers to wider ones, dates to timestamps; a narrower batch takes the stored type."""
+    found = _evolve([("Id", stored)], pa.table({"Id": incoming}), key=["Id"])
+
+    assert (expected, expected) == (found.target.field("Id").type, found.batch.schema.field("Id").type)

@@ -15,7 +15,7 @@ def cell_changes(rows: Iterable[Mapping[str, Any]], key: Sequence[str]) -> list[
     A changed cell reads ``column: old → new``, any other one ``column: value``.
     """
     return [
-        {"change": row[_KIND], **{name: row.get(name) for name in key}, "cells": _cells(row, key)}
+        {"change": row[_KIND], **{name: _key_cell(row, name) for name in key}, "cells": _cells(row, key)}
         for row in rows
     ]
 
@@ -26,6 +26,12 @@ def sparkline(counts: Sequence[int]) -> str:
     if not highest:
         return _SPARKS[0] * len(counts)
     return "".join(_SPARKS[round(count * (len(_SPARKS) - 1) / highest)] for count in counts)
+
+
+def _key_cell(row: Mapping[str, Any], name: str) -> Any:
+    """A deleted key may have no value in the column's type of now: it is told as it was."""
+    value = row.get(name)
+    return (row.get(_BEFORE) or {}).get(name) if value is None else value
 
 
 def _cells(row: Mapping[str, Any], key: Sequence[str]) -> list[str]:

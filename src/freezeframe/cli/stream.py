@@ -14,6 +14,7 @@ from freezeframe.cli.place import Place, at_place
 from freezeframe.cli.stream_custody import adopt, release, repair
 from freezeframe.cli.stream_dropping import drop
 from freezeframe.cli.stream_past import changes, diff, restore
+from freezeframe.cli.stream_retyping import retype
 from freezeframe.cli.stream_transfer import export, import_rows
 from freezeframe.errors import InputNotFound
 
@@ -186,6 +187,7 @@ app.command("restore")(at_place(restore))
 app.command("explain")(at_place(explain))
 app.command("import")(at_place(import_rows))
 app.command("export")(at_place(export))
+app.command("retype")(at_place(retype))
 app.command("drop")(at_place(drop))
 app.command("release")(at_place(release))
 app.command("adopt")(at_place(adopt))

@@ -43,7 +43,7 @@ class Batch:
 
     def __post_init__(self) -> None:
         _check_case(self.rows.column_names)
-        _check_key_is_there(self.rows.column_names, self.key)
+        require_key_columns(self.rows.column_names, self.key)
 
 
 def checked_batch(
@@ -77,7 +77,7 @@ def checked_batch(
             null_keys=null_keys,
         )
     _check_case(table.column_names)
-    _check_key_is_there(table.column_names, names)
+    require_key_columns(table.column_names, names)
     _check_key_types(table, names)
     _check_order(table, order_by)
     kept, null_keys_dropped = _with_null_keys(table, names, null_keys)
@@ -115,7 +115,12 @@ def _check_case(columns: Sequence[str]) -> None:
             )
 
 
-def _check_key_is_there(columns: Sequence[str], names: Sequence[str]) -> None:
+def require_key_columns(columns: Sequence[str], names: Sequence[str]) -> None:
+    """Refuse rows whose columns, by name, lack one of the key.
+
+    Raises:
+        MissingColumn: the one that is missing, and the name that may be meant.
+    """
     for name in names:
         if name in columns:
             continue
@@ -142,15 +147,25 @@ def _check_key_types(table: pa.Table, names: Sequence[str]) -> None:
             )
 
 
-def _check_order(table: pa.Table, order_by: Sequence[str]) -> None:
+def require_order_columns(columns: Sequence[str], order_by: Sequence[str]) -> None:
+    """Refuse rows whose columns, by name, lack one that they are to be ordered by.
+
+    Raises:
+        MissingColumn: the one that is missing.
+    """
     for name in order_by:
-        if name not in table.column_names:
+        if name not in columns:
             raise MissingColumn(
                 f"The rows have no column {name!r} to be ordered by.",
-                cause=f"They have {', '.join(map(repr, table.column_names))}.",
+                cause=f"They have {', '.join(map(repr, columns))}.",
                 remedy="Name one of them in order_by.",
                 column=name,
             )
+
+
+def _check_order(table: pa.Table, order_by: Sequence[str]) -> None:
+    require_order_columns(table.column_names, order_by)
+    for name in order_by:
         if pa.types.is_nested(table.schema.field(name).type):
             raise BadInput(
                 f"Rows cannot be ordered by the column {name!r}.",

@@ -21,6 +21,7 @@ from pyspark.sql.connect.window import Window
 from pyspark.sql.types import NullType, StructField, StructType
 
 from freezeframe.engine.base import UNIQUE, Landed, LandTask
+from freezeframe.engine.batch import require_key_columns, require_order_columns
 from freezeframe.engine.configuration import LANDING_CONFIGURATION, WRITE_OPTIONS
 from freezeframe.engine.spark_columns import (
     PHYSICAL_NAME,
@@ -42,7 +43,7 @@ from freezeframe.engine.spark_files import (
 from freezeframe.engine.spark_keys import duplicate_keys, shown_keys
 from freezeframe.engine.spark_types import layout_settings, require_kept_types
 from freezeframe.engine.valid_text import not_utf8
-from freezeframe.errors import BadInput, EngineUnavailable, MissingColumn, NullKeyError
+from freezeframe.errors import BadInput, EngineUnavailable, NullKeyError
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +102,7 @@ def settle(session: SparkSession, task: LandTask, frame: Written) -> Landed:
     if undecodable:
         raise _not_utf8(rows, schema)
     if null_keys and task.null_keys == "error":
-        raise NullKeyError(
-            f"{null_keys} rows of the frame have a null in the key ({', '.join(task.key)}).",
-            remedy="Fill or leave out these rows, or pass null_keys='match' or 'drop'.",
-            count=null_keys,
-        )
+        raise _null_keys(rows, task.key, null_keys)
     dropped = null_keys if task.null_keys == "drop" else 0
     written = json.loads(schema.json())
     if frame.is_as_stored and not (repeated or dropped):
@@ -157,19 +154,21 @@ def _has_our_settings(session: Any, names: Sequence[str]) -> bool:
 
 def _schema(frame: Any, task: LandTask) -> StructType:
     given = frame.schema
-    absent = [name for name in (*task.key, *task.order_by) if name not in given.names]
-    if absent:
-        raise MissingColumn(
-            f"The frame has no column {', '.join(map(repr, absent))}.",
-            cause=f"Its columns are {', '.join(map(repr, given.names))}.",
-        )
+    require_key_columns(given.names, task.key)
+    require_order_columns(given.names, task.order_by)
     repeated = sorted({name for name in given.names if given.names.count(name) > 1})
     if repeated:
         raise BadInput(f"The frame has several columns named {', '.join(map(repr, repeated))}.")
     require_kept_types(given)
     undecided = [field.name for field in given.fields if isinstance(field.dataType, NullType)]
-    if set(undecided) & set(task.key):
-        raise NullKeyError(f"Every row of the frame has a null in the key ({', '.join(task.key)}).")
+    empty = [name for name in task.key if name in undecided]
+    if empty:
+        raise NullKeyError(
+            f"Every row of the frame has a null in the key column {empty[0]!r}.",
+            cause="Its type is void, which has no values.",
+            remedy="Fill the key.",
+            column=empty[0],
+        )
     return StructType([_field(field, task) for field in given.fields])
 
 
@@ -184,6 +183,19 @@ def _physical(field: StructField) -> str:
 
 def _has_null(key: Sequence[str]) -> Column:
     return any_of([F.col(quoted(name)).isNull() for name in key])
+
+
+def _null_keys(rows: DataFrame, key: Sequence[str], count: int) -> NullKeyError:
+    """The error for rows with a null in their key, with the first of these keys."""
+    keys = shown_keys(rows.where(_has_null(key)), key)
+    return NullKeyError(
+        f"{count} rows of the frame have a null in the key ({', '.join(key)}): {', '.join(map(repr, keys))}"
+        + (" and more." if count > len(keys) else "."),
+        cause="A row without a key could never be found again, and would pile up at each sync.",
+        remedy="Fill or leave out these rows, or pass null_keys='drop' or 'match'.",
+        count=count,
+        keys=[repr(one) for one in keys],
+    )
 
 
 def _key_counts(rows: DataFrame, key: Sequence[str], schema: StructType) -> tuple[int, int, int, int]:

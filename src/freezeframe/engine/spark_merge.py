@@ -8,8 +8,6 @@ Where rows keep their past, a key can lead to two rows, and closed rows go by th
 
 from __future__ import annotations
 
-import functools
-import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -185,7 +183,7 @@ def _matched(sides: _Sides, key: list[int], stored: DataFrame, batch: DataFrame)
     batch = sides.layout.keyed(batch.withColumn("new_key", new_key), [F.col("new_key")])
     # The join sorts or splits by the same key, so looking for repeated keys costs next to nothing.
     nth = F.row_number().over(Window.partitionBy("new_key").orderBy("new_key"))
-    has_null = functools.reduce(operator.or_, (F.col(f"n{index}").isNull() for index in key))
+    has_null = any_of([F.col(f"n{index}").isNull() for index in key])
     batch = batch.withColumns({"nth": nth, "has_null_key": has_null})
     joined = stored.join(sides.layout.hinted(batch), F.col("old_key") == F.col("new_key"), "full_outer")
     is_live = F.col("stored").isNotNull() & ~_is_flagged(sides)

@@ -29,7 +29,7 @@ from freezeframe.store.guard import stored_key
 from freezeframe.store.live_files import deleted_positions
 from freezeframe.store.own_columns import DELETED, stored_own_columns
 from freezeframe.store.reading import read_rows, read_rows_at
-from freezeframe.store.types import may_take
+from freezeframe.store.types import may_take, meet_as_text
 
 CHANGE_TYPE = "_change_type"
 BEFORE = "_before"
@@ -265,7 +265,9 @@ def _as_new(old: pa.Table, schema: pa.Schema) -> pa.Table:
 def _cells_as(field: pa.Field, old: pa.Table) -> pa.ChunkedArray:
     held = old[field.name] if field.name in old.column_names else None
     if held is not None and (
-        compared_type(held.type, field.type) == field.type or may_take(field.type, held.type)
+        compared_type(held.type, field.type) == field.type
+        or may_take(field.type, held.type)
+        or meet_as_text(field.type, held.type)
     ):
         cast = exact_cast(held, field.type)
         if cast is not None:

@@ -1,9 +1,9 @@
 """A stream's columns as Arrow and as Delta, with what Delta's schema must say beside the types (pure).
 
-Two things are kept in a field's metadata: that a column is still undecided, and, only where some
-name needs it, Delta's column mapping by name (protocol, "Column Mapping"): a name with a space
-or one of ``,;{}()=`` and so on is stored under a physical name of its own, every other column
-keeps its name as physical name, so that files stay readable by eye.
+Kept in a field's metadata are the marks of ``evolution`` (a column is still undecided; a text column
+held whole numbers), and, only where some name needs it, Delta's column mapping by name (protocol,
+"Column Mapping"): a name with a space or one of ``,;{}()=`` and so on is stored under a physical name
+of its own, every other column keeps its name as physical name, so that files stay readable by eye.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ import pyarrow as pa
 
 from freezeframe.log.columns import fields_by_path
 from freezeframe.log.schema import arrow_to_delta, delta_to_arrow
-from freezeframe.store.evolution import UNDECIDED, is_undecided
+from freezeframe.store.evolution import PRINTED, UNDECIDED
 
 DeltaSchema = Mapping[str, Any]
 
 _UNDECIDED_KEY = UNDECIDED.decode()
+_MARKS = (UNDECIDED, PRINTED)
 _ID_KEY = "delta.columnMapping.id"
 _PHYSICAL_KEY = "delta.columnMapping.physicalName"
 # Delta refuses these in a column name unless names are mapped.
@@ -28,11 +29,12 @@ _NEEDS_MAPPING = frozenset(" ,;{}()\n\t=")
 
 
 def arrow_columns(schema: DeltaSchema) -> pa.Schema:
-    """The logical columns as Arrow, undecided ones marked for ``evolve``."""
+    """The logical columns as Arrow, with the marks that ``evolve`` goes by."""
     fields = []
     for field, described in zip(delta_to_arrow(schema), schema["fields"], strict=True):
-        undecided = (described.get("metadata") or {}).get(_UNDECIDED_KEY)
-        fields.append(field.with_metadata({UNDECIDED: b"true"}) if undecided else field)
+        known = described.get("metadata") or {}
+        marks = {mark: b"true" for mark in _MARKS if known.get(mark.decode())}
+        fields.append(field.with_metadata(marks) if marks else field)
     return pa.schema(fields)
 
 
@@ -42,8 +44,9 @@ def delta_columns(target: pa.Schema, stored: DeltaSchema | None) -> dict[str, An
     schema = arrow_to_delta(pa.schema([field.remove_metadata() for field in target]))
     for described, field in zip(schema["fields"], target, strict=True):
         described["nullable"] = True
-        kept = {key: value for key, value in known.get(field.name, {}).items() if key != _UNDECIDED_KEY}
-        described["metadata"] = {**kept, **({_UNDECIDED_KEY: True} if is_undecided(field) else {})}
+        marks = {mark.decode(): True for mark in _MARKS if mark in (field.metadata or {})}
+        kept = {key: value for key, value in known.get(field.name, {}).items() if key.encode() not in _MARKS}
+        described["metadata"] = {**kept, **marks}
     if is_mapped(stored) or any(_NEEDS_MAPPING & set(name) or not name for name in target.names):
         _map_by_name(schema, stored)
     return schema

@@ -1,6 +1,7 @@
 """In which type values of two types are compared, so that nothing is ever rounded for it (pure).
 
-Where one type holds the values of both exactly, that is the type. Where there is none, as for text and a
+Where one type holds the values of both exactly, that is the type. Text and a type whose values have one
+exact text are compared as text, so that a column that became text says the same. Else, as for a time and a
 number, values of the two types are never the same.
 """
 
@@ -16,7 +17,7 @@ import pyarrow.compute as pc
 from freezeframe.log.columns import PHYSICAL_NAME_KEY
 from freezeframe.log.schema import arrow_field, arrow_to_delta
 from freezeframe.store.cells import cells_differ
-from freezeframe.store.types import common_nested, settled
+from freezeframe.store.types import cast_to, common_nested, meet_as_text, settled
 
 Schema = Mapping[str, Any]
 
@@ -39,6 +40,8 @@ class ComparedColumns:
 
 def compared_type(old: pa.DataType, new: pa.DataType) -> pa.DataType | None:
     """The type in which values of both are exact; None where there is none."""
+    if meet_as_text(old, new):
+        return pa.string()
     kind = common_nested(old, new)
     return None if kind is None else settled(kind)
 
@@ -46,7 +49,7 @@ def compared_type(old: pa.DataType, new: pa.DataType) -> pa.DataType | None:
 def in_common(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
     """The column in the type of ``compared_type``; a day that no timestamp reaches is the least one."""
     if not (pa.types.is_date(column.type) and pa.types.is_timestamp(kind)):
-        return column.cast(kind)
+        return cast_to(column, kind)
     days = column.cast(pa.int32()).cast(pa.int64())
     reached = pc.less_equal(pc.abs(days), _DAYS_OF_TIMESTAMPS)
     moments = pc.multiply(pc.if_else(reached, days, 0), _DAY_US)
@@ -56,8 +59,8 @@ def in_common(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
 def exact_cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
     """The column in another type if every value is the same there, else None."""
     try:
-        cast = column.cast(kind)
-        back = cast.cast(column.type)
+        cast = cast_to(column, kind)
+        back = cast_to(cast, column.type)
     except (pa.ArrowException, ValueError):
         return None
     if not pa.types.is_floating(column.type) and back.equals(column):

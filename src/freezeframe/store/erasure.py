@@ -26,6 +26,7 @@ from freezeframe.log.data_files import SHA256_TAG
 from freezeframe.store.columns import arrow_columns, written_columns
 from freezeframe.store.entries import THIS_VERSION, Counts, TenantChange
 from freezeframe.store.erasure_proof import Proof, scan
+from freezeframe.store.evolution import PRINTED
 from freezeframe.store.guard import stored_key
 from freezeframe.store.lease import live_leases
 from freezeframe.store.net_commit import commit_info
@@ -159,7 +160,10 @@ def _key_table(base: Snapshot, keys: list[Any]) -> pa.Table:
     fields = [arrow_columns(base.schema).field(name) for name in names]
     tuples = [_as_tuple(key, names) for key in keys]
     try:
-        columns = [pa.array([key[place] for key in tuples], field.type) for place, field in enumerate(fields)]
+        columns = [
+            pa.array([_as_stored(key[place], field) for key in tuples], field.type)
+            for place, field in enumerate(fields)
+        ]
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         kinds = ", ".join(f"{field.name}: {field.type}" for field in fields)
         raise BadInput(
@@ -168,6 +172,12 @@ def _key_table(base: Snapshot, keys: list[Any]) -> pa.Table:
             remedy="Pass keys of that type.",
         ) from error
     return pa.table(columns, names=list(names))
+
+
+def _as_stored(value: Any, field: pa.Field) -> Any:
+    """The value as the stream has it: a key that held whole numbers before has them as text."""
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    return str(value) if is_whole and PRINTED in (field.metadata or {}) else value
 
 
 def _as_tuple(key: Any, names: tuple[str, ...]) -> tuple[Any, ...]:

@@ -19,6 +19,8 @@ from freezeframe import progress
 from freezeframe.errors import CorruptData
 from freezeframe.identifiers import StreamName
 from freezeframe.storage import Storage
+from freezeframe.store.comparison import compared_type
+from freezeframe.store.key_values import keys_as
 from freezeframe.store.layout import OURS, table_folder
 
 _LETTERS_MIN = 4
@@ -65,7 +67,6 @@ def scan(storage: Storage, name: StreamName, keys: pa.Table) -> Proof:
     """
     texts = {str(value) for column in keys.columns for value in column.to_pylist()}
     needles = tuple(text.encode() for text in texts if len(text) >= _LETTERS_MIN)
-    wanted = set(zip(*(column.to_pylist() for column in keys.columns), strict=True))
     own = (f"{table_folder(name)}/", f"{OURS}/log/", f"{OURS}/staging/")
     files = size = 0
     remaining: list[str] = []
@@ -76,7 +77,7 @@ def scan(storage: Storage, name: StreamName, keys: pa.Table) -> Proof:
         progress.advance(len(content))
         files, size = files + 1, size + len(content)
         is_own = status.name.startswith(own) or status.name.startswith(f"{table_folder(name)}.")
-        if _holds(status.name, content, needles, (keys.column_names, wanted) if is_own else None):
+        if _holds(status.name, content, needles, keys if is_own else None):
             (remaining if is_own else mentions).append(status.name)
     short = len(texts) - len(needles)
     return Proof(files, size, tuple(sorted(remaining)), tuple(sorted(mentions)), short)
@@ -93,7 +94,7 @@ def _holds(
     name: str,
     content: bytes,
     needles: tuple[bytes, ...],
-    own: tuple[list[str], set[tuple[Any, ...]]] | None,
+    own: pa.Table | None,
 ) -> bool:
     if any(needle in content for needle in needles):
         return True
@@ -108,11 +109,23 @@ def _holds(
             remedy="Delete or restore it.",
             file=name,
         ) from error
-    if own is not None and set(own[0]) <= set(table.column_names):
-        rows = zip(*(table[column].to_pylist() for column in own[0]), strict=True)
-        if not own[1].isdisjoint(rows):
-            return True
+    if own is not None and _has_row(table, own):
+        return True
     return any(needle in text for text in _texts(table) for needle in needles)
+
+
+def _has_row(table: pa.Table, keys: pa.Table) -> bool:
+    """Whether a row has one of the keys, also in the type that the key had when the file was written."""
+    names = keys.column_names
+    if not set(names) <= set(table.column_names):
+        return False
+    if not all(compared_type(keys[name].type, table[name].type) for name in names):
+        return False
+    wanted, rows = (
+        zip(*(one[name].to_pylist() for name in names), strict=True)
+        for one in (keys_as(keys, table.schema), table)
+    )
+    return not set(wanted).isdisjoint(rows)
 
 
 def _texts(table: pa.Table) -> Iterator[bytes]:

@@ -3,24 +3,28 @@
 The rule is that no value ever changes: a batch's values take the stored type if every one of
 them fits it exactly; else the stored type is widened if *its* values all fit the batch's; else
 the update is refused before anything is written. Columns are never guessed into another kind
-(text stays text, numbers stay numbers), and the type of a key column is fixed when the stream
-is made. Source: ``docs/reference/semantics.md``, "int -> float, int -> str …".
+(text stays text, numbers stay numbers), but for whole numbers of a key: they become text where a
+batch has keys that are none. Source: ``docs/reference/semantics.md``, "int -> float, int -> str …",
+and ``docs/decisions/0026``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from freezeframe.engine.python_values import date_texts, python_values
-from freezeframe.errors import BadInput, SchemaDriftError
-from freezeframe.store.comparison import exact_cast
+from freezeframe.errors import BadInput
+from freezeframe.store.drift import ColumnMeeting, frozen_error
 from freezeframe.store.types import (
     Range,
+    cast_to,
     common_nested,
     has_exact_text,
+    is_local_time,
+    is_number,
     may_take,
     settled,
     shared_decimal,
@@ -28,11 +32,13 @@ from freezeframe.store.types import (
 )
 
 UNDECIDED = b"freezeframe.undecided"
-_SHOWN_MAX = 3
-_LOOKED_AT_MAX = 10_000
+PRINTED = b"freezeframe.printedIntegers"
+"""Marks a text column that held whole numbers once, as which they still come: it takes them as they print."""
 
 # The range of a column's stored values, where their statistics tell it.
 Ranges = Mapping[str, Range]
+# The values of a column of a batch that is not in memory, piece by piece.
+Values = Callable[[str], Iterable[pa.ChunkedArray]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +94,7 @@ def evolve(
     drop: Sequence[str] = (),
     ranges: Ranges | None = None,
     values_known: bool = True,
+    values: Values | None = None,
     rules: SchemaRules = EVOLVE,
 ) -> Evolution:
     """What an update of a stream with the columns ``stored`` (None: a new one) does to them.
@@ -95,11 +102,12 @@ def evolve(
     Args:
         stored: the stream's columns, undecided ones marked.
         batch: the rows; a column of Arrow's null type has no type yet.
-        key: names whose type may not change.
+        key: names of the key, whose types change by stricter rules.
         drop: names that leave the stream; unknown ones are ignored.
         ranges: smallest and largest stored value by column, where known.
         rules: what the caller allows to happen to the columns.
         values_known: false if ``batch`` has the types alone: then the types must decide.
+        values: the values of such a batch; asked for where text meets a key of whole numbers.
 
     Raises:
         SchemaDriftError: a column's values do not fit the stored type, nor the other way round.
@@ -125,26 +133,28 @@ def evolve(
                 fields[name] = _new_field(name, column.type)
                 column = column.cast(fields[name].type)
         else:
-            kind = _agreed_type(
-                fields[name],
-                column,
-                (ranges or {}).get(name),
-                is_key=name in key,
-                values_known=values_known,
-                rules=rules,
-            )
+            pieces = None if values is None else functools.partial(values, name)
+            stored_range = (ranges or {}).get(name)
+            meeting = ColumnMeeting(fields[name], column, values_known, stored_range, name in key, pieces)
+            kind = _agreed_type(meeting, rules)
             if kind != fields[name].type:
                 widened.append(name)
-                fields[name] = pa.field(name, kind)
-            column = _cast(column, kind)
+                fields[name] = retyped_field(fields[name], kind)
+            column = cast_to(column, kind)
         if not is_undecided(fields[name]):
             columns[name] = column
     if rules.frozen and stored is not None and (added or widened):
-        raise _frozen(added, widened)
+        raise frozen_error(added, widened)
     ordered = {name: columns[name] for name in fields if name in columns}
     types = pa.schema([fields[name].remove_metadata() for name in ordered])
     table = pa.table(ordered, schema=types) if ordered else batch.select([])
     return Evolution(pa.schema(list(fields.values())), table, tuple(added), tuple(gone), tuple(widened))
+
+
+def retyped_field(field: pa.Field, kind: pa.DataType) -> pa.Field:
+    """The column in another type; text that was whole numbers is marked so."""
+    is_printed = pa.types.is_integer(field.type) and pa.types.is_string(kind) and not is_undecided(field)
+    return pa.field(field.name, kind, metadata={PRINTED: b"true"} if is_printed else None)
 
 
 def decided(schema: pa.Schema) -> pa.Schema:
@@ -172,96 +182,57 @@ def _refuse_case_twins(stored: Sequence[str], incoming: Sequence[str]) -> None:
             )
 
 
-def _agreed_type(
-    field: pa.Field,
-    column: pa.ChunkedArray,
-    stored_range: Range | None,
-    *,
-    is_key: bool,
-    values_known: bool,
-    rules: SchemaRules,
-) -> pa.DataType:
+def _agreed_type(meeting: ColumnMeeting, rules: SchemaRules) -> pa.DataType:
     """The common type, or text for both sides where the caller prefers text to an error."""
-    try:
-        return _common_type(field, column, stored_range, is_key=is_key, values_known=values_known)
-    except SchemaDriftError:
-        exact_as_text = has_exact_text(field.type) and has_exact_text(column.type)
-        if is_key or not rules.drift_to_text or not exact_as_text:
-            raise
-        return pa.string()
+    kind = _key_type(meeting) if meeting.is_key else _common_type(meeting)
+    if kind is None and rules.drift_to_text and _may_be_text(meeting):
+        kind = pa.string()
+    if kind is None:
+        raise meeting.error()
+    return kind
 
 
-def _common_type(
-    field: pa.Field,
-    column: pa.ChunkedArray,
-    stored_range: Range | None,
-    *,
-    is_key: bool,
-    values_known: bool,
-) -> pa.DataType:
-    """The type that holds both the stored values and the batch's exactly."""
-    stored, incoming = field.type, column.type
+def _may_be_text(meeting: ColumnMeeting) -> bool:
+    """Whether both sides say as text what they are; keys that are numbers never do: 1 equals 1.00."""
+    both_numbers = is_number(meeting.stored) and is_number(meeting.incoming)
+    return (
+        has_exact_text(meeting.stored)
+        and has_exact_text(meeting.incoming)
+        and not (meeting.is_key and both_numbers)
+    )
+
+
+def _key_type(meeting: ColumnMeeting) -> pa.DataType | None:
+    """The type in which equal keys stay equal and different ones different; None where it is not known."""
+    stored, incoming = meeting.stored, meeting.incoming
     if stored == incoming or pa.types.is_null(incoming):
         return stored
-    if is_key:
-        whole = pa.types.is_integer(stored) and pa.types.is_integer(incoming)
-        if whole and (_fits(column, stored) if values_known else widens(incoming, stored)):
-            return stored
-        raise _drift(field, column, is_key=True)
-    takes = _fits(column, stored) if values_known else widens(incoming, stored)
-    if takes and may_take(stored, incoming):
+    if pa.types.is_integer(stored) and pa.types.is_integer(incoming):
+        return stored if meeting.fits(stored) or not widens(stored, incoming) else incoming
+    if pa.types.is_integer(stored) and pa.types.is_string(incoming):
+        texts = meeting.texts()
+        return incoming if texts is not None and texts.needs_text else None
+    if _takes_printed(meeting) or (is_local_time(stored) and pa.types.is_date(incoming)):
         return stored
-    if widens(stored, incoming, stored_range):
+    return incoming if pa.types.is_date(stored) and is_local_time(incoming) else None
+
+
+def _common_type(meeting: ColumnMeeting) -> pa.DataType | None:
+    """The type that holds both the stored values and the batch's exactly; None if there is none."""
+    stored, incoming = meeting.stored, meeting.incoming
+    if stored == incoming or pa.types.is_null(incoming) or _takes_printed(meeting):
+        return stored
+    if meeting.fits(stored) and may_take(stored, incoming):
+        return stored
+    if widens(stored, incoming, meeting.stored_range):
         return incoming
     shared = shared_decimal(stored, incoming)
-    if shared is not None and (_fits(column, shared) or not values_known):
+    if shared is not None and (meeting.fits(shared) or not meeting.in_memory):
         return shared
     nested = common_nested(stored, incoming) if pa.types.is_nested(stored) else None
-    if nested is None:
-        raise _drift(field, column, is_key=False)
-    return settled(nested)
+    return None if nested is None else settled(nested)
 
 
-def _frozen(added: Sequence[str], widened: Sequence[str]) -> SchemaDriftError:
-    named = [*(f"{name!r} is new" for name in added), *(f"{name!r} needs another type" for name in widened)]
-    return SchemaDriftError(
-        "The columns of the batch are not those of the stream.",
-        cause=f"{'; '.join(named)}, and schema='frozen' allows neither.",
-        remedy="Leave the columns out or cast them, or pass schema='evolve'.",
-        added=list(added),
-        widened=list(widened),
-    )
-
-
-def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
-    if pa.types.is_date(column.type) and pa.types.is_string(kind):
-        return date_texts(column)
-    if not (pa.types.is_decimal(column.type) and pa.types.is_string(kind)):
-        return column.cast(kind)
-    # Arrow would write a small decimal with an exponent, where Spark, which casts the stored ones, does not.
-    texts = [None if value is None else format(value, "f") for value in column.to_pylist()]
-    return pa.chunked_array([pa.array(texts, kind)])
-
-
-def _fits(column: pa.ChunkedArray, kind: pa.DataType) -> bool:
-    return exact_cast(column, kind) is not None
-
-
-def _drift(field: pa.Field, column: pa.ChunkedArray, *, is_key: bool) -> SchemaDriftError:
-    values = [row for row in range(min(len(column), _LOOKED_AT_MAX)) if column[row].is_valid]
-    misfits = [row for row in values if not _fits(column.slice(row, 1), field.type)]
-    # Where each value alone could be converted, the kinds differ and the first values show how.
-    named = (misfits or values)[:_SHOWN_MAX]
-    rows = [{"row": row, "value": repr(python_values(column.slice(row, 1))[0])} for row in named]
-    shown = ", ".join(f"row {row['row']}: {row['value']}" for row in rows)
-    kind = "key column" if is_key else "column"
-    return SchemaDriftError(
-        f"The {kind} {field.name!r} is stored as {field.type}, but the batch has {column.type}.",
-        cause=f"The values would not be the same in the stored type ({shown or 'see the types'}).",
-        remedy="Cast the column to the stored type before the update, "
-        "or replace the stream with override=True to give it a new type.",
-        column=field.name,
-        stored=str(field.type),
-        incoming=str(column.type),
-        rows=rows,
-    )
+def _takes_printed(meeting: ColumnMeeting) -> bool:
+    """Whether whole numbers meet a text column that held such numbers before."""
+    return PRINTED in (meeting.field.metadata or {}) and pa.types.is_integer(meeting.incoming)

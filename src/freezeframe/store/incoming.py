@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,11 +29,24 @@ class Incoming:
     rows: int
     null_keys_dropped: int
     paths: tuple[str, ...] = ()
+    attempt: Attempt | None = None
+    """Where the files of landed rows are."""
 
     @property
     def in_memory(self) -> bool:
-        """Whether the values can be looked at here."""
+        """Whether the rows are here."""
         return not self.paths
+
+    def values(self, name: str) -> Iterator[pa.ChunkedArray]:
+        """The values of a column, piece by piece; of landed rows they are read from the files."""
+        if self.attempt is None:
+            yield self.table[name]
+        else:
+            yield from self.attempt.landed_column(self.paths, name)
+
+    def is_empty(self, name: str) -> bool:
+        """Whether a column has no value at all."""
+        return all(piece.null_count == len(piece) for piece in self.values(name))
 
 
 def take(frame: Any, update: Update, engine: TableEngine, attempt: Attempt) -> Incoming:
@@ -73,4 +87,5 @@ def _landed(frame: Any, update: Update, engine: TableEngine, attempt: Attempt) -
         ),
     )
     schema = delta_to_arrow(landed.schema)
-    return Incoming(schema.empty_table(), landed.rows, landed.null_keys, attempt.landed_paths(landed.files))
+    paths = attempt.landed_paths(landed.files)
+    return Incoming(schema.empty_table(), landed.rows, landed.null_keys, paths, attempt if paths else None)

@@ -103,6 +103,7 @@ def _evolution(
         drop=update.drop_columns,
         ranges=_ranges(snapshot) if keeps_columns else None,
         values_known=incoming.in_memory,
+        values=incoming.values,
         rules=SchemaRules(update.schema == "frozen", update.on_drift == "string"),
     )
     if update.mode != "overwrite":

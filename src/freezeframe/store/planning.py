@@ -18,6 +18,7 @@ from freezeframe.storage import Storage
 from freezeframe.store.columns import arrow_columns
 from freezeframe.store.deletion_guard import require_few_deletions
 from freezeframe.store.entries import Counts
+from freezeframe.store.evolution import is_undecided
 from freezeframe.store.file_choice import FileRule
 from freezeframe.store.incoming import Incoming
 from freezeframe.store.merging import can_look_for_keys, load, merge, merge_touched
@@ -28,6 +29,7 @@ from freezeframe.store.reading import live_row_count
 from freezeframe.store.rewriting import patched
 from freezeframe.store.staged import Route, Staged, Staging
 from freezeframe.store.staging import Attempt
+from freezeframe.store.types import widens
 from freezeframe.store.update import Update
 
 
@@ -50,7 +52,7 @@ def stage(
     """
     if _says_nothing(snapshot, incoming, update):
         return Staged(Counts(), None, None, Route("nothing", "the batch has no rows"))
-    incoming = _with_columns(snapshot, incoming, update)
+    incoming = _without_idle_types(snapshot, _with_columns(snapshot, incoming, update), update)
     plan = plan_update(snapshot, incoming, update)
     if update.mode == "full" and not incoming.rows:
         stored_rows = live_row_count(snapshot)
@@ -103,6 +105,25 @@ def _with_columns(snapshot: Snapshot, incoming: Incoming, update: Update) -> Inc
     stored = arrow_columns(snapshot.schema)
     key = pa.schema([stored.field(name) for name in update.key if name in stored.names])
     return replace(incoming, table=key.remove_metadata().empty_table())
+
+
+def _without_idle_types(snapshot: Snapshot, incoming: Incoming, update: Update) -> Incoming:
+    """A column without any value has no type of its own where the stream has the column in another one.
+
+    What a frame says of such a column (pandas and Spark call it text as a rule) says nothing of values.
+    """
+    if snapshot.version < 0 or update.mode == "overwrite":
+        return incoming
+    table = incoming.table
+    for field in arrow_columns(snapshot.schema):
+        if field.name not in table.column_names or is_undecided(field):
+            continue
+        kind = table.schema.field(field.name).type
+        meets = kind == field.type or pa.types.is_null(kind) or widens(kind, field.type)
+        if not meets and incoming.is_empty(field.name):
+            place = table.column_names.index(field.name)
+            table = table.set_column(place, field.name, pa.nulls(len(table)))
+    return replace(incoming, table=table)
 
 
 def _moment_us(snapshot: Snapshot) -> int:

@@ -19,11 +19,12 @@ from freezeframe.log import Snapshot, rows
 from freezeframe.log.row_deletion import VECTORS_KEY, marked_rows
 from freezeframe.store.changes import CHANGE_TYPE, DELETE, INSERT, UPDATE, table_changes
 from freezeframe.store.columns import arrow_columns
-from freezeframe.store.comparison import exact_cast
+from freezeframe.store.comparison import compared_type, exact_cast
 from freezeframe.store.entries import Counts
 from freezeframe.store.guard import stored_key
 from freezeframe.store.key_numbers import KeyNumbers
 from freezeframe.store.key_scan import files_with, scan
+from freezeframe.store.key_values import keys_as
 from freezeframe.store.live_files import deleted_positions, has_vectors
 from freezeframe.store.own_columns import stored_own_columns
 from freezeframe.store.restore import VersionCheck, explained
@@ -135,11 +136,11 @@ def _planned(place: TenantPlace, selection: RowSelection, now: TenantState) -> _
     )
     keys = selection.keys.select(list(key))
     held = in_schema(_rows_of(base, keys, shared.names), shared)
-    found = _rows_of(target, keys, shared.names)
+    found = _rows_of(target, keys_as(keys, arrow_columns(target.schema)), shared.names)
     misfits = [field.name for field in shared if exact_cast(found[field.name], field.type) is None]
     if misfits:
         raise SchemaDriftError(
-            "The rows cannot be told in the stream's columns of now.",
+            f"The rows of the stream {str(selection.stream)!r} cannot be told in its columns of now.",
             cause=f"The columns {misfits} have other types since, which cannot hold the values.",
             remedy="Restore the whole stream instead.",
             columns=misfits,
@@ -161,9 +162,8 @@ def _shared_key(base: Snapshot, target: Snapshot) -> tuple[str, ...]:
         problem = "The stream had another key then, so its rows cannot be told apart by today's."
     elif stored_own_columns(base.metadata).names or stored_own_columns(target.metadata).names:
         problem = "The stream keeps its rows' past or flags deleted rows."
-    elif any(
-        arrow_columns(base.schema).field(name).type != arrow_columns(target.schema).field(name).type
-        for name in key
+    elif not all(
+        compared_type(*(arrow_columns(one.schema).field(name).type for one in (base, target))) for name in key
     ):
         problem = "The key has another type since."
     if problem:

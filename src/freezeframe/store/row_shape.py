@@ -15,9 +15,9 @@ def in_schema(rows: pa.Table | pa.RecordBatch, schema: pa.Schema) -> pa.Table:
     """
     names = set(rows.schema.names)
     columns = [
-        rows.column(field.name).cast(field.type)
-        if field.name in names
-        else pa.nulls(rows.num_rows, field.type)
+        pa.nulls(rows.num_rows, field.type)
+        if field.name not in names or rows.column(field.name).null_count == rows.num_rows
+        else rows.column(field.name).cast(field.type)
         for field in schema
     ]
     return pa.table(columns, schema=schema)

@@ -13,6 +13,7 @@ import io
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -191,13 +192,7 @@ class Attempt:
             return None
         parts, left = [], bytes_max
         for name in names:
-            with (
-                reads_of(name),
-                pq.ParquetFile(
-                    self._storage.local_path(name) or io.BytesIO(self._storage.read(name)),
-                    coerce_int96_timestamp_unit="us",
-                ) as file,
-            ):
+            with self._opened(name) as file:
                 batches = []
                 for batch in file.iter_batches():
                     left -= batch.nbytes
@@ -206,6 +201,25 @@ class Attempt:
                     batches.append(batch)
                 parts.append(pa.Table.from_batches(batches, file.schema_arrow))
         return pa.concat_tables(parts, promote_options="default")
+
+    def landed_column(self, paths: Sequence[str], column: str) -> Iterator[pa.ChunkedArray]:
+        """The values of one column of rows that the engine landed, holding one piece of them."""
+        for path in paths:
+            with self._opened(f"{self._base}/{path}") as file:
+                if column in file.schema_arrow.names:  # a column without a type is in no file
+                    for batch in file.iter_batches(columns=[column]):
+                        yield pa.chunked_array([batch.column(column)])
+
+    @contextmanager
+    def _opened(self, name: str) -> Iterator[pq.ParquetFile]:
+        with (
+            reads_of(name),
+            pq.ParquetFile(
+                self._storage.local_path(name) or io.BytesIO(self._storage.read(name)),
+                coerce_int96_timestamp_unit="us",
+            ) as file,
+        ):
+            yield file
 
     def store(self, name: str, content: bytes) -> None:
         """Write a file of the table, durable when the call returns; ``name`` is below the table's folder.

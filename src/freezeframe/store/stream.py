@@ -32,6 +32,7 @@ from freezeframe.store.reading import (
     sorted_frame,
 )
 from freezeframe.store.receipt import Receipt
+from freezeframe.store.retyping import Retyping, retype
 from freezeframe.store.row_order import ordered
 from freezeframe.store.scope import TenantScope
 from freezeframe.store.transaction import TenantPlace
@@ -312,6 +313,31 @@ class Stream:
             InvalidOption: inside a job, or of a moment of the past.
         """
         return repair(self._tenant(), self._place.name, undo=undo, who=who or "")
+
+    def retype(
+        self,
+        column: str,
+        kind: str,
+        *,
+        dry_run: bool = False,
+        message: str | None = None,
+        who: str | None = None,
+    ) -> Retyping:
+        """Give a column, also one of the key, another type, where no stored value is lost: one new version.
+
+        ``kind`` is a type by its name in Delta: ``"string"``, ``"long"``, ``"decimal(10,2)"`` and so on.
+        Every value must come back from the type as it is. Text that was whole numbers goes on taking them.
+        With ``dry_run`` all values are looked at, and nothing is written.
+
+        Raises:
+            SchemaDriftError: a value would not survive; the first rows are named.
+            StreamNotFound, MissingColumn: there is no such stream or column.
+            InvalidOption: no such type, a nested column; or inside a job, or of a moment of the past.
+        """
+        place = self._tenant()
+        return retype(
+            place, self._place.name, column, kind, dry_run=dry_run, message=message or "", who=who or ""
+        )
 
     def changed_by(self, receipt: Receipt, as_: FrameKind) -> Any:
         """The rows that an update changed, as ``changes`` gives them: it made exactly one version."""

@@ -11,6 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from freezeframe.engine.python_values import date_texts
+
 _EXACT_IN_DOUBLE = 2**53
 _WIDEST = 64
 _DECIMAL_DIGITS_MAX = 38
@@ -39,7 +41,7 @@ def may_take(stored: pa.DataType, incoming: pa.DataType) -> bool:
     """Whether values of one type may ever be written as the other; the values decide the rest."""
     if pa.types.is_integer(stored) and pa.types.is_integer(incoming):
         return True
-    if _is_number(stored) and _is_number(incoming):
+    if is_number(stored) and is_number(incoming):
         # 0.1 as a double is not the decimal 0.1: which one was meant cannot be known.
         kinds = {pa.types.is_floating(stored), pa.types.is_floating(incoming)}
         decimal = pa.types.is_decimal(stored) or pa.types.is_decimal(incoming)
@@ -107,6 +109,32 @@ def has_exact_text(kind: pa.DataType) -> bool:
     )
 
 
+def meet_as_text(one: pa.DataType, other: pa.DataType) -> bool:
+    """Whether one is text, and the other one says its values as text exactly: a column that became text."""
+    is_text = bool(pa.types.is_string(one) or pa.types.is_string(other))
+    return one != other and is_text and has_exact_text(one) and has_exact_text(other)
+
+
+def cast_to(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    """The values in another type; where that is text, as Spark prints them.
+
+    Raises:
+        pa.ArrowException: a value cannot be cast.
+    """
+    if pa.types.is_string(kind) and pa.types.is_date(column.type):
+        return date_texts(column)
+    if pa.types.is_string(kind) and pa.types.is_decimal(column.type):
+        # Arrow would write a small decimal with an exponent, where Spark, which casts stored ones, does not.
+        texts = [None if value is None else format(value, "f") for value in column.to_pylist()]
+        return pa.chunked_array([pa.array(texts, kind)])
+    return column.cast(kind)
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Whether its values are numbers: whole ones, floats or decimals."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
 def is_local_time(kind: pa.DataType) -> bool:
     """Whether it is a timestamp without a zone."""
     return bool(pa.types.is_timestamp(kind) and kind.tz is None)
@@ -135,7 +163,3 @@ def _digits(kind: pa.DataType) -> int:
 
 def _within(stored_range: Range | None, limit: int) -> bool:
     return stored_range is not None and -limit <= stored_range[0] and stored_range[1] <= limit
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from freezeframe.engine.base import TableEngine
+from freezeframe.errors import BadInput
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.settings import Settings
@@ -61,7 +62,8 @@ class TakenUpdate:
         update = self._on_nothing() if was_dropped(snapshot) else self.update
         place, folder = self.place, table_folder(self.place.name)
         rule = rule_of(place.settings)
-        return stage(place.engine, place.storage, folder, snapshot, self.incoming, update, attempt, rule)
+        with _naming(place.name):
+            return stage(place.engine, place.storage, folder, snapshot, self.incoming, update, attempt, rule)
 
     def _carry_out(self, snapshot: Snapshot, attempt: Attempt, origin: Origin) -> StepResult:
         staged = self.stage_on(snapshot, attempt)
@@ -122,10 +124,24 @@ def taken_update(
     try:
         if isinstance(frame, pa.RecordBatchReader):
             frame, update = taken_in(frame, update, place.engine, intake)
-        incoming = take(frame, update, place.engine, intake)
+        with _naming(place.name):
+            incoming = take(frame, update, place.engine, intake)
         yield TakenUpdate(place, update, incoming, intake, started)
     except BaseException:
         intake.discard()
+        raise
+
+
+@contextmanager
+def _naming(name: StreamName) -> Iterator[None]:
+    """Have errors about rows say whose rows they are: a script updates many streams."""
+    try:
+        yield
+    except BadInput as error:
+        if "stream" not in error.details:
+            error.problem = f"Stream {str(name)!r}: {error.problem}"
+            error.args = (error.problem,)
+            error.details["stream"] = str(name)
         raise
 
 

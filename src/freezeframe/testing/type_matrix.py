@@ -35,7 +35,7 @@ RULES = {
 
 @dataclass(frozen=True, slots=True)
 class SparkType:
-    """A type by Spark's name, and distinct values, none of them null; the ``small`` ones fit every number."""
+    """A type by Spark's name, and distinct values, none of them null; ``small`` numbers fit every number."""
 
     name: str
     arrow: pa.DataType
@@ -94,7 +94,7 @@ TYPES: tuple[SparkType, ...] = (
     _decimal(18, 4),
     _decimal(20, 0),
     _decimal(38, 18),
-    SparkType("string", pa.string(), ("007", "NA", "", "9007199254740993")),
+    SparkType("string", pa.string(), ("007", "NA", "", "9007199254740993"), ("X9", "0")),
     SparkType("binary", pa.binary(), (b"", b"\x00\xff")),
     SparkType("date", pa.date32(), (dt.date(1, 1, 1), dt.date(9999, 12, 31))),
     SparkType(

@@ -1,0 +1,258 @@
+"""A column of a stream in another type, where every stored value survives the way there and back.
+
+All rows are written anew in one commit, a batch at a time and without Spark; the steps of a job that
+meets another commit look at the values again. Rows of a stream's past (``history="scd2"``) take part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from freezeframe import progress
+from freezeframe.errors import (
+    FreezeframeError,
+    InvalidOption,
+    MissingColumn,
+    SchemaDriftError,
+    StreamNotFound,
+)
+from freezeframe.identifiers import StreamName
+from freezeframe.log import Snapshot, rows
+from freezeframe.log.schema import arrow_to_delta, arrow_type
+from freezeframe.store.columns import arrow_columns, delta_columns, written_columns
+from freezeframe.store.comparison import exact_cast
+from freezeframe.store.entries import Counts
+from freezeframe.store.evolution import is_undecided, retyped_field
+from freezeframe.store.guard import stored_key
+from freezeframe.store.own_columns import stored_own_columns
+from freezeframe.store.scope import committed
+from freezeframe.store.staged_stream import Step, StepResult
+from freezeframe.store.staging import Attempt
+from freezeframe.store.table_commit import Origin, Rewrite, commit_text
+from freezeframe.store.tables import stream_base, table_snapshot
+from freezeframe.store.transaction import TenantPlace
+from freezeframe.store.work import Work
+
+_SHOWN_MAX = 3
+_ALIASES = {
+    "bigint": "long",
+    "bool": "boolean",
+    "int": "integer",
+    "smallint": "short",
+    "text": "string",
+    "tinyint": "byte",
+}
+_NAMES = (
+    "string, long, integer, short, byte, double, float, decimal(P,S), boolean, date, timestamp, "
+    "timestamp_ntz or binary"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Retyping:
+    """What changing a column's type did, or would do; types by Delta's names.
+
+    ``tenant_version`` is the tenant's version after the call; ``committed`` is false for a preview, and
+    where the column had the type already.
+    """
+
+    stream: str
+    column: str
+    type_before: str
+    type_after: str
+    rows: int
+    tenant_version: int
+    committed: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields by name."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+def retype(
+    place: TenantPlace,
+    name: StreamName,
+    column: str,
+    kind: str,
+    *,
+    dry_run: bool = False,
+    message: str = "",
+    who: str = "",
+) -> Retyping:
+    """Give a column another type; see ``Stream.retype``."""
+    step = _Retype(name, column, _type_named(kind))
+    state = place.log.current_state()
+    if str(name) not in state.streams:
+        raise StreamNotFound(f"There is no stream {str(name)!r}.", remedy="Check the name.", stream=str(name))
+    base = stream_base(place.storage, place.log, state, name)
+    field = step.field(base)
+    told = Retyping(
+        str(name), column, _name_of(field.type), _name_of(step.kind), 0, state.version, committed=False
+    )
+    if dry_run:
+        return replace(told, rows=sum(map(len, step.rows(base, field))))
+    text = message or f"retype {name}.{column} as {told.type_after}"
+    with committed(Work(place, author=who, message=text)) as work:
+        work.add_step(name, Step(step), "retype", column, told.type_after)
+    assert work.receipt is not None  # noqa: S101 - leaving the block commits
+    version = work.receipt.tenant_version
+    after = table_snapshot(place.storage, place.log.state_at(version), name)
+    return replace(told, rows=rows.count(after), tenant_version=version, committed=work.receipt.committed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Retype:
+    """The step that writes all rows anew with the column in the other type."""
+
+    stream: StreamName
+    column: str
+    kind: pa.DataType
+
+    def __call__(self, snapshot: Snapshot, attempt: Attempt, origin: Origin) -> StepResult:
+        field = self.field(snapshot)
+        if field.type == self.kind and not is_undecided(field):
+            return StepResult("", Counts())
+        columns = pa.schema(
+            [
+                retyped_field(one, self.kind) if one.name == self.column else one
+                for one in arrow_columns(snapshot.schema)
+            ]
+        )
+        schema = delta_columns(columns, snapshot.schema)
+        key = stored_key(snapshot.metadata) or ()
+        attempt.prepare()
+        paths: tuple[str, ...] = ()
+        if not is_undecided(field):
+            paths = attempt.write(self.rows(snapshot, field), written_columns(schema), key)
+        rewrite = Rewrite(
+            "CHANGE COLUMN",
+            key,
+            schema,
+            attempt.seal(paths, written_columns(schema)),
+            replaces_files=not is_undecided(field),
+            counts=Counts(),
+            plan=f"retype: {self.column} from {_name_of(field.type)} to {_name_of(self.kind)}",
+        )
+        content = commit_text(snapshot, rewrite, origin)
+        return StepResult(content, Counts(), rewrite.new_paths)
+
+    def field(self, snapshot: Snapshot) -> pa.Field:
+        """The column as it is stored.
+
+        Raises:
+            MissingColumn: there is none.
+            InvalidOption: it is freezeframe's own, or nested.
+        """
+        columns = arrow_columns(snapshot.schema)
+        if self.column not in columns.names:
+            raise MissingColumn(
+                f"The stream {str(self.stream)!r} has no column {self.column!r}.",
+                cause=f"Its columns are {', '.join(columns.names)}.",
+                remedy="Name one of them; upper and lower case matter.",
+                stream=str(self.stream),
+                column=self.column,
+            )
+        field = columns.field(self.column)
+        if self.column in stored_own_columns(snapshot.metadata).names or pa.types.is_nested(field.type):
+            raise InvalidOption(
+                f"The type of the column {self.column!r} cannot be changed.",
+                cause="It is nested, or freezeframe keeps it itself.",
+                remedy="Update the stream with rows of the wanted type: structs take the fields of both.",
+                column=self.column,
+            )
+        return field
+
+    def rows(self, snapshot: Snapshot, field: pa.Field) -> Iterator[pa.Table]:
+        """All rows of the stream, the column in the other type.
+
+        Raises:
+            SchemaDriftError: a value does not survive it.
+        """
+        if is_undecided(field):
+            return
+        names = [one["name"] for one in written_columns(snapshot.schema)["fields"]]
+        place = names.index(self.column)
+        progress.begin("rewriting", "rows")
+        for batch in rows.read_batches(snapshot, names):
+            progress.advance(len(batch))
+            table = pa.Table.from_batches([batch])
+            cast = retyped(table[self.column], self.kind)
+            if cast is None:
+                raise self._refused(table, field, stored_key(snapshot.metadata) or ())
+            yield table.set_column(place, self.column, cast)
+
+    def _refused(self, table: pa.Table, field: pa.Field, key: Sequence[str]) -> FreezeframeError:
+        found = [
+            {
+                **{name: repr(table[name][row].as_py()) for name in key if name in table.column_names},
+                "value": repr(table[self.column][row].as_py()),
+            }
+            for row in _misfits(table[self.column], self.kind)
+        ]
+        shown = "; ".join(", ".join(map(" ".join, one.items())) for one in found)
+        return SchemaDriftError(
+            f"{self.stream}.{self.column} cannot become {_name_of(self.kind)} without loss.",
+            cause=f"Not every stored value would come back from it as it is: {shown}.",
+            remedy="Correct these rows by an update first, or choose a type that holds them.",
+            stream=str(self.stream),
+            column=self.column,
+            stored=_name_of(field.type),
+            wanted=_name_of(self.kind),
+            rows=found,
+        )
+
+
+def retyped(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
+    """The column in another type; None if a value would not come back from it as it is, to its last bit.
+
+    A time has many texts, so it is never turned into one, nor one into it.
+    """
+    types = (column.type, kind)
+    if any(map(pa.types.is_string, types)) and any(map(pa.types.is_timestamp, types)):
+        return exact_cast(column, kind) if column.null_count == len(column) else None
+    return exact_cast(column, kind)
+
+
+def _misfits(column: pa.ChunkedArray, kind: pa.DataType) -> list[int]:
+    """The first rows whose value does not survive, found by halving."""
+    found: list[int] = []
+    pending = [(0, len(column))]
+    while pending and len(found) < _SHOWN_MAX:
+        start, length = pending.pop()
+        if retyped(column.slice(start, length), kind) is not None:
+            continue
+        if length == 1:
+            found.append(start)
+            continue
+        half = length // 2
+        pending += [(start + half, length - half), (start, half)]
+    return found
+
+
+def _type_named(name: str) -> pa.DataType:
+    """The type that a name means.
+
+    Raises:
+        InvalidOption: none, or one that a column cannot be given.
+    """
+    try:
+        kind = arrow_type(_ALIASES.get(name.strip().lower(), name.strip().lower()))
+    except FreezeframeError:
+        kind = pa.null()
+    if pa.types.is_null(kind) or pa.types.is_nested(kind):
+        raise InvalidOption(
+            f"{name!r} is no type that a column can be given.",
+            cause=f"The types are {_NAMES}.",
+            remedy="Name one of them.",
+            type=name,
+        )
+    return kind
+
+
+def _name_of(kind: pa.DataType) -> str:
+    """A type by its name in Delta."""
+    return str(arrow_to_delta(pa.schema([("c", kind)]))["fields"][0]["type"])

@@ -1,0 +1,256 @@
+"""Keys that began as whole numbers and became text: the same rows, before and after, for every reader."""
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from freezeframe.errors import SchemaDriftError
+from freezeframe.identifiers import StreamName
+from freezeframe.script import get_snapshot, read_csv_folder, update_snapshot
+from freezeframe.script.snapshots import stored_schemas
+from freezeframe.settings import Settings
+from freezeframe.storage import LocalStorage
+from freezeframe.store import Tenant
+from freezeframe.store.change_pages import Comparison
+from freezeframe.store.own_columns import VALID_TO
+from freezeframe.store.row_restore import RowSelection, restore_rows
+
+FIRST = pa.table({"Id": [1, 2, 3], "v": ["a", "b", "c"]})
+SECOND = pa.table({"Id": ["2", "X9"], "v": ["B", "x"]})
+
+
+@pytest.fixture
+def tenant(tmp_path, spark_engine):
+    """A tenant of its own."""
+    return Tenant(LocalStorage(tmp_path), spark_engine, Settings())
+
+
+@pytest.fixture
+def stream(tenant):
+    """A stream whose key became text with its second version."""
+    account = tenant.stream("Account")
+    account.update(FIRST, key="Id")
+    account.update(SECOND)
+    return account
+
+
+def content(stream, **options):
+    return dict(
+        zip(*(stream.read(as_="arrow", **options)[name].to_pylist() for name in ("Id", "v")), strict=True)
+    )
+
+
+def counts(receipt):
+    return (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted)
+
+
+@pytest.mark.spark
+def test_a_later_key_that_is_no_number_makes_the_key_text(tenant):
+    """In the same commit; stored keys are the text that the numbers print as, and rows keep their fate."""
+    stream = tenant.stream("Account")
+    stream.update(FIRST, key="Id")
+    receipt = stream.update(SECOND)
+
+    assert ((1, 1, 0, 0), 1) == (counts(receipt), receipt.version)
+    assert {"1": "a", "2": "B", "3": "c", "X9": "x"} == content(stream)
+    assert pa.string() == stream.columns().field("Id").type
+    assert {1: "a", 2: "b", 3: "c"} == content(stream, version=0)
+    assert [("insert", "X9"), ("update", "2")] == sorted(
+        (row["_change_type"], row["Id"]) for row in receipt.changed_rows(as_="arrow").to_pylist()
+    )
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("searcher")
+@pytest.mark.parametrize("frame", ["arrow", "pandas", "spark", "pieces"])
+def test_a_later_sync_of_numbers_meets_the_same_keys(stream, spark_session, frame):
+    """The stored type wins: numbers are taken as they print, whatever kind of frame brings them."""
+    rows = pa.table({"Id": [3, 4], "v": ["C", "d"]})
+    given = {
+        "arrow": lambda: rows,
+        "pandas": rows.to_pandas,
+        "spark": lambda: spark_session.createDataFrame(rows.to_pandas()),
+        "pieces": rows.to_reader,
+    }
+    receipt = stream.update(given[frame]())
+
+    assert (1, 1, 0, 0) == counts(receipt)
+    assert {"1": "a", "2": "B", "3": "C", "4": "d", "X9": "x"} == content(stream)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("ids", "is_taken"), [(["2", "X9"], True), (["2", "007"], False), (["2", "3"], False)]
+)
+def test_spark_frames_are_looked_at_for_it(tenant, spark_session, ids, is_taken):
+    """The values of a landed frame decide as those in memory do."""
+    stream = tenant.stream("Account")
+    stream.update(FIRST, key="Id")
+    frame = spark_session.createDataFrame([(one, "n") for one in ids], "Id string, v string")
+
+    if not is_taken:
+        with pytest.raises(SchemaDriftError, match=r"'Account'.*'Id'"):
+            stream.update(frame)
+        assert 0 == stream.version()
+        return
+    assert (1, 1, 0, 0) == counts(stream.update(frame))
+    assert {"1": "a", "2": "n", "3": "c", "X9": "n"} == content(stream)
+
+
+@pytest.mark.spark
+def test_csv_files_widen_and_then_go_on(tmp_path, spark_engine):
+    """Ids 1, 2; then X9; then numbers again: the stream's text wins over what a file looks like."""
+    folder, snapshots = tmp_path / "in", tmp_path / "snapshots"
+    folder.mkdir()
+    for text in ("Id,v\n1,a\n2,b\n", "Id,v\n2,B\nX9,x\n", "Id,v\n1,A\n30,n\n", "Id,v\n007,z\n"):
+        (folder / "Account-20261001T000000.csv").write_text(text)
+        frame = read_csv_folder(folder, schemas=stored_schemas(snapshots))["Account"]
+        update_snapshot(snapshots, "Account", "Id", frame)
+
+    found = get_snapshot(snapshots, "Account", as_="arrow")
+    assert {"1": "A", "2": "B", "X9": "x", "30": "n", "007": "z"} == dict(
+        zip(found["Id"].to_pylist(), found["v"].to_pylist(), strict=True)
+    )
+
+
+@pytest.mark.spark
+def test_one_column_of_a_composite_key(tenant):
+    """Each column by itself; the other one stays a number."""
+    stream = tenant.stream("Line")
+    stream.update(pa.table({"Order": [1, 1], "Line": [1, 2], "v": ["a", "b"]}), key=["Order", "Line"])
+    receipt = stream.update(pa.table({"Order": ["1", "X"], "Line": [2, 1], "v": ["B", "x"]}))
+
+    assert (1, 1, 0, 0) == counts(receipt)
+    assert [("1", 1, "a"), ("1", 2, "B"), ("X", 1, "x")] == [
+        tuple(row.values()) for row in stream.read(as_="arrow").to_pylist()
+    ]
+
+
+@pytest.mark.spark
+def test_full_extracts_and_windows(tenant):
+    """An absent number is deleted by its text; a window leaves the other rows, as text."""
+    stream = tenant.stream("Account")
+    stream.update(FIRST, key="Id")
+    assert (1, 0, 1, 2) == counts(
+        stream.update(pa.table({"Id": ["1", "X9"], "v": ["a", "x"]}), mode="full", max_delete_ratio=1.0)
+    )
+    other = tenant.stream("Other")
+    other.update(FIRST, key="Id")
+    receipt = other.update(pa.table({"Id": ["2", "Y"], "v": ["b", "b"]}), replace_where="v = 'b'")
+    assert ((1, 0, 1, 0), {"1": "a", "2": "b", "3": "c", "Y": "b"}) == (counts(receipt), content(other))
+
+
+@pytest.mark.spark
+def test_a_history_goes_through(tenant):
+    """Rows of the past are text as well, so that a key's past and present belong together."""
+    stream = tenant.stream("Price")
+    stream.update(FIRST, key="Id", history="scd2")
+    stream.update(pa.table({"Id": [1], "v": ["A"]}))
+    stream.update(SECOND)
+
+    rows = stream.read(history=True, as_="arrow").to_pylist()
+    found = sorted((row["Id"], row["v"], row[VALID_TO] is None) for row in rows)
+    assert [
+        ("1", "A", True),
+        ("1", "a", False),
+        ("2", "B", True),
+        ("2", "b", False),
+        ("3", "c", True),
+        ("X9", "x", True),
+    ] == found
+
+
+@pytest.mark.spark
+def test_a_job_with_several_updates(tenant):
+    """Numbers, text and numbers again in one job: one version, one key."""
+    with tenant.job("j") as job:
+        for rows in (FIRST, SECOND, pa.table({"Id": [3], "v": ["C"]})):
+            job.stream("Account").update(rows, key="Id")
+
+    assert {"1": "a", "2": "B", "3": "C", "X9": "x"} == content(tenant.stream("Account"))
+    assert 0 == tenant.stream("Account").version()
+
+
+@pytest.mark.spark
+def test_changes_across_it_are_of_the_same_rows(tenant, stream):
+    """Forward and back, whole and in pages: nothing is deleted and inserted for its type alone."""
+    changes = stream.changes(since=0, as_="arrow").to_pylist()
+    assert [("insert", "X9", None), ("update", "2", {"Id": 2, "v": "b"})] == sorted(
+        (row["_change_type"], row["Id"], row["_before"]) for row in changes
+    )
+    comparison = Comparison(stream.snapshot(version=0), stream.snapshot())
+    assert (1, 1, 0) == (
+        comparison.counts().inserted,
+        comparison.counts().updated,
+        comparison.counts().deleted,
+    )
+    assert {"inserted": 1, "updated": 1, "unchanged": 0, "deleted": 0} == (
+        tenant.diff(0, 1).streams["Account"].counts.to_json()
+    )
+    back = Comparison(stream.snapshot(), stream.snapshot(version=0)).page(10).table.to_pylist()
+    assert [("update", 2, "2"), ("delete", None, "X9")] == [
+        (row["_change_type"], row["Id"], row["_before"]["Id"]) for row in back
+    ]
+
+
+@pytest.mark.spark
+def test_restoring_across_it(tenant, stream):
+    """The whole stream comes back with its numbers, and widens again; single rows come back as text."""
+    tenant.restore(0)
+    assert {1: "a", 2: "b", 3: "c"} == content(stream)
+    assert (1, 1, 0, 0) == counts(stream.update(SECOND))
+
+    keys = pa.table({"Id": ["2", "X9", "none"]})
+    done = restore_rows(tenant.place, RowSelection(StreamName("Account"), 0, keys))
+    assert (0, 1, 1) == (done.counts.inserted, done.counts.updated, done.counts.deleted)
+    assert {"1": "a", "2": "b", "3": "c"} == content(stream)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("key", ["2", 2])
+def test_erasing_across_it(tenant, stream, key):
+    """By the text or the number; old versions, which held the number, are gone, and the scan is clean."""
+    done = tenant.erase("Account", [key])
+
+    assert (1, True) == (done.rows_erased, done.proof.is_clean)
+    assert {"1": "a", "3": "c", "X9": "x"} == content(stream)
+
+
+def test_what_may_be_meant_as_a_number_is_refused(open_on, memory):
+    """Or is a number and nothing else: nothing is written, and the remedy is harmless."""
+    stream = open_on(memory).stream("Account")
+    stream.update(FIRST, key="Id")
+
+    for texts, named in ((["X9", "007"], ["'007'"]), (["1", "2"], ["'1'", "'2'"])):
+        with pytest.raises(SchemaDriftError, match=r"'Account'.*'Id'") as caught:
+            stream.update(pa.table({"Id": texts, "v": ["x", "y"]}))
+        assert named == [row["value"] for row in caught.value.details["rows"]]
+        assert caught.value.remedy.startswith("Cast the column to")
+        assert "override" not in str(caught.value)
+    assert 0 == stream.version()
+
+
+def test_text_keys_take_no_numbers(open_on, memory):
+    """7 may be stored as 007: only a key that was made of numbers takes them."""
+    stream = open_on(memory).stream("Account")
+    stream.update(pa.table({"Id": ["007", "8"], "v": ["a", "b"]}), key="Id")
+
+    with pytest.raises(SchemaDriftError, match="007"):
+        stream.update(pa.table({"Id": [7], "v": ["A"]}))
+    assert (0, 1) == counts(stream.update(pa.table({"Id": [8], "v": ["B"]}), on_drift="string"))[:2]
+
+
+@pytest.mark.spark
+def test_dates_widen_to_timestamps(tenant):
+    """In values and in keys; a later date is the same key as its midnight."""
+    stream = tenant.stream("Day")
+    days = pd.to_datetime(["2026-10-01", "2026-10-02"])
+    stream.update(pd.DataFrame({"Day": days.date, "seen": days.date}), key="Day")
+    later = pd.to_datetime(["2026-10-02T00:00:00", "2026-10-02T12:00:00"])
+    assert (1, 1, 0, 0) == counts(
+        stream.update(pd.DataFrame({"Day": later, "seen": later + pd.Timedelta("1h")}))
+    )
+    assert (0, 0, 1, 0) == counts(stream.update(pd.DataFrame({"Day": days.date[:1]})))
+
+    assert (pa.timestamp("us"),) * 2 == tuple(stream.columns().types)
+    assert ["update", "insert"] == list(stream.changes(since=0)["_change_type"])

@@ -1,0 +1,194 @@
+"""A column gets another type if, and only if, every stored value survives it."""
+
+import datetime as dt
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from freezeframe.errors import InvalidOption, MissingColumn, SchemaDriftError, StreamNotFound
+from freezeframe.script import open_tenant
+from freezeframe.store.own_columns import VALID_TO
+from freezeframe.store.retyping import retyped
+
+ROWS = pa.table({"Id": [1, 2, 3], "zip": ["3000", None, "8001"], "v": [0.5, -0.0, float("nan")]})
+
+
+@pytest.fixture
+def tenant(open_finding, local):
+    """A tenant with one stream of two files."""
+    tenant = open_finding(local)
+    tenant.stream("Account").update(ROWS, key="Id")
+    tenant.stream("Account").update(pa.table({"Id": [9], "zip": ["9000"]}))
+    return tenant
+
+
+def rows(stream, **options):
+    return stream.read(as_="arrow", **options).to_pylist()
+
+
+def contents(storage):
+    return {status.name: storage.read(status.name) for status in storage.list_below("")}
+
+
+def test_a_column_gets_another_type_in_one_version(tenant):
+    """All rows are kept, no row is changed, and earlier versions are as they were."""
+    stream = tenant.stream("Account")
+    done = stream.retype("zip", "int", who="ada", message="postcodes")
+
+    assert ("string", "integer", 4, 2, True) == (
+        done.type_before,
+        done.type_after,
+        done.rows,
+        done.tenant_version,
+        done.committed,
+    )
+    assert ([3000, None, 8001, 9000], 2) == ([row["zip"] for row in rows(stream)], stream.version())
+    assert ["3000", None, "8001", "9000"] == [row["zip"] for row in rows(stream, version=1)]
+    assert 0 == len(stream.changes(since=1))
+    entry = next(tenant.history())
+    assert ("ada", "postcodes", 0) == (entry.who, entry.message, entry.streams["Account"].changed)
+    tenant.restore(1)
+    assert pa.string() == stream.columns().field("zip").type
+
+
+def test_a_value_that_would_be_lost_is_named_and_nothing_is_written(tenant, local):
+    """By the row's key; a dry run finds it as well, and tells what would be done where there is none."""
+    stream = tenant.stream("Account")
+    stream.update(pa.table({"Id": [10], "zip": ["03000"]}))
+    before = contents(local)
+
+    for dry_run in (True, False):
+        with pytest.raises(SchemaDriftError, match=r"Account\.zip") as caught:
+            stream.retype("zip", "long", dry_run=dry_run)
+        assert [{"Id": "10", "value": "'03000'"}] == caught.value.details["rows"]
+    done = stream.retype("Id", "string", dry_run=True)
+    assert (5, 2, False) == (done.rows, done.tenant_version, done.committed)
+    assert before == contents(local)
+
+
+def test_a_key_becomes_text_and_numbers_again(tenant):
+    """Both ways the rows stay the same ones, for updates and for changes."""
+    stream = tenant.stream("Account")
+    stream.retype("Id", "string")
+    assert ["1", "2", "3", "9"] == [row["Id"] for row in rows(stream)]
+    receipt = stream.update(pa.table({"Id": [9, 10], "zip": ["9001", "1"]}))
+    assert (1, 1) == (receipt.inserted, receipt.updated)
+    stream.retype("Id", "long")
+    receipt = stream.update(pa.table({"Id": [10], "zip": ["2"]}))
+
+    assert (0, 1) == (receipt.inserted, receipt.updated)
+    assert [1, 2, 3, 9, 10] == [row["Id"] for row in rows(stream)]
+    assert ["update", "insert"] == list(stream.changes(since=1)["_change_type"])
+    with pytest.raises(SchemaDriftError):  # the mark of a text key went with its type
+        stream.update(pa.table({"Id": ["10"], "zip": ["3"]}))
+
+
+def test_the_same_type_changes_nothing_and_an_open_one_is_decided(tenant):
+    """No version in the first case; in the second a later batch has to fit."""
+    stream = tenant.stream("Account")
+    assert (False, 1) == (stream.retype("zip", "text").committed, stream.version())
+    stream.update(pa.table({"Id": [1], "open": pa.nulls(1)}))
+    assert stream.retype("open", "decimal(10,2)").committed
+    assert pa.decimal128(10, 2) == stream.columns().field("open").type
+    stream.update(pa.table({"Id": [1], "open": pa.array([7], pa.decimal128(10, 2))}))
+    assert Decimal("7.00") == rows(stream)[0]["open"]
+
+
+@pytest.mark.parametrize(
+    ("column", "kind", "error"),
+    [
+        ("Id", "uuid", InvalidOption),
+        ("Id", "void", InvalidOption),
+        ("Id", "array<int>", InvalidOption),
+        ("part", "string", InvalidOption),
+        ("ID", "string", MissingColumn),
+    ],
+)
+def test_what_cannot_be_asked_for(tenant, local, column, kind, error):
+    """Types that are none, nested columns, columns that there are not."""
+    stream = tenant.stream("Account")
+    stream.update(pa.table({"Id": [1], "part": [{"a": 1}]}))
+    before = contents(local)
+
+    with pytest.raises(error):
+        stream.retype(column, kind)
+    with pytest.raises(StreamNotFound):
+        tenant.stream("Nobody").retype("Id", "string")
+    with pytest.raises(InvalidOption), tenant.job() as job:
+        job.stream("Account").retype("Id", "string")
+    assert before == contents(local)
+
+
+class Meanwhile:
+    """A storage in which something happens just before the first new entry of the tenant's log."""
+
+    def __init__(self, inner, happen):
+        self._inner, self._happen = inner, [happen]
+
+    def __getattr__(self, name):
+        return getattr(self._inner, name)
+
+    def put_if_absent(self, name, content):
+        if "/log/" in name and self._happen:
+            self._happen.pop()()
+        self._inner.put_if_absent(name, content)
+
+
+@pytest.mark.parametrize(("late", "is_kept"), [("7000", True), ("x", False)])
+def test_rows_that_come_meanwhile_are_looked_at(open_finding, local, late, is_kept):
+    """The step is carried out again on the newer state, and refuses what it finds there."""
+    other = open_finding(local).stream("Account")
+    other.update(ROWS, key="Id")
+    tenant = open_finding(Meanwhile(local, lambda: other.update(pa.table({"Id": [8], "zip": [late]}))))
+
+    if is_kept:
+        assert 4 == tenant.stream("Account").retype("zip", "int").rows
+    else:
+        with pytest.raises(SchemaDriftError):
+            tenant.stream("Account").retype("zip", "int")
+    assert (int(late) if is_kept else late) == rows(other)[-1]["zip"]
+
+
+@pytest.mark.spark
+def test_rows_of_the_past_take_part(spark_engine, tmp_path):
+    """A history keeps its closed rows, in the other type."""
+    stream = open_tenant(tmp_path).stream("Price")
+    stream.update(pa.table({"Item": ["pen"], "CHF": ["2"]}), key="Item", history="scd2")
+    stream.update(pa.table({"Item": ["pen"], "CHF": ["3"]}))
+    stream.retype("CHF", "long")
+
+    found = [(row["CHF"], row[VALID_TO] is None) for row in rows(stream, history=True)]
+    assert [(2, False), (3, True)] == sorted(found)
+    with pytest.raises(InvalidOption):
+        stream.retype(VALID_TO, "string")
+
+
+@pytest.mark.parametrize(
+    ("value", "before", "after", "is_kept"),
+    [
+        (-0.0, pa.float64(), pa.int64(), False),
+        (float("nan"), pa.float64(), pa.string(), True),
+        (float("nan"), pa.float32(), pa.float64(), True),
+        (0.1, pa.float64(), pa.float32(), False),
+        (2**53 + 1, pa.int64(), pa.float64(), False),
+        (Decimal("0.0000001"), pa.decimal128(9, 7), pa.string(), True),
+        (Decimal("1.50"), pa.decimal128(9, 2), pa.decimal128(9, 1), True),
+        (Decimal("1.55"), pa.decimal128(9, 2), pa.decimal128(9, 1), False),
+        ("1.50", pa.string(), pa.decimal128(9, 2), True),
+        ("1.5", pa.string(), pa.decimal128(9, 2), False),
+        ("True", pa.string(), pa.bool_(), False),
+        ("true", pa.string(), pa.bool_(), True),
+        (dt.datetime(2026, 10, 1, 12, tzinfo=dt.UTC), pa.timestamp("us", "UTC"), pa.date32(), False),
+        (dt.date(2026, 10, 1), pa.date32(), pa.timestamp("us"), True),
+        (dt.date(2026, 10, 1), pa.date32(), pa.string(), True),
+        (dt.datetime(2026, 10, 1, tzinfo=dt.UTC), pa.timestamp("us", "UTC"), pa.string(), False),
+        (b"\xff", pa.binary(), pa.string(), False),
+    ],
+)
+def test_which_values_survive(value, before, after, is_kept):
+    """To the last bit, with the digits of the text; nulls always do."""
+    column = pa.chunked_array([pa.array([None, value], before)])
+
+    assert is_kept == (retyped(column, after) is not None)
+    assert [None] == retyped(column.slice(0, 1), after).to_pylist()

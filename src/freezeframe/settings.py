@@ -7,6 +7,7 @@ root loads the settings and hands them down.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,6 +15,7 @@ from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from freezeframe.configuration.layers import Resolved, resolve
+from freezeframe.configuration.masking import shown
 
 
 class Settings(BaseSettings):
@@ -25,6 +27,11 @@ class Settings(BaseSettings):
         extra="ignore",
         env_ignore_empty=True,  # a variable that is empty is as one that is not there
     )
+
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
+        """What ``repr`` tells: nothing that is secret, and addresses without their passwords."""
+        found = super().__repr_args__()
+        return [(name, value if name is None else shown(type(self), name, value)) for name, value in found]
 
     root: str = Field(
         default="freezeframe-data",

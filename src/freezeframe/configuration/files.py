@@ -13,7 +13,7 @@ import re
 import stat
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +29,8 @@ class SettingsFile:
     """One file's settings as they stand in it; ``text`` is kept to name lines and to change one of them."""
 
     path: Path
-    text: str
-    values: Mapping[str, Any]
+    text: str = field(repr=False)
+    values: Mapping[str, Any] = field(repr=False)
 
     def line_of(self, name: str) -> int | None:
         """The line where a setting stands, from 1; None where it is written in no plain way."""

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from pydantic_settings import BaseSettings, EnvSettingsSource
 
 from freezeframe.configuration.files import SettingsFile, project_file, read_settings_file, user_file
+from freezeframe.configuration.masking import shown
 from freezeframe.errors import InvalidOption
 
 Kind = Literal["flag", "environment", "project", "user", "default"]
@@ -137,9 +138,10 @@ def _told(model: type[BaseSettings], error: ValidationError, origins: Mapping[st
     first = error.errors(include_url=False, include_context=False)[0]
     name = str(first["loc"][0])
     place = str(origins[name])
+    value = shown(model, name, first["input"])
     description = (model.model_fields[name].description or "").strip()
     return InvalidOption(
-        f"{place}: the setting {name!r} cannot be {first['input']!r}.",
+        f"{place}: the setting {name!r} cannot be {value!r}.",
         cause=f"{first['msg']}.",
         remedy=f"Correct it there. {description}",
         setting=name,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from sqlalchemy import Connection, delete, select, update
@@ -37,7 +37,7 @@ class Submission:
         InvalidName, InvalidOption: a name, number or the request is outside what it may be.
     """
 
-    request: str
+    request: str = field(repr=False)
     environment: str
     tenant: str
     job_id: str

@@ -20,7 +20,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import IO
@@ -46,7 +46,7 @@ class Address:
     """Where a server listens on this machine, and the token it asks for."""
 
     port: int
-    token: str
+    token: str = field(repr=False)
     start: str
     """Names this start of the server: another start, another name."""
     process: int

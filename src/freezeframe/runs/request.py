@@ -50,7 +50,7 @@ class RunRequest:
     job_id: str
     flow: str = ""
     input_dir: Path | None = None
-    parameters: Mapping[str, Scalar] = field(default_factory=lambda: MappingProxyType({}))
+    parameters: Mapping[str, Scalar] = field(default_factory=lambda: MappingProxyType({}), repr=False)
     connector_id: str = ""
     job_type: str = ""
     sync_type: str = ""
@@ -62,7 +62,7 @@ class RunRequest:
     state: Path | None = None
     catalog: Path | None = None
     job_root: Path | None = None
-    token: str = ""
+    token: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "environment", str(EnvironmentName(self.environment)))

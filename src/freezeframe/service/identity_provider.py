@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -55,9 +55,9 @@ _NAMES = ("preferred_username", "email", "name", "sub")
 class Attempt:
     """What a browser was sent to the provider with; it has to come back with the same state."""
 
-    state: str
-    nonce: str
-    verifier: str
+    state: str = field(repr=False)
+    nonce: str = field(repr=False)
+    verifier: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,7 +86,7 @@ class JobOrder:
 
     script: str
     flow: str = ""
-    parameters: Mapping[str, Scalar] = field(default_factory=lambda: MappingProxyType({}))
+    parameters: Mapping[str, Scalar] = field(default_factory=lambda: MappingProxyType({}), repr=False)
     timeout_seconds: float | None = None
     message: str = ""
     attempts_max: int = 3

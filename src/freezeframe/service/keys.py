@@ -9,7 +9,7 @@ import secrets
 import threading
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import select, update
@@ -75,7 +75,7 @@ class NewKey:
     """A key with its secret, which is told this once."""
 
     key: Key
-    secret: str
+    secret: str = field(repr=False)
 
     @property
     def text(self) -> str:
@@ -92,7 +92,7 @@ class KeyDraft:
     """Id and secret of a key that is to be made."""
 
     id: str
-    secret: str
+    secret: str = field(repr=False)
 
 
 class Keys:

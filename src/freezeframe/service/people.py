@@ -6,7 +6,7 @@ import hashlib
 import json
 import secrets
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -71,7 +71,7 @@ class NewSession:
     """A session with its token, which is told this once."""
 
     person: Person
-    token: str
+    token: str = field(repr=False)
     expires_ms: int
 
 

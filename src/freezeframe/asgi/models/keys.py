@@ -53,7 +53,7 @@ class Key(Answer):
 class KeyWithSecret(Key):
     """A key with what a client sends, `id.secret`; it is told this once."""
 
-    key: str
+    key: str = Field(repr=False)
 
 
 class KeyPage(Answer):
@@ -75,7 +75,7 @@ class SignIn(Order):
     model_config = ConfigDict(json_schema_extra=example(name="ada", password="correct horse battery"))  # noqa: S106 - an example
 
     name: str = Field(min_length=1, max_length=200)
-    password: str = Field(min_length=1, max_length=1000)
+    password: str = Field(min_length=1, max_length=1000, repr=False)
 
 
 class KeySignIn(Order):
@@ -83,7 +83,7 @@ class KeySignIn(Order):
 
     model_config = ConfigDict(json_schema_extra=example(key="id.secret"))
 
-    key: str = Field(min_length=1, max_length=200, pattern=r"\.")
+    key: str = Field(min_length=1, max_length=200, pattern=r"\.", repr=False)
 
 
 class SignInWays(Answer):

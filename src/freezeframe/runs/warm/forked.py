@@ -20,7 +20,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, NoReturn
 
@@ -39,7 +39,7 @@ class Work:
 
     module: str
     arguments: tuple[str, ...]
-    environment: Mapping[str, str]
+    environment: Mapping[str, str] = field(repr=False)
     umask: int
     limits: Mapping[str, Sequence[int]]
     is_bound: bool = False

@@ -108,6 +108,28 @@ def test_rows_without_a_key_are_compared_whole_up_to_a_limit(monkeypatch):
         Comparison(before, after).page(1)
 
 
+@pytest.mark.parametrize("back", [False, True])
+@pytest.mark.parametrize("limit", [1, 3, 100])
+def test_a_key_in_another_type_is_paged_as_well(open_finding, memory, monkeypatch, back, limit):
+    """Rows meet in the type that both have, in whose order the pages are, whatever the number of rows."""
+    stream = open_finding(memory).stream("Account")
+    days = pa.array(range(30), pa.int32()).cast(pa.date32())
+    stream.update(pa.table({"Id": range(30), "day": days, "v": range(30)}), key=["Id", "day"])
+    stream.retype("Id", "string")
+    stream.retype("day", "timestamp_ntz")
+    stream.update(pa.table({"Id": ["7", "X", "10"], "day": days.take(pa.array([7, 7, 10])), "v": [0, 1, 10]}))
+    monkeypatch.setattr(change_pages, "_WINDOW_ROWS", 1)
+    monkeypatch.setattr(change_pages, "WHOLE_ROWS_MAX", 0)
+    sides = [stream.snapshot(version=0), stream.snapshot()]
+    comparison = Comparison(*(reversed(sides) if back else sides))
+
+    assert [("7", "update"), ("X", "delete" if back else "insert")] == [
+        (row["Id"], row[CHANGE_TYPE])
+        for row in sorted(_all(comparison, limit).to_pylist(), key=lambda row: row["Id"])
+    ]
+    assert (1, 1) == (comparison.counts().updated, comparison.counts().inserted + comparison.counts().deleted)
+
+
 def test_a_page_of_a_large_difference_reads_and_holds_little():
     """Of half a million changed rows a page takes some row groups and some megabytes, not all of them."""
     ids = np.arange(400_000)

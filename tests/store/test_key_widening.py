@@ -52,6 +52,9 @@ def test_a_later_key_that_is_no_number_makes_the_key_text(tenant):
     receipt = stream.update(SECOND)
 
     assert ((1, 1, 0, 0), 1) == (counts(receipt), receipt.version)
+    assert {"inserted": 1, "updated": 1, "unchanged": 0, "deleted": 0} == (
+        next(tenant.history()).streams["Account"].to_json()
+    )
     assert {"1": "a", "2": "B", "3": "c", "X9": "x"} == content(stream)
     assert pa.string() == stream.columns().field("Id").type
     assert {1: "a", 2: "b", 3: "c"} == content(stream, version=0)

@@ -120,6 +120,19 @@ def test_what_cannot_be_asked_for(tenant, local, column, kind, error):
     assert before == contents(local)
 
 
+def test_a_key_keeps_its_kind(open_finding, local):
+    """True and 1 are never one key to a comparison, so all rows would be told as gone and new."""
+    stream = open_finding(local).stream("Flag")
+    stream.update(pa.table({"Id": [True, False], "v": [True, None]}), key="Id")
+
+    with pytest.raises(InvalidOption, match="'Id'"):
+        stream.retype("Id", "long")
+    assert stream.retype("Id", "string").committed
+    assert 0 == len(stream.changes(since=0))
+    assert stream.retype("v", "long").committed
+    assert ["false", "true"] == [row["Id"] for row in rows(stream)]
+
+
 class Meanwhile:
     """A storage in which something happens just before the first new entry of the tenant's log."""
 

@@ -8,7 +8,7 @@ another one, are compared whole, which is refused for too many of them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ from freezeframe.store.changes import (
     table_changes,
 )
 from freezeframe.store.columns import arrow_columns
+from freezeframe.store.comparison import compared_type, in_common
 from freezeframe.store.entries import Counts
 from freezeframe.store.guard import stored_key
 from freezeframe.store.own_columns import DELETED, stored_own_columns
@@ -88,6 +89,7 @@ class Comparison:
         self._old = _part(self._before, after)
         self._new = _part(after, self._before)
         self._key = stored_key(there.metadata) or ()
+        self._kinds = self._common_kinds()
         flags = after is not None and stored_own_columns(after.metadata).flags_deleted
         self._flag = DELETED if flags else None
 
@@ -145,13 +147,21 @@ class Comparison:
         return sum(map(change_counts, self.tables()), Counts())
 
     def _is_by_key(self) -> bool:
-        """Whether rows of the two sides meet by key, in the same order on both."""
+        """Whether rows of the two sides meet by key, in an order that both have."""
+        return bool(self._kinds) and not any(
+            one is None or kinds.is_nested(one) for one in self._kinds.values()
+        )
+
+    def _common_kinds(self) -> dict[str, pa.DataType | None]:
+        """The types in which the key's columns are compared (None: there is none); empty without one key."""
         sides = [one for one in (self._before, self._after) if one is not None]
-        schemas = [arrow_columns(one.schema) for one in sides]
         if not self._key or any(set(stored_key(one.metadata) or ()) != set(self._key) for one in sides):
-            return False
-        types = [tuple(schema.field(name).type for name in self._key) for schema in schemas]
-        return len(set(types)) == 1 and not any(kinds.is_nested(one) for one in types[0])
+            return {}
+        schemas = [arrow_columns(one.schema) for one in sides]
+        types = {name: [schema.field(name).type for schema in schemas] for name in self._key}
+        return {
+            name: found[0] if len(set(found)) == 1 else compared_type(*found) for name, found in types.items()
+        }
 
     def _whole(self) -> pa.Table:
         if not self.can_be_told:
@@ -184,13 +194,33 @@ class Comparison:
     def _side(self, part: DifferingPart | None, start: pa.Table | None) -> RowPage:
         if part is None:
             return RowPage(pa.table({}), (), has_more=False)
-        return rows_after_key(part.snapshot, self._key, start, _WINDOW_ROWS, part.positions)
+        page = rows_after_key(part.snapshot, self._key, start, self._window, part.positions, self._kinds)
+        return replace(page, rows=self._with_common_keys(page.rows))
+
+    @property
+    def _window(self) -> int:
+        """How many rows of a side are taken at once: without statistics each time costs a look at all."""
+        kinds_there = [
+            arrow_columns(one.schema).field(name).type == kind
+            for one in (self._before, self._after)
+            if one is not None
+            for name, kind in self._kinds.items()
+        ]
+        return _WINDOW_ROWS if all(kinds_there) else _WINDOW_ROWS * 10
+
+    def _with_common_keys(self, rows: pa.Table) -> pa.Table:
+        for name, kind in self._kinds.items():
+            column = rows[name]
+            if column.type != kind:
+                rows = rows.set_column(rows.column_names.index(name), name, in_common(column, kind))
+        return rows
 
     def _key_at(self, place: ChangePlace) -> pa.Table:
         snapshot = self._before if place.side == "old" else self._after
         assert snapshot is not None  # noqa: S101 - the place is of this comparison
         assert place.row is not None  # noqa: S101 - as every place by key
-        return read_at(snapshot, {place.row.path: np.array([place.row.position])}, list(self._key))
+        key = read_at(snapshot, {place.row.path: np.array([place.row.position])}, list(self._key))
+        return self._with_common_keys(key)
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ def compared_type(old: pa.DataType, new: pa.DataType) -> pa.DataType | None:
     return None if kind is None else settled(kind)
 
 
-def in_common(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+def in_common(column: Any, kind: pa.DataType) -> pa.ChunkedArray:
     """The column in the type of ``compared_type``; a day that no timestamp reaches is the least one."""
     if not (pa.types.is_date(column.type) and pa.types.is_timestamp(kind)):
         return cast_to(column, kind)

@@ -24,7 +24,7 @@ from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot, rows
 from freezeframe.log.schema import arrow_to_delta, arrow_type
 from freezeframe.store.columns import arrow_columns, delta_columns, written_columns
-from freezeframe.store.comparison import exact_cast
+from freezeframe.store.comparison import compared_type, exact_cast
 from freezeframe.store.entries import Counts
 from freezeframe.store.evolution import is_undecided, retyped_field
 from freezeframe.store.guard import stored_key
@@ -145,7 +145,7 @@ class _Retype:
 
         Raises:
             MissingColumn: there is none.
-            InvalidOption: it is freezeframe's own, or nested.
+            InvalidOption: it is freezeframe's own, nested, or of a key that could not be found again.
         """
         columns = arrow_columns(snapshot.schema)
         if self.column not in columns.names:
@@ -162,6 +162,14 @@ class _Retype:
                 f"The type of the column {self.column!r} cannot be changed.",
                 cause="It is nested, or freezeframe keeps it itself.",
                 remedy="Update the stream with rows of the wanted type: structs take the fields of both.",
+                column=self.column,
+            )
+        is_key = self.column in (stored_key(snapshot.metadata) or ())
+        if is_key and not is_undecided(field) and compared_type(field.type, self.kind) is None:
+            raise InvalidOption(
+                f"The key column {self.column!r} cannot become {_name_of(self.kind)}.",
+                cause=f"No {_name_of(field.type)} is ever the same as one, so all rows would be other rows.",
+                remedy="Choose a wider type of its kind, or text.",
                 column=self.column,
             )
         return field

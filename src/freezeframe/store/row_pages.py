@@ -29,6 +29,7 @@ from freezeframe.log.rows import ReadableSnapshot
 from freezeframe.log.schema import fields_of
 from freezeframe.log.skipping import FileFacts, as_expression, columns_of, keep, value_bounds
 from freezeframe.store.columns import arrow_columns
+from freezeframe.store.comparison import in_common
 from freezeframe.store.guard import stored_key
 from freezeframe.store.own_columns import VALID_TO, stored_own_columns
 
@@ -83,14 +84,15 @@ def rows_after_key(
     after: pa.Table | None,
     limit: int,
     only: Mapping[str, npt.NDArray[np.int64]],
+    kinds_of: Mapping[str, pa.DataType] = MappingProxyType({}),
 ) -> RowPage:
     """The first rows whose key is beyond that of ``after``, a table of one row (None: from the first).
 
     ``order`` are columns that no two rows have the same values in. Of a file in ``only`` these positions
-    alone are looked at.
+    alone are looked at. Rows are in the order of their keys in the types ``kinds_of``, if it names any.
     """
     shown, expression = _asked(snapshot, None, None)
-    finder = _Finder(snapshot, order, expression, only)
+    finder = _Finder(snapshot, order, expression, only, kinds_of)
     found = finder.first(limit + 1, None if after is None else finder.beyond(after))
     return _page(snapshot, finder, found, shown, 0, limit)
 
@@ -175,6 +177,7 @@ class _Finder:
         order: tuple[str, ...],
         where: pc.Expression | None,
         only: Mapping[str, npt.NDArray[np.int64]] = MappingProxyType({}),
+        kinds_of: Mapping[str, pa.DataType] = MappingProxyType({}),
     ) -> None:
         self._snapshot = snapshot
         self._order = order
@@ -191,7 +194,9 @@ class _Finder:
         self._stored = {field["name"]: physical_name(field, mode) for field in fields_of(snapshot.schema)}
         self._lead = schema.field(order[0]) if order else None
         self._lead_name = self._stored[order[0]] if order else ""
-        self._fields = [schema.field(name) for name in order]
+        self._fields = [pa.field(name, kinds_of.get(name, schema.field(name).type)) for name in order]
+        # In another type the values may have another order, of which no statistics tell.
+        self._has_bounds = self._lead is not None and self._lead.type == self._fields[0].type
         self._position = _POSITION + "_" * (max(map(len, schema.names), default=0) + 1)
 
     def first(self, wanted: int, start: pa.Table | None) -> pa.Table:
@@ -216,8 +221,8 @@ class _Finder:
 
     def _schema(self) -> pa.Schema:
         numbers = [pa.field(_FILE, pa.int64()), pa.field(_POSITION, pa.int64())]
-        keys = [pa.field(f"k{place}", one.type) for place, one in enumerate(self._fields)]
-        return pa.schema([*keys, *numbers])
+        fields = [pa.field(f"k{place}", one.type) for place, one in enumerate(self._fields)]
+        return pa.schema([*fields, *numbers])
 
     def beyond(self, key: pa.Table) -> pa.Table:
         """What stands behind all rows of a key, which is the only row of a table."""
@@ -259,7 +264,11 @@ class _Finder:
 
     def _numbered(self, keys: Sequence[Any], number: int, positions: pa.Array) -> pa.Table:
         files = pa.repeat(pa.scalar(number, pa.int64()), len(positions))
-        return pa.table([*keys, files, positions], schema=self._schema())
+        typed = [
+            key if key.type == one.type else in_common(key, one.type)
+            for key, one in zip(keys, self._fields, strict=True)
+        ]
+        return pa.table([*typed, files, positions], schema=self._schema())
 
     def _best(self, pool: pa.Table, found: pa.Table, wanted: int) -> pa.Table:
         if len(pool) == wanted and self._order and pool["k0"][wanted - 1].is_valid:
@@ -282,7 +291,7 @@ class _Finder:
 
     def _bound(self, statistics: str | None) -> _Bound:
         """What no leading value of the rows is less than; without a key files come as they are."""
-        if self._lead is None:
+        if self._lead is None or not self._has_bounds:
             return _ANYTHING
         low, _ = value_bounds(self._lead, self._lead_name, statistics)
         return _ANYTHING if low is None else (1, _comparable(low))
@@ -304,6 +313,8 @@ class _Finder:
             file, position = start[_FILE][0].as_py(), start[_POSITION][0].as_py()
             ended = group is not None and number == file and group.start + group.rows <= position + 1
             return number >= file and not ended
+        if not self._has_bounds:
+            return True
         first = start["k0"][0]
         _, high = value_bounds(self._lead, self._lead_name, statistics)
         if high is None or not first.is_valid or _null_count(self._lead_name, statistics) != 0:

@@ -149,4 +149,4 @@ def _counts_every_change(plan: Plan | None) -> bool:
     """Whether the update changes no row but those that it counts, and counts them as a comparison does."""
     if plan is None or not plan.is_plain or plan.update.mode not in ("upsert", "full"):
         return False
-    return not (plan.evolution.dropped or plan.evolution.widened)
+    return not plan.evolution.dropped

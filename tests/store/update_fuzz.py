@@ -6,7 +6,7 @@ values like others; the rest as ``to_pylist`` gives it. ``docs/reference/semanti
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Context, Decimal
 from fractions import Fraction
 
@@ -19,6 +19,7 @@ from freezeframe.errors import BadInput
 from freezeframe.store.comparison import compared_type
 
 _EXACT = Context(prec=60)
+_VALUES = 3
 KEYS = ("k", "l e")
 _DAYS = [0, -1, 20_454, -719_162, 2_932_896, 2_932_897, -800_000, 2**31 - 1, -(2**31)]
 _MOMENTS = [0, -1, 1_767_225_600_000_000, -62_135_596_800_000_000, 2**62, -(2**62)]
@@ -58,8 +59,9 @@ KINDS = [
     _kind(pa.string(), _TEXTS, pa.dictionary(pa.int32(), pa.string())),
     *(_kind(kind, _whole(kind.bit_width)) for kind in (pa.int8(), pa.int16(), pa.int32(), pa.int64())),
     _kind(pa.decimal128(20, 0), [Decimal(one) for one in (2**64 - 1, 2**63, 2**63 + 5)], pa.uint64()),
-    _kind(pa.float64(), _DOUBLES),
-    _kind(pa.float32(), _SINGLES),
+    # More often than others: the signs of zeros, NaN and roundings are theirs.
+    *(_kind(pa.float64(), _DOUBLES) for _ in range(4)),
+    *(_kind(pa.float32(), _SINGLES) for _ in range(2)),
     _kind(pa.bool_(), [True, False]),
     _kind(pa.date32(), _DAYS),
     _kind(pa.timestamp("us"), _MOMENTS),
@@ -273,8 +275,8 @@ class Chances:
 def history(random, steps, chances):
     """So many updates of a stream; the first one says what its columns and key are."""
     key = list(KEYS)[: random.choice([1, 1, 2])]
-    kinds = {name: random.choice(_KEY_KINDS) for name in key}
-    kinds |= {name: random.choice(KINDS) for name in ("a", "b c", "d", "e")[: random.randint(1, 4)]}
+    others = ("a", "b c", "d", "e")[: random.randint(1, 4)]
+    kinds = {name: _some_kind(random, _KEY_KINDS if name in key else KINDS) for name in (*key, *others)}
     ways = ["upsert", "override", "broken", "whole"][: 4 if chances.moves_all_rows else 3]
     for number in range(steps):
         way = random.choices(ways, [6, 3, 1, 3][: len(ways)])[0] if number else "upsert"
@@ -288,8 +290,15 @@ def history(random, steps, chances):
 
 def _another_kind(random, kind, *, is_key):
     if random.random() < (0.1 if is_key else 0.5):
-        return random.choice(_KEY_KINDS if is_key else KINDS)
+        return _some_kind(random, _KEY_KINDS if is_key else KINDS)
     return kind
+
+
+def _some_kind(random, kinds):
+    """A kind with few of its values, neighbours in its pool, so that rows meet and cells are nearly alike."""
+    kind = random.choice(kinds)
+    begin = random.randrange(len(kind.pool))
+    return replace(kind, pool=[*kind.pool, *kind.pool][begin : begin + _VALUES])
 
 
 def _step(random, key, kinds, way):

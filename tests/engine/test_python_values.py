@@ -8,22 +8,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.store.update_fuzz import DAYS
 
 from freezeframe.engine.frames import to_arrow, to_pandas
 from freezeframe.engine.python_values import date_texts, moment_text, python_values, shown_rows
 
-FAR_DAYS = [-(2**31), -800_000, -719_528, -719_163, -719_162, 0, 2_932_896, 2_932_897, 2**31 - 1]
-TEXTS = {
-    -(2**31): "-5877641-06-23",
-    -800_000: "-0221-09-04",
-    -719_528: "0000-01-01",
-    -719_163: "0000-12-31",
-    -719_162: "0001-01-01",
-    0: "1970-01-01",
-    2_932_896: "9999-12-31",
-    2_932_897: "+10000-01-01",
-    2**31 - 1: "+5881580-07-11",
-}
+FAR_DAYS = list(DAYS)
 DAY, MOMENT = np.datetime64(2_932_897, "D"), np.datetime64(2**62, "us")
 # Numbers, the type they are cast to, and the values.
 FAR = {
@@ -92,7 +82,7 @@ def test_pandas_gets_far_dates_and_gives_them_back():
 
 def test_every_date_has_one_text():
     """That of ISO 8601, which Spark writes as well; years have four digits at least."""
-    assert list(TEXTS.values()) == date_texts(dates(FAR_DAYS)).to_pylist()
+    assert list(DAYS.values()) == date_texts(dates(FAR_DAYS)).to_pylist()
     assert ["1970-01-01", None] == date_texts(dates([0, None])).to_pylist()
     assert [None] == date_texts(dates([None])).to_pylist()
     assert "+10000-01-01T00:00:00.000001" == moment_text(np.datetime64("10000-01-01T00:00:00.000001"))

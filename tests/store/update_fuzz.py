@@ -17,15 +17,29 @@ from tests.typed_columns import key_form, same_form
 
 from freezeframe.errors import BadInput
 from freezeframe.store.comparison import compared_type
+from freezeframe.store.types import has_exact_text
 
 _EXACT = Context(prec=60)
 _VALUES = 3
 KEYS = ("k", "l e")
-_DAYS = [0, -1, 20_454, -719_162, 2_932_896, 2_932_897, -800_000, 2**31 - 1, -(2**31)]
+DAYS = {
+    -(2**31): "-5877641-06-23",
+    -800_000: "-0221-09-04",
+    -719_528: "0000-01-01",
+    -719_163: "0000-12-31",
+    -719_162: "0001-01-01",
+    -1: "1969-12-31",
+    0: "1970-01-01",
+    20_454: "2026-01-01",
+    2_932_896: "9999-12-31",
+    2_932_897: "+10000-01-01",
+    2**31 - 1: "+5881580-07-11",
+}
+"""Days since 1970, each with its text."""
 _MOMENTS = [0, -1, 1_767_225_600_000_000, -62_135_596_800_000_000, 2**62, -(2**62)]
 _DOUBLES = [0.0, -0.0, 0.1, 0.5, 5.0, math.nan, math.inf, -math.inf, 2.0**53, 5e-324]
 _SINGLES = [0.0, -0.0, 0.5, 5.0, math.nan, math.inf, float(np.float32(0.1))]
-_TEXTS = ["", "007", "7", "NA", "nan", "ü😀", "a\nb", "-0.0"]
+_TEXTS = ["", "007", "7", "NA", "nan", "ü😀", "a\nb", "-0.0", "5", "1", "true", "1970-01-01", "5.00"]
 _PAIR = pa.struct([("a", pa.int64()), ("b", pa.float64())])
 
 
@@ -63,7 +77,7 @@ KINDS = [
     *(_kind(pa.float64(), _DOUBLES) for _ in range(4)),
     *(_kind(pa.float32(), _SINGLES) for _ in range(2)),
     _kind(pa.bool_(), [True, False]),
-    _kind(pa.date32(), _DAYS),
+    _kind(pa.date32(), list(DAYS)),
     _kind(pa.timestamp("us"), _MOMENTS),
     _kind(pa.timestamp("us", "UTC"), _MOMENTS),
     *(_kind(pa.decimal128(*size), _decimals(*size)) for size in ((9, 2), (38, 18), (38, 0))),
@@ -79,6 +93,8 @@ KINDS = [
     ),
 ]
 _KEY_KINDS = [kind for kind in KINDS if kind.may_be_key]
+_TEXT_KINDS = [kind for kind in KINDS if pa.types.is_string(kind.stored)]
+_TOLD_KINDS = [kind for kind in KINDS if has_exact_text(kind.stored) and kind not in _TEXT_KINDS]
 
 
 # Cells in and out of Arrow
@@ -129,6 +145,15 @@ def exact(value, kind):
     if isinstance(value, float):
         return Fraction(value) if math.isfinite(value) and repr(value) != "-0.0" else repr(value)
     return Fraction(value) if isinstance(value, int | Decimal) and not isinstance(value, bool) else value
+
+
+def as_text(value, kind):
+    """The one text of a value of the types that have one."""
+    if pa.types.is_date(kind):
+        return DAYS[value]
+    if pa.types.is_boolean(kind):
+        return "true" if value else "false"
+    return format(value, "f") if isinstance(value, Decimal) else str(value)
 
 
 # Updates
@@ -211,6 +236,8 @@ class Model:
         return len(gone)
 
     def _upsert(self, rows, kinds, options):
+        if options.get("on_drift") == "string":
+            rows = self._with_texts(rows, kinds)
         self.kinds = {**kinds, **self.kinds}
         result = dict(self.rows)
         for key, row in {self.key_of(row): row for row in rows}.items():
@@ -224,6 +251,14 @@ class Model:
                 self.changed[key] = "update"
         self.rows = result
 
+    def _with_texts(self, rows, kinds):
+        """The rows, with text where stored and new types differ; there stored values become text as well."""
+        for name in [name for name, kind in kinds.items() if self.kinds.get(name, kind) != kind]:
+            rows = [_with_text(row, name, kinds[name]) for row in rows]
+            self.rows = {key: _with_text(row, name, self.kinds[name]) for key, row in self.rows.items()}
+            self.kinds[name] = pa.string()
+        return rows
+
     def _override(self, rows, kinds):
         held = self.kinds
         common = {name: held.get(name) and compared_type(held[name], kind) for name, kind in kinds.items()}
@@ -233,7 +268,7 @@ class Model:
         has_same_keys = all(common[name] is not None for name in self.key)
 
         def key_in_common(row, of):
-            return tuple(exact(_unsigned(row[name]), of[name]) for name in self.key)
+            return tuple(_compared(_unsigned(row[name]), of[name], common[name]) for name in self.key)
 
         old = {key_in_common(row, old_kinds): row for row in old_rows} if has_same_keys else {}
         met = 0
@@ -251,6 +286,11 @@ class Model:
         self.deleted = len(old_rows) - met
 
 
+def _with_text(row, name, kind):
+    is_told = row.get(name) is not None and not pa.types.is_string(kind)
+    return {**row, name: as_text(row[name], kind)} if is_told else row
+
+
 def _unsigned(value):
     return value + 0.0 if isinstance(value, float) else value
 
@@ -258,7 +298,12 @@ def _unsigned(value):
 def _same(old, old_kind, new, new_kind, common):
     if old is None or new is None or common is None:
         return old is new is None
-    return exact(old, old_kind) == exact(new, new_kind)
+    return _compared(old, old_kind, common) == _compared(new, new_kind, common)
+
+
+def _compared(value, kind, common):
+    """The value as it is compared: as text where the other side is text."""
+    return as_text(value, kind) if value is not None and pa.types.is_string(common) else exact(value, kind)
 
 
 # Random updates
@@ -277,15 +322,33 @@ def history(random, steps, chances):
     key = list(KEYS)[: random.choice([1, 1, 2])]
     others = ("a", "b c", "d", "e")[: random.randint(1, 4)]
     kinds = {name: _some_kind(random, _KEY_KINDS if name in key else KINDS) for name in (*key, *others)}
-    ways = ["upsert", "override", "broken", "whole"][: 4 if chances.moves_all_rows else 3]
+    ways = ["upsert", "override", "broken", "drift", "whole"][: 5 if chances.moves_all_rows else 4]
+    written = set()
     for number in range(steps):
-        way = random.choices(ways, [6, 3, 1, 3][: len(ways)])[0] if number else "upsert"
+        way = random.choices(ways, [6, 3, 1, 1, 3][: len(ways)])[0] if number else "upsert"
         if way == "override":
             kinds = {name: _another_kind(random, kind, is_key=name in key) for name, kind in kinds.items()}
-        step = _step(random, key, kinds, way)
+        drifting = [name for name in sorted(written - {*key}) if _may_drift(kinds[name], chances)]
+        if way == "drift" and drifting:
+            name = random.choice(drifting)
+            is_text = pa.types.is_string(kinds[name].stored)
+            other = _some_kind(random, _TOLD_KINDS if is_text else _TEXT_KINDS)
+            step = _step(random, key, {**kinds, name: other}, way)
+            kinds = kinds if is_text else {**kinds, name: other}
+        else:
+            step = _step(random, key, kinds, way)
         dropped = step.options.get("drop_column", ())
         kinds = {name: kind for name, kind in kinds.items() if name not in dropped}
+        if step.rows and step.options["null_keys"] == "error" and not step.broken:
+            written |= step.kinds.keys()
+        written &= kinds.keys()
         yield step
+
+
+def _may_drift(kind, chances):
+    """Whether a column can meet another type as text; that stored values become text takes Spark."""
+    is_told = any(kind.stored == told.stored for told in _TOLD_KINDS)
+    return pa.types.is_string(kind.stored) or (is_told and chances.moves_all_rows)
 
 
 def _another_kind(random, kind, *, is_key):
@@ -309,14 +372,17 @@ def _step(random, key, kinds, way):
     others = [name for name in kinds if name not in key]
     given = key + random.sample(others, random.randint(0, len(others)))
     columns = {name: kinds[name] for name in given}
-    if way == "override":
-        options["override"] = True
+    if way in ("override", "drift"):
         columns = dict(kinds)
+        options |= {"override": True} if way == "override" else {"on_drift": "string", "null_keys": "error"}
     if way == "whole" and random.random() < 0.5:
         options |= {"mode": "full", "max_delete_ratio": 1.0}
     elif way == "whole" and others:
         options["drop_column"] = [random.choice(others), "unknown"]
-    rows = [_row(random, key, columns, options) for _ in range(random.choice([0, 1, 2, 3, 6]))]
+    rows = [
+        _row(random, key, columns, options)
+        for _ in range(random.choice([1, 4] if way == "drift" else [0, 1, 2, 3, 6]))
+    ]
     broken = ""
     texts = [name for name, kind in columns.items() if kind.came == pa.string()]
     if way == "broken" and rows and texts:

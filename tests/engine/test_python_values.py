@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.store.update_fuzz import DAYS
+from tests.store.update_cells import DAYS
 
 from freezeframe.engine.frames import to_arrow, to_pandas
 from freezeframe.engine.python_values import date_texts, moment_text, python_values, shown_rows

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 from freezeframe.errors import CorruptLog
 from freezeframe.log.file_actions import Add, DeletionVector, Remove, without_nulls
+from freezeframe.log.json_fields import flag, names, needed_text, parsed, text, texts, whole
 
 __all__ = [
     "KINDS",
@@ -73,8 +74,8 @@ class Protocol:
     def from_json(cls, value: Mapping[str, Any]) -> Protocol:
         """The action of Delta's fields."""
         return cls(
-            min_reader_version=int(value.get("minReaderVersion") or 1),
-            min_writer_version=int(value.get("minWriterVersion") or 1),
+            min_reader_version=whole(value.get("minReaderVersion")) or 1,
+            min_writer_version=whole(value.get("minWriterVersion")) or 1,
             reader_features=_features(value.get("readerFeatures")),
             writer_features=_features(value.get("writerFeatures")),
         )
@@ -119,26 +120,26 @@ class Metadata:
         if not self.schema_string:
             return {"type": "struct", "fields": []}
         try:
-            found = json.loads(self.schema_string)
-            if all(isinstance(field["name"], str) and field["type"] for field in found["fields"]):
+            found = parsed(self.schema_string)
+            if all(_is_field(field) for field in found["fields"]):
                 return dict(found)
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, LookupError, AttributeError) as error:
             raise malformed(f"The schema of the table is no schema: {error}.") from error
-        raise malformed("A field in the schema of the table has no name.")
+        raise malformed("A field in the schema of the table has no name, no type or garbled metadata.")
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Metadata:
         """The action of Delta's fields; missing and null fields take their defaults."""
         kind = value.get("format") or {}
         return cls(
-            id=str(value.get("id") or ""),
-            schema_string=value.get("schemaString"),
-            partition_columns=tuple(value.get("partitionColumns") or ()),
-            configuration=dict(value.get("configuration") or {}),
-            name=value.get("name"),
-            description=value.get("description"),
-            created_time=value.get("createdTime"),
-            format=Format(kind.get("provider") or "parquet", dict(kind.get("options") or {})),
+            id=text(value.get("id")) or "",
+            schema_string=text(value.get("schemaString")),
+            partition_columns=names(value.get("partitionColumns")) or (),
+            configuration=texts(value.get("configuration")) or {},
+            name=text(value.get("name")),
+            description=text(value.get("description")),
+            created_time=whole(value.get("createdTime")),
+            format=Format(text(kind.get("provider")) or "parquet", texts(kind.get("options")) or {}),
         )
 
 
@@ -160,7 +161,10 @@ class Txn:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Txn:
         """The action of Delta's fields."""
-        return cls(value["appId"], int(value["version"]), value.get("lastUpdated"))
+        version = whole(value["version"])
+        if version is None:
+            raise KeyError("version")
+        return cls(needed_text(value, "appId"), version, whole(value.get("lastUpdated")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,10 +184,9 @@ class DomainMetadata:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> DomainMetadata:
         """The action of Delta's fields."""
-        configuration = value.get("configuration")
-        return cls(
-            value["domain"], "{}" if configuration is None else configuration, bool(value.get("removed"))
-        )
+        configuration = text(value.get("configuration"))
+        removed = flag(value.get("removed")) or False
+        return cls(needed_text(value, "domain"), "{}" if configuration is None else configuration, removed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,12 +200,16 @@ class CommitInfo:
     @property
     def timestamp(self) -> int | None:
         """The writer's clock, in ms."""
-        return self.fields.get("timestamp")
+        return self._moment("timestamp")
 
     @property
     def in_commit_timestamp(self) -> int | None:
         """The commit's own time in ms, where in-commit timestamps are on."""
-        return self.fields.get("inCommitTimestamp")
+        return self._moment("inCommitTimestamp")
+
+    def _moment(self, name: str) -> int | None:
+        found = self.fields.get(name)
+        return found if isinstance(found, int) and not isinstance(found, bool) else None
 
     @property
     def operation(self) -> str | None:
@@ -240,8 +247,8 @@ class Sidecar:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Sidecar:
         """The action of Delta's fields."""
-        size, modified = value.get("sizeInBytes"), value.get("modificationTime")
-        return cls(value["path"], int(size or 0), int(modified or 0))
+        size, modified = whole(value.get("sizeInBytes")), whole(value.get("modificationTime"))
+        return cls(needed_text(value, "path"), size or 0, modified or 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +266,7 @@ class CheckpointMetadata:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> CheckpointMetadata:
         """The action of Delta's fields."""
-        return cls(int(value["version"]))
+        return cls(whole(value["version"]) or 0)
 
 
 Action = Protocol | Metadata | Add | Remove | Txn | DomainMetadata | CommitInfo | Sidecar | CheckpointMetadata
@@ -292,7 +299,7 @@ def parse_line(line: str | bytes) -> Action | None:
         CorruptLog: the line is no JSON object, or a field the action cannot be without is missing.
     """
     try:
-        value = json.loads(line)
+        value = parsed(line)
     except ValueError as error:
         raise malformed(str(error)) from error
     if not isinstance(value, dict):
@@ -324,7 +331,7 @@ def from_json(key: str, body: Mapping[str, Any]) -> Action:
     """
     try:
         return KINDS[key].from_json(body)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise malformed(f"The {key} action lacks or garbles a field: {error!r}.") from error
 
 
@@ -338,5 +345,11 @@ def malformed(cause: str) -> CorruptLog:
     )
 
 
+def _is_field(field: Mapping[str, Any]) -> bool:
+    has_type = isinstance(field["name"], str) and bool(field["type"])
+    return has_type and isinstance(field.get("metadata") or {}, Mapping)
+
+
 def _features(value: Any) -> tuple[str, ...] | None:
-    return None if value is None else tuple(sorted(set(value)))
+    found = names(value)
+    return None if found is None else tuple(sorted(set(found)))

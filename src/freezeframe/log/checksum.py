@@ -5,7 +5,6 @@ A checksum that is missing, empty, garbled or incomplete is none (behaviours 57,
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Any
 
 from freezeframe.errors import CorruptLog, StorageUnavailable
 from freezeframe.log.actions import Add, DomainMetadata, Metadata, Protocol, Txn, from_json, without_nulls
+from freezeframe.log.json_fields import parsed, text, whole
 from freezeframe.storage import Storage
 
 _log = logging.getLogger(__name__)
@@ -61,11 +61,11 @@ class Checksum:
 def parse_checksum(content: bytes) -> Checksum | None:
     """The checksum in the bytes, or ``None`` where they are none."""
     try:
-        value = json.loads(content)
+        value = parsed(content)
         if not isinstance(value, dict):
             return None
         return _checksum(value)
-    except (ValueError, TypeError, AttributeError, CorruptLog):
+    except (ValueError, TypeError, KeyError, AttributeError, CorruptLog):
         return None
 
 
@@ -87,20 +87,20 @@ def read_checksum(storage: Storage, name: str) -> Checksum | None:
 def _checksum(value: Mapping[str, Any]) -> Checksum:
     metadata, protocol = value.get("metadata"), value.get("protocol")
     return Checksum(
-        table_size_bytes=value.get("tableSizeBytes"),
-        num_files=value.get("numFiles"),
-        num_metadata=value.get("numMetadata"),
-        num_protocol=value.get("numProtocol"),
-        in_commit_timestamp=value.get("inCommitTimestampOpt"),
+        table_size_bytes=whole(value.get("tableSizeBytes")),
+        num_files=whole(value.get("numFiles")),
+        num_metadata=whole(value.get("numMetadata")),
+        num_protocol=whole(value.get("numProtocol")),
+        in_commit_timestamp=whole(value.get("inCommitTimestampOpt")),
         transactions=_actions(value, "setTransactions", "txn"),
         domains=_actions(value, "domainMetadata", "domainMetadata"),
         metadata=None if metadata is None else Metadata.from_json(metadata),
         protocol=None if protocol is None else Protocol.from_json(protocol),
         histogram=value.get("fileSizeHistogram") or value.get("histogramOpt"),
         all_files=_actions(value, "allFiles", "add"),
-        txn_id=value.get("txnId"),
-        num_deleted_records=value.get("numDeletedRecordsOpt"),
-        num_deletion_vectors=value.get("numDeletionVectorsOpt"),
+        txn_id=text(value.get("txnId")),
+        num_deleted_records=whole(value.get("numDeletedRecordsOpt")),
+        num_deletion_vectors=whole(value.get("numDeletionVectorsOpt")),
     )
 
 

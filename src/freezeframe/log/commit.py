@@ -8,10 +8,10 @@ deleted here, whatever the outcome.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 from freezeframe.errors import InvalidOption, OutcomeUnknown, StorageUnavailable
+from freezeframe.log.json_fields import parsed
 from freezeframe.storage.base import Storage
 from freezeframe.storage.local import sync_file, sync_folder
 
@@ -124,7 +124,7 @@ def _require_whole(version: int, content: bytes) -> None:
     # A commit that is empty or cut off would make the table unreadable for everybody.
     try:
         # Of bytes: a text would also be split at the line separators that a column's name may hold.
-        lines = [json.loads(line) for line in content.splitlines() if line.strip()]
+        lines = [parsed(line) for line in content.splitlines() if line.strip()]
     except ValueError:
         lines = []
     whole = lines and content.endswith(b"\n") and all(isinstance(line, dict) for line in lines)

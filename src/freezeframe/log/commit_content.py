@@ -33,6 +33,7 @@ from freezeframe.log.actions import Action, Add, Remove, parse_line
 from freezeframe.log.arrow_numbers import Bools, Ints, is_valid, to_arrow_flags
 from freezeframe.log.canonical_paths import canonical_paths
 from freezeframe.log.commit_digest import require_digest
+from freezeframe.log.json_fields import parsed
 
 _NEWLINE = ord("\n")
 _ADD_HEAD = np.frombuffer(b'{"add":{', dtype="<u8")[0]
@@ -153,7 +154,7 @@ def parse_file_actions(contents: Sequence[CommitContent], partition_names: Seque
     whole: Any = spans[0] if len(spans) == 1 else b"\n".join(spans)
     try:
         table, names = _read_fully(whole, _Shape.sampled(spans, partition_names))
-    except pa.ArrowInvalid:
+    except (pa.ArrowInvalid, UnicodeDecodeError):  # or names that are no UTF-8
         return _parse_each(contents)
     del whole, spans
     return _to_actions(table, names)
@@ -273,7 +274,7 @@ def _read_fully(body: Any, shape: _Shape) -> tuple[pa.Table, Mapping[str, Sequen
 
 def _note_fields(line: bytes, found: dict[str, set[str]]) -> None:
     try:
-        value = json.loads(line)
+        value = parsed(line)
     except ValueError:
         return  # a sample may be a line's half; Arrow's reader finds out what is damaged
     for action, schema in _SCHEMAS.items():

@@ -9,12 +9,12 @@ commits of others have none and are taken as they are.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 
 from freezeframe.errors import CorruptLog
 from freezeframe.log.actions import Action, CommitInfo, to_json_line
+from freezeframe.log.json_fields import parsed
 
 DIGEST_KEY = "contentSha256"
 _HEAD = b'{"commitInfo":'
@@ -39,7 +39,7 @@ def require_digest(name: str, content: bytes) -> None:
     if DIGEST_KEY.encode() not in head:
         return
     try:
-        expected = json.loads(head)["commitInfo"].get(DIGEST_KEY)
+        expected = parsed(head)["commitInfo"].get(DIGEST_KEY)
     except (ValueError, TypeError, KeyError, AttributeError):
         return  # whoever parses the line says what is wrong with it
     if expected is not None and hashlib.sha256(rest).hexdigest() != expected:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 from freezeframe.errors import CorruptLog
 from freezeframe.log.actions import CommitInfo
 from freezeframe.log.commit_content import read_content
+from freezeframe.log.json_fields import parsed
 from freezeframe.log.paths import commit_name
 from freezeframe.storage import Storage
 
@@ -27,7 +26,7 @@ def read_commit_info(storage: Storage, folder: str, version: int) -> CommitInfo 
     line, newline, _ = head.partition(b"\n")
     if newline:
         try:
-            first = json.loads(line)
+            first = parsed(line)
         except ValueError:
             first = None
         if isinstance(first, dict) and isinstance(first.get("commitInfo"), dict):

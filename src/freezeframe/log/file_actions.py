@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from freezeframe.log.json_fields import as_text, flag, needed_text, text, texts, whole
+
 
 @dataclass(frozen=True, slots=True)
 class DeletionVector:
@@ -42,11 +44,11 @@ class DeletionVector:
     def from_json(cls, value: Mapping[str, Any]) -> DeletionVector:
         """The descriptor of Delta's fields."""
         return cls(
-            storage_type=value["storageType"],
-            path_or_inline_dv=value["pathOrInlineDv"],
-            size_in_bytes=int(value["sizeInBytes"]),
-            cardinality=int(value["cardinality"]),
-            offset=value.get("offset"),
+            storage_type=needed_text(value, "storageType"),
+            path_or_inline_dv=needed_text(value, "pathOrInlineDv"),
+            size_in_bytes=whole(value["sizeInBytes"]) or 0,
+            cardinality=whole(value["cardinality"]) or 0,
+            offset=whole(value.get("offset")),
         )
 
 
@@ -89,17 +91,17 @@ class Add:
     def from_json(cls, value: Mapping[str, Any]) -> Add:
         """The action of Delta's fields."""
         return cls(
-            path=value["path"],
-            size=int(value.get("size") or 0),
-            partition_values=dict(value.get("partitionValues") or {}),
-            modification_time=int(value.get("modificationTime") or 0),
-            data_change=bool(value.get("dataChange", True)),
-            stats=value.get("stats"),
-            tags=value.get("tags"),
+            path=needed_text(value, "path"),
+            size=whole(value.get("size")) or 0,
+            partition_values=texts(value.get("partitionValues")) or {},
+            modification_time=whole(value.get("modificationTime")) or 0,
+            data_change=flag(value.get("dataChange", True)) or False,
+            stats=as_text(value.get("stats")),
+            tags=texts(value.get("tags")),
             deletion_vector=_vector(value),
-            base_row_id=value.get("baseRowId"),
-            default_row_commit_version=value.get("defaultRowCommitVersion"),
-            clustering_provider=value.get("clusteringProvider"),
+            base_row_id=whole(value.get("baseRowId")),
+            default_row_commit_version=whole(value.get("defaultRowCommitVersion")),
+            clustering_provider=text(value.get("clusteringProvider")),
         )
 
 
@@ -143,17 +145,17 @@ class Remove:
     def from_json(cls, value: Mapping[str, Any]) -> Remove:
         """The action of Delta's fields."""
         return cls(
-            path=value["path"],
-            deletion_timestamp=value.get("deletionTimestamp"),
-            data_change=bool(value.get("dataChange", True)),
-            extended_file_metadata=value.get("extendedFileMetadata"),
-            partition_values=value.get("partitionValues"),
-            size=value.get("size"),
-            stats=value.get("stats"),
-            tags=value.get("tags"),
+            path=needed_text(value, "path"),
+            deletion_timestamp=whole(value.get("deletionTimestamp")),
+            data_change=flag(value.get("dataChange", True)) or False,
+            extended_file_metadata=flag(value.get("extendedFileMetadata")),
+            partition_values=texts(value.get("partitionValues")),
+            size=whole(value.get("size")),
+            stats=as_text(value.get("stats")),
+            tags=texts(value.get("tags")),
             deletion_vector=_vector(value),
-            base_row_id=value.get("baseRowId"),
-            default_row_commit_version=value.get("defaultRowCommitVersion"),
+            base_row_id=whole(value.get("baseRowId")),
+            default_row_commit_version=whole(value.get("defaultRowCommitVersion")),
         )
 
 

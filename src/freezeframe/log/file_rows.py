@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from freezeframe.errors import CorruptData
+from freezeframe.log import json_fields
 from freezeframe.log.columns import Mode, find_column
 from freezeframe.log.conversion import conform
 from freezeframe.log.data_files import (
@@ -321,9 +321,5 @@ def _matching(batch: pa.RecordBatch, where: pc.Expression) -> pa.RecordBatch:
 
 
 def _row_count(statistics: str | None) -> int | None:
-    try:
-        found = json.loads(statistics) if statistics else {}
-    except ValueError:
-        return None
-    rows = found.get("numRecords") if isinstance(found, dict) else None
+    rows = json_fields.statistics(statistics).get("numRecords")
     return rows if isinstance(rows, int) and not isinstance(rows, bool) else None

@@ -14,12 +14,14 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+from freezeframe.log.json_fields import parsed, text, texts, whole
 from freezeframe.log.paths import HINT_NAME
 from freezeframe.storage import Storage
 
 TRIES_MAX = 3
 RETRY_SECONDS = 1.0
 THRESHOLD_ACTIONS = 30
+_VERSION_MAX = 10**20  # a name has twenty digits
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,25 +70,25 @@ def parse_hint(content: bytes, *, verify: bool = True) -> Hint:
         GarbledHint: no JSON object, a repeated key, no version, or a checksum that does not match.
     """
     try:
-        value = json.loads(content, object_pairs_hook=_without_repeats)
-    except (ValueError, UnicodeDecodeError) as error:
+        value = parsed(content, object_pairs_hook=_without_repeats)
+        if not isinstance(value, dict) or not _is_count(value.get("version")):
+            raise GarbledHint("no version")
+        checksum, expected = text(value.get("checksum")), canonical_checksum(value)
+        if verify and checksum is not None and checksum != expected:
+            raise GarbledHint("the checksum does not match")
+        return Hint(
+            version=value["version"],
+            size=whole(value.get("size")),
+            parts=whole(value.get("parts")),
+            size_in_bytes=whole(value.get("sizeInBytes")),
+            num_of_add_files=whole(value.get("numOfAddFiles")),
+            checkpoint_schema=_object(value.get("checkpointSchema")),
+            v2_checkpoint=_object(value.get("v2Checkpoint")),
+            checksum=checksum,
+            tags=texts(value.get("tags")),
+        )
+    except (ValueError, TypeError, RecursionError) as error:
         raise GarbledHint(str(error)) from error
-    if not isinstance(value, dict) or not _is_count(value.get("version")):
-        raise GarbledHint("no version")
-    checksum = value.get("checksum")
-    if verify and checksum is not None and checksum != canonical_checksum(value):
-        raise GarbledHint("the checksum does not match")
-    return Hint(
-        version=value["version"],
-        size=value.get("size"),
-        parts=value.get("parts"),
-        size_in_bytes=value.get("sizeInBytes"),
-        num_of_add_files=value.get("numOfAddFiles"),
-        checkpoint_schema=value.get("checkpointSchema"),
-        v2_checkpoint=value.get("v2Checkpoint"),
-        checksum=checksum,
-        tags=value.get("tags"),
-    )
 
 
 def hint_text(hint: Hint, *, with_checksum: bool = True) -> str:
@@ -144,7 +146,7 @@ def _bounded(v2_checkpoint: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: value
         for name, value in v2_checkpoint.items()
-        if name not in ("sidecarFiles", "nonFileActions") or len(value) <= THRESHOLD_ACTIONS
+        if not isinstance(value, list) or len(value) <= THRESHOLD_ACTIONS
     }
 
 
@@ -155,5 +157,11 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+def _object(value: Any) -> Mapping[str, Any] | None:
+    if value is None or isinstance(value, Mapping):
+        return value
+    raise TypeError(f"{value!r:.80} is no object")
+
+
 def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _VERSION_MAX

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from freezeframe.errors import CorruptLog, VersionNotFound
+from freezeframe.errors import CorruptLog, InvalidOption, VersionNotFound
 from freezeframe.log.actions import CommitInfo
 from freezeframe.log.commit_info import read_commit_info, read_in_commit_timestamp
 from freezeframe.log.listing import complete_checkpoints, list_log, sort_listing
@@ -244,12 +244,25 @@ def require_within_retention(snapshot: Snapshot, now_ms: int) -> None:
 
 
 def iso(timestamp_ms: int) -> str:
-    """A time in ms as ISO 8601 in UTC."""
-    return datetime.fromtimestamp(timestamp_ms / 1000, tz=UTC).isoformat(timespec="milliseconds")
+    """A time in ms as ISO 8601 in UTC; beyond the years that Python has, the number itself."""
+    try:
+        return datetime.fromtimestamp(timestamp_ms / 1000, tz=UTC).isoformat(timespec="milliseconds")
+    except (OverflowError, ValueError, OSError):
+        return f"{timestamp_ms} ms"
 
 
 def to_ms(timestamp: datetime) -> int:
-    """A moment in ms since 1970; one without a zone is UTC."""
+    """A moment in ms since 1970; one without a zone is UTC.
+
+    Raises:
+        InvalidOption: it is no ``datetime``.
+    """
+    if not isinstance(timestamp, datetime):
+        raise InvalidOption(
+            f"{timestamp!r:.80} is no moment.",
+            cause="A moment is a datetime: a date alone does not say when on that day.",
+            remedy="Pass a datetime, best with its zone.",
+        )
     aware = timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=UTC)
     whole = int(aware.replace(microsecond=0).timestamp())
     return whole * 1000 + aware.microsecond // 1000

@@ -25,7 +25,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Generic, Protocol, TypeVar
+from numbers import Integral
+from typing import Any, Generic, Protocol, TypeVar
 
 from freezeframe.errors import CorruptLog, InvalidOption, ReportDamage, TryAgain
 from freezeframe.log.checkpoint import CHECKPOINT_DAMAGED
@@ -287,9 +288,7 @@ class SnapshotManagement(ABC, Generic[S]):
                 cause="Both were given." if version is not None else "Neither was given.",
                 remedy="Give one of them.",
             )
-        wanted = self.version_at(timestamp) if timestamp is not None else version
-        if wanted is None or wanted < 0:
-            raise InvalidOption(f"{wanted!r} is no version.", remedy="Versions count from 0.")
+        wanted = _version(self.version_at(timestamp) if timestamp is not None else version)
         current = self.current_snapshot
         if wanted > current.version:
             current = self.update()
@@ -393,3 +392,9 @@ class SnapshotManagement(ABC, Generic[S]):
             self._listed = None
             if old.snapshot is not new_snapshot:
                 old.snapshot.uncache()
+
+
+def _version(value: Any) -> int:
+    if isinstance(value, Integral) and int(value) >= 0:
+        return int(value)
+    raise InvalidOption(f"{value!r:.80} is no version.", remedy="Versions are whole numbers, from 0 on.")

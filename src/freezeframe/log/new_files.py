@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import pyarrow.types as kinds
 
 from freezeframe.clock import now_ms
 from freezeframe.errors import BadInput, CorruptData, MissingColumn, SchemaDriftError
@@ -23,7 +24,7 @@ from freezeframe.log.columns import PHYSICAL_NAME_KEY, Mode, field_id, mapping_m
 from freezeframe.log.conversion import conform
 from freezeframe.log.data_files import SHA256_TAG
 from freezeframe.log.partitions import partition_text
-from freezeframe.log.schema import arrow_field, delta_to_arrow, fields_of
+from freezeframe.log.schema import arrow_field, delta_to_arrow, fields_of, is_list
 from freezeframe.log.statistics import file_statistics, statistics_text
 
 
@@ -78,8 +79,33 @@ def _fitted(rows: pa.Table, schema: Mapping[str, Any]) -> pa.Table:
                 remedy="Fill the column.",
                 column=field["name"],
             )
+        for inner in (place for chunk in column.chunks for place in _null_places(chunk, field["name"])):
+            raise SchemaDriftError(
+                f"The field {inner!r} must not be null, and in some rows it is.",
+                remedy="Fill the field.",
+                column=field["name"],
+            )
         columns.append(column)
     return pa.Table.from_arrays(columns, schema=delta_to_arrow(schema))
+
+
+def _null_places(values: pa.Array, place: str) -> Iterator[str]:
+    """The fields inside of values that hold a null where their type allows none."""
+    kind = values.type
+    if kinds.is_struct(kind):
+        there = values.filter(values.is_valid())
+        parts = list(zip(kind, there.flatten(), strict=True))
+    elif kinds.is_map(kind):
+        flat = values.filter(values.is_valid())
+        parts = [(kind.key_field, flat.keys), (kind.item_field, flat.items)]
+    elif is_list(kind):
+        parts = [(kind.value_field, pc.list_flatten(values))]
+    else:
+        return
+    for field, part in parts:
+        if not field.nullable and part.null_count:
+            yield f"{place}.{field.name}"
+        yield from _null_places(part, f"{place}.{field.name}")
 
 
 def _cast(column: pa.ChunkedArray, field: Mapping[str, Any]) -> pa.ChunkedArray:

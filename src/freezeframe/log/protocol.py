@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from freezeframe.errors import UnsupportedTable
+from freezeframe.errors import CorruptLog, UnsupportedTable
 from freezeframe.log.actions import Metadata, Protocol
+from freezeframe.log.json_fields import whole
 
 READER_VERSION_MAX = 3
 WRITER_VERSION_MAX = 7
@@ -101,10 +102,20 @@ def in_commit_timestamps(metadata: Metadata) -> tuple[int, int] | None:
     """Since which (version, timestamp in ms) commits carry their own time; ``None`` = they do not.
 
     A table that had it from its first commit has no enablement properties: then it is (0, 0).
+
+    Raises:
+        CorruptLog: one of these properties is no number.
     """
     configuration: Mapping[str, Any] = metadata.configuration
     if str(configuration.get("delta.enableInCommitTimestamps", "")).lower() != "true":
         return None
-    version = int(configuration.get("delta.inCommitTimestampEnablementVersion") or 0)
-    timestamp = int(configuration.get("delta.inCommitTimestampEnablementTimestamp") or 0)
+    keys = ("delta.inCommitTimestampEnablementVersion", "delta.inCommitTimestampEnablementTimestamp")
+    try:
+        version, timestamp = (whole(configuration.get(key) or 0) or 0 for key in keys)
+    except (ValueError, TypeError) as error:
+        raise CorruptLog(
+            "The table does not say since when commits carry their own time.",
+            cause=f"{' or '.join(keys)} is no whole number: {error}.",
+            remedy="Correct the property with the writer that set it.",
+        ) from error
     return version, timestamp

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +11,7 @@ from pyroaring import BitMap64
 
 from freezeframe.clock import now_ms
 from freezeframe.errors import InvalidOption, UnsupportedTable
+from freezeframe.log import json_fields
 from freezeframe.log.action_columns import to_adds
 from freezeframe.log.actions import Action, Add, Remove
 from freezeframe.log.deletion_vectors import VectorFile, vector_files
@@ -83,7 +82,7 @@ def marked_rows(
     files = vector_files([rows for _, rows in vectors], prefix) if vectors else []
     for (add, _), file in zip(vectors, files, strict=True):
         # Bounds stay true for the rows that are left; as text they keep every digit of a decimal.
-        statistics = {**json.loads(add.stats or "{}", parse_float=Decimal), "tightBounds": False}
+        statistics = {**json_fields.statistics(add.stats), "tightBounds": False}
         text = statistics_text(statistics)
         actions.append(replace(add, deletion_vector=file.vector, stats=text, data_change=True))
     return RowDeletion(files[0] if files else None, tuple(actions), total)
@@ -130,8 +129,8 @@ def _present(snapshot: Snapshot, add: Add) -> BitMap64:
 
 
 def _rows_of(add: Add, gone: BitMap64) -> int:
-    count = json.loads(add.stats or "{}").get("numRecords")
-    if not isinstance(count, int):
+    count = json_fields.statistics(add.stats).get("numRecords")
+    if not isinstance(count, int) or isinstance(count, bool):
         raise UnsupportedTable(
             f"Rows of {add.path!r} cannot be deleted by a vector.",
             cause="The log does not say how many rows the file has, and a vector needs that.",

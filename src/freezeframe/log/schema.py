@@ -92,9 +92,13 @@ def fields_of(struct: Any) -> list[dict[str, Any]]:
         CorruptLog: the value is no Delta struct.
     """
     fields = struct.get("fields") if isinstance(struct, Mapping) and struct.get("type") == "struct" else None
-    if not isinstance(fields, list) or not all(isinstance(field, dict) for field in fields):
+    if not isinstance(fields, list) or not all(_is_field(field) for field in fields):
         raise _no_schema(struct)
     return fields
+
+
+def _is_field(field: Any) -> bool:
+    return isinstance(field, dict) and isinstance(field.get("metadata") or {}, Mapping)
 
 
 def arrow_field(field: Mapping[str, Any]) -> pa.Field:

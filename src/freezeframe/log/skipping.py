@@ -8,11 +8,9 @@ left out only when it cannot; statistics that are missing or unreadable never le
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from functools import reduce
 from operator import and_
 from typing import Any, TypeAlias
@@ -24,6 +22,7 @@ import pyarrow.types as kinds
 from pyarrow.fs import LocalFileSystem
 
 from freezeframe.errors import InvalidOption, MissingColumn
+from freezeframe.log import json_fields
 from freezeframe.log.far_times import day, instant
 
 Predicate: TypeAlias = Any  # pc.Expression | Sequence[Any]: pyarrow ships no types
@@ -167,7 +166,7 @@ def _known(facts: FileFacts, schema: pa.Schema, names: Mapping[str, str]) -> Cla
     }
     if len(claims) == len(schema):
         return claims
-    statistics = _parsed(facts.statistics)
+    statistics = json_fields.statistics(facts.statistics)
     for field in schema:
         if statistics and field.name not in facts.partition:
             claims[field.name] = _bounds(field, names.get(field.name, field.name), statistics)
@@ -180,14 +179,6 @@ def partition_claim(name: str, value: pa.Scalar) -> pc.Expression:
     return field == pc.scalar(value) if value.is_valid else field.is_null()
 
 
-def _parsed(text: str | None) -> dict[str, Any]:
-    try:
-        found = json.loads(text, parse_float=Decimal) if text else {}
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
 def value_bounds(
     field: pa.Field, key: str, statistics: str | None
 ) -> tuple[pa.Scalar | None, pa.Scalar | None]:
@@ -195,7 +186,7 @@ def value_bounds(
 
     ``key`` is the column's name in the statistics' JSON text. The bounds say nothing of nulls and NaN.
     """
-    return _limits(field, key, _parsed(statistics))
+    return _limits(field, key, json_fields.statistics(statistics))
 
 
 def _bounds(field: pa.Field, key: str, statistics: Mapping[str, Any]) -> pc.Expression:
@@ -217,7 +208,7 @@ def bound_claim(name: str, low: pa.Scalar | None, high: pa.Scalar | None) -> pc.
 
 def is_only_nulls(key: str, statistics: str | None) -> bool:
     """Whether a file's statistics say that the column of that key has no value in it."""
-    return _holds_only_nulls(key, _parsed(statistics))
+    return _holds_only_nulls(key, json_fields.statistics(statistics))
 
 
 def _holds_only_nulls(key: str, statistics: Mapping[str, Any]) -> bool:
@@ -259,5 +250,5 @@ def _bound(value: Any, kind: pa.DataType) -> pa.Scalar | None:
         if kinds.is_string(kind) or (kinds.is_integer(kind) and isinstance(value, int)):
             return pa.scalar(value, kind)
         return pa.scalar(str(value)).cast(kind)
-    except (pa.ArrowException, ValueError, TypeError, OverflowError):
+    except (pa.ArrowException, ValueError, TypeError, ArithmeticError):
         return None

@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from freezeframe.clock import now_ms
-from freezeframe.errors import InvalidOption
+from freezeframe.errors import CorruptLog, InvalidOption
 from freezeframe.log.actions import (
     Action,
     Add,
@@ -238,7 +238,14 @@ class Transaction:
     def _require_sound(self, actions: tuple[Action, ...]) -> None:
         protocol = next((a for a in actions if isinstance(a, Protocol)), self.snapshot.protocol)
         metadata = next((a for a in actions if isinstance(a, Metadata)), self.snapshot.metadata)
-        schema = json.loads(metadata.schema_string) if metadata.schema_string else _EMPTY_SCHEMA
+        try:
+            schema = metadata.schema
+        except CorruptLog as error:
+            raise InvalidOption(
+                f"This cannot be committed to {self._log.path}.",
+                cause=error.cause,
+                remedy="Correct the schema; nothing was written.",
+            ) from error
         require_writable(protocol, metadata, schema, self._log.path, self._own_features)
         reason = _contradiction(actions) or self._mismatch(actions, metadata)
         if reason:

@@ -1,0 +1,305 @@
+"""Every parser of the log layer: mutated input gives an answer or a typed error, never a raw exception."""
+
+import contextlib
+import io
+import json
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from tests.log.mutations import ODD, Mutations
+
+from freezeframe.errors import FreezeframeError
+from freezeframe.log.actions import Add, from_json
+from freezeframe.log.checkpoint_writer import write_checkpoint
+from freezeframe.log.checksum import parse_checksum
+from freezeframe.log.checksum_writer import checksum_of, checksum_text
+from freezeframe.log.column_bounds import column_bounds
+from freezeframe.log.file_rows import deleted_rows
+from freezeframe.log.hint import hint_text, parse_hint, read_hint
+from freezeframe.log.partitions import partition_scalar
+from freezeframe.log.paths import checkpoint_name, commit_name, compacted_name, v2_checkpoint_name
+from freezeframe.log.rows import files_matching
+from freezeframe.log.schema import arrow_type
+from freezeframe.log.skipping import is_only_nulls, value_bounds
+from freezeframe.storage import MemoryStorage
+from freezeframe.testing.tables import UNIQUE_ID, TableBuilder
+
+ROUNDS = [pytest.param(40, id="short"), pytest.param(5_000, id="long", marks=pytest.mark.nightly)]
+TYPES = [
+    "long",
+    "integer",
+    "double",
+    "float",
+    "string",
+    "date",
+    "timestamp",
+    "timestamp_ntz",
+    "boolean",
+    "binary",
+]
+TYPES += ["decimal(38,10)", "decimal(5,0)"]
+NESTED = {
+    "type": "struct",
+    "fields": [{"name": "q", "type": "decimal(10,2)", "nullable": False, "metadata": {"k": 1}}],
+}
+SCHEMA = {
+    "type": "struct",
+    "fields": [
+        {"name": name, "type": kind, "nullable": True, "metadata": {}}
+        for name, kind in [*zip("abcdefghij", TYPES, strict=False), ("p", "timestamp"), ("z", NESTED)]
+    ],
+}
+STATISTICS = {
+    "numRecords": 2,
+    "minValues": {"a": 1, "c": 1.5, "e": "a", "f": "2024-01-01", "g": "2024-01-01T00:00:00.000Z"},
+    "maxValues": {"a": 5, "c": 2.5, "e": "b", "f": "+10000-01-01", "g": "2024-01-01T00:00:00.000Z"},
+    "nullCount": {"a": 0, "c": 0, "e": 0, "f": 2},
+}
+VECTOR = {
+    "storageType": "u",
+    "pathOrInlineDv": "vBn[lx{q8@P<9BNH/isA",
+    "offset": 1,
+    "sizeInBytes": 36,
+    "cardinality": 2,
+}
+FEATURES = ["columnMapping", "deletionVectors", "timestampNtz", "v2Checkpoint"]
+PROPERTIES = {
+    "delta.enableInCommitTimestamps": "true",
+    "delta.inCommitTimestampEnablementVersion": "0",
+    "delta.inCommitTimestampEnablementTimestamp": "0",
+    "delta.columnMapping.mode": "none",
+    "delta.setTransactionRetentionDuration": "interval 7 days",
+    "delta.deletedFileRetentionDuration": "interval 1 days",
+}
+LINES = [
+    {"commitInfo": {"timestamp": 1, "operation": "WRITE", "inCommitTimestamp": 5, "txnId": "q"}},
+    {
+        "protocol": {
+            "minReaderVersion": 3,
+            "minWriterVersion": 7,
+            "readerFeatures": FEATURES,
+            "writerFeatures": [*FEATURES, "inCommitTimestamp"],
+        }
+    },
+    {
+        "metaData": {
+            "id": "i",
+            "format": {"provider": "parquet", "options": {}},
+            "schemaString": json.dumps(SCHEMA),
+            "partitionColumns": ["p"],
+            "configuration": PROPERTIES,
+            "createdTime": 1,
+        }
+    },
+    {"txn": {"appId": "a", "version": 3, "lastUpdated": 9}},
+    {"domainMetadata": {"domain": "d", "configuration": "{}", "removed": False}},
+    {
+        "add": {
+            "path": "f1.parquet",
+            "partitionValues": {"p": "2024-01-01 00:00:00"},
+            "size": 10,
+            "modificationTime": 1,
+            "dataChange": True,
+            "stats": json.dumps(STATISTICS),
+            "tags": {"t": "v"},
+            "deletionVector": VECTOR,
+            "baseRowId": 1,
+        }
+    },
+    {
+        "add": {
+            "path": "f2.parquet",
+            "partitionValues": {"p": None},
+            "size": 1,
+            "modificationTime": 1,
+            "stats": "{}",
+        }
+    },
+    {
+        "remove": {
+            "path": "f0.parquet",
+            "deletionTimestamp": 5,
+            "partitionValues": {"p": "x"},
+            "size": 4,
+            "tags": {},
+        }
+    },
+]
+
+
+def content(lines):
+    return "".join(json.dumps(line) + "\n" for line in lines).encode()
+
+
+def mutated(mutations, lines):
+    """The content of a commit in which lines, the JSON inside of them, or bytes are changed."""
+    found = []
+    for line in lines:
+        if mutations.random.random() < 0.25:
+            line = mutations.value(line)  # noqa: PLW2901 - the line, changed
+            for kind, name in (("metaData", "schemaString"), ("add", "stats")):
+                if isinstance(line.get(kind), dict) and mutations.random.random() < 0.5:
+                    line[kind][name] = json.dumps(mutations.value(json.loads(json.dumps(SCHEMA))))
+        found.append(line)
+    whole = content(found)
+    return mutations.bytes(whole) if mutations.random.random() < 0.3 else whole
+
+
+def use(log):
+    """Everything that is made of a snapshot's log."""
+    snapshot = log.update()
+    for table in (snapshot.files, snapshot.tombstones):
+        table.to_pylist()
+    assert snapshot.count == snapshot.files.num_rows
+    found = (snapshot.transactions, snapshot.domains, log.history(), checksum_text(checksum_of(snapshot)))
+    for name, value in (("a", 3), ("f", None), ("p", None)):
+        if name in snapshot.schema["fields"]:
+            files_matching(snapshot, pc.field(name).is_null() if value is None else pc.field(name) > value)
+    return found, snapshot.to_arrow()
+
+
+def is_typed(call, *arguments):
+    """Whether the call gives an answer or one of our errors; another error goes its way."""
+    with contextlib.suppress(FreezeframeError):
+        call(*arguments)
+    return True
+
+
+@pytest.mark.parametrize("rounds", ROUNDS)
+@pytest.mark.parametrize("seed", range(2))
+def test_commits(seed, rounds):
+    """Commits with their schemas, statistics, vectors and partition values; what is read can be written."""
+    mutations = Mutations(seed)
+    for _ in range(rounds):
+        table = TableBuilder()
+        table.raw(commit_name(0), mutated(mutations, LINES))
+
+        def look(table=table):
+            use(table.log())
+
+        def write(table=table):
+            write_checkpoint(table.log().current_snapshot)
+
+        assert is_typed(look)
+        assert is_typed(write)
+        assert is_typed(look)
+
+
+@pytest.mark.parametrize("rounds", ROUNDS)
+def test_compacted_files(rounds):
+    """A compacted file, whatever is in it: the table stays readable as long as it is seen to be damaged."""
+    mutations = Mutations(7)
+    for _ in range(rounds):
+        table = TableBuilder().commits(4)
+        table.raw(compacted_name(1, 3), mutated(mutations, LINES[3:]))
+        assert is_typed(lambda table: table.log().update().files.to_pylist(), table)
+
+
+@pytest.mark.parametrize("rounds", ROUNDS)
+@pytest.mark.parametrize("kind", ["json", "parquet"])
+def test_checkpoints(kind, rounds):
+    """Checkpoints of text, and of columns without checksums of their pages."""
+    mutations = Mutations(8)
+    lines = [*LINES[1:], {"checkpointMetadata": {"version": 0}}]
+    name = v2_checkpoint_name(0, UNIQUE_ID, "json") if kind == "json" else checkpoint_name(0)
+    whole = columns() if kind == "parquet" else b""
+    for _ in range(rounds // 4 if kind == "parquet" else rounds):
+        table = TableBuilder()
+        table.raw(commit_name(0), content(LINES))
+        table.raw(name, mutated(mutations, lines) if kind == "json" else mutations.bytes(whole))
+        assert is_typed(lambda table: use(table.log()), table)
+
+
+def columns():
+    """A checkpoint of columns that keeps statistics as a struct."""
+    table = TableBuilder()
+    table.raw(
+        commit_name(0),
+        content([*LINES[:5], *({"add": {**LINES[6]["add"], "path": f"f{n}"}} for n in range(9))]),
+    )
+    write_checkpoint(table.log().current_snapshot)
+    rows = pq.read_table(io.BytesIO(table.storage.read(f"{table.folder}/{checkpoint_name(0)}")))
+    add = rows["add"].combine_chunks()
+    parsed = pa.array([{"numRecords": 2, "minValues": {"e": "a", "f": None}}] * len(rows))
+    fields = [add.type.field(index) for index in range(add.type.num_fields)]
+    kept = [index for index, field in enumerate(fields) if field.name != "stats"]
+    struct = pa.StructArray.from_arrays(
+        [*(add.field(index) for index in kept), parsed],
+        fields=[*(fields[index] for index in kept), pa.field("stats_parsed", parsed.type)],
+        mask=add.is_null(),
+    )
+    sink = io.BytesIO()
+    pq.write_table(rows.set_column(rows.schema.get_field_index("add"), "add", struct), sink)
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize("rounds", ROUNDS)
+def test_hints_and_checksums(rounds):
+    """A hint is a hint or garbled, a checksum is one or none; a table beside them is read."""
+    mutations = Mutations(9)
+    table = TableBuilder().commits(3)
+    hint = {
+        "version": 2,
+        "size": 3,
+        "parts": 2,
+        "tags": {"a": "b"},
+        "v2Checkpoint": {"path": "x", "sidecarFiles": []},
+    }
+    checksum = json.loads(checksum_text(checksum_of(table.log().current_snapshot)))
+    for _ in range(rounds):
+        for name, base in (("_last_checkpoint", hint), (f"{2:020d}.crc", checksum)):
+            text = json.dumps(mutations.value(base)).encode()
+            table.raw(name, mutations.bytes(text) if mutations.random.random() < 0.4 else text)
+        found, _ = read_hint(table.storage, table.folder, sleep=lambda _: None)
+        assert found is None or parse_hint(hint_text(found).encode()).version == found.version
+        said = parse_checksum(table.storage.read(f"{table.folder}/{2:020d}.crc"))
+        assert said is None or checksum_text(said)
+        assert is_typed(lambda table: table.log().update().files.to_pylist(), table)
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_statistics(kind):
+    """The bounds of mutated statistics, one by one and at once, are the same and of the column's type."""
+    mutations = Mutations(kind)
+    field = pa.field("v", arrow_type(kind))
+    texts = [json.dumps({"numRecords": 1, "minValues": {"v": one}, "maxValues": {"v": one}}) for one in ODD]
+    base = {"numRecords": 2, "minValues": {"v": 1}, "maxValues": {"v": "2024-01-01"}, "nullCount": {"v": 2}}
+    texts += [json.dumps(mutations.value(base)) for _ in range(40)] + ["[" * 20_000, "\ud800", "{", ""]
+    texts = [text for text in texts if text.isprintable() and "\ud800" not in text]
+    each = [value_bounds(field, "v", text) for text in texts]
+    whole = column_bounds(pa.chunked_array([pa.array(texts, pa.string())]), field, "v")
+    for column, side in ((whole.low, 0), (whole.high, 1)):
+        assert [one[side] is None for one in each] == column.is_null().to_pylist()
+    assert [is_only_nulls("v", text) for text in texts] == whole.only_nulls.tolist()
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_partition_values(kind):
+    """A text is a value of the column's type or damage of the log."""
+    for text in [
+        *(one for one in ODD if isinstance(one, str)),
+        "9" * 400,
+        "1e999",
+        "-0044-03-15",
+        "+9999999-01-01",
+    ]:
+        assert is_typed(partition_scalar, text, arrow_type(kind))
+
+
+@pytest.mark.parametrize("rounds", ROUNDS)
+def test_deletion_vectors(rounds):
+    """A descriptor names rows or is damage, whatever is in it."""
+    mutations = Mutations(10)
+    inline = {"storageType": "i", "pathOrInlineDv": "^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L"}
+    for base in (VECTOR, {**inline, "sizeInBytes": 40, "cardinality": 6}):
+        for _ in range(rounds):
+            line = {"path": "f", "partitionValues": {}, "size": 1, "deletionVector": mutations.value(base)}
+
+            def look(line=line):
+                add = from_json("add", line)
+                if isinstance(add, Add) and add.deletion_vector is not None:
+                    deleted_rows(MemoryStorage(), "t", add.deletion_vector)
+
+            assert is_typed(look)

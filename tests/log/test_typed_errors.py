@@ -1,0 +1,147 @@
+"""What a writer or caller can get wrong is a typed error, or read as Spark reads it."""
+
+import json
+from datetime import UTC, date, datetime
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from freezeframe.errors import CorruptLog, FreezeframeError, InvalidOption, SchemaDriftError
+from freezeframe.log.actions import Metadata, Protocol
+from freezeframe.log.checksum import parse_checksum
+from freezeframe.log.hint import GarbledHint, parse_hint
+from freezeframe.log.new_files import new_files
+from freezeframe.log.paths import commit_name
+from freezeframe.log.rows import files_matching
+from freezeframe.testing.tables import TableBuilder
+
+DEEP = '{"a":' * 100_000
+
+
+def table_with(line):
+    table = TableBuilder().create()
+    return table.raw(commit_name(1), (json.dumps(line) + "\n").encode())
+
+
+def add(**fields):
+    return {"add": {"path": "f", "partitionValues": {"p": "a"}, "size": 1, "modificationTime": 1, **fields}}
+
+
+def test_statistics_as_an_object_count():
+    """Spark takes an object where the JSON text must be; it skips files alike."""
+    snapshot = table_with(add(stats={"numRecords": 1, "minValues": {"id": 7}})).log().current_snapshot
+    found = [files_matching(snapshot, pc.field("id") == value).num_rows for value in (7, 6)]
+    assert [1, 0] == found
+
+
+def test_partition_values_that_are_no_texts_are_their_json():
+    """As Spark reads them: 5 is "5", true is "true"."""
+    files = table_with(add(partitionValues={"p": 5, "q": True})).log().current_snapshot.files
+    assert [{"p": "5", "q": "true"}] == [dict(one) for one in files["partition_values"].to_pylist()]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        add(path="\ud800"),
+        add(size=2**70),
+        add(size=[]),
+        add(tags=5),
+        add(deletionVector={"storageType": "u"}),
+        {"txn": {"appId": [], "version": 1}},
+        {"txn": {"appId": "a", "version": 1, "lastUpdated": "x"}},
+        {"domainMetadata": {"domain": {}}},
+        {
+            "metaData": {
+                "id": "i",
+                "schemaString": '{"type":"struct","fields":[{"name":"a","type":"long","metadata":5}]}',
+            }
+        },
+        {"metaData": {"id": "i", "schemaString": DEEP}},
+    ],
+    ids=lambda line: json.dumps(line)[:60],
+)
+def test_garbled_fields_are_damage_of_the_log(line):
+    """A field of another type than the protocol's, at any depth, is an error that names the file."""
+    with pytest.raises(CorruptLog):
+        table_with(line).log().current_snapshot.to_arrow()
+
+
+def test_a_garbled_enablement_version_is_damage():
+    """Since when commits carry their own time must be a number."""
+    keys = {"delta.enableInCommitTimestamps": "true", "delta.inCommitTimestampEnablementVersion": "soon"}
+    with pytest.raises(CorruptLog, match="no whole number"):
+        TableBuilder().create(**keys).log()
+
+
+def test_deep_nesting_is_garbled_and_no_recursion_error():
+    """Hint, checksum and commit of very deep JSON: each is what a garbled one is."""
+    with pytest.raises(GarbledHint):
+        parse_hint(('{"version":1,"x":' + DEEP).encode())
+    with pytest.raises(GarbledHint):
+        parse_hint(('{"version":1,"x":' + "[" * 700 + "]" * 700 + "}").encode() + b"}")
+    assert parse_checksum(DEEP.encode()) is None
+    with pytest.raises(CorruptLog):
+        TableBuilder().create().raw(commit_name(1), (DEEP + "}").encode()).log()
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        {"version": "5"},
+        {"version": 1.0},
+        {"version": -1},
+        {"timestamp": date(2024, 1, 1)},
+        {"timestamp": "2024-01-01"},
+    ],
+    ids=str,
+)
+def test_versions_and_moments_of_other_types_are_refused(moment):
+    """A version is a whole number, a moment a datetime."""
+    log = TableBuilder().commits(2).log()
+    with pytest.raises(InvalidOption):
+        log.snapshot_at(**moment)
+    with pytest.raises(FreezeframeError):
+        log.snapshot_at(timestamp=datetime(1970, 1, 1, tzinfo=UTC))
+
+
+@pytest.mark.parametrize(
+    ("value", "place"),
+    [
+        ([{"q": None}], "s.q"),
+        ([{"q": 1, "r": [{"t": None}]}], "s.r.element.t"),
+        ([{"q": 1, "m": [("k", None)]}], "s.m.value"),
+    ],
+)
+def test_a_null_where_a_field_inside_is_required_is_refused(value, place):
+    """A struct may be null as a whole; a required field of one that is there may not."""
+    inner = {"type": "struct", "fields": [{"name": "t", "type": "long", "nullable": False, "metadata": {}}]}
+    fields = [
+        {"name": "q", "type": "long", "nullable": False, "metadata": {}},
+        {
+            "name": "r",
+            "type": {"type": "array", "elementType": inner, "containsNull": True},
+            "nullable": True,
+        },
+        {
+            "name": "m",
+            "type": {"type": "map", "keyType": "string", "valueType": "long", "valueContainsNull": False},
+            "nullable": True,
+        },
+    ]
+    struct = {"type": "struct", "fields": fields}
+    schema = {"type": "struct", "fields": [{"name": "s", "type": struct, "nullable": True, "metadata": {}}]}
+    loose = pa.struct(
+        [
+            ("q", pa.int64()),
+            ("r", pa.list_(pa.struct([("t", pa.int64())]))),
+            ("m", pa.map_(pa.string(), pa.int64())),
+        ]
+    )
+    metadata = Metadata("i", json.dumps(schema))
+    with pytest.raises(SchemaDriftError, match=place):
+        new_files(pa.table({"s": pa.array(value, loose)}), schema, Protocol(1, 2), metadata)
+    assert 1 == len(
+        new_files(pa.table({"s": pa.array([None, {"q": 1}], loose)}), schema, Protocol(1, 2), metadata)
+    )

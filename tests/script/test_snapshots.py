@@ -215,10 +215,29 @@ def test_a_preview_of_a_spark_frame_keeps_types_and_clocks(tmp_path, spark_sessi
         frame = spark_session.sql("select '2' Id, timestamp_ntz'2026-01-01 12:00:00' at")
         after = update_snapshot(tmp_path, "Account", "Id", frame, persist=False)
         assert [("Id", "string"), ("at", "timestamp_ntz")] == after.dtypes
-        assert [("1", noon), ("2", noon)] == sorted(tuple(row) for row in after.collect())
+        assert [("1", noon), ("2", noon)] == [tuple(row) for row in after.collect()]
     finally:
         spark_session.conf.set(name, before)
     assert 1 == len(get_snapshot(tmp_path, "Account"))
+
+
+def test_a_preview_of_a_spark_frame_reads_what_it_would_write(tmp_path, spark_session, monkeypatch):
+    """Rows of the caller's session: stored ones are read by Spark when they are asked for, and in order."""
+    monkeypatch.setenv("FREEZEFRAME_VECTORS_FROM_BYTES", "0")
+    stored = pa.table({"Id": pa.array(range(20_000)), "v": ["stored"] * 20_000})
+    update_snapshot(tmp_path, "Account", "Id", stored)
+    frame = spark_session.createDataFrame(pa.table({"Id": [7, -1], "v": ["new"] * 2}))
+    taken = []
+    make = spark_session.createDataFrame
+    monkeypatch.setattr(
+        spark_session, "createDataFrame", lambda rows, **how: taken.append(rows) or make(rows, **how)
+    )
+    after = update_snapshot(tmp_path, "Account", "Id", frame, persist=False)
+    assert [2] == [len(rows) for rows in taken if isinstance(rows, pa.Table) and "v" in rows.column_names]
+    assert after.sparkSession is spark_session
+    assert [(-1, "new"), (0, "stored")] == [tuple(row) for row in after.limit(2).collect()]
+    assert (20_001, 2) == (after.count(), after.where("v = 'new'").count())
+    assert 20_000 == get_snapshot(tmp_path, "Account", as_="spark").where("v = 'stored'").count()
 
 
 def test_projection_and_predicate(snapshots):

@@ -273,11 +273,17 @@ class TableEngine(Protocol):
         ...
 
     def read(
-        self, files: tuple[str, ...], schema: Mapping[str, Any], deleted: Mapping[str, Positions] = NOTHING
+        self,
+        files: tuple[str, ...],
+        schema: Mapping[str, Any],
+        deleted: Mapping[str, Positions] = NOTHING,
+        *,
+        like: Any = None,
     ) -> Any:
         """A lazy Spark frame over Parquet files, with the columns and types of ``schema``.
 
-        ``deleted`` names, by file, the positions of rows that are left out.
+        ``deleted`` names, by file, the positions of rows that are left out. It belongs to the session of
+        the frame ``like``, which is one of Spark Connect, or to the engine's own.
         """
         ...
 

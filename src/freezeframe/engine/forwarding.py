@@ -66,10 +66,15 @@ class ForwardingEngine(ABC):
         return engine.condense(checkpoint, commits, output, parts=parts, removed_after_ms=removed_after_ms)
 
     def read(
-        self, files: tuple[str, ...], schema: Mapping[str, Any], deleted: Mapping[str, Positions] = NOTHING
+        self,
+        files: tuple[str, ...],
+        schema: Mapping[str, Any],
+        deleted: Mapping[str, Positions] = NOTHING,
+        *,
+        like: Any = None,
     ) -> Any:
         """See ``TableEngine.read``."""
-        return self._behind().read(files, schema, deleted)
+        return self._behind().read(files, schema, deleted, like=like)
 
     def require_shared(self, folder: str) -> None:
         """See ``TableEngine.require_shared``."""

@@ -114,10 +114,19 @@ class SparkEngine:
         )
 
     def read(
-        self, files: tuple[str, ...], schema: Mapping[str, Any], deleted: Mapping[str, Positions] = NOTHING
+        self,
+        files: tuple[str, ...],
+        schema: Mapping[str, Any],
+        deleted: Mapping[str, Positions] = NOTHING,
+        *,
+        like: Any = None,
     ) -> Any:
         """A lazy Spark frame over Parquet files; see `TableEngine.read`."""
-        return self._own.answered(lambda session: live_rows(session, files, struct_type(schema), deleted))
+        kinds = struct_type(schema)
+        if like is not None:
+            with spark_errors():
+                return live_rows(like.sparkSession, files, kinds, deleted)
+        return self._own.answered(lambda session: live_rows(session, files, kinds, deleted))
 
     def require_shared(self, folder: str) -> None:
         """Check that Spark and this process see the same files; see `TableEngine.require_shared`."""

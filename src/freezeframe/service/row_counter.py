@@ -80,10 +80,15 @@ class RowCounter:
         _refuse(checkpoint, commits, output, parts, removed_after_ms)
 
     def read(
-        self, files: tuple[str, ...], schema: Mapping[str, Any], deleted: Mapping[str, Positions] = NOTHING
+        self,
+        files: tuple[str, ...],
+        schema: Mapping[str, Any],
+        deleted: Mapping[str, Positions] = NOTHING,
+        *,
+        like: Any = None,
     ) -> Any:
         """Refused: there are no Spark frames here."""
-        _refuse(files, schema, deleted)
+        _refuse(files, schema, deleted, like)
 
     def require_shared(self, folder: str) -> None:
         """The engine is this process: it sees what the process sees."""

@@ -15,6 +15,7 @@ from freezeframe.log.file_actions import DeletionVector
 from freezeframe.log.file_rows import deleted_rows
 from freezeframe.log.protocol import has_reader_feature
 from freezeframe.log.row_deletion import VECTORS_KEY
+from freezeframe.log.rows import ReadableSnapshot
 from freezeframe.store.file_choice import LiveFile
 from freezeframe.store.guard import VECTORS_FEATURE
 
@@ -37,7 +38,7 @@ def live_files(files: pa.Table) -> tuple[LiveFile, ...]:
     )
 
 
-def deleted_positions(snapshot: Snapshot, files: pa.Table) -> dict[str, npt.NDArray[np.int64]]:
+def deleted_positions(snapshot: ReadableSnapshot, files: pa.Table) -> dict[str, npt.NDArray[np.int64]]:
     """For each of ``files`` (rows of ``snapshot.files``) with deleted rows their positions, by path.
 
     Raises:

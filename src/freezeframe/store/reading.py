@@ -108,24 +108,28 @@ def live_row_count(snapshot: Snapshot) -> int:
 
 
 def as_spark(
-    snapshot: Snapshot,
+    snapshot: ReadableSnapshot,
     storage: Storage,
     folder: str,
     engine: TableEngine,
     columns: Sequence[str] | None,
     *,
     history: bool = False,
+    like: Any = None,
 ) -> Any:
-    """A lazy Spark frame over the snapshot's files; rows as of ``read_rows``."""
+    """A lazy Spark frame over the snapshot's files, with the rows of ``read_rows``.
+
+    ``like`` says in whose session, as ``TableEngine.read`` has it.
+    """
     own = stored_own_columns(snapshot.metadata)
     if own.has_history and not history:
         names = columns or own.removed_from(arrow_columns(snapshot.schema)).names
-        whole = as_spark(snapshot, storage, folder, engine, None, history=True)
+        whole = as_spark(snapshot, storage, folder, engine, None, history=True, like=like)
         return whole.where(f"`{VALID_TO}` is null").select(*map(_quoted, names))
     schema = written_columns(snapshot.schema, None if columns is None else set(columns))
     uris = {path: storage.uri(f"{folder}/{unquote(path)}") for path in snapshot.files["path"].to_pylist()}
     deleted = {uris[path]: rows for path, rows in deleted_positions(snapshot, snapshot.files).items()}
-    frame = engine.read(tuple(uris.values()), schema, deleted)
+    frame = engine.read(tuple(uris.values()), schema, deleted, like=like)
     return frame if columns is None else frame.select(*map(_quoted, columns))
 
 

@@ -11,7 +11,6 @@ from typing import Any, Unpack
 import pyarrow as pa
 
 from freezeframe.engine.frames import kind_of
-from freezeframe.engine.spark_schema import spark_ddl
 from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
@@ -21,6 +20,7 @@ from freezeframe.store.custody import Repair, release, repair
 from freezeframe.store.explanation import Explanation, explained_state
 from freezeframe.store.guard import stored_key, stored_notes
 from freezeframe.store.own_columns import VALID_FROM, stored_own_columns
+from freezeframe.store.previewed_frame import previewed_frame
 from freezeframe.store.reading import (
     FrameKind,
     as_kind,
@@ -134,10 +134,17 @@ class Stream:
             if kind == "spark":
                 return sorted_frame(self._as_spark(snapshot, None, None), _order(snapshot, sort_columns))
             return as_kind(_sorted_rows(snapshot, sort_columns), kind)
-        table = preview(self._place, frame, update, lambda seen: _sorted_rows(seen.after, sort_columns))
         if kind == "spark":
-            # The files behind a lazy frame would be gone by the time that it is read.
-            return frame.sparkSession.createDataFrame(table, schema=spark_ddl(table.schema))
+            place = self._place
+
+            def previewed(seen: Previewed) -> Any:
+                rows = previewed_frame(
+                    frame, seen.before, seen.after, place.storage, place.folder, place.engine
+                )
+                return sorted_frame(rows, _order(seen.after, sort_columns))
+
+            return preview(place, frame, update, previewed)
+        table = preview(self._place, frame, update, lambda seen: _sorted_rows(seen.after, sort_columns))
         return as_kind(table, kind)
 
     def read(

@@ -1,0 +1,74 @@
+"""A Spark frame of what an update would leave: stored files as they lie, and the rows it would write.
+
+The files that a preview writes are gone when it is over, so their rows are taken into the frame. Stored
+files stay, and are read when the frame is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from freezeframe.engine.base import TableEngine
+from freezeframe.engine.frames import is_connect_frame
+from freezeframe.engine.spark_schema import spark_ddl
+from freezeframe.log import Snapshot, actions
+from freezeframe.storage import Storage
+from freezeframe.store.reading import as_spark, read_rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A snapshot of which only some files are read."""
+
+    whole: Snapshot
+    files: pa.Table
+
+    @property
+    def storage(self) -> Storage:
+        return self.whole.storage
+
+    @property
+    def table(self) -> str:
+        return self.whole.table
+
+    @property
+    def version(self) -> int:
+        return self.whole.version
+
+    @property
+    def protocol(self) -> actions.Protocol:
+        return self.whole.protocol
+
+    @property
+    def metadata(self) -> actions.Metadata:
+        return self.whole.metadata
+
+    @property
+    def schema(self) -> Any:
+        return self.whole.schema
+
+
+def previewed_frame(
+    given: Any, before: Snapshot, after: Snapshot, storage: Storage, folder: str, engine: TableEngine
+) -> Any:
+    """The rows of ``after`` in the session of the frame ``given``; only files that ``before`` lacks are read.
+
+    Raises:
+        CorruptData: a file is missing or damaged.
+    """
+    session = given.sparkSession
+    files = after.files
+    is_stored = pc.is_in(files["path"], before.files["path"]) if before.version >= 0 else None
+    if is_stored is None or not is_connect_frame(given) or not pc.any(is_stored, min_count=0).as_py():
+        table = read_rows(after)
+        return session.createDataFrame(table, schema=spark_ddl(table.schema))
+    stored = as_spark(_Part(after, files.filter(is_stored)), storage, folder, engine, None, like=given)
+    new = read_rows(_Part(after, files.filter(pc.invert(is_stored))))
+    if not new.num_rows:
+        return stored
+    written = session.createDataFrame(new, schema=spark_ddl(new.schema))
+    return stored.unionByName(written, allowMissingColumns=True)

@@ -20,6 +20,7 @@ import os
 import re
 import secrets
 import shutil
+import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -126,11 +127,12 @@ def make_job_root(folder: Path, request: RunRequest) -> JobRoot:
 
     Raises:
         InvalidOption: the folder that the request names is not empty, or no folder.
-        StorageUnavailable: it could not be written.
+        StorageFull, StorageUnavailable: it could not be written; nothing of it is left.
     """
     path = request.job_root or folder / _name(request.job_id)
     if path.exists() and not path.is_dir():
         raise InvalidOption(f"{path} is no folder.", cause="A file is there.", remedy="Name a new folder.")
+    is_new = not path.exists()
     try:
         make_private(path)
         if any(path.iterdir()):
@@ -139,13 +141,31 @@ def make_job_root(folder: Path, request: RunRequest) -> JobRoot:
                 cause="A job's root shows what one run was given and what it left.",
                 remedy="Name a new folder.",
             )
-        root = JobRoot(path.resolve())
+    except OSError as error:
+        raise failure("make", str(path), error) from error
+    root = JobRoot(path.resolve())
+    try:
         for place in (root.own, root.output, root.temporary):
             place.mkdir(mode=0o700)
         _bring_input(root, request)
-    except OSError as error:
-        raise failure("make", str(path), error) from error
+    except BaseException as error:
+        _clear(root.path, is_new=is_new)
+        if isinstance(error, OSError):
+            raise failure("make", str(path), error) from error
+        raise
     return root
+
+
+def _clear(path: Path, *, is_new: bool) -> None:
+    """Remove all that lies in a root, and the root itself unless it was there before; never raises."""
+    if is_new:
+        shutil.rmtree(path, ignore_errors=True)
+        return
+    for one in path.iterdir():
+        if one.is_dir() and not one.is_symlink():
+            shutil.rmtree(one, ignore_errors=True)
+        else:
+            one.unlink(missing_ok=True)
 
 
 def latest_root(folder: Path, job_id: str) -> JobRoot | None:
@@ -187,9 +207,24 @@ def _beside(input_dir: Path | None, name: str) -> Path | None:
 
 def _copy_folder(source: Path, target: Path) -> None:
     """Copy a folder whoever may read the original: files become 0600, folders 0700."""
-    shutil.copytree(source, target, copy_function=lambda one, copy: _copy(Path(one), Path(copy)))
+    try:
+        shutil.copytree(source, target, copy_function=_copy_like)
+    except shutil.Error as error:
+        # It gathers what went wrong with folders, as a list of (source, target, reason).
+        _, _, reason = error.args[0][0]
+        raise OSError(str(reason)) from error
     for folder, _, _ in os.walk(target):
         Path(folder).chmod(0o700)
+
+
+def _copy_like(source: str, target: str) -> None:
+    """Copy one file of a folder; the first that fails ends the copying."""
+    try:
+        if stat.S_ISFIFO(Path(source).stat().st_mode):
+            raise OSError(f"{source} is a named pipe")
+        _copy(Path(source), Path(target))
+    except OSError as error:
+        raise failure("copy", source, error) from error
 
 
 def _copy(source: Path, target: Path) -> None:

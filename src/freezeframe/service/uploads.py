@@ -292,12 +292,11 @@ class Uploads:
         """
         self._sweep()
         place = self._place(job.folder, job.name)
+        is_new, part = not place.exists(), place / secrets.token_hex(8)
         record = {**asdict(job), "expires_ms": now_ms() + self._kept_ms}
         try:
-            is_new = not place.exists()
             make_private(place / _INPUT)
             _write_record(place, record)
-            part = place / secrets.token_hex(8)
             if content.file is not None:
                 part.hardlink_to(content.file)
             else:
@@ -307,7 +306,13 @@ class Uploads:
                     file.flush()
                     os.fsync(file.fileno())
             part.replace(place / _INPUT / name)
-        except OSError as error:
+        except BaseException as error:
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
+            if is_new:
+                shutil.rmtree(place, ignore_errors=True)
+            if not isinstance(error, OSError):
+                raise
             raise failure("create", str(place), error) from error
         return place / _INPUT, is_new
 

@@ -128,3 +128,14 @@ def test_a_checkpoint_by_spark_is_one_like_any_other(table, run, spark_engine):
     assert (11, 2) == (written["version"], written["parts"])
     snapshot = table.log().current_snapshot
     assert (11, 11) == (snapshot.segment.checkpoint_version, snapshot.count)
+
+
+@pytest.mark.parametrize("made", ["t", "t/_delta_log"])
+def test_verify_of_no_table_fails(tmp_path, run, made):
+    """A folder without a version of a table is not sound; the whole tenant's command is named."""
+    (tmp_path / made).mkdir(parents=True)
+
+    result = run("verify", "--json")
+
+    assert (4, "INPUT_NOT_FOUND") == (result.exit_code, json.loads(result.stdout)["error"]["code"])
+    assert "tenant verify" in result.stdout

@@ -1,10 +1,12 @@
 """``freezeframe tenant gc|erase|retention``: what goes for good, and what is kept."""
 
 import json
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
+import freezeframe
 from freezeframe.cli.main import main
 from freezeframe.script import open_tenant
 
@@ -98,3 +100,43 @@ def test_keys_that_are_none_are_refused(snapshots, arguments, code):
     """No key, an unknown stream, a key of the wrong shape or type: nothing is erased."""
     assert code == main(["tenant", "erase", *arguments, "--yes", "--dir", snapshots])
     assert 1 == open_tenant(snapshots).version
+
+
+def test_verify_reads_a_whole_tenant(capsys, told, snapshots, tmp_path):
+    """Sound with the counts of what was read; damage is named by its file, exit code 1."""
+    whole = told("verify")
+    assert (True, 2, 2, 2, []) == (
+        whole["sound"],
+        whole["entries"],
+        whole["streams"],
+        whole["blobs"],
+        whole["findings"],
+    )
+    assert 0 == main(["tenant", "verify", "--dir", snapshots])
+    assert "is sound: 2 entries, 2 streams" in capsys.readouterr().out
+    (data, *_) = (tmp_path / "acme" / "Account.snapshot").glob("*/*.parquet")
+    data.write_bytes(data.read_bytes()[:-9] + b"X" * 9)
+
+    assert 1 == main(["tenant", "verify", "--dir", snapshots, "--json"])
+
+    (finding,) = json.loads(capsys.readouterr().out)["findings"]
+    assert str(data.relative_to(tmp_path / "acme")) == finding["file"]
+
+
+def test_verify_finds_a_store_tenant_that_does_not_open(capsys, tmp_path):
+    """Its log is damaged: the entry is named; a folder without a tenant is an error."""
+    root = str(tmp_path / "store")
+    tenant = freezeframe.open(root).tenant("acme", create=True)
+    tenant.files.write("a", b"1")
+    entry = Path(tenant.place.storage.root) / "_freezeframe" / "log" / f"{0:020d}.json"
+    entry.write_bytes(entry.read_bytes().replace(b"commit", b"commie"))
+    place = ["--root", root, "--tenant", "acme"]
+
+    assert 1 == main(["tenant", "show", *place])
+    assert 1 == main(["tenant", "verify", *place, "--json"])
+
+    told = json.loads(capsys.readouterr().out)
+    assert [f"_freezeframe/log/{0:020d}.json"] == [one["file"] for one in told["findings"]]
+    (tmp_path / "empty").mkdir()
+    assert 4 == main(["tenant", "verify", "--dir", str(tmp_path / "empty")])
+    assert 4 == main(["tenant", "verify", "--root", root, "--tenant", "nobody"])

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from freezeframe.storage import Storage
     from freezeframe.store import Tenant
     from freezeframe.store.snapshot_store import Store
+    from freezeframe.store.verification import Verification
 
 _HERE = Path("snapshots")
 _COMPARED_IDS_MAX = 1000
@@ -119,6 +120,15 @@ class Place:
         from freezeframe.store.archive import write_archive
 
         write_archive(self._storage(), target, load_settings())
+
+    def verify(self) -> Verification:
+        """Name what is damaged of the tenant, even where its log cannot be opened; see ``Tenant.verify``."""
+        if self.root is not None and self.tenant_id is not None:
+            return open_store(self.root, self.environment).verify_tenant(self.tenant_id)
+        from freezeframe.settings import load_settings
+        from freezeframe.store.verification import verify_tenant
+
+        return verify_tenant(self._storage(), load_settings())
 
     def _storage(self) -> Storage:
         self._require_folder()

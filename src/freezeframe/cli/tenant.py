@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from freezeframe.cli.place import at_place
-from freezeframe.cli.tenant_cleaning import erase, gc, retention
+from freezeframe.cli.tenant_cleaning import erase, gc, retention, verify
 from freezeframe.cli.tenant_keeping import clone, create, delete, export, list_tenants, restored_from
 from freezeframe.cli.tenant_past import diff, history, restore, show, tag, untag
 
@@ -23,5 +23,6 @@ app.command("clone")(clone)
 app.command("export")(at_place(export))
 app.command("import")(restored_from)
 app.command("gc")(at_place(gc))
+app.command("verify")(at_place(verify))
 app.command("erase")(at_place(erase))
 app.command("retention")(at_place(retention))

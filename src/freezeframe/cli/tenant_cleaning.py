@@ -1,4 +1,4 @@
-"""``freezeframe tenant gc|erase|retention``: how long things are kept, and how they go for good."""
+"""``freezeframe tenant gc|verify|erase|retention``: how long things are kept, and how they go for good."""
 
 from __future__ import annotations
 
@@ -38,6 +38,27 @@ def gc(place: Place, dry_run: DryRun = False, yes: Yes = False, as_json: Json = 
         )
     if dry_run and told.names:
         output.table("Files", [{"file": name} for name in told.names])
+
+
+def verify(place: Place, as_json: Json = False) -> None:
+    """Read all that a tenant's versions need; name each file that is damaged (exit code 1).
+
+    Entries and their chain, tables, data files by their sizes and hashes, and the bytes of files.
+    """
+    output = Output(as_json=as_json)
+    with progress(f"Verifying {place}", as_json=as_json):
+        told = place.verify()
+    if as_json:
+        output.record(told.to_json())
+    elif told.is_sound:
+        output.line(
+            f"{place} is sound: {told.entries:,} entries, {told.streams:,} streams, "
+            f"{told.data_files:,} data files and {told.blobs:,} stored files were read."
+        )
+    else:
+        output.table(f"{place} is damaged", told.to_json()["findings"])
+    if not told.is_sound:
+        raise typer.Exit(FAILED)
 
 
 def erase(

@@ -243,7 +243,11 @@ class DeltaLog(SnapshotManagement[Snapshot]):
         return clean_up(self.update(), self.options.clock())
 
     def verify(self) -> list[Finding]:
-        """What is damaged in the log and in the data of its latest version; nothing if all is well."""
+        """What is damaged in the log and in the data of its latest version; nothing if all is well.
+
+        Raises:
+            InputNotFound: there is no table.
+        """
         findings = verify_log(self.storage, self.folder)
         return findings or verify_snapshot(self.update())
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from freezeframe.errors import FreezeframeError, ReportDamage
+from freezeframe.errors import FreezeframeError, InputNotFound, ReportDamage
 from freezeframe.log.checkpoint import read_checkpoint
 from freezeframe.log.checksum import Checksum, read_checksum
 from freezeframe.log.commit_content import parse_file_actions, read_content
@@ -32,16 +32,27 @@ class Finding:
 
 
 def verify_log(storage: Storage, folder: str) -> list[Finding]:
-    """What is damaged among the files of the log itself: commits, compacted files, checkpoints, the hint."""
+    """What is damaged among the files of the log itself: commits, compacted files, checkpoints, the hint.
+
+    Raises:
+        InputNotFound: there is no log.
+        StorageUnavailable: a file could not be read.
+    """
     listing = sort_listing(list_log(storage, folder))
+    if listing.is_empty:
+        raise InputNotFound(
+            f"There is no table in {storage.root}/{folder.rpartition('/')[0]}".rstrip("/") + ".",
+            cause=f"{folder} holds no version.",
+            remedy="Name the directory that holds _delta_log; for a whole tenant: freezeframe tenant verify.",
+        )
     findings: list[Finding] = []
-    findings += _checked(folder, partial(_segment, folder, listing))
+    findings += checked(folder, partial(_segment, folder, listing))
     for file in (*listing.commits, *listing.compacted):
-        findings += _checked(f"{folder}/{file.name}", partial(_commit, storage, folder, file))
+        findings += checked(f"{folder}/{file.name}", partial(_commit, storage, folder, file))
     complete = complete_checkpoints(listing.checkpoint_files)
     for checkpoint in complete:
         name = f"{folder}/{checkpoint.files[0].name}"
-        findings += _checked(name, partial(read_checkpoint, storage, folder, checkpoint))
+        findings += checked(name, partial(read_checkpoint, storage, folder, checkpoint))
     used = {file.name for checkpoint in complete for file in checkpoint.files}
     findings += [
         Finding(
@@ -68,11 +79,12 @@ def verify_snapshot(snapshot: Snapshot) -> list[Finding]:
         return findings  # a table without columns has no rows to read
     for row in range(snapshot.files.num_rows):
         one = snapshot.only_file(row)
-        findings += _checked(one.files["path"][0].as_py(), partial(_rows, one))
+        findings += checked(one.files["path"][0].as_py(), partial(_rows, one))
     return findings
 
 
-def _checked(name: str, look: Callable[[], object]) -> Iterator[Finding]:
+def checked(name: str, look: Callable[[], object]) -> Iterator[Finding]:
+    """What a look at a file finds: nothing if it returns, and the damage that it raises."""
     try:
         look()
     except ReportDamage as error:

@@ -37,6 +37,7 @@ from freezeframe.store.registry_entries import RegistryState
 from freezeframe.store.removal import remove_tenant, remove_tree
 from freezeframe.store.state import NO_VERSION
 from freezeframe.store.tenant import Tenant
+from freezeframe.store.verification import Verification, verify_tenant
 
 TENANTS_PAGE = 1000
 
@@ -205,6 +206,18 @@ class Store:
         if folder is None:
             raise self._not_found(known)
         write_archive(self._folder(folder), Path(target), self._settings)
+
+    def verify_tenant(self, tenant_id: str | TenantId) -> Verification:
+        """Name what is damaged of a tenant, even where its log cannot be opened; see ``Tenant.verify``.
+
+        Raises:
+            TenantNotFound: there is none.
+        """
+        known = _tenant_id(tenant_id)
+        folder = self._registry.current_state().folder(self._environment, str(known))
+        if folder is None:
+            raise self._not_found(known)
+        return verify_tenant(self._folder(folder), self._settings)
 
     def import_tenant(
         self,

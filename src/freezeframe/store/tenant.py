@@ -34,6 +34,7 @@ from freezeframe.store.tags import remove_tag, set_tag
 from freezeframe.store.tenant_diff import TenantDiff, tenant_diff
 from freezeframe.store.tenant_log import TenantLog
 from freezeframe.store.transaction import Check, TenantPlace
+from freezeframe.store.verification import Verification, verify_tenant
 from freezeframe.store.view import TenantView
 
 
@@ -248,6 +249,16 @@ class Tenant:
             InvalidOption: a limit that is no positive number.
         """
         return set_policy(self._place, Policy(keep_versions, keep_days), who=who or "")
+
+    def verify(self) -> Verification:
+        """Read all that the tenant's listed versions need, and name what is damaged.
+
+        Entries with their chain, tables, data files with the sizes and hashes that were recorded, and blobs.
+
+        Raises:
+            StorageUnavailable: something could not be read.
+        """
+        return verify_tenant(self._place.storage, self._place.settings)
 
     def gc(self, *, dry_run: bool = False) -> Garbage:
         """Delete what nobody can need any more, and say how many files and bytes that was.

@@ -1,0 +1,257 @@
+"""Looking for damage in a whole tenant: entries and their chain, tables, data files, blobs.
+
+Everything that a listed version needs is read. Nothing is repaired. What is not looked into: the key that
+sealed files are sealed with (their bytes are compared as stored), and garbage, which nothing names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import takewhile
+from typing import Any
+
+from freezeframe import progress
+from freezeframe.errors import InputNotFound
+from freezeframe.identifiers import StreamName
+from freezeframe.log import Snapshot
+from freezeframe.log.action_columns import to_adds
+from freezeframe.log.actions import Add, parse_line
+from freezeframe.log.data_files import damaged_file, require_digest
+from freezeframe.log.listing import list_log, sort_listing
+from freezeframe.log.paths import commit_name
+from freezeframe.log.verification import Finding, checked, verify_log, verify_snapshot
+from freezeframe.settings import Settings
+from freezeframe.storage import Storage
+from freezeframe.store.blobs import Blob, blob_chunks
+from freezeframe.store.entries import Entry, StreamChange, parse_entry
+from freezeframe.store.entry_chain import Chain
+from freezeframe.store.format import require_known_format
+from freezeframe.store.landing import change_content, is_landed
+from freezeframe.store.layout import TENANT_LOG_FOLDER, blob_file, table_folder
+from freezeframe.store.portable import PortableFile, table_files
+from freezeframe.store.state import TenantState, parse_checkpoint
+from freezeframe.store.tables import stream_base, table_snapshot
+from freezeframe.store.tenant_log import TenantLog
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What was read, and what is damaged: ``findings`` name files below the tenant's directory."""
+
+    version: int
+    entries: int
+    streams: int
+    data_files: int
+    blobs: int
+    findings: tuple[Finding, ...]
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether nothing is damaged."""
+        return not self.findings
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields by name, and whether the tenant is sound."""
+        named = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        findings = [{"file": one.file, "code": one.code, "problem": one.problem} for one in self.findings]
+        return {"sound": self.is_sound, **named, "findings": findings}
+
+
+def verify_tenant(storage: Storage, settings: Settings) -> Verification:
+    """Read all that the tenant's listed versions need, and name what is damaged.
+
+    Where an entry is damaged, nothing after the log is looked at: only the log says what is to be there.
+
+    Raises:
+        InputNotFound: no tenant is there.
+        FormatTooNew: a newer freezeframe wrote it.
+        StorageUnavailable: something could not be read.
+    """
+    entries, findings = _entries(storage)
+    if not entries and not findings and not require_known_format(storage):
+        raise InputNotFound(
+            f"{storage.root} holds no tenant.",
+            cause="There is no tenant log in it.",
+            remedy="Name a tenant's directory by --dir, or a store and a tenant by --root and --tenant.",
+        )
+    opened: list[TenantLog] = []
+    if entries and not findings:
+        findings += checked(TENANT_LOG_FOLDER, lambda: opened.append(TenantLog(storage, settings)))
+        findings += [] if findings else _beginning(opened[0].current_state(), min(entries))
+    if findings or not entries:
+        return Verification(max(entries, default=-1), len(entries), 0, 0, 0, tuple(findings))
+    log = opened[0]
+    state = log.current_state()
+    expected = _Expected(storage, log, state)
+    for name in sorted(state.streams):
+        findings += _table(storage, log, state, StreamName(name), entries)
+    findings += checked(TENANT_LOG_FOLDER, expected.collect)
+    findings += _old_files(storage, expected)
+    findings += _blobs(storage, expected.blobs)
+    return Verification(
+        state.version,
+        len(entries),
+        len(state.streams),
+        len(expected.files) + expected.live,
+        len(expected.blobs),
+        tuple(dict.fromkeys(findings)),
+    )
+
+
+def _entries(storage: Storage) -> tuple[dict[int, Entry], list[Finding]]:
+    """The entries that are there, by version, and what is wrong with them, their chain and checkpoints."""
+    listing = sort_listing(list_log(storage, TENANT_LOG_FOLDER))
+    findings: list[Finding] = []
+    entries: dict[int, Entry] = {}
+    progress.begin("reading the log", "files", len(listing.commits) + len(listing.checkpoint_files))
+    for file in listing.commits:
+        name = f"{TENANT_LOG_FOLDER}/{file.name}"
+        findings += checked(name, partial(_read_entry, storage, file.version, entries))
+        progress.advance()
+    first = min(entries, default=0)
+    chain = Chain() if first == 0 else Chain(None)
+    for version in takewhile(lambda version: version in entries, range(first, max(entries, default=-1) + 1)):
+        entry = entries[version]
+        name = f"{TENANT_LOG_FOLDER}/{commit_name(version)}"
+        findings += checked(name, partial(chain.after, version, entry.link, entry.sha256, "the tenant log"))
+        chain = Chain(entry.sha256, is_begun=entry.link is not None)
+    missing = sorted(set(range(first, max(entries, default=-1) + 1)) - set(entries))
+    told = {finding.file for finding in findings}
+    for name in (f"{TENANT_LOG_FOLDER}/{commit_name(version)}" for version in missing):
+        if name not in told:
+            findings.append(Finding(name, "FILE_NOT_FOUND", "An entry is gone."))
+    for file in listing.checkpoint_files:
+        name = f"{TENANT_LOG_FOLDER}/{file.name}"
+        findings += checked(name, partial(_check_checkpoint, storage, name, entries.get(file.version)))
+        progress.advance()
+    return entries, findings
+
+
+def _beginning(state: TenantState, first: int) -> list[Finding]:
+    """Only an erasure removes entries."""
+    names = (f"{TENANT_LOG_FOLDER}/{commit_name(version)}" for version in range(state.erased, first))
+    return [Finding(name, "FILE_NOT_FOUND", "An entry is gone.") for name in names]
+
+
+def _read_entry(storage: Storage, version: int, entries: dict[int, Entry]) -> None:
+    name = f"{TENANT_LOG_FOLDER}/{commit_name(version)}"
+    entries[version] = parse_entry(storage.read(name), name)
+
+
+def _check_checkpoint(storage: Storage, name: str, entry: Entry | None) -> None:
+    chain = parse_checkpoint(storage.read(name), name).chain
+    if entry is not None and chain.head not in {None, entry.sha256}:
+        raise damaged_file(name, "It was made after another entry than the one of its version.")
+
+
+def _table(
+    storage: Storage, log: TenantLog, state: TenantState, name: StreamName, entries: dict[int, Entry]
+) -> Iterator[Finding]:
+    """What is wrong with a stream's table: its log, whether it is the tenant log's, its newest rows."""
+    folder = table_folder(name)
+    found = list(checked(folder, partial(stream_base, storage, log, state, name)))
+    with suppress(InputNotFound):  # whether it may be missing, the look before has told
+        found += verify_log(storage, f"{folder}/_delta_log")
+    for change in _own_commits(name, entries):
+        commit = f"{folder}/_delta_log/{commit_name(change.table_version)}"
+        found += checked(commit, partial(_require_landed, storage, change, commit))
+    if not found:
+        snapshot = table_snapshot(storage, state, name)
+        progress.begin(f"reading {name}", "files", snapshot.count)
+        found += verify_snapshot(snapshot)
+    for one in found:
+        yield one if one.file.startswith(folder) else replace(one, file=f"{folder}/{one.file}")
+
+
+def _own_commits(name: StreamName, entries: dict[int, Entry]) -> Iterable[StreamChange]:
+    """The commits that the log brought to a table, since others' were last taken over; without the newest."""
+    changes = [
+        change
+        for version in sorted(entries)
+        if version != max(entries)
+        for change in entries[version].streams
+        if change.stream == name
+    ]
+    begin = max((place for place, change in enumerate(changes) if change.is_external), default=-1)
+    return (change for change in changes[begin + 1 :] if change.lands)
+
+
+def _require_landed(storage: Storage, change: StreamChange, commit: str) -> None:
+    if not is_landed(storage, change):
+        raise damaged_file(commit, "It is not the commit that the tenant log names, or it is gone.")
+
+
+class _Expected:
+    """The files that listed versions need: of tables those that the newest ones do not, and all blobs."""
+
+    def __init__(self, storage: Storage, log: TenantLog, state: TenantState) -> None:
+        self._storage, self._log, self._state = storage, log, state
+        self.files: dict[str, PortableFile] = {}
+        self.blobs: dict[str, Blob] = {}
+        self.live = 0
+
+    def collect(self) -> None:
+        """Fold the listed versions, from the oldest one and from those that tags keep."""
+        state = self._state
+        for version in sorted({state.floor, *(one for one in state.tags.values() if one < state.floor)}):
+            self._add_state(self._log.state_at(version))
+        versions = range(state.version, state.floor, -1)
+        for _, entry in self._log.entries_down(state, versions):
+            for changed in entry.files:
+                if changed.blob is not None:
+                    self.blobs[changed.blob] = Blob(changed.blob, changed.sha256, changed.size)
+            for change in entry.streams:
+                self._add_change(change)
+        for name in state.streams:
+            adds = tuple(to_adds(table_snapshot(self._storage, state, StreamName(name)).files))
+            self.live += len(adds)
+            for file in table_files(adds):
+                self.files.pop(f"{table_folder(StreamName(name))}/{file.path}", None)
+
+    def _add_state(self, state: TenantState) -> None:
+        for held in state.files.values():
+            self.blobs[held.blob] = Blob(held.blob, held.sha256, held.size)
+        for name in state.streams:
+            self._add(StreamName(name), table_snapshot(self._storage, state, StreamName(name)))
+
+    def _add(self, name: StreamName, snapshot: Snapshot) -> None:
+        self._add_files(name, tuple(to_adds(snapshot.files)))
+
+    def _add_files(self, name: StreamName, adds: tuple[Add, ...]) -> None:
+        for file in table_files(adds):
+            self.files[f"{table_folder(name)}/{file.path}"] = file
+
+    def _add_change(self, change: StreamChange) -> None:
+        lines = change_content(self._storage, change).split("\n") if change.lands else ()
+        adds = tuple(action for action in map(parse_line, filter(None, lines)) if isinstance(action, Add))
+        self._add_files(change.stream, adds)
+
+
+def _old_files(storage: Storage, expected: _Expected) -> Iterator[Finding]:
+    progress.begin("reading older versions", "files", len(expected.files))
+    for name, file in sorted(expected.files.items()):
+        yield from checked(name, partial(_check_file, storage, name, file))
+        progress.advance()
+
+
+def _check_file(storage: Storage, name: str, file: PortableFile) -> None:
+    content = storage.read(name)
+    if file.size is not None and file.size != len(content):
+        raise damaged_file(name, f"It has {len(content)} bytes and should have {file.size}.")
+    if file.sha256 is not None:
+        require_digest(content, file.sha256, name)
+
+
+def _blobs(storage: Storage, blobs: dict[str, Blob]) -> Iterator[Finding]:
+    progress.begin("reading files", "files", len(blobs))
+    for name, blob in sorted(blobs.items()):
+        yield from checked(blob_file(name), partial(_check_blob, storage, blob))
+        progress.advance()
+
+
+def _check_blob(storage: Storage, blob: Blob) -> None:
+    for _ in blob_chunks(storage, blob):
+        pass

@@ -219,9 +219,9 @@ def _copy_folder(source: Path, target: Path) -> None:
 
 def _copy_like(source: str, target: str) -> None:
     """Copy one file of a folder; the first that fails ends the copying."""
+    if stat.S_ISFIFO(Path(source).stat().st_mode):
+        raise failure("copy", source, OSError("It is a named pipe."))
     try:
-        if stat.S_ISFIFO(Path(source).stat().st_mode):
-            raise OSError(f"{source} is a named pipe")
         _copy(Path(source), Path(target))
     except OSError as error:
         raise failure("copy", source, error) from error

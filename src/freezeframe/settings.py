@@ -255,6 +255,22 @@ class Settings(BaseSettings):
         description="The largest `{stream}.snapshot.csv` or `.parquet` that replaces a stream's content "
         "within the request, in bytes; more is imported as a job.",
     )
+    unpacked_rows_max: int = Field(
+        default=100_000_000,
+        ge=1,
+        description="How many rows a file that comes from outside may hold (an import of the service, its "
+        "preview, a replaced stream); more is 413, before they are read where the file says so.",
+    )
+    unpacked_bytes_max: int = Field(
+        default=64 * 1024**3,
+        ge=1,
+        description="How many bytes such a file may unpack to; within a request 256 MiB at most.",
+    )
+    unpacked_ratio_max: float = Field(
+        default=200.0,
+        ge=1,
+        description="How many times its own size such a file may unpack to, from 64 MiB on.",
+    )
     service_requires_conditions: bool = Field(
         default=False,
         description="Whether a change of a file that is there needs `If-Match` (428 without it).",

@@ -13,6 +13,8 @@ from typing import Any
 
 from freezeframe.script.tenants import open_tenant
 from freezeframe.script.transfer import import_stream
+from freezeframe.script.unpacking import UnpackLimits
+from freezeframe.settings import load_settings
 
 
 def main(variables: dict[str, str]) -> dict[str, Any]:
@@ -25,7 +27,8 @@ def main(variables: dict[str, str]) -> dict[str, Any]:
     options = json.loads(variables["PARAM_IMPORT_OPTIONS"])
     stream = open_tenant(root / "snapshots").stream(options["stream"])
     file = root / "sync-output" / options["file"]
-    receipt = import_stream(stream, file, options["key"] or None, mode=options["mode"])
+    limits = UnpackLimits.of(load_settings())
+    receipt = import_stream(stream, file, options["key"] or None, mode=options["mode"], limits=limits)
     return receipt.to_json()
 
 

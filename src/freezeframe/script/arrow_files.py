@@ -7,6 +7,7 @@ to end with its end mark: without one nobody could tell it from a stream that wa
 from __future__ import annotations
 
 import os
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,16 +17,20 @@ import pyarrow as pa
 
 from freezeframe.engine.frames import to_arrow
 from freezeframe.errors import UnreadableInput
+from freezeframe.script.ipc_sizes import message_sizes
+from freezeframe.script.unpacking import UNLIMITED, Unpacking, UnpackLimits
 from freezeframe.storage.passing_failures import reads_of
 
 _FILE_MAGIC = b"ARROW1"
+_FILE_START = 8  # behind the magic bytes a file is a stream, and then its footer
 _STREAM_END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 
 
-def streamed_arrow(file: Path) -> pa.RecordBatchReader:
+def streamed_arrow(file: Path, limits: UnpackLimits = UNLIMITED) -> pa.RecordBatchReader:
     """The rows of a file piece by piece, in types that a stream keeps; encodings are undone.
 
     Raises:
+        TooLarge: it unpacks to more than a limit; at the start, or when the reading comes to it.
         UnreadableInput: it is damaged, cut off or no Arrow; at the start, or when the reading comes to it.
         SchemaDriftError: it holds what a stream cannot keep: a union or a duration, for example.
     """
@@ -34,42 +39,64 @@ def streamed_arrow(file: Path) -> pa.RecordBatchReader:
 
     def batches() -> Iterator[pa.RecordBatch]:
         with reads_of(str(file)), file.open("rb") as content:
-            for batch in arrow_batches(content, str(file)):
+            for batch in arrow_batches(content, str(file), limits):
                 yield from _kept(pa.Table.from_batches([batch])).cast(schema).to_batches()
 
     return pa.RecordBatchReader.from_batches(schema, batches())
 
 
-def read_arrow(file: Path) -> pa.Table:
+def read_arrow(file: Path, limits: UnpackLimits = UNLIMITED) -> pa.Table:
     """All rows of a file; errors as of ``streamed_arrow``."""
-    return streamed_arrow(file).read_all()
+    return streamed_arrow(file, limits).read_all()
 
 
-def require_arrow(content: IO[bytes], name: str) -> None:
+def require_arrow(content: IO[bytes], name: str, limits: UnpackLimits = UNLIMITED) -> None:
     """Go through all rows once; the content then stands at its beginning again.
 
     Raises:
-        UnreadableInput, SchemaDriftError: as of ``streamed_arrow``.
+        TooLarge, UnreadableInput, SchemaDriftError: as of ``streamed_arrow``.
     """
     _schema(_opened(content, name), name)
-    for _ in arrow_batches(content, name):
+    for _ in arrow_batches(content, name, limits):
         pass
     content.seek(0)
 
 
-def arrow_batches(content: IO[bytes], name: str) -> Iterator[pa.RecordBatch]:
+def arrow_batches(
+    content: IO[bytes], name: str, limits: UnpackLimits = UNLIMITED
+) -> Iterator[pa.RecordBatch]:
     """The batches of a stream or file, each validated in full; ``name`` is for messages.
 
     Raises:
+        TooLarge: it unpacks to more than a limit.
         UnreadableInput: it is damaged, cut off or no Arrow.
     """
+    unpacking = Unpacking(Path(name).name, content.seek(0, os.SEEK_END), limits)
+    if limits is not UNLIMITED:
+        _require_within(content, name, unpacking)
     reader = _opened(content, name)
+    if limits is not UNLIMITED and isinstance(reader, pa.ipc.RecordBatchFileReader):
+        # What was looked at is the stream in the file; its footer may name other places.
+        content.seek(_FILE_START)
+        with _reading(name):
+            reader = pa.ipc.open_stream(pa.PythonFile(content, mode="r"))
     is_file = isinstance(reader, pa.ipc.RecordBatchFileReader)
     with _reading(name):
         found = map(reader.get_batch, range(reader.num_record_batches)) if is_file else iter(reader)
         for batch in found:
             batch.validate(full=True)
-            yield batch
+            yield from (batch,) if limits is UNLIMITED else unpacking.decoded(batch)
+
+
+def _require_within(content: IO[bytes], name: str, unpacking: Unpacking) -> None:
+    """Look at all messages before one is unpacked."""
+    content.seek(0)
+    is_file = content.read(len(_FILE_MAGIC)) == _FILE_MAGIC
+    rows = size = 0
+    with _reading(name):
+        for some, more in message_sizes(content, _FILE_START if is_file else 0):
+            rows, size = rows + some, size + more
+            unpacking.expect(rows, size)
 
 
 def _opened(content: IO[bytes], name: str) -> Any:
@@ -102,7 +129,7 @@ def _reading(name: str) -> Iterator[None]:
     try:
         with reads_of(name):
             yield
-    except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
+    except (pa.ArrowException, OSError, ValueError, MemoryError, struct.error) as error:
         raise _unreadable(name, str(error).split("\n", 1)[0][:300] or type(error).__name__) from error
 
 

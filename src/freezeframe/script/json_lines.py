@@ -20,7 +20,11 @@ import pyarrow as pa
 from freezeframe.engine.python_values import shown_rows
 from freezeframe.errors import UnreadableInput
 from freezeframe.script.typed_columns import typed_columns
+from freezeframe.script.unpacking import UNLIMITED, Unpacking, UnpackLimits
 from freezeframe.storage.passing_failures import reads_of
+
+# What a cell takes at least, while rows become columns.
+_CELL_BYTES = 8
 
 
 def json_lines(rows: pa.Table, batch_rows: int) -> Iterator[bytes]:
@@ -34,33 +38,41 @@ def json_lines(rows: pa.Table, batch_rows: int) -> Iterator[bytes]:
         )
 
 
-def read_json_lines(file: Path, columns: pa.Schema | None) -> pa.Table:
+def read_json_lines(file: Path, columns: pa.Schema | None, limits: UnpackLimits = UNLIMITED) -> pa.Table:
     """The rows of a file; columns in the types of ``columns``, others as their JSON values are.
 
     A column that some lines lack is NULL there. An empty file has no columns.
 
     Raises:
+        TooLarge: with NULL where lines lack a column, it is more than a limit.
         UnreadableInput: a line is no JSON object, or a column's values are of several kinds; the line or
             the column is named.
     """
-    return _table(file, list(_objects(file)), columns)
+    unpacking = Unpacking(file.name, file.stat().st_size, limits)
+    return _table(file, list(_objects(file)), columns, unpacking)
 
 
-def json_line_pieces(file: Path, columns: pa.Schema | None, batch_rows: int) -> Iterator[pa.Table]:
+def json_line_pieces(
+    file: Path, columns: pa.Schema | None, batch_rows: int, limits: UnpackLimits = UNLIMITED
+) -> Iterator[pa.Table]:
     """The rows that ``read_json_lines`` gives, so many at a time; each piece has the columns of its lines.
 
     Raises:
-        UnreadableInput: as it does, when the reading comes to it.
+        TooLarge, UnreadableInput: as it does, when the reading comes to it.
     """
     objects = _objects(file)
+    unpacking = Unpacking(file.name, file.stat().st_size, limits)
     while rows := list(itertools.islice(objects, batch_rows)):
-        yield _table(file, rows, columns)
+        yield _table(file, rows, columns, unpacking)
 
 
-def _table(file: Path, rows: list[dict[str, Any]], columns: pa.Schema | None) -> pa.Table:
+def _table(
+    file: Path, rows: list[dict[str, Any]], columns: pa.Schema | None, unpacking: Unpacking
+) -> pa.Table:
     names = list(dict.fromkeys(name for row in rows for name in row))
     if columns is not None:
         names += [name for name in columns.names if name not in names]
+    unpacking.found(len(rows), len(rows) * len(names) * _CELL_BYTES)
     values = [_column(file, name, [row.get(name) for row in rows], columns) for name in names]
     try:
         return pa.table(values, names=names)

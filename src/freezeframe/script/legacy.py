@@ -34,6 +34,7 @@ from freezeframe.script.parquet_files import read_parquet_files
 from freezeframe.script.row_hashes import table_hashes
 from freezeframe.script.tenants import shared_engine
 from freezeframe.script.typed_columns import typed_columns
+from freezeframe.script.unpacking import UNLIMITED, UnpackLimits
 from freezeframe.settings import load_settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Stream, Tenant
@@ -53,10 +54,11 @@ class LegacyFile:
     path: Path
     sha256: str
 
-    def read(self, known: pa.Schema | None) -> pa.Table:
+    def read(self, known: pa.Schema | None, limits: UnpackLimits = UNLIMITED) -> pa.Table:
         """The rows; ``known`` types win over a CSV file's text, where every value is exact in them.
 
         Raises:
+            TooLarge: it unpacks to more than a limit.
             UnreadableInput: the file is damaged.
             SchemaDriftError: it holds what a stream cannot keep.
             ConflictError: it was written again meanwhile.
@@ -64,7 +66,7 @@ class LegacyFile:
         if self.path.suffix == ".csv":
             table = typed_columns(read_csv_text(self.path), known)
         else:
-            table = _whole_numbers(read_parquet_files([self.path]), known)
+            table = _whole_numbers(read_parquet_files([self.path], limits), known)
         if file_sha256(self.path) != self.sha256:
             raise ConflictError(
                 f"{str(self.path)!r} was written while it was read.",

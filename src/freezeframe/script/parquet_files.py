@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +14,8 @@ import pyarrow.parquet as pq
 
 from freezeframe.engine.frames import arrow_names, to_arrow
 from freezeframe.errors import BadInput, SchemaDriftError, UnreadableInput
+from freezeframe.script.parquet_batches import announced_bytes, parquet_batches
+from freezeframe.script.unpacking import UNLIMITED, Unpacking, UnpackLimits
 from freezeframe.storage.passing_failures import reads_of
 from freezeframe.store.evolution import evolve, is_undecided
 from freezeframe.store.row_shape import in_schema
@@ -21,20 +24,21 @@ from freezeframe.store.row_shape import in_schema
 _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 
 
-def read_parquet_files(files: Sequence[Path]) -> pa.Table:
+def read_parquet_files(files: Sequence[Path], limits: UnpackLimits = UNLIMITED) -> pa.Table:
     """The rows of all files, in their order; a column that a file lacks is NULL there.
 
     Types that differ between files are joined where every value stays the same (int and long,
     long and decimal, date and timestamp ...), as for a stream.
 
     Raises:
+        TooLarge: a file unpacks to more than a limit.
         UnreadableInput: a file is damaged or no Parquet.
         SchemaDriftError: the files' types cannot be joined, or hold what a stream cannot keep.
     """
     schema: pa.Schema | None = None
     tables = []
     for file in files:
-        table = _read(file)
+        table = _read(file, limits)
         try:
             schema = _joined(schema, table)
         except BadInput as error:
@@ -51,21 +55,24 @@ def read_parquet_files(files: Sequence[Path]) -> pa.Table:
     return pa.concat_tables([in_schema(table, target) for table in tables])
 
 
-def require_parquet(content: IO[bytes], name: str) -> None:
+def require_parquet(content: IO[bytes], name: str, limits: UnpackLimits = UNLIMITED) -> None:
     """Read what a Parquet file says of itself at its end; the content then stands at its beginning again.
 
     Raises:
+        TooLarge: it says that it unpacks to more than a limit.
         UnreadableInput: it is cut off, or no Parquet.
     """
     try:
         with reads_of(name):
-            pq.read_metadata(content)
+            metadata = pq.read_metadata(content)
     except (pa.ArrowException, OSError) as error:
         raise UnreadableInput(
             f"{name!r} cannot be read as Parquet.",
             cause=str(error).splitlines()[0],
             remedy="Have the file written again, and send it whole.",
         ) from error
+    size = content.seek(0, os.SEEK_END)
+    Unpacking(name, size, limits).expect(metadata.num_rows, announced_bytes(metadata))
     content.seek(0)
 
 
@@ -77,13 +84,13 @@ def _joined(schema: pa.Schema | None, table: pa.Table) -> pa.Schema:
         return evolve(schema, table).target
 
 
-def _read(file: Path) -> pa.Table:
+def _read(file: Path, limits: UnpackLimits) -> pa.Table:
     try:
         with (
             reads_of(str(file)),
             pq.ParquetFile(file, page_checksum_verification=True, coerce_int96_timestamp_unit="us") as opened,
         ):
-            table = opened.read()
+            table = opened.read() if limits is UNLIMITED else _bounded(file, opened.schema_arrow, limits)
     except (pa.ArrowException, OSError) as error:
         raise UnreadableInput(
             f"{str(file)!r} cannot be read as Parquet.",
@@ -98,6 +105,13 @@ def _read(file: Path) -> pa.Table:
     except BadInput as error:
         error.details["file"] = str(file)
         raise
+
+
+def _bounded(file: Path, schema: pa.Schema, limits: UnpackLimits) -> pa.Table:
+    """The rows in the file's own types, within the limits."""
+    empty = schema.empty_table()
+    parts = [pa.Table.from_batches([one]).cast(schema) for one in parquet_batches(file, limits)]
+    return pa.concat_tables([empty, *parts])
 
 
 def _index_columns(schema: pa.Schema) -> list[str]:

@@ -25,6 +25,7 @@ from freezeframe.script.input_folder import stream_files
 from freezeframe.script.parquet_files import read_parquet_files
 from freezeframe.script.snapshots import stored_schemas
 from freezeframe.script.typed_columns import typed_columns
+from freezeframe.script.unpacking import UNLIMITED, UnpackLimits
 
 Converters = Mapping[str, Callable[[str], Any]]
 IndexColumns = str | int | Sequence[str | int]
@@ -96,13 +97,16 @@ def read_parquet_folder(
     as_: FrameKind = "pandas",
     *,
     session: Any = None,
+    limits: UnpackLimits = UNLIMITED,
 ) -> dict[str, Any]:
     """Each stream's rows from the Parquet files of a folder (or from one file).
 
     Names, order of files, ``ignore``, ``as_`` and ``session`` are those of ``read_csv_folder``;
-    types are the files' own, joined without loss where several files differ.
+    types are the files' own, joined without loss where several files differ. ``limits`` bound what each
+    file may unpack to.
 
     Raises:
+        TooLarge: a file unpacks to more than a limit.
         InputNotFound: there is no such folder.
         UnreadableInput: a file is damaged; it is named.
         SchemaDriftError: the types of a stream's files cannot be joined; the files are named.
@@ -111,7 +115,7 @@ def read_parquet_folder(
     _check_kind(as_, session)
     frames = {}
     for stream, parts in stream_files(path, ".parquet", ignore).items():
-        table = read_parquet_files(parts)
+        table = read_parquet_files(parts, limits)
         frames[stream] = _framed(table, {}, table.column_names, as_, session)
     return frames
 

@@ -19,7 +19,9 @@ from freezeframe.errors import UnreadableInput
 from freezeframe.script.csv_file import LongRow, block_sizes, csv_text_pieces
 from freezeframe.script.inference import InferenceByPieces
 from freezeframe.script.json_lines import json_line_pieces
+from freezeframe.script.parquet_batches import parquet_batches
 from freezeframe.script.text_values import exact_values
+from freezeframe.script.unpacking import UNLIMITED, UnpackLimits
 from freezeframe.storage.passing_failures import reads_of
 from freezeframe.store.evolution import is_undecided
 
@@ -44,23 +46,26 @@ def streamed_csv(file: Path, columns: pa.Schema | None) -> pa.RecordBatchReader:
     return _reader(schema, typed)
 
 
-def streamed_json_lines(file: Path, columns: pa.Schema | None) -> pa.RecordBatchReader:
+def streamed_json_lines(
+    file: Path, columns: pa.Schema | None, limits: UnpackLimits = UNLIMITED
+) -> pa.RecordBatchReader:
     """A JSON Lines file's rows, in the types of ``columns``, others as their values are.
 
     Raises:
         UnreadableInput: as ``read_json_lines`` does; the whole file has been gone through by then.
     """
     found: pa.Schema | None = columns
-    for piece in json_line_pieces(file, columns, _ROWS):
+    for piece in json_line_pieces(file, columns, _ROWS, limits):
         found = piece.schema if found is None else _joined(file, found, piece.schema)
     schema = found if found is not None else pa.schema([])
-    return _reader(schema, lambda: json_line_pieces(file, schema, _ROWS))
+    return _reader(schema, lambda: json_line_pieces(file, schema, _ROWS, limits))
 
 
-def streamed_parquet(file: Path) -> pa.RecordBatchReader:
+def streamed_parquet(file: Path, limits: UnpackLimits = UNLIMITED) -> pa.RecordBatchReader:
     """A Parquet file's rows.
 
     Raises:
+        TooLarge: it unpacks to more than a limit; at the start, or when the reading comes to it.
         UnreadableInput: it is damaged or no Parquet; at the start, or when the reading comes to it.
         SchemaDriftError: it holds what a stream cannot keep.
     """
@@ -69,7 +74,8 @@ def streamed_parquet(file: Path) -> pa.RecordBatchReader:
 
     def tables() -> Iterator[pa.Table]:
         with _opened(file) as parquet:
-            batches = parquet.iter_batches(_ROWS)
+            bounded = limits is not UNLIMITED
+            batches = parquet_batches(file, limits) if bounded else parquet.iter_batches(_ROWS)
             while True:
                 try:
                     with reads_of(str(file)):

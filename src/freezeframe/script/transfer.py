@@ -12,7 +12,7 @@ import json
 import os
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Unpack, get_args
 
@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from freezeframe import progress
-from freezeframe.errors import InputNotFound, InvalidOption, SchemaDriftError, UnreadableInput
+from freezeframe.errors import InputNotFound, InvalidOption, SchemaDriftError, TooLarge, UnreadableInput
 from freezeframe.script.arrow_files import read_arrow, streamed_arrow
 from freezeframe.script.csv_file import read_csv_text
 from freezeframe.script.csv_text import csv_text
@@ -28,6 +28,7 @@ from freezeframe.script.json_lines import json_lines, read_json_lines
 from freezeframe.script.parquet_files import read_parquet_files
 from freezeframe.script.streamed_rows import streamed_csv, streamed_json_lines, streamed_parquet
 from freezeframe.script.typed_columns import typed_columns
+from freezeframe.script.unpacking import BYTES_LIMIT, UNLIMITED, UnpackLimits
 from freezeframe.storage.local import failure, write_durably
 from freezeframe.store.columns import arrow_columns, delta_columns
 from freezeframe.store.receipt import Receipt
@@ -37,6 +38,7 @@ from freezeframe.store.update import UpdateOptions
 FileKind = Literal["csv", "parquet", "jsonl"]
 _BATCH_ROWS = 50_000
 MEMORY_BYTES_MAX = 32 * 1024 * 1024
+UNPACKED_MEMORY_BYTES_MAX = 256 * 1024 * 1024
 _MIDDLE = ".snapshot."
 
 
@@ -94,16 +96,18 @@ def import_stream(
     *,
     schema_from: str | os.PathLike[str] | None = None,
     memory_bytes_max: int = MEMORY_BYTES_MAX,
+    limits: UnpackLimits = UNLIMITED,
     **options: Unpack[UpdateOptions],
 ) -> Receipt:
     """Bring the rows of a CSV, Parquet, JSON Lines or Arrow file into the stream, typed by a schema file.
 
     Without ``key`` the schema file's counts, then the stream's own. ``options`` are those of
     ``Stream.update``. A file of more than ``memory_bytes_max`` bytes is streamed: it is never held in
-    memory.
+    memory. With ``limits`` neither is one that unpacks to more than ``UNPACKED_MEMORY_BYTES_MAX``.
 
     Raises:
         InputNotFound: there is no such file.
+        TooLarge: it unpacks to more than a limit.
         InvalidOption: its name ends with none of the four kinds.
         UnreadableInput: it is damaged; the place is named.
         SchemaDriftError: a value or column does not fit the schema file, or the stream.
@@ -111,36 +115,56 @@ def import_stream(
     path = Path(file)
     known = None if schema_from is None else read_schema(Path(schema_from))
     stored = stream.columns() if stream.version() >= 0 else None
-    if _existing(path).stat().st_size > memory_bytes_max and path.suffix in _STREAMED:
+    columns = None if known is None else known.columns
+    held = None
+    if _existing(path).stat().st_size <= memory_bytes_max or path.suffix not in _STREAMED:
+        held = _held(path, columns, stored, limits)
+    if held is None:
         progress.begin("reading", "rows")
-        rows = _counted(_STREAMED[path.suffix](path, stored if known is None else known.columns))
-        if known is not None:
-            rows = _fitted_reader(path, rows, known.columns)
+        rows = _counted(_STREAMED[path.suffix](path, stored if columns is None else columns, limits))
+        rows = rows if columns is None else _fitted_reader(path, rows, columns)
     else:
-        rows = file_rows(path, None if known is None else known.columns, stored)
-        if known is not None:
-            rows = _fitted(path, rows, known.columns)
+        rows = held if columns is None else _fitted(path, held, columns)
     used = key if key is not None else (known.key or None) if known is not None else None
     return stream.update(rows, used, **options)
 
 
-def file_rows(path: Path, columns: pa.Schema | None = None, stored: pa.Schema | None = None) -> pa.Table:
+def _held(
+    path: Path, columns: pa.Schema | None, stored: pa.Schema | None, limits: UnpackLimits
+) -> pa.Table | None:
+    """The rows in memory; None where they are allowed, but unpack to too much for that."""
+    if limits.bytes_max <= UNPACKED_MEMORY_BYTES_MAX or limits is UNLIMITED:
+        return file_rows(path, columns, stored, limits)
+    try:
+        return file_rows(path, columns, stored, replace(limits, bytes_max=UNPACKED_MEMORY_BYTES_MAX))
+    except TooLarge as error:
+        if error.details["limit"] != BYTES_LIMIT:
+            raise
+        return None
+
+
+def file_rows(
+    path: Path,
+    columns: pa.Schema | None = None,
+    stored: pa.Schema | None = None,
+    limits: UnpackLimits = UNLIMITED,
+) -> pa.Table:
     """The rows that an import of the file brings in; ``columns`` are the types of a schema file.
 
     Without one, text of a CSV file is of the ``stored`` columns' types wherever it is exact in them.
 
     Raises:
-        InputNotFound, InvalidOption, UnreadableInput: as ``import_stream``.
+        InputNotFound, TooLarge, InvalidOption, UnreadableInput: as ``import_stream``.
     """
     kind = _existing(path).suffix
     if kind == ".csv":
         return typed_columns(read_csv_text(path), stored if columns is None else columns)
     if kind == ".parquet":
-        return read_parquet_files([path])
+        return read_parquet_files([path], limits)
     if kind == ".jsonl":
-        return read_json_lines(path, columns)
+        return read_json_lines(path, columns, limits)
     if kind == ".arrow":
-        return read_arrow(path)
+        return read_arrow(path, limits)
     raise InvalidOption(
         f"{path.name!r} is of no kind that can be imported.",
         remedy="Name a .csv, .parquet, .jsonl or .arrow file.",
@@ -245,11 +269,11 @@ def _existing(path: Path) -> Path:
     return path
 
 
-_STREAMED: dict[str, Callable[[Path, pa.Schema | None], pa.RecordBatchReader]] = {
-    ".csv": streamed_csv,
+_STREAMED: dict[str, Callable[[Path, pa.Schema | None, UnpackLimits], pa.RecordBatchReader]] = {
+    ".csv": lambda path, columns, _: streamed_csv(path, columns),
     ".jsonl": streamed_json_lines,
-    ".parquet": lambda path, _: streamed_parquet(path),
-    ".arrow": lambda path, _: streamed_arrow(path),
+    ".parquet": lambda path, _, limits: streamed_parquet(path, limits),
+    ".arrow": lambda path, _, limits: streamed_arrow(path, limits),
 }
 
 

@@ -19,7 +19,8 @@ import pyarrow.compute as pc
 from freezeframe.engine.python_values import python_values
 from freezeframe.errors import FreezeframeError, InvalidOption, TooManyDeletions
 from freezeframe.identifiers import StreamName
-from freezeframe.script.transfer import file_rows
+from freezeframe.script.transfer import UNPACKED_MEMORY_BYTES_MAX, file_rows
+from freezeframe.script.unpacking import UnpackLimits
 from freezeframe.service.changed_rows import ChangedRow, changed_rows
 from freezeframe.service.received_file import received_file
 from freezeframe.store import Tenant
@@ -84,13 +85,15 @@ def import_preview(
     Raises:
         InvalidName: no stream can have that name.
         InvalidOption: the beginning of a Parquet or Arrow file tells nothing.
+        TooLarge: it unpacks to more than a limit.
         UnreadableInput: the file is damaged; the place is named.
     """
     stream = Stream(StreamName(name), TenantScope(tenant.place))
     is_there = stream.version() >= 0
     used = tuple(key) or (stream.key() if is_there else ())
     stored = stream.columns() if is_there else pa.schema([])
-    rows = _rows(file, stored)
+    limits = UnpackLimits.of(tenant.place.settings, UNPACKED_MEMORY_BYTES_MAX)
+    rows = _rows(file, stored, limits)
     columns = _columns(rows.schema, stored, used)
     told = ImportPreview(columns, used, len(rows), None, "", (), None)
     missing = [one for one in used if one not in rows.column_names]
@@ -131,7 +134,7 @@ def _counted(
     return replace(told, counts=counts, examples=_examples(changes, gone), problem=problem)
 
 
-def _rows(file: ImportFile, stored: pa.Schema) -> pa.Table:
+def _rows(file: ImportFile, stored: pa.Schema, limits: UnpackLimits) -> pa.Table:
     if file.is_beginning and file.kind in _UNCUT_KINDS:
         raise InvalidOption(
             f"The beginning of a file of the kind {file.kind} tells nothing.",
@@ -141,7 +144,7 @@ def _rows(file: ImportFile, stored: pa.Schema) -> pa.Table:
     with received_file(file.content, file.kind, f"rows.{file.kind}") as path:
         if file.is_beginning:
             _cut_to_whole_lines(path, has_quoted_lines=file.kind == "csv")
-        return file_rows(path, stored=stored)
+        return file_rows(path, stored=stored, limits=limits)
 
 
 def _cut_to_whole_lines(path: Path, *, has_quoted_lines: bool) -> None:

@@ -22,6 +22,7 @@ from freezeframe.runs.permitted_script import IMPORT_SCRIPT
 from freezeframe.runs.request import RunRequest, Scalar
 from freezeframe.script.arrow_files import require_arrow
 from freezeframe.script.parquet_files import require_parquet
+from freezeframe.script.unpacking import UnpackLimits
 from freezeframe.service.uploads import ImportContent, InputOwner, Uploads
 from freezeframe.settings import Settings
 
@@ -159,13 +160,14 @@ class TenantJobs:
         ``require_room`` is asked once the file is kept; if it raises, the file is not kept.
 
         Raises:
+            TooLarge: it unpacks to more than a limit, as far as it says so itself.
             UnreadableInput, SchemaDriftError: it is said to be Arrow, and is damaged, or no stream can
                 keep what it holds; or Parquet without its end. All else is read by the job.
         """
         if order.kind == "arrow":
-            require_arrow(content.content, order.stream)
+            require_arrow(content.content, order.stream, UnpackLimits.of(self._settings))
         elif order.kind == "parquet":
-            require_parquet(content.content, order.stream)
+            require_parquet(content.content, order.stream, UnpackLimits.of(self._settings))
         name = f"rows.{order.kind}"
         # Of all that makes the import what it is: the same one again is the same job, with the same input.
         identity = hashlib.sha256(json.dumps([astuple(job), astuple(order), who, content.sha256]).encode())

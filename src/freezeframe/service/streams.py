@@ -13,6 +13,8 @@ from typing import IO, Any, Literal
 from freezeframe.errors import InvalidOption, StreamNotFound
 from freezeframe.script.exported_file import file_sha256
 from freezeframe.script.legacy import LegacyFile
+from freezeframe.script.transfer import UNPACKED_MEMORY_BYTES_MAX
+from freezeframe.script.unpacking import UnpackLimits
 from freezeframe.service.files import Author
 from freezeframe.service.received_file import received_file
 from freezeframe.store import Receipt, Stream, Tenant
@@ -88,6 +90,7 @@ def override(
 
     Raises:
         BadInput: the rows cannot be taken; nothing was written.
+        TooLarge: they unpack to more than a limit.
         InvalidOption: the stream keeps its rows' past, which only a job can go on with.
     """
     stream = tenant.stream(name)
@@ -104,7 +107,8 @@ def override(
     ):
         target_stream = job.stream(name)
         known = target_stream.columns() if stream.version() >= 0 else None
-        rows = LegacyFile(file, file_sha256(file)).read(known)
+        limits = UnpackLimits.of(tenant.place.settings, UNPACKED_MEMORY_BYTES_MAX)
+        rows = LegacyFile(file, file_sha256(file)).read(known, limits)
         used = tuple(key) or (target_stream.key() if stream.version() >= 0 else ())
         target_stream.update(rows, used or None, override=True)
     return job.receipt.streams[stream.name]

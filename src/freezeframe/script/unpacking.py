@@ -1,0 +1,130 @@
+"""What a file of rows may unpack to: compressed or dictionary-encoded, few bytes can mean gigabytes.
+
+A reader first says what the file's own metadata announce (``expect``), then what it really finds, a part at
+a time (``found``): metadata may lie.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from freezeframe.errors import TooLarge
+from freezeframe.settings import Settings
+
+# Below so many bytes a high ratio harms nobody.
+RATIO_FREE_BYTES = 64 * 1024 * 1024
+BYTES_LIMIT = "unpacked_bytes_max"
+PART_BYTES = 16 * 1024 * 1024
+_ALL = 2**62
+_OFFSET_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class UnpackLimits:
+    """The most rows, bytes in memory, and bytes for each byte of the file; without arguments none."""
+
+    rows_max: int = _ALL
+    bytes_max: int = _ALL
+    ratio_max: float = math.inf
+
+    @classmethod
+    def of(cls, settings: Settings, bytes_max: int | None = None) -> UnpackLimits:
+        """The limits of files from outside; ``bytes_max`` where all of one is held in memory."""
+        return cls(
+            settings.unpacked_rows_max,
+            min(settings.unpacked_bytes_max, _ALL if bytes_max is None else bytes_max),
+            settings.unpacked_ratio_max,
+        )
+
+
+UNLIMITED = UnpackLimits()
+
+
+class Unpacking:
+    """What one file of ``size`` bytes has unpacked to so far; ``name`` is for messages."""
+
+    def __init__(self, name: str, size: int, limits: UnpackLimits) -> None:
+        self._name, self._size, self._limits = name, size, limits
+        self._rows = self._bytes = 0
+
+    def expect(self, rows: int, size: int) -> None:
+        """Refuse a file that says of itself that it unpacks to so much.
+
+        Raises:
+            TooLarge: more than a limit.
+        """
+        limits = self._limits
+        if rows > limits.rows_max:
+            raise self._refusal(f"{rows:,} rows", f"{limits.rows_max:,} rows", "unpacked_rows_max")
+        if size > limits.bytes_max:
+            raise self._refusal(f"{size:,} bytes", f"{limits.bytes_max:,} bytes", BYTES_LIMIT)
+        if size > max(RATIO_FREE_BYTES, limits.ratio_max * self._size):
+            found, most = f"{size / self._size:,.0f} times its size", f"{limits.ratio_max:g} times"
+            raise self._refusal(found, most, "unpacked_ratio_max")
+
+    def found(self, rows: int, size: int) -> None:
+        """Count what was unpacked, or is about to be.
+
+        Raises:
+            TooLarge: with it, more than a limit.
+        """
+        self._rows += rows
+        self._bytes += size
+        self.expect(self._rows, self._bytes)
+
+    def decoded(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """The rows, counted by what they take without encodings, in parts of about ``PART_BYTES``."""
+        size = sum(decoded_bytes(column) for column in batch.columns)
+        self.found(len(batch), size)
+        rows = max(1, len(batch) * PART_BYTES // max(size, PART_BYTES))
+        for start in range(0, len(batch), rows):
+            yield batch.slice(start, rows)
+
+    def _refusal(self, found: str, most: str, limit: str) -> TooLarge:
+        return TooLarge(
+            f"{self._name!r} unpacks to more than is taken: {found}.",
+            cause=f"At most {most} are ({limit}).",
+            remedy="Send the rows in several files, or have the limit raised.",
+            code="UNPACKS_TOO_LARGE",
+            limit=limit,
+            limit_value=getattr(self._limits, limit.removeprefix("unpacked_")),
+        )
+
+
+def decoded_bytes(column: pa.Array) -> int:
+    """About how many bytes the values take once dictionaries, views and runs are undone."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return _taken_bytes(column.dictionary, column.indices)
+    if pa.types.is_run_end_encoded(kind):
+        return len(column) * (decoded_bytes(column.values) if len(column) else 0)
+    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
+        # A view is sixteen bytes, of which the first four are the value's length.
+        lengths = np.frombuffer(column.buffers()[1], np.int32)[::4]
+        return int(lengths[column.offset : column.offset + len(column)].sum(dtype=np.int64))
+    if pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
+        each = decoded_bytes(column.values) / max(1, len(column.values))
+        return math.ceil((pc.sum(pc.list_value_length(column)).as_py() or 0) * each)
+    if pa.types.is_map(kind):
+        return decoded_bytes(column.keys) + decoded_bytes(column.items)
+    if pa.types.is_struct(kind):
+        return sum(decoded_bytes(column.field(place)) for place in range(kind.num_fields))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return decoded_bytes(column.flatten())
+    return int(column.nbytes)
+
+
+def _taken_bytes(values: pa.Array, places: pa.Array) -> int:
+    """What the values at these places take; each of them may be there many times."""
+    try:
+        lengths = pc.binary_length(values)
+    except pa.ArrowNotImplementedError:  # of one width, or nested: then at most all values each time
+        is_plain = pa.types.is_primitive(values.type)
+        return len(places) * (values.type.bit_width // 8 if is_plain else int(values.nbytes))
+    return int(pc.sum(lengths.take(places)).as_py() or 0) + _OFFSET_BYTES * len(places)

@@ -6,7 +6,7 @@ import time
 RATIO_MAX = 2.5
 # Below this the clock and the allocator are measured, not the parser.
 _NOTHING_SECONDS = 0.002
-_RUNS_MAX = 8
+_RUNS_MAX = 6
 
 
 def _seconds(work, given):

@@ -33,7 +33,7 @@ UPLOAD_METADATA = {"upload-metadata": f"path {base64.b64encode(b'big.bin').decod
 # Operations on one tenant.
 TENANT_ROWS = {
     ("get", T): Row("tenants:read"),
-    ("delete", T): Row("snapshots:delete"),
+    ("delete", T): Row("snapshots:delete", "?confirm={tenant}"),
     ("post", f"{T}/clone"): Row("snapshots:write", json={"tenant": "copy-{unique}"}),
     ("get", f"{T}/overview"): Row("snapshots:read"),
     ("get", f"{T}/bundle"): Row("snapshots:read", "?file=a.txt&stream=Account"),

@@ -92,7 +92,7 @@ def test_a_request_is_done_once_and_leaves_a_trace(placed):
     told = [one["action"] for one in api.get(f"{place}/audit").json()["entries"]]
     assert ["stream.import", "tenant.create"] == told
     assert api.get(f"{place}/audit/proof").json()["is_whole"]
-    assert 200 == api.delete(place).status_code
+    assert 200 == api.delete(f"{place}?confirm=globex").status_code
     assert 404 == api.get(place).status_code
     api.post(TENANTS, json={"tenant": "globex"}).raise_for_status()
     assert [] == api.get(f"{place}/jobs").json()["jobs"]

@@ -25,7 +25,7 @@ def test_a_new_tenant_sees_nothing_of_the_one_before(served, api):
     before = api.get(f"{place}/audit").text
     assert "secret-of-the-first" in before
 
-    assert 200 == api.delete(place).status_code
+    assert 200 == api.delete(place, params={"confirm": "phoenix"}).status_code
     made = api.post("/api/v1/environments/dev/tenants", json={"tenant": "phoenix"})
     assert 201 == made.status_code
     after = api.get(f"{place}/audit").json()["entries"]
@@ -43,11 +43,12 @@ def test_a_schedule_ends_with_its_tenant(served, api):
         schedules.create(ScheduleRequest(name, "dev", tenant, Timing("@daily"), "{}"))
     headers = {"x-request-id": "timed-ends"}
 
-    assert 200 == api.delete(place, headers=headers).status_code
+    assert 200 == api.delete(f"{place}?confirm=timed", headers=headers).status_code
     assert [] == [one.asked.name for one in schedules.list(tenant="timed")]
     assert ["nightly"] == [one.asked.name for one in schedules.list(tenant="others")]
     with served.service.database.read() as connection:
-        told = connection.execute(select(audit.c.details).where(audit.c.request_id == "timed-ends")).scalars()
+        mine = audit.c.request_id.startswith("timed-ends.")
+        told = connection.execute(select(audit.c.details).where(mine)).scalars()
         assert [{"schedules": ["hourly", "nightly"]}] * 2 == [json.loads(one) for one in told]
     schedules.delete("dev", "others", "nightly")
 

@@ -8,6 +8,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from freezeframe.asgi.announced_length import AnnouncedLength
+from freezeframe.asgi.body_deadline import BodyDeadline
 from freezeframe.asgi.byte_counts import ByteCounts
 from freezeframe.asgi.closing import Closing
 from freezeframe.asgi.console import add_console
@@ -116,6 +117,7 @@ def create_application(settings: Settings, root: str, database: ControlDatabase)
     quotas = application.state.service.byte_quotas
     if quotas.are_there:
         application.add_middleware(ByteCounts, quotas=quotas)
+    application.add_middleware(BodyDeadline)
     application.add_middleware(RequestGuard, measurements=measurements, body_bytes_max=bytes_max)
     stack = application.build_middleware_stack
     application.build_middleware_stack = lambda: AnnouncedLength(stack())  # type: ignore[method-assign]

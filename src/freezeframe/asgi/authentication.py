@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from fastapi import Request
+from fastapi import Request, Response
 
 from freezeframe.errors import NotAllowed
+from freezeframe.service.key_sessions import is_of_key
 from freezeframe.service.keys import unknown_caller
 from freezeframe.service.principal import Principal
 from freezeframe.service.service import Service
@@ -70,10 +71,33 @@ def _identified(request: Request) -> Principal:
     token = request.cookies.get(SESSION_COOKIE, "")
     if not token:
         raise unknown_caller()
-    # A session's token has no dot; a key that somebody signed in with has one.
-    principal = service.keys.authenticate(token) if "." in token else service.people.authenticate(token)
+    sessions = service.key_sessions if is_of_key(token) else service.people
+    principal = sessions.authenticate(token)
     require_same_origin(request)
     return principal
+
+
+def keep_session(request: Request, response: Response, token: str) -> None:
+    """Give the browser a session's token, in a cookie that no script can read."""
+    response.set_cookie(
+        SESSION_COOKIE,
+        token,
+        max_age=int(service_of(request).settings.service_session_hours * 3600),
+        path="/",
+        secure=is_secure(request),
+        httponly=True,
+        samesite="lax",
+    )
+
+
+def public_address(request: Request) -> str:
+    """The service's address as browsers know it."""
+    return service_of(request).settings.service_url.rstrip("/") or str(request.base_url).rstrip("/")
+
+
+def is_secure(request: Request) -> bool:
+    """Whether browsers reach the service by https, also where a proxy in front speaks it."""
+    return urlsplit(public_address(request)).scheme == "https"
 
 
 def require_same_origin(request: Request) -> None:

@@ -96,6 +96,7 @@ def application() -> object:
 def _config(app: object, host: str, port: int, workers: int = 1) -> uvicorn.Config:
     import uvicorn
 
+    from freezeframe.cli.impatient_protocol import ImpatientProtocol
     from freezeframe.cli.listeners import BACKLOG
 
     return uvicorn.Config(
@@ -108,6 +109,7 @@ def _config(app: object, host: str, port: int, workers: int = 1) -> uvicorn.Conf
         access_log=False,
         server_header=False,
         backlog=BACKLOG,
+        http=ImpatientProtocol,
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=_STOP_SECONDS,
     )

@@ -65,16 +65,20 @@ class TenantsOperations:
         )
         return cast("TenantDetail", self._connection.json("GET", place))
 
-    def delete_tenant(self, environment: str, tenant: str) -> Certificate:
+    def delete_tenant(self, environment: str, tenant: str, *, confirm: str) -> Certificate:
         """Remove all that is kept for a tenant, for good, and certify it.
 
         Its jobs and schedules end with it.
+
+        `confirm` has to be the tenant's id: a client that shortens the path `…/files/..` deletes
+        nothing.
         """
         place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}",
             {"environment": environment, "tenant": tenant},
         )
-        return cast("Certificate", self._connection.json("DELETE", place))
+        query = {"confirm": confirm}
+        return cast("Certificate", self._connection.json("DELETE", place, query=query))
 
     def clone_tenant(
         self, environment: str, tenant: str, body: NewTenant, *, idempotency_key: str | None = None

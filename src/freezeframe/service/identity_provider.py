@@ -127,7 +127,14 @@ class IdentityProvider:
         told = self._token(attempt, code, redirect_uri)
         claims = self._claims(str(told.get("id_token", "")), attempt.nonce, told.get("access_token"))
         name = next(claims[one] for one in _NAMES if isinstance(claims.get(one), str) and claims[one].strip())
-        return Account(self.issuer, str(claims["sub"]), name, role_of(claims, self._claim, self._roles))
+        subject = claims["sub"]
+        if not isinstance(subject, str) or not subject.strip():
+            raise NotAuthenticated(
+                "The provider did not say who you are.",
+                cause="Its ID token has no subject (sub).",
+                remedy="Ask who runs the provider.",
+            )
+        return Account(self.issuer, subject, name, role_of(claims, self._claim, self._roles))
 
     def _token(self, attempt: Attempt, code: str, redirect_uri: str) -> Mapping[str, Any]:
         form = {

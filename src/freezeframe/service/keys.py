@@ -235,7 +235,8 @@ class Keys:
         known = self.remembered(text)
         if known is not None:
             return known
-        fingerprint, principal = self._hash(text), self._looked_up(text)
+        fingerprint = self._hash(text)
+        principal = self.with_hash(text.partition(".")[0], self.secret_hash(text))
         with self._lock:
             if len(self._remembered) >= _REMEMBERED_MAX:
                 self._remembered.clear()
@@ -249,12 +250,19 @@ class Keys:
             found = self._remembered.get(fingerprint)
         return found[1] if found is not None and found[0] > time.monotonic() else None
 
-    def _looked_up(self, text: str) -> Principal:
-        key_id, _, secret = text.partition(".")
+    def secret_hash(self, text: str) -> str:
+        """What is kept of the secret in a key's text."""
+        return self._hash(text.partition(".")[2])
+
+    def with_hash(self, key_id: str, given: str) -> Principal:
+        """Who asks with the key that has, or had until a moment ago, a secret of this hash.
+
+        Raises:
+            NotAuthenticated: as ``authenticate``.
+        """
         with self._database.read() as connection:
             now = self._database.now_ms(connection)
             row = connection.execute(select(keys).where(keys.c.id == key_id)).mappings().one_or_none()
-        given = self._hash(secret)
         # An unknown id is compared as well, with something that no secret has as its hash.
         is_good = hmac.compare_digest(given, row["secret_hash"] if row else "0" * 64)
         was_good = hmac.compare_digest(given, (row["previous_hash"] if row else "") or "0" * 64)

@@ -204,7 +204,7 @@ class People:
             now = self._database.now_ms(connection)
             connection.execute(delete(sessions).where(sessions.c.expires_ms <= now))
             session = {
-                "token_hash": _token_hash(token),
+                "token_hash": token_hash(token),
                 "person": person.id,
                 "created_ms": now,
                 "expires_ms": now + self._session_ms,
@@ -215,7 +215,7 @@ class People:
     def sign_out(self, token: str) -> None:
         """End the session; one that is over stays so."""
         with self._database.begin() as connection:
-            connection.execute(delete(sessions).where(sessions.c.token_hash == _token_hash(token)))
+            connection.execute(delete(sessions).where(sessions.c.token_hash == token_hash(token)))
 
     def authenticate(self, token: str) -> Principal:
         """Who asks with that session.
@@ -226,7 +226,7 @@ class People:
         query = (
             select(people, sessions.c.expires_ms)
             .join(sessions, sessions.c.person == people.c.id)
-            .where(sessions.c.token_hash == _token_hash(token))
+            .where(sessions.c.token_hash == token_hash(token))
         )
         with self._database.read() as connection:
             now = self._database.now_ms(connection)
@@ -259,7 +259,8 @@ def _require_person(name: str, password: str, role: str) -> None:
         )
 
 
-def _token_hash(token: str) -> str:
+def token_hash(token: str) -> str:
+    """What is kept of a session's token."""
     return hashlib.sha256(token.encode(errors="replace")).hexdigest()
 
 

@@ -15,6 +15,7 @@ from freezeframe.service.cursors import Cursors
 from freezeframe.service.idempotency import KeptAnswers
 from freezeframe.service.identity_provider import IdentityProvider
 from freezeframe.service.jobs import TenantJobs
+from freezeframe.service.key_sessions import KeySessions
 from freezeframe.service.keys import Keys
 from freezeframe.service.overview import Overviews
 from freezeframe.service.people import People
@@ -41,6 +42,7 @@ class Service:
     stores: Stores
     keys: Keys
     people: People
+    key_sessions: KeySessions
     audit: Audit
     answers: KeptAnswers
     cursors: Cursors
@@ -83,11 +85,13 @@ def open_service(root: str, settings: Settings, database: ControlDatabase) -> Se
     queue, overviews = JobQueue(database), Overviews()
     place = uploads_folder(root if "://" in root else str(Path(root).resolve()), settings)
     uploads = Uploads(place, settings, queue.has_ended)
+    keys = Keys(database, pepper)
     return Service(
         settings=settings,
         database=database,
         stores=stores,
-        keys=Keys(database, pepper),
+        keys=keys,
+        key_sessions=KeySessions(database, keys, settings.service_session_hours),
         people=People(database, settings.service_session_hours),
         audit=Audit(database),
         answers=KeptAnswers(database),

@@ -40,6 +40,7 @@ def remove_tag(place: TenantPlace, name: str, *, who: str = "") -> None:
         if known not in state.tags:
             raise NotFound(
                 f"There is no tag {known!r}.",
+                cause="The tenant has none of that name.",
                 remedy="Check the name in the list of the tags.",
             )
 

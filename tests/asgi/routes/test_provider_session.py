@@ -123,6 +123,9 @@ def test_a_name_that_somebody_has_is_not_taken_over(site, provider, browser):
 
 NOW = time.time()
 LIES = {
+    "an empty subject": {"sub": ""},
+    "a subject of spaces": {"sub": "  "},
+    "a subject that is no text": {"sub": 7},
     "another nonce": {"nonce": "another"},
     "no nonce": {"nonce": None},
     "another issuer": {"iss": "https://evil.example"},

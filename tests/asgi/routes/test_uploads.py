@@ -150,7 +150,7 @@ def test_what_waits_for_a_tenant_goes_with_it(served, api, acme):
     api.patch(place, content=b"secret-of-acme", headers={**PART, "upload-offset": "0"}).raise_for_status()
     csv = {"content-type": "text/csv"}
     api.post(f"{acme}/streams/S/import", content=b"Id\nsecret-of-acme\n", headers=csv).raise_for_status()
-    api.delete(acme).raise_for_status()
+    api.delete(acme, params={"confirm": acme.rpartition("/")[2]}).raise_for_status()
     folder = served.uploads
 
     assert [] == [one for one in folder.rglob("*") if one.is_file() and b"secret-of-acme" in one.read_bytes()]

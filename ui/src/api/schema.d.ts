@@ -105,6 +105,8 @@ export interface paths {
         /**
          * Delete Tenant
          * @description Remove all that is kept for a tenant, for good, and certify it; its jobs and schedules end with it.
+         *
+         *     `confirm` has to be the tenant's id: a client that shortens the path `…/files/..` deletes nothing.
          */
         delete: operations["delete_tenant"];
         options?: never;
@@ -780,7 +782,8 @@ export interface paths {
          * @description Tell what importing a file would do: its columns, how many rows are new or change, and examples.
          *
          *     Nothing is kept. Of a CSV or JSON Lines file of more than 16 MiB send the beginning, with
-         *     `beginning=true`: its columns and types are told, and rows are not counted.
+         *     `beginning=true`: its columns and types are told, and rows are not counted. It needs the scopes
+         *     `snapshots:write` and `snapshots:read`: counts and examples tell what the stream holds.
          */
         post: operations["preview_import"];
         delete?: never;
@@ -3737,7 +3740,10 @@ export interface operations {
     };
     delete_tenant: {
         parameters: {
-            query?: never;
+            query: {
+                /** @description The tenant's id once more. */
+                confirm: string;
+            };
             header?: never;
             path: {
                 /** @description The environment's name. */

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import html
 from typing import Annotated
-from urllib.parse import urlsplit
 
 from fastapi import Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
-from freezeframe.asgi.authentication import SESSION_COOKIE, service_of
+from freezeframe.asgi.authentication import is_secure, keep_session, public_address, service_of
 from freezeframe.asgi.checked_route import CheckedRoute
 from freezeframe.asgi.models.keys import SignInWays
 from freezeframe.asgi.problems import declared, problem_response, request_id_of, status_of
@@ -65,7 +64,7 @@ def leave_for_provider(
         ticket,
         max_age=LIFE_SECONDS,
         path=_PLACE,
-        secure=_is_secure(request),
+        secure=is_secure(request),
         httponly=True,
         samesite="lax",
     )
@@ -122,15 +121,7 @@ def _entered(request: Request, code: str, state: str, error: str, issuer: str | 
     ):
         person = service.people.entered(person_id, account.name, account.role)
     answer = RedirectResponse(ticket.page, 303)
-    answer.set_cookie(
-        SESSION_COOKIE,
-        begun(request, person).token,
-        max_age=int(service.settings.service_session_hours * 3600),
-        path="/",
-        secure=_is_secure(request),
-        httponly=True,
-        samesite="lax",
-    )
+    keep_session(request, answer, begun(request, person).token)
     return answer
 
 
@@ -150,14 +141,5 @@ def _provider(request: Request) -> IdentityProvider:
     return provider
 
 
-def _address(request: Request) -> str:
-    """The service's address as browsers know it."""
-    return service_of(request).settings.service_url.rstrip("/") or str(request.base_url).rstrip("/")
-
-
 def _return_address(request: Request) -> str:
-    return f"{_address(request)}{_RETURN}"
-
-
-def _is_secure(request: Request) -> bool:
-    return urlsplit(_address(request)).scheme == "https"
+    return f"{public_address(request)}{_RETURN}"

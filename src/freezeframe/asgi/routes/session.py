@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+
 from fastapi import Request, Response
 
-from freezeframe.asgi.authentication import SESSION_COOKIE, require_same_origin, service_of
+from freezeframe.asgi.authentication import (
+    SESSION_COOKIE,
+    is_secure,
+    keep_session,
+    require_same_origin,
+    service_of,
+)
 from freezeframe.asgi.caller import Calling
 from freezeframe.asgi.models.keys import KeySignIn, SignIn, Who
 from freezeframe.asgi.problems import request_id_of
 from freezeframe.asgi.routes.routing import api_router
-from freezeframe.service.audit import AuditPlace
+from freezeframe.service.audit import AuditPlace, Undertaking
+from freezeframe.service.key_sessions import is_of_key
 from freezeframe.service.people import NewSession, Person
 from freezeframe.service.principal import Principal
 from freezeframe.service.service import Service
@@ -32,36 +41,29 @@ def sign_in(request: Request, response: Response, order: SignIn | KeySignIn) -> 
     service.limits.count("sign-in", client)
     if isinstance(order, KeySignIn):
         principal = service.keys.authenticate(order.key)
-        _keep(request, response, order.key)
+        with _beginning(request, principal):
+            token = service.key_sessions.begin(order.key)
+        keep_session(request, response, token)
         return _who(service, principal)
     service.limits.count("sign-in", order.name)
     person = service.people.verified(order.name, order.password)
-    _keep(request, response, begun(request, person).token)
+    keep_session(request, response, begun(request, person).token)
     return _who(service, person.principal())
 
 
 def begun(request: Request, person: Person) -> NewSession:
     """A session of a person who has proved to be one, once the audit has it."""
-    service = service_of(request)
-    with service.audit.undertaking(
+    with _beginning(request, person.principal()):
+        return service_of(request).people.begin_session(person)
+
+
+def _beginning(request: Request, principal: Principal) -> AbstractContextManager[Undertaking]:
+    return service_of(request).audit.undertaking(
         AuditPlace(),
         ("",),
-        principal=f"person:{person.id} {person.name}",
+        principal=f"{principal.kind}:{principal.id} {principal.name}",
         action="session.begin",
         request_id=request_id_of(request),
-    ):
-        return service.people.begin_session(person)
-
-
-def _keep(request: Request, response: Response, token: str) -> None:
-    response.set_cookie(
-        SESSION_COOKIE,
-        token,
-        max_age=int(service_of(request).settings.service_session_hours * 3600),
-        path="/",
-        secure=request.url.scheme == "https",
-        httponly=True,
-        samesite="lax",
     )
 
 
@@ -71,9 +73,12 @@ def sign_out(request: Request, caller: Calling) -> Response:
     token = request.cookies.get(SESSION_COOKIE)
     if token is not None:
         with caller.auditing("session.end"):
-            caller.service.people.sign_out(token)
+            if is_of_key(token):
+                caller.service.key_sessions.end(token)
+            else:
+                caller.service.people.sign_out(token)
     response = Response(status_code=204)
-    response.delete_cookie(SESSION_COOKIE, path="/", httponly=True, samesite="lax")
+    response.delete_cookie(SESSION_COOKIE, path="/", secure=is_secure(request), httponly=True, samesite="lax")
     return response
 
 

@@ -12,6 +12,7 @@ from freezeframe.asgi.models.tenants import Certificate, EnvironmentList, NewTen
 from freezeframe.asgi.problems import declared
 from freezeframe.asgi.routes.parameters import CursorText, Limit
 from freezeframe.asgi.routes.routing import TENANT, api_router
+from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.store import Tenant
 
@@ -59,8 +60,20 @@ def show_tenant(caller: TenantCalling) -> TenantDetail:
 
 
 @router.delete(TENANT, responses=declared(404))
-def delete_tenant(caller: TenantCalling) -> Certificate:
-    """Remove all that is kept for a tenant, for good, and certify it; its jobs and schedules end with it."""
+def delete_tenant(
+    caller: TenantCalling,
+    confirm: Annotated[str, Query(min_length=1, max_length=200, description="The tenant's id once more.")],
+) -> Certificate:
+    """Remove all that is kept for a tenant, for good, and certify it; its jobs and schedules end with it.
+
+    `confirm` has to be the tenant's id: a client that shortens the path `…/files/..` deletes nothing.
+    """
+    if TenantId(confirm) != caller.tenant_id:
+        raise InvalidOption(
+            "The tenant is not deleted.",
+            cause="confirm is not its id.",
+            remedy="Send the tenant's id as confirm, if all that is kept for it is to go.",
+        )
     caller.access.require(caller.environment, caller.tenant_id, "snapshots:delete")
     ending = {"schedules": list(caller.service.jobs.schedules(caller.environment, caller.tenant_id))}
     named = f"{caller.environment}/{caller.tenant_id}"

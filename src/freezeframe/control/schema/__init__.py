@@ -3,9 +3,20 @@
 from freezeframe.control.schema.audit import audit
 from freezeframe.control.schema.idempotency import idempotency
 from freezeframe.control.schema.jobs import jobs, lanes
-from freezeframe.control.schema.keys import keys
+from freezeframe.control.schema.keys import key_sessions, keys
 from freezeframe.control.schema.metadata import metadata
 from freezeframe.control.schema.people import people, sessions
 from freezeframe.control.schema.schedules import schedules
 
-__all__ = ["audit", "idempotency", "jobs", "keys", "lanes", "metadata", "people", "schedules", "sessions"]
+__all__ = [
+    "audit",
+    "idempotency",
+    "jobs",
+    "key_sessions",
+    "keys",
+    "lanes",
+    "metadata",
+    "people",
+    "schedules",
+    "sessions",
+]

@@ -1,8 +1,8 @@
-"""The table of API keys: of a secret only its keyed hash is kept."""
+"""The tables of API keys and of sessions begun with them: of a secret only its keyed hash is kept."""
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, String, Table, Text
+from sqlalchemy import BigInteger, Column, ForeignKey, Index, String, Table, Text
 
 from freezeframe.control.schema.metadata import metadata
 
@@ -25,3 +25,15 @@ keys = Table(
     Column("revoked_ms", BigInteger),
     Column("last_used_ms", BigInteger),
 )
+
+# ``secret_hash`` is of the secret that the session was begun with: it ends when that is not good any more.
+key_sessions = Table(
+    "key_sessions",
+    metadata,
+    Column("token_hash", String(64), primary_key=True),
+    Column("key", String(40), ForeignKey("keys.id", ondelete="CASCADE"), nullable=False),
+    Column("secret_hash", String(64), nullable=False),
+    Column("created_ms", BigInteger, nullable=False),
+    Column("expires_ms", BigInteger, nullable=False),
+)
+Index("ix_key_sessions_expires", key_sessions.c.expires_ms)

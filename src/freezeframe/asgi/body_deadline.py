@@ -1,0 +1,41 @@
+"""Bodies that stop coming end: a request that is half sent does not hold what it has taken for ever."""
+
+from __future__ import annotations
+
+import asyncio
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from freezeframe.errors import UnreadableRequest
+
+SILENT_SECONDS = 30.0
+
+
+class BodyDeadline:
+    """Refuses a request whose body is not complete and of which nothing has come for some time."""
+
+    def __init__(self, app: ASGIApp, silent_seconds: float = SILENT_SECONDS) -> None:
+        self._app = app
+        self._silent_seconds = silent_seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        is_whole = scope["type"] != "http"
+
+        async def received() -> Message:
+            nonlocal is_whole
+            # Behind the body nothing comes but the client's farewell, which may be waited for.
+            seconds = None if is_whole else self._silent_seconds
+            try:
+                async with asyncio.timeout(seconds):
+                    message = await receive()
+            except TimeoutError:
+                raise UnreadableRequest(
+                    "The body stopped before its end.",
+                    cause=f"Nothing of it came for {self._silent_seconds:g} seconds.",
+                    remedy="Send it again.",
+                ) from None
+            is_whole = is_whole or not message.get("more_body", False)
+            return message
+
+        await self._app(scope, received, send)

@@ -64,7 +64,7 @@ def test_a_half_sent_head_ends_the_connection(sent):
         server = uvicorn.Server(config)
         with config.bind_socket() as place:
             serving = asyncio.create_task(server.serve([place]))
-            while not server.started:
+            while not server.started:  # noqa: ASYNC110 - uvicorn has no event for it
                 await asyncio.sleep(0.01)
             reader, writer = await asyncio.open_connection(*place.getsockname())
             if sent == b"whole first":

@@ -124,7 +124,7 @@ PARQUET = {"content-type": "application/vnd.apache.parquet"}
 # Method, path below a tenant with a file and a stream, what is sent, status, and what the answer says.
 WRONG_USES = [
     ("GET", "/streams/S/rows?wher=Id = 1", {}, 422, "where"),
-    ("GET", "/files/a?version=0", {}, 422, "tenant_version"),
+    ("GET", "/files/a?verson=0", {}, 422, "version"),
     ("GET", "/history?limit=1&limt=1", {}, 422, "limt"),
     ("GET", "/streams/S/rows?" + "&".join(["where=Id = 1"] * 1001), {}, 422, "too many parameters"),
     ("GET", "/streams/S/rows?where=Nope = 1", {}, 422, "The columns are Id"),

@@ -30,10 +30,33 @@ def told(capsys, *arguments):
 
 
 def test_list_names_each_stream_once(capsys, snapshots):
-    """Version, key, rows and columns of each stream, by name."""
+    """Versions, key, rows and columns of each stream, by name."""
+    account = {"stream": "Account", "version": 0, "stream_version": 0, "key": ["Id"], "rows": 2}
+    owner = {"stream": "Owner", "version": 1, "stream_version": 0, "key": ["Id"], "rows": 1}
     assert told(capsys, "stream", "list", "--dir", snapshots) == [
-        {"stream": "Account", "version": 0, "key": ["Id"], "rows": 2, "columns": 2},
-        {"stream": "Owner", "version": 0, "key": ["Id"], "rows": 1, "columns": 1},
+        {**account, "columns": 2},
+        {**owner, "columns": 1},
+    ]
+
+
+def test_a_version_is_the_tenants_on_every_command(capsys, snapshots, tmp_path):
+    """``--version`` is what histories and restore count; a stream's own version has an option of its own."""
+    open_tenant(snapshots).stream("Account").update(pd.DataFrame({"Id": ["009"]}), key=["Id"])
+    show = ["stream", "show", "Account", "--dir", snapshots]
+
+    assert 2 == len(told(capsys, *show, "--version", "1"))
+    assert 2 == len(told(capsys, *show, "--stream-version", "0"))
+    assert 3 == len(told(capsys, *show, "--stream-version", "1"))
+    assert 4 == main([*show, "--stream-version", "2"])
+    assert 2 == main([*show, "--stream-version", "1", "--version", "1"])
+    out = ["stream", "export", "Account", "--dir", snapshots, "--to", str(tmp_path / "out")]
+    (tmp_path / "out").mkdir()
+    capsys.readouterr()
+    file = told(capsys, *out, "--stream-version", "0")["file"]
+    assert 2 == len(pd.read_csv(file))
+    shown = told(capsys, "tenant", "show", "--dir", snapshots)["streams"]
+    assert [("Account", 2, 1), ("Owner", 1, 0)] == [
+        (one["stream"], one["version"], one["stream_version"]) for one in shown
     ]
 
 
@@ -75,7 +98,7 @@ def test_history_is_newest_first_and_by_stream(capsys, snapshots):
     both = told(capsys, "stream", "history", "--dir", snapshots)
     one = told(capsys, "stream", "history", "Account", "--dir", snapshots)
 
-    assert [(row["tenant version"], row["stream"], row["new"]) for row in both] == [
+    assert [(row["version"], row["stream"], row["new"]) for row in both] == [
         (1, "Owner", 1),
         (0, "Account", 2),
     ]
@@ -85,7 +108,7 @@ def test_history_is_newest_first_and_by_stream(capsys, snapshots):
 def test_explain_tells_what_becomes_of_each_file(capsys, snapshots):
     """Without a batch no Spark is needed: the files, their fate under new rows, and the reason."""
     told_of = told(capsys, "stream", "explain", "Account", "--dir", snapshots)
-    assert ("patch", None, 0) == (told_of["route"], told_of["counts"], told_of["version"])
+    assert ("patch", None, 0) == (told_of["route"], told_of["counts"], told_of["stream_version"])
     (file,) = told_of["files"]
     assert ("rewritten", 2, 0) == (file["fate"], file["rows"], file["deleted"])
     assert main(["stream", "explain", "Account", "--dir", snapshots]) == 0
@@ -98,7 +121,7 @@ def test_explain_takes_a_batch_from_a_file(capsys, snapshots, tmp_path):
     batch.write_text("Id,Name\n009,Ada\n")
     arguments = ["stream", "explain", "Lead", "--batch", str(batch), "--key", "Id", "--dir", snapshots]
     told_of = told(capsys, *arguments)
-    assert ("load", 1, -1) == (told_of["route"], told_of["counts"]["inserted"], told_of["version"])
+    assert ("load", 1, -1) == (told_of["route"], told_of["counts"]["inserted"], told_of["stream_version"])
     assert main([*arguments[:4], str(tmp_path / "none.csv"), "--dir", snapshots]) == 4
 
 

@@ -113,6 +113,23 @@ def test_restore_previews_asks_and_makes_a_version(capsys, told, snapshots):
     assert told("tenant", "restore", "0")["committed"] is False  # nothing differs, so nothing is asked
 
 
+def test_diff_and_restore_take_tags_and_moments(capsys, told, snapshots):
+    """As the library does; what is neither is refused, and nothing was done."""
+    moment = told("tenant", "history")[1]["timestamp"]
+    told("tenant", "tag", "go-live", moment)
+
+    assert {"config.json"} == set(told("tenant", "diff", "go-live")["files"])
+    assert {"Lead"} == set(told("tenant", "diff", "0", moment)["streams"])
+    assert [] == told("stream", "diff", "Lead", "go-live")
+    assert 1 == told("tenant", "restore", "go-live", "--yes")["version"]
+    assert 0 == told("stream", "restore", "Lead", "0", "--yes")["version"]
+    assert 1 == told("stream", "restore", "Lead", moment, "--yes")["version"]
+    assert 2 == main(["tenant", "restore", "yesterday", "--yes", "--dir", snapshots])
+    assert "'yesterday' is no version, tag or moment" in capsys.readouterr().err
+    assert 2 == main(["tenant", "diff", "yesterday", "--dir", snapshots])
+    assert ("restore", 1) == (told("tenant", "history")[0]["kind"], told("tenant", "history")[0]["restored"])
+
+
 def test_restore_takes_parts(told):
     """Single files and streams come back alone."""
     done = told("tenant", "restore", "1", "--file", "config.json", "--yes")

@@ -276,7 +276,7 @@ def _show(job: QueuedJob, output: Output) -> None:
         outcome = fields.pop("outcome") or {}
         error = outcome.get("error") or {}
         fields |= {
-            "tenant version": outcome.get("tenant_version"),
+            "version": outcome.get("tenant_version"),
             "problem": error.get("problem"),
             "cause": error.get("cause"),
             "log": outcome.get("log"),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from freezeframe.cli.completion import stream_names
+
+if TYPE_CHECKING:
+    from freezeframe.store.points import Point
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only tell what would be done.")]
@@ -19,5 +22,20 @@ StreamArgument = Annotated[
         metavar="NAME", help="The stream's name, for example Account.", autocompletion=stream_names
     ),
 ]
+SeenVersion = Annotated[
+    int | None, typer.Option("--version", min=0, help="The tenant's version; the newest without it.")
+]
+StreamVersion = Annotated[
+    int | None, typer.Option("--stream-version", min=0, help="The stream's own version instead.")
+]
 AsOf = Annotated[str | None, typer.Option(help="A moment in ISO form; UTC without a zone.")]
-TenantVersion = Annotated[int, typer.Argument(min=0, help="A version of the tenant.")]
+_POINT = "A version of the tenant, a tag, or a moment (ISO; UTC without a zone)"
+TenantVersion = Annotated[str, typer.Argument(metavar="VERSION", help=f"{_POINT}.")]
+LaterVersion = Annotated[
+    str | None, typer.Argument(metavar="LATER", help=f"{_POINT}; the newest version without it.")
+]
+
+
+def point(text: str) -> Point:
+    """What an argument of one of these two says: digits are a version's number, even if a tag is so named."""
+    return int(text) if text.isdecimal() else text

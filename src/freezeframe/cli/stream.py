@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from freezeframe.cli.cell_changes import sparkline
-from freezeframe.cli.options import AsOf, Json, StreamArgument
+from freezeframe.cli.options import AsOf, Json, SeenVersion, StreamArgument, StreamVersion
 from freezeframe.cli.output import Output
 from freezeframe.cli.place import Place, at_place
 from freezeframe.cli.stream_custody import adopt, release, repair
@@ -27,7 +27,7 @@ app = typer.Typer(no_args_is_help=True)
 def list_streams(place: Place, as_json: Json = False) -> None:
     """List the streams.
 
-    Each with its version, key, rows and columns.
+    Each with the tenant's version that changed it last, its own version, key, rows and columns.
     """
     tenant = place.tenant()
     rows = []
@@ -37,6 +37,7 @@ def list_streams(place: Place, as_json: Json = False) -> None:
             {
                 "stream": name,
                 "version": stream.version(),
+                "stream_version": stream.stream_version(),
                 "key": list(stream.key()),
                 "rows": stream.row_count(),
                 "columns": len(stream.columns()),
@@ -52,9 +53,12 @@ def list_streams(place: Place, as_json: Json = False) -> None:
 def show(
     place: Place,
     name: StreamArgument,
-    version: Annotated[int | None, typer.Option(help="The stream's version; the newest without it.")] = None,
+    version: SeenVersion = None,
     as_of: AsOf = None,
-    tenant_version: Annotated[int | None, typer.Option(help="The tenant's version instead.")] = None,
+    stream_version: StreamVersion = None,
+    tenant_version: Annotated[
+        int | None, typer.Option("--tenant-version", help="The same as --version.")
+    ] = None,
     where: Annotated[
         list[str] | None,
         typer.Option(help='"COLUMN OP VALUE" with = != < <= > >=, or "COLUMN is null"; all must hold.'),
@@ -69,7 +73,12 @@ def show(
     from freezeframe.engine.python_values import shown_rows
 
     stream = place.tenant().stream(name)
-    moment: dict[str, Any] = {"version": version, "as_of": as_of, "tenant_version": tenant_version}
+    moment: dict[str, Any] = {
+        "version": version,
+        "as_of": as_of,
+        "stream_version": stream_version,
+        "tenant_version": tenant_version,
+    }
     condition = None if not where else _predicate(stream, where, moment)
     table = stream.read(**moment, columns=columns, where=condition, as_="arrow")
     Output(as_json=as_json).table(
@@ -95,7 +104,7 @@ def history(
         tenant.stream(name).columns()  # an unknown stream is an error, not an empty history
     rows = [
         {
-            "tenant version": entry.version,
+            "version": entry.version,
             "when": entry.timestamp.isoformat(timespec="seconds"),
             "stream": stream,
             "new": counts.inserted,
@@ -110,7 +119,7 @@ def history(
     ]
     output = Output(as_json=as_json)
     if name is not None and rows and not as_json:
-        versions = [int(row["tenant version"] or 0) for row in reversed(rows)]
+        versions = [int(row["version"] or 0) for row in reversed(rows)]
         counts = [_rows_at(tenant, name, version) for version in versions]
         output.line(f"Rows {sparkline(counts)} {counts[0]:,} at version {versions[0]}, {counts[-1]:,} now")
     output.table(f"History of {name or place}", rows)
@@ -137,7 +146,7 @@ def explain(
         output.record(explanation.to_json())
         return
     route = explanation.route
-    output.line(f"{name}, version {explanation.version}: {route.kind}, {route.reason}.")
+    output.line(f"{name}, stream version {explanation.stream_version}: {route.kind}, {route.reason}.")
     counts = explanation.counts
     if counts is not None:
         output.line(
@@ -165,7 +174,7 @@ def _rows(file: Path, stream: Stream) -> Any:
     from freezeframe.script.csv_file import read_csv_text
     from freezeframe.script.typed_columns import typed_columns
 
-    stored = stream.columns() if stream.version() >= 0 else None
+    stored = stream.columns() if stream.stream_version() >= 0 else None
     return typed_columns(read_csv_text(file), stored)
 
 

@@ -8,7 +8,17 @@ from typing import Annotated, Any
 import typer
 
 from freezeframe.cli.cell_changes import cell_changes
-from freezeframe.cli.options import DryRun, Json, Message, StreamArgument, TenantVersion, Who, Yes
+from freezeframe.cli.options import (
+    DryRun,
+    Json,
+    LaterVersion,
+    Message,
+    StreamArgument,
+    TenantVersion,
+    Who,
+    Yes,
+    point,
+)
 from freezeframe.cli.output import Output
 from freezeframe.cli.place import Place
 from freezeframe.cli.tenant_past import carry_out_restoration
@@ -22,29 +32,29 @@ def changes(
     place: Place,
     name: StreamArgument,
     since: Annotated[
-        int | None, typer.Option(min=0, help="The stream's version; its beginning without it.")
+        str | None,
+        typer.Option(help="A version of the tenant, tag or moment; the stream's beginning without it."),
     ] = None,
     until: Annotated[
-        int | None, typer.Option(min=0, help="The stream's version; the newest without it.")
+        str | None, typer.Option(help="A version of the tenant, tag or moment; the newest without it.")
     ] = None,
     limit: Limit = _ROWS,
     as_json: Json = False,
 ) -> None:
     """Show what became of a stream's rows.
 
-    Each that was inserted, updated or deleted between two versions of the stream.
+    Each that was inserted, updated or deleted between two versions of the tenant.
     """
     stream = place.tenant().stream(name)
-    _show(name, stream.changes(since, until, as_="arrow"), stream.key(), limit, as_json=as_json)
+    ends = (None if one is None else point(one) for one in (since, until))
+    _show(name, stream.changes(*ends, as_="arrow"), stream.key(), limit, as_json=as_json)
 
 
 def diff(
     place: Place,
     name: StreamArgument,
     before: TenantVersion,
-    after: Annotated[
-        int | None, typer.Argument(min=0, help="The later version of the tenant; the newest without it.")
-    ] = None,
+    after: LaterVersion = None,
     limit: Limit = _ROWS,
     as_json: Json = False,
 ) -> None:
@@ -53,7 +63,7 @@ def diff(
     Between two versions of the tenant, even if the stream came or went between.
     """
     tenant = place.tenant()
-    found = tenant.diff(before, after)
+    found = tenant.diff(point(before), None if after is None else point(after))
     difference = found.streams.get(str(StreamName(name)))
     if difference is not None:
         there = tenant.at(found.after if difference.fate != "removed" else found.before)

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from freezeframe.cli.confirmation import require_yes
-from freezeframe.cli.options import DryRun, Json, Message, StreamArgument, Who, Yes
+from freezeframe.cli.options import (
+    DryRun,
+    Json,
+    Message,
+    SeenVersion,
+    StreamArgument,
+    StreamVersion,
+    Who,
+    Yes,
+)
 from freezeframe.cli.output import Output
 from freezeframe.cli.place import Place
 from freezeframe.cli.progress import progress
@@ -48,9 +57,8 @@ def export(
     name: StreamArgument,
     folder: Annotated[Path, typer.Option("--to", help="The folder that the file is written to.")] = _HERE,
     kind: Annotated[Kind, typer.Option(help="csv, parquet or jsonl.")] = Kind.CSV,
-    version: Annotated[
-        int | None, typer.Option(min=0, help="The stream's version; the newest without it.")
-    ] = None,
+    version: SeenVersion = None,
+    stream_version: StreamVersion = None,
     as_json: Json = False,
 ) -> None:
     """Write a stream to a file.
@@ -61,7 +69,7 @@ def export(
 
     stream = place.tenant().stream(name)
     with progress(f"Exporting {name}", as_json=as_json):
-        file = export_stream(stream, folder, kind.value, version=version)
+        file = export_stream(stream, folder, kind.value, version=version, stream_version=stream_version)
     schema = None if kind is Kind.PARQUET else str(schema_file(file))
     Output(as_json=as_json).record({"stream": name, "file": str(file), "schema": schema})
 

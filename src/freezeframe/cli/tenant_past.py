@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from freezeframe.cli.confirmation import require_yes
-from freezeframe.cli.options import AsOf, DryRun, Json, Message, TenantVersion, Who, Yes
+from freezeframe.cli.options import AsOf, DryRun, Json, LaterVersion, Message, TenantVersion, Who, Yes, point
 from freezeframe.cli.output import Output
 from freezeframe.cli.place import Place
 from freezeframe.cli.progress import progress
@@ -89,9 +89,7 @@ def history(
 def diff(
     place: Place,
     before: TenantVersion,
-    after: Annotated[
-        int | None, typer.Argument(min=0, help="The later version; the newest without it.")
-    ] = None,
+    after: LaterVersion = None,
     text: Annotated[bool, typer.Option("--text", help="Show the changed lines of files as well.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -99,7 +97,7 @@ def diff(
 
     Streams by rows, files by name, with --text by lines.
     """
-    found = place.tenant().diff(before, after)
+    found = place.tenant().diff(point(before), None if after is None else point(after))
     output = Output(as_json=as_json)
     fields = found.to_json()
     texts = {path: one.text() for path, one in found.files.items()} if text else {}
@@ -135,7 +133,7 @@ def restore(
 
 def carry_out_restoration(
     place: Place,
-    version: int,
+    version: str,
     streams: list[str] | None,
     files: list[str] | None,
     message: str | None,
@@ -148,23 +146,24 @@ def carry_out_restoration(
     """Tell the effect of restoring, and do it once that is confirmed."""
     tenant, output = place.tenant(), Output(as_json=as_json)
     chosen: dict[str, Any] = {"streams": streams or None, "files": files or None}
+    number = tenant.at(point(version)).version
     if dry_run or not yes:
-        preview = tenant.restore(version, dry_run=True, **chosen)
+        preview = tenant.restore(number, dry_run=True, **chosen)
         if dry_run or preview.is_empty:
             _show_restoration(output, preview, as_json=as_json)
             return
         if not as_json:
             _show_restoration(output, preview, as_json=False)
-        require_yes(f"Make {place} what it was at version {version}?")
+        require_yes(f"Make {place} what it was at version {number}?")
     with progress(f"Restoring {place}", as_json=as_json):
-        done = tenant.restore(version, message=message, who=who, **chosen)
+        done = tenant.restore(number, message=message, who=who, **chosen)
     _show_restoration(output, done, as_json=as_json)
 
 
 def tag(
     place: Place,
     name: TagName,
-    version: Annotated[int | None, typer.Argument(min=0, help="The version; the newest without it.")] = None,
+    version: LaterVersion = None,
     who: Who = None,
     as_json: Json = False,
 ) -> None:
@@ -172,7 +171,9 @@ def tag(
 
     It is kept whatever the retention says, until the tag is taken off or an erasure ends all history.
     """
-    tagged = place.tenant().tag(name, version, who=who)
+    tenant = place.tenant()
+    wanted = None if version is None else tenant.at(point(version)).version
+    tagged = tenant.tag(name, wanted, who=who)
     Output(as_json=as_json).record({"tag": name, "version": tagged})
 
 
@@ -194,6 +195,7 @@ def _stream(stream: Any) -> dict[str, Any]:
     return {
         "stream": stream.name,
         "version": stream.version(),
+        "stream_version": stream.stream_version(),
         "key": list(stream.key()),
         "rows": stream.row_count(),
         "columns": len(stream.columns()),

@@ -38,6 +38,7 @@ class FilesOperations:
         file: list[str] | None = None,
         folder: list[str] | None = None,
         stream: list[str] | None = None,
+        version: int | None = None,
         tenant_version: int | None = None,
     ) -> bytes:
         """Download files, folders and streams as one zip; each sealed file leaves an entry in the audit."""
@@ -45,7 +46,13 @@ class FilesOperations:
             "/api/v1/environments/{environment}/tenants/{tenant}/bundle",
             {"environment": environment, "tenant": tenant},
         )
-        query = {"file": file, "folder": folder, "stream": stream, "tenant_version": tenant_version}
+        query = {
+            "file": file,
+            "folder": folder,
+            "stream": stream,
+            "version": version,
+            "tenant_version": tenant_version,
+        }
         return self._connection.content("GET", place, query=query)
 
     def delete_many(
@@ -99,10 +106,11 @@ class FilesOperations:
         *,
         folder: str | None = None,
         recursive: bool | None = None,
-        tenant_version: int | None = None,
         as_of: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        version: int | None = None,
+        tenant_version: int | None = None,
     ) -> FilePage:
         """List what a folder holds, now or earlier."""
         place = path_of(
@@ -112,10 +120,11 @@ class FilesOperations:
         query = {
             "folder": folder,
             "recursive": recursive,
-            "tenant_version": tenant_version,
             "as_of": as_of,
             "limit": limit,
             "cursor": cursor,
+            "version": version,
+            "tenant_version": tenant_version,
         }
         return cast("FilePage", self._connection.json("GET", place, query=query))
 
@@ -159,8 +168,9 @@ class FilesOperations:
         tenant: str,
         path: str,
         *,
-        tenant_version: int | None = None,
         as_of: str | None = None,
+        version: int | None = None,
+        tenant_version: int | None = None,
         range_: str | None = None,
         if_range: str | None = None,
         if_match: str | None = None,
@@ -174,7 +184,7 @@ class FilesOperations:
             "/api/v1/environments/{environment}/tenants/{tenant}/files/{path}",
             {"environment": environment, "tenant": tenant, "path": path},
         )
-        query = {"tenant_version": tenant_version, "as_of": as_of}
+        query = {"as_of": as_of, "version": version, "tenant_version": tenant_version}
         headers = {
             "range": range_,
             "if-range": if_range,

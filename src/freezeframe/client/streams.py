@@ -30,13 +30,15 @@ class StreamsOperations:
 
     _connection: Connection
 
-    def list_streams(self, environment: str, tenant: str, *, tenant_version: int | None = None) -> StreamList:
+    def list_streams(
+        self, environment: str, tenant: str, *, version: int | None = None, tenant_version: int | None = None
+    ) -> StreamList:
         """List a tenant's streams, now or at a version of the tenant."""
         place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/streams",
             {"environment": environment, "tenant": tenant},
         )
-        query = {"tenant_version": tenant_version}
+        query = {"version": version, "tenant_version": tenant_version}
         return cast("StreamList", self._connection.json("GET", place, query=query))
 
     def show_stream(
@@ -48,7 +50,7 @@ class StreamsOperations:
         if_match: str | None = None,
         if_none_match: str | None = None,
     ) -> StreamDetail:
-        """Show a stream: its version, key, columns and how many rows it has."""
+        """Show a stream: its versions, key, columns and how many rows it has."""
         place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/streams/{stream}",
             {"environment": environment, "tenant": tenant, "stream": stream},
@@ -87,11 +89,12 @@ class StreamsOperations:
         cursor: str | None = None,
         count: bool | None = None,
     ) -> Rows:
-        """What became of the rows between two versions of the stream, in the order of the key.
+        """What became of the rows between two versions of the tenant, in the order of the key.
 
         `_change_type` is insert, update (with the old row in `_before`) or delete; without `since` from
-        its
-        beginning, without `until` to now, which for all pages is the version that the first one was of.
+        the
+        stream's beginning, without `until` to now, which for all pages is the version that the first
+        one was of.
         """
         place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/streams/{stream}/changes",
@@ -107,9 +110,10 @@ class StreamsOperations:
         stream: str,
         *,
         format_: Literal["csv", "parquet", "jsonl"] | None = None,
+        stream_version: int | None = None,
+        as_of: str | None = None,
         version: int | None = None,
         tenant_version: int | None = None,
-        as_of: str | None = None,
     ) -> bytes:
         """Download all rows as a file.
 
@@ -121,7 +125,13 @@ class StreamsOperations:
             "/api/v1/environments/{environment}/tenants/{tenant}/streams/{stream}/export",
             {"environment": environment, "tenant": tenant, "stream": stream},
         )
-        query = {"format": format_, "version": version, "tenant_version": tenant_version, "as_of": as_of}
+        query = {
+            "format": format_,
+            "stream_version": stream_version,
+            "as_of": as_of,
+            "version": version,
+            "tenant_version": tenant_version,
+        }
         return self._connection.content("GET", place, query=query)
 
     def stream_history(
@@ -259,9 +269,10 @@ class StreamsOperations:
         limit: int | None = None,
         cursor: str | None = None,
         count: bool | None = None,
+        stream_version: int | None = None,
+        as_of: str | None = None,
         version: int | None = None,
         tenant_version: int | None = None,
-        as_of: str | None = None,
     ) -> Rows:
         """Read some rows, in the order of the key, as JSON or (by `Accept`) as an Arrow IPC stream.
 
@@ -280,9 +291,10 @@ class StreamsOperations:
             "limit": limit,
             "cursor": cursor,
             "count": count,
+            "stream_version": stream_version,
+            "as_of": as_of,
             "version": version,
             "tenant_version": tenant_version,
-            "as_of": as_of,
         }
         return cast("Rows", self._connection.json("GET", place, query=query))
 
@@ -298,9 +310,10 @@ class StreamsOperations:
         where: list[str] | None = None,
         offset: int | None = None,
         limit: int | None = None,
+        stream_version: int | None = None,
+        as_of: str | None = None,
         version: int | None = None,
         tenant_version: int | None = None,
-        as_of: str | None = None,
     ) -> SortedRows:
         """Read the first rows by a column, down to row 10,000; missing values come last either way.
 
@@ -318,9 +331,10 @@ class StreamsOperations:
             "where": where,
             "offset": offset,
             "limit": limit,
+            "stream_version": stream_version,
+            "as_of": as_of,
             "version": version,
             "tenant_version": tenant_version,
-            "as_of": as_of,
         }
         return cast("SortedRows", self._connection.json("GET", place, query=query))
 
@@ -331,9 +345,10 @@ class StreamsOperations:
         stream: str,
         *,
         columns: list[str] | None = None,
+        stream_version: int | None = None,
+        as_of: str | None = None,
         version: int | None = None,
         tenant_version: int | None = None,
-        as_of: str | None = None,
     ) -> StreamStatistics:
         """Show what the columns hold: nulls, distinct values, smallest and greatest, and their shape.
 
@@ -345,5 +360,11 @@ class StreamsOperations:
             "/api/v1/environments/{environment}/tenants/{tenant}/streams/{stream}/statistics",
             {"environment": environment, "tenant": tenant, "stream": stream},
         )
-        query = {"columns": columns, "version": version, "tenant_version": tenant_version, "as_of": as_of}
+        query = {
+            "columns": columns,
+            "stream_version": stream_version,
+            "as_of": as_of,
+            "version": version,
+            "tenant_version": tenant_version,
+        }
         return cast("StreamStatistics", self._connection.json("GET", place, query=query))

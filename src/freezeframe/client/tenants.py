@@ -91,13 +91,15 @@ class TenantsOperations:
         headers = {"idempotency-key": idempotency_key}
         return cast("TenantDetail", self._connection.json("POST", place, headers=headers, body=body))
 
-    def show_overview(self, environment: str, tenant: str, *, tenant_version: int | None = None) -> Overview:
+    def show_overview(
+        self, environment: str, tenant: str, *, version: int | None = None, tenant_version: int | None = None
+    ) -> Overview:
         """Show a tenant's streams with rows, sizes and last changes, now or at a version of the tenant."""
         place = path_of(
             "/api/v1/environments/{environment}/tenants/{tenant}/overview",
             {"environment": environment, "tenant": tenant},
         )
-        query = {"tenant_version": tenant_version}
+        query = {"version": version, "tenant_version": tenant_version}
         return cast("Overview", self._connection.json("GET", place, query=query))
 
     def follow_events(

@@ -90,7 +90,7 @@ def snapshot_records(
     adopt(snapshot_dir, known, update_from(key=key, nulls="overwrite", null_keys="match"), rows)
     for tries_left in reversed(range(_TRIES_MAX)):
         try:
-            if known.version() >= 0:
+            if known.stream_version() >= 0:
                 _prepare(known, rows, key, coerce=coerce_types, localize=localize_datetime_types)
                 rows = _whole_rows(rows, known)
             break
@@ -141,14 +141,14 @@ def _whole_rows(frame: pd.DataFrame, known: Stream) -> pd.DataFrame:
 
 def _prepare(known: Stream, rows: pd.DataFrame, key: list[str], *, coerce: bool, localize: bool) -> None:
     """Give the stored rows the key, and the types if asked, that the update needs."""
-    version = known.version()
+    version = known.stream_version()
     needs_key = not known.key()
     batch = to_arrow(rows)
     stored = known.columns()
     names = _misfits(stored, batch, key) if (coerce or localize) and len(rows) else []
     if not (needs_key or names):
         return
-    table = known.read(version=version, as_="arrow")
+    table = known.read(stream_version=version, as_="arrow")
     for name in names:
         kind = batch.schema.field(name).type
         column = _retyped(table.column(name), kind, coerce=coerce, localize=localize, name=name)

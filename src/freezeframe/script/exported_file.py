@@ -82,7 +82,7 @@ def _recognised(directory: Path, stream: Stream, taken: KnownFile) -> KnownFile:
 
     A file with exactly the bytes that an export would write holds exactly the stream's rows.
     """
-    path, version = directory / taken.name, stream.version()
+    path, version = directory / taken.name, stream.stream_version()
     if not path.is_file():
         return taken
     found = file_sha256(path)
@@ -97,7 +97,7 @@ def export(directory: str | os.PathLike[str], stream: Stream) -> None:
     The update that came before is committed, so a file that cannot be written is a warning in the log.
     """
     folder = Path(directory)
-    if stream.version() < 0 or ADOPTED_NOTE not in stream.notes():
+    if stream.stream_version() < 0 or ADOPTED_NOTE not in stream.notes():
         return
     try:
         with _alone(folder, stream):
@@ -127,7 +127,7 @@ def file_sha256(path: Path) -> str:
 
 def _write(directory: Path, stream: Stream) -> None:
     """Replace the file by the rows of the newest version, unless it has them or somebody changed it."""
-    known, version = known_file(directory, stream), stream.version()
+    known, version = known_file(directory, stream), stream.stream_version()
     # In a job, an adoption and the updates after it are one version.
     if known is None or (known.held.version == version and not is_working_copy(directory)):
         return
@@ -150,7 +150,7 @@ def _write(directory: Path, stream: Stream) -> None:
 
 
 def _export_of(path: Path, stream: Stream, version: int) -> bytes:
-    return _content(path, ordered(stream.read(version=version, as_="arrow"), stream.key()))
+    return _content(path, ordered(stream.read(stream_version=version, as_="arrow"), stream.key()))
 
 
 def _content(path: Path, rows: pa.Table) -> bytes:

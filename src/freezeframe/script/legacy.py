@@ -143,7 +143,7 @@ class Adoption:
         unique = checked_batch(table, self.key, null_keys="match").rows
         if self.adopted_version is None or self.adopted_version < 0:
             return unique
-        before = set(table_hashes(self.stream.read(version=self.adopted_version, as_="arrow")))
+        before = set(table_hashes(self.stream.read(stream_version=self.adopted_version, as_="arrow")))
         return unique.filter(pa.array([one not in before for one in table_hashes(unique)], pa.bool_()))
 
 
@@ -154,7 +154,7 @@ def pending_adoption(directory: str | os.PathLike[str], stream: Stream) -> Adopt
         UnreadableInput: gluestick was cut off while it wrote the file, and there is no stream yet.
     """
     file = _found(Path(directory), stream.name)
-    version = stream.version()
+    version = stream.stream_version()
     if file is None:
         if version < 0:
             _refuse_cut_off(Path(directory), stream.name)

@@ -21,6 +21,7 @@ from freezeframe.script.current_job import is_working_copy
 from freezeframe.script.legacy import as_frame, merged, pending_adoption
 from freezeframe.script.tenants import open_tenant
 from freezeframe.store.layout import FORMAT_FILE
+from freezeframe.store.points import Point
 from freezeframe.store.reading import FrameKind, require_kind
 from freezeframe.store.update import FurtherOptions, Names, update_from
 
@@ -30,12 +31,13 @@ Directory = str | os.PathLike[str]
 def get_snapshot(
     snapshot_dir: Directory,
     stream: str,
-    version: int | None = None,
+    version: Point | None = None,
     as_of: datetime | str | None = None,
     columns: Sequence[str] | None = None,
     where: Any = None,
     as_: FrameKind = "pandas",
     *,
+    stream_version: int | None = None,
     tenant_version: int | None = None,
     history: bool = False,
 ) -> Any:
@@ -44,13 +46,14 @@ def get_snapshot(
     Args:
         snapshot_dir: the tenant's directory; one that does not exist holds no streams.
         stream: the stream's name, for example ``"Account"``, or ``"Account@qbo"`` for one of a flow.
-        version: the stream's version to read; the newest if neither this nor ``as_of`` is given.
+        version: the version of the tenant to read, by its number, a tag or a moment; now without it.
         as_of: a moment (ISO text or a datetime; without a zone it is UTC).
         columns: the columns to read, in this order.
         where: a predicate: ``pyarrow.compute`` expression or ``[("column", "op", value), …]``.
         as_: ``"pandas"`` (text as ``string``, integers as ``Int64`` and so on, so that nothing is
             lost beside missing values), ``"arrow"``, or ``"spark"`` (lazy).
-        tenant_version: the version of the tenant to read, in place of the stream's.
+        stream_version: a version of the stream's own, which counts the changes of this stream alone.
+        tenant_version: the same as ``version``.
         history: true gives the rows of the past as well, with ``_valid_from`` and ``_valid_to``,
             of a stream that is updated with ``history="scd2"``.
 
@@ -60,7 +63,8 @@ def get_snapshot(
         VersionNotFound: there is no such version, or none at that moment.
     """
     known = open_tenant(snapshot_dir).stream(stream)
-    if version is None and as_of is None and tenant_version is None and not history:
+    moments = (version, as_of, stream_version, tenant_version)
+    if not history and all(one is None for one in moments):
         adoption = pending_adoption(snapshot_dir, known)
         if adoption is not None:
             require_kind(as_)
@@ -69,6 +73,7 @@ def get_snapshot(
         return known.read(
             version=version,
             as_of=as_of,
+            stream_version=stream_version,
             tenant_version=tenant_version,
             columns=columns,
             where=where,

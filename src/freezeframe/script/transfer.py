@@ -31,6 +31,7 @@ from freezeframe.script.typed_columns import typed_columns
 from freezeframe.script.unpacking import BYTES_LIMIT, UNLIMITED, UnpackLimits
 from freezeframe.storage.local import failure, write_durably
 from freezeframe.store.columns import arrow_columns, delta_columns
+from freezeframe.store.points import Point
 from freezeframe.store.receipt import Receipt
 from freezeframe.store.stream import Stream
 from freezeframe.store.update import UpdateOptions
@@ -51,10 +52,16 @@ class StreamSchema:
 
 
 def export_stream(
-    stream: Stream, folder: str | os.PathLike[str], kind: FileKind = "csv", *, version: int | None = None
+    stream: Stream,
+    folder: str | os.PathLike[str],
+    kind: FileKind = "csv",
+    *,
+    version: Point | None = None,
+    stream_version: int | None = None,
 ) -> Path:
-    """Write the stream's rows, now or at a version, to a new ``{stream}.snapshot.{kind}`` in ``folder``.
+    """Write the stream's rows to a new ``{stream}.snapshot.{kind}`` in ``folder``.
 
+    They are those of now, of a version of the tenant (``version``), or of one of the stream's own.
     Beside a CSV or JSON Lines file its schema file is written, first. Both appear whole or not at all.
     Rows are in the order of the key, but those of a stream of many bytes in that of its files: such a
     stream is never held in memory.
@@ -72,7 +79,7 @@ def export_stream(
     target = place / f"{stream.name}{_MIDDLE}{kind}"
     if target.exists() or target.is_symlink():
         raise InvalidOption(f"{target} is there already.", remedy="Remove it, or name another folder.")
-    rows = _rows_out(stream, version)
+    rows = _rows_out(stream, version, stream_version)
     if kind == "parquet":
         _publish(target, lambda path: _write_parquet(path, rows))
         return target
@@ -114,7 +121,7 @@ def import_stream(
     """
     path = Path(file)
     known = None if schema_from is None else read_schema(Path(schema_from))
-    stored = stream.columns() if stream.version() >= 0 else None
+    stored = stream.columns() if stream.stream_version() >= 0 else None
     columns = None if known is None else known.columns
     held = None
     if _existing(path).stat().st_size <= memory_bytes_max or path.suffix not in _STREAMED:
@@ -228,11 +235,11 @@ def _misfit(path: Path, cause: str, columns: list[str]) -> SchemaDriftError:
     )
 
 
-def _rows_out(stream: Stream, version: int | None) -> pa.RecordBatchReader:
-    if stream.byte_count(version) > MEMORY_BYTES_MAX:
+def _rows_out(stream: Stream, version: Point | None, stream_version: int | None) -> pa.RecordBatchReader:
+    if stream.byte_count(version, stream_version=stream_version) > MEMORY_BYTES_MAX:
         progress.begin("writing", "rows")
-        return _counted(stream.read_batches(version=version))
-    rows: pa.Table = stream.read(version=version, as_="arrow")
+        return _counted(stream.read_batches(version=version, stream_version=stream_version))
+    rows: pa.Table = stream.read(version=version, stream_version=stream_version, as_="arrow")
     progress.begin("writing", "rows", len(rows))
     return _counted(pa.RecordBatchReader.from_batches(rows.schema, rows.to_batches(_BATCH_ROWS)))
 

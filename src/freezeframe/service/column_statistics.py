@@ -62,9 +62,10 @@ class ColumnStatistics:
 
 @dataclass(frozen=True, slots=True)
 class StreamStatistics:
-    """All of a stream's columns at one version."""
+    """All of a stream's columns at one version: the tenant's, and the stream's own."""
 
     version: int
+    stream_version: int
     rows: int
     columns: tuple[ColumnStatistics, ...]
 
@@ -126,7 +127,8 @@ def stream_statistics(
             kept = _read(snapshot, known.field(name), types[name], (rows_max, total), log_known.get(name))
             cache.put(snapshot, kept)
         found.append(kept or ColumnStatistics(name, types[name], 0))
-    return StreamStatistics(snapshot.version, total, tuple(found))
+    version = tenant.stream(stream).version_of(snapshot)
+    return StreamStatistics(version, snapshot.version, total, tuple(found))
 
 
 @dataclass(frozen=True, slots=True)

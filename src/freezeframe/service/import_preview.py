@@ -89,7 +89,7 @@ def import_preview(
         UnreadableInput: the file is damaged; the place is named.
     """
     stream = Stream(StreamName(name), TenantScope(tenant.place))
-    is_there = stream.version() >= 0
+    is_there = stream.stream_version() >= 0
     used = tuple(key) or (stream.key() if is_there else ())
     stored = stream.columns() if is_there else pa.schema([])
     limits = UnpackLimits.of(tenant.place.settings, UNPACKED_MEMORY_BYTES_MAX)
@@ -112,7 +112,7 @@ def import_preview(
 def _counted(
     stream: Stream, rows: pa.Table, told: ImportPreview, mode: Literal["upsert", "full"]
 ) -> ImportPreview:
-    stored = stream.row_count() if stream.version() >= 0 else 0
+    stored = stream.row_count() if stream.stream_version() >= 0 else 0
     try:
         receipt = stream.preview(rows, told.key)
     except InvalidOption as error:

@@ -42,7 +42,7 @@ class StreamOverview:
     """A stream at one version of the tenant; ``last`` None: it is further back than is looked."""
 
     name: str
-    version: int
+    stream_version: int
     key: tuple[str, ...]
     rows: int
     size_bytes: int
@@ -141,7 +141,7 @@ def _streams(
         last = next((entry for entry in recent if name in entry.streams), None)
         yield StreamOverview(
             name=name,
-            version=snapshot.version,
+            stream_version=snapshot.version,
             key=stored_key(snapshot.metadata) or (),
             rows=live_row_count(snapshot),
             size_bytes=snapshot.size,

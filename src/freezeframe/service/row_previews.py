@@ -32,10 +32,12 @@ _BATCH_ROWS = 50_000
 class PreviewPlace:
     """Where a page begins: after a row of a version of the stream, which so many rows lead up to.
 
-    ``total`` is what the page before knew of all rows; None: nothing exact.
+    ``version`` is the tenant's, ``stream_version`` the stream's own. ``total`` is what the page before knew
+    of all rows; None: nothing exact.
     """
 
     version: int
+    stream_version: int
     after: RowPlace | None = None
     rows_before: int = 0
     total: int | None = None
@@ -43,13 +45,13 @@ class PreviewPlace:
     def to_json(self) -> list[Any]:
         """The place as a cursor holds it."""
         after = None if self.after is None else [self.after.path, self.after.position]
-        return [self.version, after, self.rows_before, self.total]
+        return [self.version, self.stream_version, after, self.rows_before, self.total]
 
     @classmethod
     def of_json(cls, record: Sequence[Any]) -> PreviewPlace:
         """The place that ``to_json`` gave."""
-        version, after, rows_before, total = record
-        return cls(version, None if after is None else RowPlace(*after), rows_before, total)
+        version, own, after, rows_before, total = record
+        return cls(version, own, None if after is None else RowPlace(*after), rows_before, total)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,27 +59,32 @@ class ChangesPlace:
     """Where a page of changes begins: up to which version they are, and after which of them."""
 
     version: int
+    stream_version: int
     after: ChangePlace
     changes_before: int
     total: int | None
 
     def to_json(self) -> list[Any]:
         """The place as a cursor holds it."""
-        return [self.version, self.after.to_json(), self.changes_before, self.total]
+        return [self.version, self.stream_version, self.after.to_json(), self.changes_before, self.total]
 
     @classmethod
     def of_json(cls, record: Sequence[Any]) -> ChangesPlace:
         """The place that ``to_json`` gave."""
-        version, after, changes_before, total = record
-        return cls(version, ChangePlace.of_json(after), changes_before, total)
+        version, own, after, changes_before, total = record
+        return cls(version, own, ChangePlace.of_json(after), changes_before, total)
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """Some rows of one version, how many there are in all (or at least), and where the next page begins."""
+    """Some rows of one version, how many there are in all (or at least), and where the next page begins.
+
+    ``version`` is the tenant's that made the stream so, ``stream_version`` the stream's own.
+    """
 
     rows: pa.Table
     version: int
+    stream_version: int
     total: int
     is_total_exact: bool = True
     following: PreviewPlace | ChangesPlace | None = None
@@ -127,7 +134,7 @@ def preview(stream: Stream, moment: Moment, wanted: RowsWanted, place: PreviewPl
         MissingColumn, InvalidOption: a column or condition cannot be one.
     """
     snapshot = _snapshot(stream, moment, place)
-    place = place or PreviewPlace(snapshot.version)
+    place = place or PreviewPlace(stream.version_of(snapshot), snapshot.version)
     schema = stored_own_columns(snapshot.metadata).removed_from(arrow_columns(snapshot.schema))
     expression = predicate(wanted.where, schema) if wanted.where else None
     page = row_page(
@@ -145,12 +152,12 @@ def preview(stream: Stream, moment: Moment, wanted: RowsWanted, place: PreviewPl
     if not page.has_more and (page.places or not wanted.offset):
         total = seen
     following = (
-        PreviewPlace(snapshot.version, page.places[-1], seen, total)
+        PreviewPlace(place.version, place.stream_version, page.places[-1], seen, total)
         if page.has_more and page.places
         else None
     )
     told = seen + int(page.has_more) if total is None else total
-    return Preview(page.rows, snapshot.version, told, total is not None, following)
+    return Preview(page.rows, place.version, snapshot.version, told, total is not None, following)
 
 
 def change_preview(
@@ -160,14 +167,19 @@ def change_preview(
     wanted: ChangesWanted,
     place: ChangesPlace | None = None,
 ) -> Preview:
-    """A page of what became of the rows between two versions of the stream; see ``Stream.changes``.
+    """A page of what became of the rows between two versions of the tenant; see ``Stream.changes``.
 
     Raises:
         StreamNotFound, VersionNotFound: there is no such stream or version.
         TooLarge: rows without a key are too many to be compared.
     """
-    after = stream.snapshot(version=until if place is None else place.version)
-    before = None if since is None else stream.snapshot(version=since)
+    after = (
+        stream.snapshot(version=until)
+        if place is None
+        else stream.snapshot(stream_version=place.stream_version)
+    )
+    before = None if since is None else stream.before(since)
+    version = stream.version_of(after) if place is None else place.version
     comparison = Comparison(before, after)
     page = comparison.page(wanted.limit, None if place is None else place.after)
     seen = len(page.table) + (0 if place is None else place.changes_before)
@@ -178,16 +190,16 @@ def change_preview(
         total = comparison.counts().changed
     following = None
     if page.following is not None:
-        following = ChangesPlace(after.version, page.following, seen, total)
+        following = ChangesPlace(version, after.version, page.following, seen, total)
     told = seen if total is None else total
-    return Preview(page.table, after.version, told, total is not None, following)
+    return Preview(page.table, version, after.version, told, total is not None, following)
 
 
 def _snapshot(stream: Stream, moment: Moment, place: PreviewPlace | None) -> Snapshot:
     is_now = moment == Moment()
-    wanted = Moment(version=place.version) if place is not None and is_now else moment
+    wanted = Moment(stream_version=place.stream_version) if place is not None and is_now else moment
     snapshot = stream.snapshot(**wanted.arguments())
-    if place is not None and snapshot.version != place.version:
+    if place is not None and snapshot.version != place.stream_version:
         raise InvalidOption(
             "The cursor is of another version of the stream.",
             cause="The moment that was asked for has another version now.",

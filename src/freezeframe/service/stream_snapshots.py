@@ -7,33 +7,17 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from freezeframe.errors import InvalidOption, MissingColumn
-from freezeframe.identifiers import StreamName
+from freezeframe.errors import MissingColumn
 from freezeframe.log import Snapshot, rows
 from freezeframe.service.streams import Moment
 from freezeframe.store import Tenant
 from freezeframe.store.columns import arrow_columns
 from freezeframe.store.own_columns import VALID_TO, stored_own_columns
-from freezeframe.store.scope import TenantScope
 
 
 def stream_snapshot(tenant: Tenant, stream: str, moment: Moment) -> Snapshot:
-    """The stream's table now, at a version of its own, or at a version or moment of the tenant.
-
-    Raises:
-        StreamNotFound, VersionNotFound: there is no such stream (then), version or moment.
-        InvalidOption: more than one of the three is given.
-    """
-    given = (moment.version, moment.tenant_version, moment.as_of)
-    if sum(one is not None for one in given) > 1:
-        raise InvalidOption(
-            "version, as_of and tenant_version cannot be used together.",
-            cause="Each of them says by itself which rows are meant.",
-            remedy="Give one of them.",
-        )
-    scope = TenantScope(tenant.place)
-    state = scope.state(moment.tenant_version, moment.as_of)
-    return scope.snapshot(StreamName(stream), state, moment.version)
+    """The stream's table now, or at a moment; errors as of ``Stream.read``."""
+    return tenant.stream(stream).snapshot(**moment.arguments())
 
 
 def shown_columns(snapshot: Snapshot) -> pa.Schema:

@@ -33,23 +33,24 @@ SNAPSHOT_SUFFIXES: tuple[str, ...] = (".snapshot.csv", ".snapshot.parquet")
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """When rows are read: now, or one of a stream's version, a tenant's version and a moment."""
+    """When rows are read: now, at a version of the tenant, at a moment, or at one of the stream's own."""
 
     version: int | None = None
-    tenant_version: int | None = None
     as_of: str | None = None
+    stream_version: int | None = None
 
     def arguments(self) -> dict[str, Any]:
         """As ``Stream.read`` takes it."""
-        return {"version": self.version, "tenant_version": self.tenant_version, "as_of": self.as_of}
+        return {"version": self.version, "as_of": self.as_of, "stream_version": self.stream_version}
 
 
 @dataclass(frozen=True, slots=True)
 class StreamDetail:
-    """A stream now: its version, key, rows and columns (Delta's types by name)."""
+    """A stream now: the tenant's version that made it so, its own, key, rows and columns (Delta's types)."""
 
     name: str
     version: int
+    stream_version: int
     key: tuple[str, ...]
     rows: int
     columns: tuple[tuple[str, str, bool], ...]
@@ -65,7 +66,9 @@ def stream_detail(stream: Stream) -> StreamDetail:
     schema = stream.columns()
     types = {field["name"]: field["type"] for field in delta_columns(schema, None)["fields"]}
     columns = tuple((field.name, _type_name(types[field.name]), is_undecided(field)) for field in schema)
-    return StreamDetail(stream.name, stream.version(), stream.key(), stream.row_count(), columns)
+    return StreamDetail(
+        stream.name, stream.version(), stream.stream_version(), stream.key(), stream.row_count(), columns
+    )
 
 
 def snapshot_name(stream: str, kind: str) -> str:
@@ -106,10 +109,10 @@ def override(
         tenant.job(who=author.who, message=message) as job,
     ):
         target_stream = job.stream(name)
-        known = target_stream.columns() if stream.version() >= 0 else None
+        known = target_stream.columns() if stream.stream_version() >= 0 else None
         limits = UnpackLimits.of(tenant.place.settings, UNPACKED_MEMORY_BYTES_MAX)
         rows = LegacyFile(file, file_sha256(file)).read(known, limits)
-        used = tuple(key) or (target_stream.key() if stream.version() >= 0 else ())
+        used = tuple(key) or (target_stream.key() if stream.stream_version() >= 0 else ())
         target_stream.update(rows, used or None, override=True)
     return job.receipt.streams[stream.name]
 
@@ -121,7 +124,7 @@ def require_stream(tenant: Tenant, name: str) -> Stream:
         StreamNotFound: there is none of that name.
     """
     stream = tenant.stream(name)
-    if stream.version() < 0:
+    if stream.stream_version() < 0:
         there = ", ".join(tenant.streams())
         raise StreamNotFound(
             f"There is no stream {name!r}.",

@@ -55,13 +55,15 @@ _TIMES = "delta.enableInCommitTimestamps"
 class Repair:
     """What a repair did: ``adopted`` or ``undone`` others' commits, or found ``nothing`` to do.
 
-    ``versions`` are those of the table that did not come through the log; ``version`` is the stream's now.
+    ``versions`` are those of the table that did not come through the log; ``version`` and ``stream_version``
+    are the tenant's and the stream's own now.
     """
 
     stream: str
     action: Literal["nothing", "adopted", "undone"]
     versions: tuple[int, ...]
     version: int
+    stream_version: int
     reason: str = ""
 
     def to_json(self) -> dict[str, Any]:
@@ -71,6 +73,7 @@ class Repair:
             "action": self.action,
             "versions": list(self.versions),
             "version": self.version,
+            "stream_version": self.stream_version,
             "reason": self.reason,
         }
 
@@ -118,7 +121,7 @@ def repair(place: TenantPlace, name: StreamName, *, undo: bool = False, who: str
     first = expected if lost_place else expected + 1
     foreign = tuple(range(first, table.version + 1))
     if not foreign:
-        return Repair(str(name), "nothing", (), expected)
+        return Repair(str(name), "nothing", (), state.version, expected)
     reason = "asked for" if undo else "they took a version of ours" if lost_place else _obstacle(table)
     with committed(Work(place, author=who, message=f"repair {name}")) as work:
         if reason:
@@ -131,7 +134,9 @@ def repair(place: TenantPlace, name: StreamName, *, undo: bool = False, who: str
         version = table.version + (1 if content else 0)
         change = StreamChange(name, version, content, Counts(), is_external=True)
         work.take_over(change, "external", _unchanged(name, expected))
-    return Repair(str(name), "undone" if reason else "adopted", foreign, version, reason)
+    assert work.receipt is not None  # noqa: S101 - leaving the block commits
+    done = work.receipt.tenant_version
+    return Repair(str(name), "undone" if reason else "adopted", foreign, done, version, reason)
 
 
 def _without_guard(snapshot: Snapshot, _: Attempt, origin: Origin) -> StepResult:

@@ -22,7 +22,7 @@ class Explanation:
     """
 
     stream: str
-    version: int
+    stream_version: int
     route: Route
     counts: Counts | None
     rule: FileRule
@@ -36,7 +36,7 @@ class Explanation:
         """All of it as JSON values."""
         return {
             "stream": self.stream,
-            "version": self.version,
+            "stream_version": self.stream_version,
             "route": self.route.kind,
             "reason": self.route.reason,
             "counts": None if self.counts is None else self.counts.to_json(),

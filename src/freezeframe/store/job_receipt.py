@@ -80,9 +80,12 @@ def _distinct(names: Any) -> tuple[str, ...]:
 
 def _stream_receipt(record: Mapping[str, Any]) -> Receipt:
     known = {one.name for one in fields(Receipt) if one.init}
+    # Receipts from before streams' own versions had a name of their own have them as ``version``.
+    own = record["stream_version"] if "stream_version" in record else record["version"]
+    numbers = {"version": record["tenant_version"], "stream_version": own}
     values: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value
-        for name, value in record.items()
+        for name, value in {**record, **numbers}.items()
         if name in known
     }
     return Receipt(**values)

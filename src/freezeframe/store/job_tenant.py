@@ -105,10 +105,12 @@ class _SharedScope(JobScope):
         with self._turn:
             return super().present()
 
-    def snapshot(self, name: StreamName, state: TenantState, version: int | None = None) -> Snapshot:
+    def snapshot(
+        self, name: StreamName, past: TenantState | None = None, stream_version: int | None = None
+    ) -> Snapshot:
         """See ``JobScope.snapshot``."""
         with self._turn:
-            return super().snapshot(name, state, version)
+            return super().snapshot(name, past, stream_version)
 
     def base(self, name: StreamName) -> Snapshot:
         """See ``JobScope.base``."""

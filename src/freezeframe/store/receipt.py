@@ -14,7 +14,7 @@ from freezeframe.store.entries import Counts
 class Receipt:
     """The fate of the rows of one update, and the versions that it made.
 
-    ``version`` and ``tenant_version`` are the stream's and the tenant's versions after the call;
+    ``version`` and ``stream_version`` are the tenant's and the stream's own versions after the call;
     where nothing changed they are the ones from before, and ``committed`` is false.
     ``bytes_written`` counts the newly referenced data files, ``deleted`` the rows that were removed,
     closed or flagged. Two receipts are equal if they say the same.
@@ -26,7 +26,7 @@ class Receipt:
     unchanged: int
     deleted: int
     version: int
-    tenant_version: int
+    stream_version: int
     committed: bool
     columns_added: tuple[str, ...]
     columns_dropped: tuple[str, ...]
@@ -35,6 +35,11 @@ class Receipt:
     seconds: float
     source: Callable[[str], Any] | None = field(default=None, repr=False, compare=False)
     """How the rows that this update changed are read; a receipt that was copied elsewhere has none."""
+
+    @property
+    def tenant_version(self) -> int:
+        """The same as ``version``."""
+        return self.version
 
     @property
     def counts(self) -> Counts:
@@ -56,7 +61,7 @@ class Receipt:
             raise InvalidOption(
                 "This receipt does not know its stream any more.",
                 cause="It was copied to another process.",
-                remedy=f"Ask the stream: changes(since={self.version - 1}, until={self.version})."
+                remedy=f"Ask the stream: changes({self.version - 1}, {self.version})."
                 if self.committed
                 else "Nothing was committed, so no row was changed.",
             )
@@ -65,6 +70,7 @@ class Receipt:
     def to_json(self) -> dict[str, Any]:
         """What it says, by name, as JSON values."""
         said = {one.name: getattr(self, one.name) for one in fields(self) if one.compare}
+        said["tenant_version"] = self.version
         return {name: list(value) if isinstance(value, tuple) else value for name, value in said.items()}
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -8,8 +8,8 @@ and on a moment of the past it is refused.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
-from datetime import datetime
+from contextlib import AbstractContextManager, contextmanager, suppress
+from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
 from freezeframe.engine.base import TableEngine
@@ -19,8 +19,9 @@ from freezeframe.log import Snapshot
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.store.entries import FileChange
+from freezeframe.store.points import Point, version_at_point
 from freezeframe.store.reading import moment
-from freezeframe.store.state import TenantState
+from freezeframe.store.state import NO_VERSION, TenantState
 from freezeframe.store.tables import stream_base, table_snapshot
 from freezeframe.store.tenant_log import TenantLog
 from freezeframe.store.transaction import TenantPlace
@@ -82,8 +83,8 @@ class FileScope(Protocol):
     def log(self) -> TenantLog:
         """The tenant's log, for the history of a file."""
 
-    def state(self, tenant_version: int | None = None, as_of: datetime | str | None = None) -> TenantState:
-        """What this scope sees: now, at a tenant version, or at a moment.
+    def state(self, version: Point | None = None, as_of: datetime | str | None = None) -> TenantState:
+        """What this scope sees: now, at a version of the tenant (by number, tag or moment), or at a moment.
 
         Raises:
             VersionNotFound: there is no such version or moment.
@@ -127,35 +128,53 @@ class TenantScope:
         """The settings of the process."""
         return self.place.settings
 
-    def state(self, tenant_version: int | None = None, as_of: datetime | str | None = None) -> TenantState:
-        """The tenant now, at a version, or at a moment.
+    def state(self, version: Point | None = None, as_of: datetime | str | None = None) -> TenantState:
+        """The tenant now, at a version (by number, tag or moment), or at a moment.
 
         Raises:
             VersionNotFound: there is no such version or moment, or it is not kept any more.
             InvalidOption: both are given.
         """
-        if tenant_version is None and as_of is None:
+        if version is None and as_of is None:
             return self.present()
-        if tenant_version is not None and as_of is not None:
+        if version is not None and as_of is not None:
             raise InvalidOption(
-                "tenant_version and as_of cannot be used together.",
+                "version and as_of cannot be used together.",
                 cause="Each of them says by itself which version is meant.",
                 remedy="Give one of them.",
             )
-        wanted = self.log.version_at(moment(as_of)) if as_of is not None else tenant_version
-        return listed_state(self.log, self._newest(), wanted)
+        newest = self._newest()
+        point: Point = moment(as_of) if as_of is not None else version  # type: ignore[assignment]  # one is given
+        return listed_state(self.log, newest, version_at_point(self.log, newest, point))
 
     def present(self) -> TenantState:
         """What a call that names no version sees."""
         return self.log.current_state()
 
-    def snapshot(self, name: StreamName, state: TenantState, version: int | None = None) -> Snapshot:
-        """The stream's table at ``state``, or at an older version of its own.
+    def snapshot(
+        self, name: StreamName, past: TenantState | None = None, stream_version: int | None = None
+    ) -> Snapshot:
+        """The stream's table as the scope sees it, at a state of the past, or at an older version of its own.
 
         Raises:
             StreamNotFound, VersionNotFound: there is no such stream or version.
         """
-        return table_snapshot(self.storage, state, name, version)
+        state = self.present() if past is None else past
+        return table_snapshot(self.storage, state, name, stream_version)
+
+    def version_of(self, name: StreamName) -> int:
+        """The version of the tenant that made the stream what the scope sees; -1 where there is none."""
+        if self.present().table_version(name) < 0:
+            return NO_VERSION
+        return self.version_that_made(self.snapshot(name))
+
+    def version_that_made(self, table: Snapshot) -> int:
+        """The version of the tenant whose commit a stream's table ends with."""
+        made = datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=table.timestamp)
+        state = self.present()
+        with suppress(VersionNotFound):  # a clone's table is older than the tenant
+            return min(self.log.version_at(made), state.version)
+        return state.erased
 
     def base(self, name: StreamName) -> Snapshot:
         """What a change of the stream would build on; version -1 where there is none yet."""
@@ -188,11 +207,17 @@ class JobScope(TenantScope):
         """What the job sees."""
         return self._work.state()
 
-    def snapshot(self, name: StreamName, state: TenantState, version: int | None = None) -> Snapshot:
+    def snapshot(
+        self, name: StreamName, past: TenantState | None = None, stream_version: int | None = None
+    ) -> Snapshot:
         """See ``TenantScope.snapshot``; without a past state, as the job sees the stream."""
-        if state.version < self._work.state().version:
-            return super().snapshot(name, state, version)
-        return self._work.snapshot(name, version)
+        if past is not None:
+            return super().snapshot(name, past, stream_version)
+        return self._work.snapshot(name, stream_version)
+
+    def version_of(self, name: StreamName) -> int:
+        """See ``TenantScope.version_of``; what the job itself changed has the version that it is to make."""
+        return self._work.version_to_make if self._work.has_changed(name) else super().version_of(name)
 
     def base(self, name: StreamName) -> Snapshot:
         """See ``TenantScope.base``."""

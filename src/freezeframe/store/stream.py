@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Unpack
@@ -20,6 +20,7 @@ from freezeframe.store.custody import Repair, release, repair
 from freezeframe.store.explanation import Explanation, explained_state
 from freezeframe.store.guard import stored_key, stored_notes
 from freezeframe.store.own_columns import VALID_FROM, stored_own_columns
+from freezeframe.store.points import Point
 from freezeframe.store.previewed_frame import previewed_frame
 from freezeframe.store.reading import (
     FrameKind,
@@ -128,9 +129,9 @@ class Stream:
         if persist:
             receipt = write(self._place, frame, update)
             self._place.scope.note_stream_read(self._place.name)
-            if receipt.version < 0:  # nothing came and nothing was there
+            if receipt.stream_version < 0:  # nothing came and nothing was there
                 return frame
-            snapshot = self._snapshot(version=receipt.version)
+            snapshot = self._snapshot(stream_version=receipt.stream_version)
             if kind == "spark":
                 return sorted_frame(self._as_spark(snapshot, None, None), _order(snapshot, sort_columns))
             return as_kind(_sorted_rows(snapshot, sort_columns), kind)
@@ -150,15 +151,19 @@ class Stream:
     def read(
         self,
         *,
-        version: int | None = None,
+        version: Point | None = None,
         as_of: datetime | str | None = None,
+        stream_version: int | None = None,
         tenant_version: int | None = None,
         columns: Sequence[str] | None = None,
         where: Any = None,
         history: bool = False,
         as_: FrameKind = "pandas",
     ) -> Any:
-        """The rows now, at a version of the stream, at a moment, or at a version of the tenant.
+        """The rows now, at a version of the tenant or a moment, or at a version of the stream's own.
+
+        ``version`` is a number, a tag or a moment; ``tenant_version`` is the same. ``stream_version`` counts
+        the changes of this stream alone.
 
         With ``history`` those of the past as well, of a stream that keeps them: each with
         ``_valid_from`` and ``_valid_to``, which is null for a row that holds now. They are sorted by
@@ -167,11 +172,11 @@ class Stream:
         Raises:
             StreamNotFound: there is no such stream (then).
             VersionNotFound: there is no such version or moment.
-            InvalidOption: more than one of the three is given, or the stream has no history.
+            InvalidOption: more than one of them is given, or the stream has no history.
         """
         require_kind(as_)
         self._place.scope.note_stream_read(self._place.name)
-        snapshot = self._snapshot(version=version, as_of=as_of, tenant_version=tenant_version)
+        snapshot = self._snapshot(version, as_of, stream_version, tenant_version)
         if history and not stored_own_columns(snapshot.metadata).has_history:
             raise InvalidOption(
                 f"The stream {self.name!r} keeps no history of its rows.",
@@ -183,7 +188,9 @@ class Stream:
         order = (*(stored_key(snapshot.metadata) or ()), *((VALID_FROM,) if history else ()))
         return as_kind(ordered(read_rows(snapshot, columns, where, history=history), order), as_)
 
-    def read_batches(self, *, version: int | None = None) -> pa.RecordBatchReader:
+    def read_batches(
+        self, *, version: Point | None = None, stream_version: int | None = None
+    ) -> pa.RecordBatchReader:
         """The rows that ``read`` gives, piece by piece and in no order, for streams larger than memory.
 
         Raises:
@@ -191,23 +198,24 @@ class Stream:
             CorruptData: a file is missing or damaged, when the reading comes to it.
         """
         self._place.scope.note_stream_read(self._place.name)
-        return read_row_batches(self._snapshot(version=version))
+        return read_row_batches(self._snapshot(version, None, stream_version))
 
     def snapshot(
         self,
         *,
-        version: int | None = None,
+        version: Point | None = None,
         as_of: datetime | str | None = None,
+        stream_version: int | None = None,
         tenant_version: int | None = None,
     ) -> Snapshot:
         """The stream's table at one version, for what looks at it in several ways; errors as of ``read``."""
         self._place.scope.note_stream_read(self._place.name)
-        return self._snapshot(version=version, as_of=as_of, tenant_version=tenant_version)
+        return self._snapshot(version, as_of, stream_version, tenant_version)
 
     def changes(
-        self, since: int | None = None, until: int | None = None, *, as_: FrameKind = "pandas"
+        self, since: Point | None = None, until: Point | None = None, *, as_: FrameKind = "pandas"
     ) -> Any:
-        """What became of the rows between two versions of the stream (``since`` None: from its beginning).
+        """What became of the rows between two versions of the tenant (``since`` None: from the beginning).
 
         One row a change: ``_change_type`` (``insert``, ``update``, ``delete``), the columns as they
         are at ``until`` (default: now; for a deletion the deleted values) and ``_before``, a struct
@@ -217,9 +225,18 @@ class Stream:
             StreamNotFound, VersionNotFound: there is no such stream or version.
         """
         self._place.scope.note_stream_read(self._place.name)
-        after = self._snapshot(version=until)
-        before = None if since is None else self._snapshot(version=since)
-        return as_kind(snapshot_changes(before, after, stored_key(after.metadata) or ()), as_)
+        before = None if since is None else self.before(since)
+        return _changes(before, self._snapshot(until), as_)
+
+    def before(self, since: Point) -> Snapshot | None:
+        """The stream's table at a version of the tenant; None where the tenant had no such stream then.
+
+        Raises:
+            VersionNotFound: there is no such version.
+        """
+        scope = self._place.scope
+        state = scope.state(since)
+        return scope.snapshot(self._place.name, state) if self.name in state.streams else None
 
     def columns(self) -> pa.Schema:
         """The stream's columns now; one without any value yet is marked (``evolution.is_undecided``).
@@ -234,7 +251,7 @@ class Stream:
 
     def has_history(self) -> bool:
         """Whether the stream keeps its rows' past (``history="scd2"``); false before its first update."""
-        return self.version() >= 0 and stored_own_columns(self._snapshot().metadata).has_history
+        return self.stream_version() >= 0 and stored_own_columns(self._snapshot().metadata).has_history
 
     def key(self) -> tuple[str, ...]:
         """The columns that identify a row; empty for a stream without a key."""
@@ -242,15 +259,23 @@ class Stream:
 
     def notes(self) -> dict[str, str]:
         """What updates noted with the stream (``Update.notes``), by name; nothing before the first one."""
-        return stored_notes(self._snapshot().metadata) if self.version() >= 0 else {}
+        return stored_notes(self._snapshot().metadata) if self.stream_version() >= 0 else {}
 
     def version(self) -> int:
-        """The stream's newest version, -1 before its first update."""
+        """The version of the tenant that made the stream what it is now, -1 before its first update."""
+        return self._place.scope.version_of(self._place.name)
+
+    def version_of(self, snapshot: Snapshot) -> int:
+        """The version of the tenant that made the stream what ``snapshot`` shows."""
+        return self._place.scope.version_that_made(snapshot)
+
+    def stream_version(self) -> int:
+        """How often the stream has been changed since it was made, -1 before its first update."""
         return self._place.scope.state().table_version(self._place.name)
 
-    def row_count(self, version: int | None = None) -> int:
-        """How many rows there are, without those of the past."""
-        return row_count(self._snapshot(version=version))
+    def row_count(self, version: Point | None = None, *, stream_version: int | None = None) -> int:
+        """How many rows there are, or were at a version, without those of the past."""
+        return row_count(self._snapshot(version, None, stream_version))
 
     def _previewed(self, seen: Previewed) -> Receipt:
         before, after = seen.before, seen.after
@@ -260,26 +285,29 @@ class Stream:
             changed = snapshot_changes(before, after, stored_key(after.metadata) or ())
         return replace(
             seen.receipt,
-            version=before.version,
-            tenant_version=self._place.scope.state().version,
+            version=self._place.scope.state().version,
+            stream_version=before.version,
             committed=False,
             source=functools.partial(as_kind, changed),
         )
 
     def _snapshot(
         self,
-        version: int | None = None,
+        version: Point | None = None,
         as_of: datetime | str | None = None,
+        stream_version: int | None = None,
         tenant_version: int | None = None,
     ) -> Snapshot:
-        if sum(given is not None for given in (version, as_of, tenant_version)) > 1:
-            raise InvalidOption(
-                "version, as_of and tenant_version cannot be used together.",
-                cause="Each of them says by itself which rows are meant.",
-                remedy="Give one of them.",
-            )
-        scope = self._place.scope
-        return scope.snapshot(self._place.name, scope.state(tenant_version, as_of), version)
+        given = {
+            "version": version,
+            "as_of": as_of,
+            "stream_version": stream_version,
+            "tenant_version": tenant_version,
+        }
+        require_one_version(given)
+        scope, point = self._place.scope, tenant_version if version is None else version
+        past = None if point is None and as_of is None else scope.state(point, as_of)
+        return scope.snapshot(self._place.name, past, stream_version)
 
     def _tenant(self) -> TenantPlace:
         scope = self._place.scope
@@ -292,11 +320,11 @@ class Stream:
 
     def _stored_key(self) -> tuple[str, ...] | None:
         # An upsert of a stream that has a key need not repeat it.
-        return self.key() if self.version() >= 0 else None
+        return self.key() if self.stream_version() >= 0 else None
 
-    def byte_count(self, version: int | None = None) -> int:
+    def byte_count(self, version: Point | None = None, *, stream_version: int | None = None) -> int:
         """How many bytes its data files have, now or at a version."""
-        return sum(self._snapshot(version=version).files["size"].to_pylist())
+        return sum(self._snapshot(version, None, stream_version).files["size"].to_pylist())
 
     def release(self, *, who: str | None = None) -> int:
         """Let the stream go: its table stays and is anybody's to write; the tenant version.
@@ -348,10 +376,13 @@ class Stream:
 
     def changed_by(self, receipt: Receipt, as_: FrameKind) -> Any:
         """The rows that an update changed, as ``changes`` gives them: it made exactly one version."""
-        before = receipt.version - 1 if receipt.committed else receipt.version
-        if receipt.version < 0:  # nothing came and nothing was there
+        until = receipt.stream_version
+        if until < 0:  # nothing came and nothing was there
             return as_kind(_NO_CHANGES.empty_table(), as_)
-        return self.changes(since=before if before >= 0 else None, until=receipt.version, as_=as_)
+        since = until - 1 if receipt.committed else until
+        self._place.scope.note_stream_read(self._place.name)
+        before = None if since < 0 else self._snapshot(stream_version=since)
+        return _changes(before, self._snapshot(stream_version=until), as_)
 
     def _as_spark(
         self, snapshot: Snapshot, columns: Sequence[str] | None, where: Any, *, history: bool = False
@@ -362,6 +393,25 @@ class Stream:
             )
         place = self._place
         return as_spark(snapshot, place.storage, place.folder, place.engine, columns, history=history)
+
+
+def require_one_version(given: Mapping[str, Any]) -> None:
+    """Refuse a call that says more than once which version it means, by the names of its options.
+
+    Raises:
+        InvalidOption: more than one of them is not None.
+    """
+    named = [name for name, value in given.items() if value is not None]
+    if len(named) > 1:
+        raise InvalidOption(
+            f"{' and '.join(named)} cannot be used together.",
+            cause="Each of them says by itself which version is meant.",
+            remedy="Give one of them.",
+        )
+
+
+def _changes(before: Snapshot | None, after: Snapshot, as_: FrameKind) -> Any:
+    return as_kind(snapshot_changes(before, after, stored_key(after.metadata) or ()), as_)
 
 
 def _order(snapshot: Snapshot, sort_columns: Sequence[str]) -> tuple[str, ...]:

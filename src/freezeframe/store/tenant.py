@@ -7,7 +7,6 @@ import functools
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
 
 from freezeframe.engine.base import TableEngine
@@ -25,6 +24,7 @@ from freezeframe.store.job import Job, open_job
 from freezeframe.store.looks import look_together
 from freezeframe.store.occasion import Occasion
 from freezeframe.store.place_kind import require_no_store
+from freezeframe.store.points import Point, version_at_point
 from freezeframe.store.purge import purge
 from freezeframe.store.restore import Restoration, VersionCheck, drop_stream, restore
 from freezeframe.store.retention import Policy, policy_of, set_policy
@@ -108,7 +108,7 @@ class Tenant:
         """The tenant's files; each change is a job of its own."""
         return Files(self._scope)
 
-    def streams(self, version: int | None = None) -> tuple[str, ...]:
+    def streams(self, version: Point | None = None) -> tuple[str, ...]:
         """The names of the streams at a tenant version (default: now), sorted."""
         return tuple(sorted(self._scope.state(version).streams))
 
@@ -129,27 +129,29 @@ class Tenant:
         newest = self._scope.state()
         return history(self._place.log, newest, limit, until=until, job_id=job_id, stream=stream, path=path)
 
-    def at(self, version: int | datetime | str) -> TenantView:
-        """All streams and files as of one commit: of a version, or the newest one at a moment.
+    def at(self, version: Point) -> TenantView:
+        """All streams and files as of one commit: of a version or tag, or the newest one at a moment.
 
         Raises:
+            InvalidOption: it is neither a version, a tag nor a moment.
             VersionNotFound: there is no such version or moment, or it is not kept any more.
         """
-        if isinstance(version, int):
-            return TenantView(self._place, self._scope.state(tenant_version=version))
-        return TenantView(self._place, self._scope.state(as_of=version))
+        return TenantView(self._place, self._scope.state(version))
 
-    def diff(self, before: int, after: int | None = None) -> TenantDiff:
+    def diff(self, before: Point, after: Point | None = None) -> TenantDiff:
         """What differs between two versions (``after``: now): streams by key, files by text.
 
+        Each is a number, a tag or a moment.
+
         Raises:
+            InvalidOption: one of them is neither a version, a tag nor a moment.
             VersionNotFound: one of them does not exist or is not kept any more.
         """
         return tenant_diff(self._place.storage, self._scope.state(before), self._scope.state(after))
 
     def restore(
         self,
-        version: int,
+        version: Point,
         *,
         streams: Iterable[str] | None = None,
         files: Iterable[str] | None = None,
@@ -158,9 +160,9 @@ class Tenant:
         who: str | None = None,
         check: VersionCheck | None = None,
     ) -> Restoration:
-        """Make everything, or the streams and files that are named, what it was at a version.
+        """Make everything, or the streams and files that are named, what it was at a version, tag or moment.
 
-        That is a new version and costs log writes only; nothing that came since is lost. With
+        That is a new version and no row is written; nothing that came since is lost. With
         ``dry_run`` the effect is told and nothing is done. A protocol that was raised stays so.
         ``check`` sees the tenant version that is committed on, and may raise.
 
@@ -170,9 +172,10 @@ class Tenant:
             CorruptData: a file of that version is gone.
             ConflictError: others kept committing meanwhile.
         """
+        number = version_at_point(self._place.log, self._scope.state(), version)
         return restore(
             self._place,
-            version,
+            number,
             streams=streams,
             files=files,
             dry_run=dry_run,

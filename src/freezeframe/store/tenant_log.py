@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 
 from freezeframe.errors import CorruptLog, FreezeframeError, StorageUnavailable, VersionNotFound
@@ -34,6 +34,7 @@ from freezeframe.store.looks import look_together
 from freezeframe.store.state import JobRecord, TenantState, parse_checkpoint
 
 _DAY_MS = 24 * 60 * 60 * 1000
+_EPOCH = datetime.fromtimestamp(0, UTC)
 _NAME = "the tenant log"
 
 _logger = logging.getLogger(__name__)
@@ -161,7 +162,7 @@ class TenantLog(SnapshotManagement[TenantSnapshot]):
             VersionNotFound: the moment is before the first commit.
         """
         moment = timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=UTC)
-        limit_ms = int(moment.timestamp() * 1000)
+        limit_ms = (moment - _EPOCH) // timedelta(milliseconds=1)
         newest = self.current_state()
         low, high = max(newest.erased, 0), newest.version  # entries from before an erasure are gone
         oldest = low

@@ -28,6 +28,7 @@ from freezeframe.store.receipt import Receipt
 from freezeframe.store.staged import Staged
 from freezeframe.store.staged_stream import Step, StepResult
 from freezeframe.store.staging import Attempt
+from freezeframe.store.state import NO_VERSION
 from freezeframe.store.streamed_batch import taken_in
 from freezeframe.store.table_commit import Origin, commit_text
 from freezeframe.store.update import Update
@@ -94,8 +95,8 @@ class TakenUpdate:
             updated=staged.counts.updated,
             unchanged=staged.counts.unchanged,
             deleted=staged.counts.deleted,
-            version=version + 1 if staged.rewrite else version,
-            tenant_version=-1,
+            version=NO_VERSION,
+            stream_version=version + 1 if staged.rewrite else version,
             committed=staged.rewrite is not None,
             columns_added=evolution.added if evolution else (),
             columns_dropped=evolution.dropped if evolution else (),

@@ -129,6 +129,16 @@ class Work:
             return table_snapshot(self.storage, state, name, version)
         return self._transaction.snapshot(name, version)
 
+    def has_changed(self, name: StreamName) -> bool:
+        """Whether the stream is another one inside of the job than outside."""
+        staged = self._transaction.streams.get(str(name))
+        return staged is not None and bool(staged.content)
+
+    @property
+    def version_to_make(self) -> int:
+        """The version of the tenant that the job makes, if nobody else commits before it."""
+        return self._transaction.base.version + 1
+
     def note_stream_read(self, name: StreamName) -> None:
         """Rows of the stream were read: what is written to it after that may be made from them."""
         if self._known is None:
@@ -199,9 +209,9 @@ class Work:
         if self._input is not None:
             self._input.add_update(done.name, done.update, done.incoming)
         transaction = self._transaction
-        tenant_version = transaction.base.version + (0 if transaction.is_empty else 1)
-        version = transaction.staged(done.name).version
-        receipt: Receipt = replace(done.result.answer, version=version, tenant_version=tenant_version)
+        version = transaction.base.version + (0 if transaction.is_empty else 1)
+        stream_version = transaction.staged(done.name).version
+        receipt: Receipt = replace(done.result.answer, version=version, stream_version=stream_version)
         return receipt
 
     def add_step(self, name: StreamName, step: Step, call: str, *arguments: Any) -> StepResult | None:
@@ -356,8 +366,8 @@ def _stream_receipt(staged: StagedStream, tenant_version: int) -> Receipt | None
         updated=counts.updated,
         unchanged=counts.unchanged,
         deleted=counts.deleted,
-        version=staged.version,
-        tenant_version=tenant_version,
+        version=tenant_version,
+        stream_version=staged.version,
         committed=bool(staged.content),
     )
 

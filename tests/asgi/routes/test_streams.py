@@ -107,6 +107,7 @@ def test_pages_of_changes_are_all_changes(api, stream):
         ({"limit": 0}, 422),
         ({"as_of": "yesterday"}, 422),
         ({"version": 0, "tenant_version": 0}, 422),
+        ({"version": 0, "stream_version": 0}, 422),
         ({"tenant_version": 2**60}, 422),
     ],
 )

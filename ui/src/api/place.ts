@@ -15,7 +15,7 @@ export function streamAddress(place: Place, stream: string): string {
 }
 
 export function fileAddress(place: Place, path: string, version?: number): string {
-  return withQuery(`${tenantAddress(place)}/files/${pathAddress(path)}`, { tenant_version: version });
+  return withQuery(`${tenantAddress(place)}/files/${pathAddress(path)}`, { version });
 }
 
 /** The first part of the keys of all that is cached about a tenant. */
@@ -29,7 +29,7 @@ export function exportAddress(
   format: "csv" | "parquet" | "jsonl",
   version?: number,
 ): string {
-  return withQuery(`${streamAddress(place, stream)}/export`, { format, tenant_version: version });
+  return withQuery(`${streamAddress(place, stream)}/export`, { format, version });
 }
 
 export interface Chosen {
@@ -43,7 +43,7 @@ export function bundleAddress(place: Place, chosen: Chosen, version?: number): s
     file: chosen.files,
     folder: chosen.folders,
     stream: chosen.streams,
-    tenant_version: version,
+    version,
   });
 }
 

@@ -65,7 +65,7 @@ export function overviewQuery(place: Place, version?: number) {
   return queryOptions({
     queryKey: [...tenantKey(place), "overview", version ?? "now"],
     queryFn: ({ signal }) =>
-      get<Overview>(`${tenantAddress(place)}/overview`, { tenant_version: version }, signal),
+      get<Overview>(`${tenantAddress(place)}/overview`, { version }, signal),
     staleTime: version === undefined ? FRESH_MS : Number.POSITIVE_INFINITY,
   });
 }
@@ -97,7 +97,7 @@ export function folderQuery(place: Place, folder: string, version?: number) {
         `${tenantAddress(place)}/files`,
         {
           folder,
-          tenant_version: version,
+          version,
           limit: pageParam === null ? FILES_FIRST_PAGE : FILES_PAGE,
           cursor: pageParam,
         },
@@ -140,7 +140,7 @@ export function rowsQuery(place: Place, stream: string, choice: RowsChoice) {
         {
           where: choice.where,
           columns: choice.columns,
-          tenant_version: choice.version,
+          version: choice.version,
           limit: ROWS_PAGE,
           cursor: pageParam,
         },

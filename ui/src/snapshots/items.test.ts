@@ -7,7 +7,7 @@ function file(path: string, size: number): FileEntry {
 }
 
 function stream(name: string): StreamOverview {
-  return { stream: name, version: 0, key: ["Id"], rows: 3, size_bytes: 10, last: null };
+  return { stream: name, stream_version: 0, key: ["Id"], rows: 3, size_bytes: 10, last: null };
 }
 
 const page = {

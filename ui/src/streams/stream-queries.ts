@@ -31,7 +31,7 @@ export function sortedRowsQuery(place: Place, stream: string, sort: Sort, choice
           descending: sort.isDown,
           where: choice.where,
           columns: choice.columns,
-          tenant_version: choice.version,
+          version: choice.version,
           limit: ROWS_PAGE,
           offset: pageParam,
         },
@@ -53,7 +53,7 @@ export function statisticsQuery(place: Place, stream: string, version?: number, 
     queryFn: ({ signal }) =>
       get<StreamStatistics>(
         `${streamAddress(place, stream)}/statistics`,
-        { tenant_version: version, columns },
+        { version, columns },
         signal,
       ),
     staleTime: version === undefined ? FRESH_MS : Number.POSITIVE_INFINITY,

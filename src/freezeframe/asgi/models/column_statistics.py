@@ -33,8 +33,9 @@ class ColumnStatistics(Answer):
 
 
 class StreamStatistics(Answer):
-    """A stream's columns at one version of it."""
+    """A stream's columns at one version."""
 
-    version: int
+    version: int = Field(description="The version of the tenant that made the stream so.")
+    stream_version: int = Field(description="The stream's own version.")
     rows: int
     columns: list[ColumnStatistics]

@@ -25,7 +25,7 @@ class StreamOverview(Answer):
     """A stream at one version of the tenant."""
 
     stream: str
-    version: int = Field(description="The stream's own version.")
+    stream_version: int = Field(description="The stream's own version.")
     key: list[str]
     rows: int
     size_bytes: int

@@ -23,7 +23,8 @@ class StreamDetail(Answer):
     model_config = ConfigDict(
         json_schema_extra=example(
             stream="Account",
-            version=4,
+            version=12,
+            stream_version=4,
             key=["Id"],
             rows=120,
             columns=[{"name": "Id", "type": "string", "is_undecided": False}],
@@ -31,7 +32,8 @@ class StreamDetail(Answer):
     )
 
     stream: str
-    version: int
+    version: int = Field(description="The version of the tenant that made the stream so.")
+    stream_version: int = Field(description="The stream's own version, which its `ETag` holds.")
     key: list[str]
     rows: int
     columns: list[Column]
@@ -53,7 +55,8 @@ class Rows(Answer):
         json_schema_extra=example(
             total=2,
             is_total_exact=True,
-            version=4,
+            version=12,
+            stream_version=4,
             next_cursor=None,
             columns=["Id", "City"],
             rows=[{"Id": "007", "City": "Bern"}],
@@ -62,7 +65,8 @@ class Rows(Answer):
 
     total: int = Field(description="How many rows there are without the limit, or at least.")
     is_total_exact: bool = Field(description="False: there are at least `total` rows; `count=true` counts.")
-    version: int = Field(description="The stream's version that the rows are of.")
+    version: int = Field(description="The version of the tenant that made the rows.")
+    stream_version: int = Field(description="The stream's own version that the rows are of.")
     next_cursor: str | None = Field(description="Where the next page begins; null: there is none.")
     columns: list[str]
     rows: list[dict[str, Any]]
@@ -85,8 +89,9 @@ class Receipt(Answer):
     updated: int
     unchanged: int
     deleted: int
-    version: int
-    tenant_version: int
+    version: int = Field(description="The tenant's, after the update.")
+    stream_version: int
+    tenant_version: int = Field(description="The same as `version`.")
     committed: bool
     columns_added: list[str]
     columns_dropped: list[str]

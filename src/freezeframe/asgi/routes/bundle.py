@@ -25,15 +25,15 @@ _NAMES_MAX = 1000
 )
 def download_bundle(
     caller: TenantCalling,
+    version: TenantVersion,
     file: Annotated[list[str] | None, Query(max_length=_NAMES_MAX, description="Paths of files.")] = None,
     folder: Annotated[list[str] | None, Query(max_length=_NAMES_MAX, description="Paths of folders.")] = None,
     stream: Annotated[list[str] | None, Query(max_length=_NAMES_MAX, description="Streams, as CSV.")] = None,
-    tenant_version: TenantVersion = None,
 ) -> StreamingResponse:
     """Download files, folders and streams as one zip; each sealed file leaves an entry in the audit."""
     tenant = caller.tenant("snapshots:read")
     chosen = Selection(tuple(file or ()), tuple(folder or ()), tuple(stream or ()))
-    view = tenant.at(tenant.version if tenant_version is None else tenant_version)
+    view = tenant.at(tenant.version if version is None else version)
     entries = selected_files(view, chosen)
     for entry in entries:
         if entry.sealed:

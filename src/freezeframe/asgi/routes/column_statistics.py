@@ -33,6 +33,7 @@ def show_statistics(
     found = stream_statistics(tenant, stream, when, _CACHE, columns=columns or ())
     return StreamStatistics(
         version=found.version,
+        stream_version=found.stream_version,
         rows=found.rows,
         columns=[ColumnStatistics(**asdict(one)) for one in found.columns],
     )

@@ -35,6 +35,7 @@ from freezeframe.service.conditions import Conditions
 from freezeframe.service.files import Author, etag_of
 from freezeframe.store import Tenant
 from freezeframe.store.file_entries import FileEntry
+from freezeframe.store.stream import require_one_version
 
 router = tenant_router("files")
 _BYTES: dict[str, Any] = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
@@ -47,9 +48,9 @@ FolderText = Annotated[str, Query(max_length=800, description="A folder; the ten
 @router.get("/files")
 def list_files(
     caller: TenantCalling,
+    version: TenantVersion,
     folder: FolderText = "",
     recursive: Annotated[bool, Query(description="Those below it as well.")] = False,  # noqa: FBT002 - a query
-    tenant_version: TenantVersion = None,
     as_of: AsOf = None,
     limit: Limit = 1000,
     cursor: CursorText = None,
@@ -57,17 +58,17 @@ def list_files(
     """List what a folder holds, now or earlier."""
     tenant = caller.tenant("snapshots:read")
     listing = caller.listing("files", folder, recursive)
-    version, after = _version(tenant, tenant_version, as_of), ""
+    seen, after = _version(tenant, version, as_of), ""
     if cursor is not None:
-        version, after = caller.service.cursors.read(listing, cursor)  # all pages are of one moment
-    if version < 0:
-        return FilePage(version=version, folder=folder, folders=[], files=[], next_cursor=None)
-    page = files.folder_page(tenant.files, folder, after, limit, recursive=recursive, tenant_version=version)
+        seen, after = caller.service.cursors.read(listing, cursor)  # all pages are of one moment
+    if seen < 0:
+        return FilePage(version=seen, folder=folder, folders=[], files=[], next_cursor=None)
+    page = files.folder_page(tenant.files, folder, after, limit, recursive=recursive, tenant_version=seen)
     more = None
     if page.has_more:
-        more = caller.service.cursors.made(listing, [version, page.files[-1].path])
+        more = caller.service.cursors.made(listing, [seen, page.files[-1].path])
     return FilePage(
-        version=version,
+        version=seen,
         folder=folder,
         folders=list(page.folders),
         files=[File(**one.to_json()) for one in page.files],
@@ -120,14 +121,14 @@ def read_file(
     caller: TenantCalling,
     path: FilePathText,
     conditions: Conditional,
-    tenant_version: TenantVersion = None,
+    version: TenantVersion,
     as_of: AsOf = None,
     range_: Annotated[str | None, Header(alias="range")] = None,
     if_range: Annotated[str | None, Header()] = None,
 ) -> Response:
     """Download a file, or with `Range` a part of it; reading a sealed one leaves an entry in the audit."""
     tenant = caller.tenant("snapshots:read")
-    entry = tenant.files.entry(path, tenant_version=tenant_version, as_of=as_of)
+    entry = tenant.files.entry(path, version=version, as_of=as_of)
     etag = etag_of(entry)
     headers = {"ETag": etag, "Accept-Ranges": "bytes", "Cache-Control": "private, no-cache"}
     if conditions.is_fresh(etag):
@@ -140,11 +141,11 @@ def read_file(
     kind = "application/octet-stream"
     wanted = None if range_ is None or if_range not in {None, etag} else _RANGE.fullmatch(range_.strip())
     if entry.size <= _WHOLE_BYTES_MAX or entry.sealed:
-        content = tenant.files.read(path, tenant_version=tenant_version, as_of=as_of)
+        content = tenant.files.read(path, version=version, as_of=as_of)
         size = len(content)
         chunks = iter([content])
     else:
-        size, chunks = entry.size, tenant.files.chunks(path, tenant_version=tenant_version, as_of=as_of)
+        size, chunks = entry.size, tenant.files.chunks(path, version=version, as_of=as_of)
     if wanted is not None:
         first, last = _bounds(wanted, size)
         if first > last:
@@ -152,7 +153,7 @@ def read_file(
         part = (
             files.sliced(chunks, first, last)
             if entry.size <= _WHOLE_BYTES_MAX or entry.sealed
-            else tenant.files.part(path, first, last, tenant_version=tenant_version, as_of=as_of)
+            else tenant.files.part(path, first, last, tenant_version=version, as_of=as_of)
         )
         told = {"Content-Range": f"bytes {first}-{last}/{size}", "Content-Length": str(last - first + 1)}
         return StreamingResponse(part, 206, {**headers, **told}, kind)
@@ -215,12 +216,7 @@ def return_file(caller: TenantCalling, order: FileReturn) -> Restoration:
 
 def _version(tenant: Tenant, version: int | None, as_of: str | None) -> int:
     """The version that is meant: that one, the one at a moment, or the newest."""
-    if version is not None and as_of is not None:
-        raise InvalidOption(
-            "tenant_version and as_of cannot be used together.",
-            cause="Each of them says by itself which version is meant.",
-            remedy="Give one of them.",
-        )
+    require_one_version({"version": version, "as_of": as_of})
     newest = tenant.version
     if newest < 0 or version is not None:
         return newest if version is None else version

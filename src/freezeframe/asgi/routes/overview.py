@@ -32,9 +32,9 @@ _SUMMARIES_MAX = 100
 
 
 @router.get(f"{TENANT}/overview", responses=declared(404))
-def show_overview(caller: TenantCalling, tenant_version: TenantVersionQuery = None) -> Overview:
+def show_overview(caller: TenantCalling, version: TenantVersionQuery) -> Overview:
     """Show a tenant's streams with rows, sizes and last changes, now or at a version of the tenant."""
-    seen = caller.service.overviews.of(caller.tenant("snapshots:read"), tenant_version)
+    seen = caller.service.overviews.of(caller.tenant("snapshots:read"), version)
     return Overview(
         environment=caller.environment,
         tenant=caller.tenant_id,
@@ -101,7 +101,7 @@ def _stream(seen: overview.StreamOverview) -> StreamOverview:
         )
     return StreamOverview(
         stream=seen.name,
-        version=seen.version,
+        stream_version=seen.stream_version,
         key=list(seen.key),
         rows=seen.rows,
         size_bytes=seen.size_bytes,

@@ -8,14 +8,12 @@ from fastapi import Depends, Path, Query
 
 from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.service.streams import Moment
+from freezeframe.store.stream import require_one_version
 
 VERSION_MAX = 2**53
 Limit = Annotated[int, Query(ge=1, le=1000, description="How many at most.")]
 CursorText = Annotated[
     str | None, Query(alias="cursor", max_length=4000, description="`next_cursor` of the page before.")
-]
-TenantVersion = Annotated[
-    int | None, Query(ge=0, le=VERSION_MAX, description="A version of the tenant; the newest without it.")
 ]
 AsOf = Annotated[str | None, Query(max_length=60, description="A moment (RFC 3339); UTC without a zone.")]
 Message = Annotated[str, Query(max_length=1000, description="Why, for the history.")]
@@ -43,15 +41,31 @@ StreamPath = Annotated[StreamName, Depends(named_stream)]
 FilePathText = Annotated[FilePath, Depends(named_file)]
 
 
-def moment(
+def tenant_version(
     version: Annotated[
-        int | None, Query(ge=0, le=VERSION_MAX, description="A version of the stream; the newest without it.")
+        int | None, Query(ge=0, le=VERSION_MAX, description="A version of the tenant; the newest without it.")
     ] = None,
-    tenant_version: TenantVersion = None,
+    tenant_version: Annotated[
+        int | None, Query(ge=0, le=VERSION_MAX, deprecated=True, description="The same as `version`.")
+    ] = None,
+) -> int | None:
+    """The version of the tenant that is asked for, under its name or its old one."""
+    require_one_version({"version": version, "tenant_version": tenant_version})
+    return tenant_version if version is None else version
+
+
+TenantVersion = Annotated[int | None, Depends(tenant_version)]
+
+
+def moment(
+    version: TenantVersion,
+    stream_version: Annotated[
+        int | None, Query(ge=0, le=VERSION_MAX, description="A version of the stream's own, in its place.")
+    ] = None,
     as_of: AsOf = None,
 ) -> Moment:
     """When rows are to be read."""
-    return Moment(version, tenant_version, as_of)
+    return Moment(version, as_of, stream_version)
 
 
 When = Annotated[Moment, Depends(moment)]

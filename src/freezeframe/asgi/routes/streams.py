@@ -72,20 +72,20 @@ Version = Annotated[int | None, Query(ge=0, le=VERSION_MAX)]
 
 
 @router.get("/streams")
-def list_streams(caller: TenantCalling, tenant_version: TenantVersion = None) -> StreamList:
+def list_streams(caller: TenantCalling, version: TenantVersion) -> StreamList:
     """List a tenant's streams, now or at a version of the tenant."""
     tenant = caller.tenant("snapshots:read")
-    version = tenant.version if tenant_version is None else tenant_version
-    return StreamList(version=version, streams=list(tenant.streams(tenant_version)))
+    seen = tenant.version if version is None else version
+    return StreamList(version=seen, streams=list(tenant.streams(version)))
 
 
 @router.get("/streams/{stream}", responses={200: {"model": StreamDetail}, **declared(304)})
 def show_stream(
     caller: TenantCalling, stream: StreamPath, conditions: Conditional, response: Response
 ) -> Any:
-    """Show a stream: its version, key, columns and how many rows it has."""
+    """Show a stream: its versions, key, columns and how many rows it has."""
     detail = streams.stream_detail(streams.require_stream(caller.tenant("snapshots:read"), stream))
-    etag = f'"{detail.version}"'
+    etag = f'"{detail.stream_version}"'
     if conditions.is_fresh(etag):
         return Response(status_code=304, headers={"ETag": etag})
     response.headers["ETag"] = etag
@@ -134,7 +134,7 @@ def preview_rows(
     """
     found = caller.tenant("snapshots:read").stream(stream)
     wanted = RowsWanted(tuple(columns or ()), tuple(where or ()), 0 if cursor else offset, limit, count)
-    listing = caller.listing("rows", found.name, when, wanted.columns, wanted.where)
+    listing = caller.listing("pages of rows", found.name, when, wanted.columns, wanted.where)
     place = None
     if cursor is not None:
         place = PreviewPlace.of_json(caller.service.cursors.read(listing, cursor))
@@ -155,13 +155,13 @@ def list_changes(
         bool | None, Query(description="Whether to count all changes; without it where that is quick.")
     ] = None,
 ) -> Any:
-    """What became of the rows between two versions of the stream, in the order of the key.
+    """What became of the rows between two versions of the tenant, in the order of the key.
 
-    `_change_type` is insert, update (with the old row in `_before`) or delete; without `since` from its
-    beginning, without `until` to now, which for all pages is the version that the first one was of.
+    `_change_type` is insert, update (with the old row in `_before`) or delete; without `since` from the
+    stream's beginning, without `until` to now, which for all pages is the version that the first one was of.
     """
     found = caller.tenant("snapshots:read").stream(stream)
-    listing = caller.listing("changes", found.name, since, until)
+    listing = caller.listing("pages of changes", found.name, since, until)
     place = None
     if cursor is not None:
         place = ChangesPlace.of_json(caller.service.cursors.read(listing, cursor))
@@ -302,6 +302,7 @@ def _rows(request: Request, seen: Preview, cursor: str | None) -> Response:
         "total": seen.total,
         "is_total_exact": seen.is_total_exact,
         "version": seen.version,
+        "stream_version": seen.stream_version,
         "next_cursor": cursor,
         "columns": seen.rows.column_names,
     }
@@ -313,5 +314,10 @@ def _rows(request: Request, seen: Preview, cursor: str | None) -> Response:
 def _detail(detail: streams.StreamDetail) -> StreamDetail:
     columns = [Column(name=name, type=kind, is_undecided=odd) for name, kind, odd in detail.columns]
     return StreamDetail(
-        stream=detail.name, version=detail.version, key=list(detail.key), rows=detail.rows, columns=columns
+        stream=detail.name,
+        version=detail.version,
+        stream_version=detail.stream_version,
+        key=list(detail.key),
+        rows=detail.rows,
+        columns=columns,
     )

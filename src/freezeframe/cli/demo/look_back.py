@@ -28,11 +28,11 @@ class Cell:
 def changed_row(tenant: Tenant) -> list[Cell]:
     """A lead that the last version changed: who it is, and each cell that differs; empty without one."""
     stream = tenant.stream(_STREAM)
-    newest = stream.version()
+    newest = stream.stream_version()
     if newest < 1:
         return []
-    before = {row["Id"]: row for row in stream.read(version=newest - 1, as_="arrow").to_pylist()}
-    for row in stream.read(version=newest, as_="arrow").to_pylist():
+    before = {row["Id"]: row for row in stream.read(stream_version=newest - 1, as_="arrow").to_pylist()}
+    for row in stream.read(stream_version=newest, as_="arrow").to_pylist():
         known = before.get(row["Id"])
         if known is None:
             continue

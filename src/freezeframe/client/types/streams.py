@@ -99,6 +99,7 @@ class Rows(TypedDict):
     total: int
     is_total_exact: bool
     version: int
+    stream_version: int
     next_cursor: str | None
     columns: list[str]
     rows: list[dict[str, Any]]
@@ -117,6 +118,7 @@ class StreamDetail(TypedDict):
 
     stream: str
     version: int
+    stream_version: int
     key: list[str]
     rows: int
     columns: list[Column]
@@ -138,8 +140,9 @@ class StreamRestoration(TypedDict):
 
 
 class StreamStatistics(TypedDict):
-    """A stream's columns at one version of it."""
+    """A stream's columns at one version."""
 
     version: int
+    stream_version: int
     rows: int
     columns: list[ColumnStatistics]

@@ -90,7 +90,7 @@ class StreamOverview(TypedDict):
     """A stream at one version of the tenant."""
 
     stream: str
-    version: int
+    stream_version: int
     key: list[str]
     rows: int
     size_bytes: int

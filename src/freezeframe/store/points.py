@@ -1,0 +1,39 @@
+"""How a caller says which version of a tenant is meant: by its number, a tag, or a moment."""
+
+from __future__ import annotations
+
+import operator
+from datetime import datetime
+from typing import SupportsIndex
+
+from freezeframe.errors import InvalidOption
+from freezeframe.store.reading import moment
+from freezeframe.store.state import TenantState
+from freezeframe.store.tenant_log import TenantLog
+
+Point = int | datetime | str
+"""A version's number; a tag's name; or a moment (ISO text is UTC without a zone): its newest version then."""
+
+
+def version_at_point(log: TenantLog, newest: TenantState, point: Point) -> int:
+    """The number of the version; text is a tag where there is one of that name.
+
+    Whether the version is kept is not asked.
+
+    Raises:
+        InvalidOption: it is neither a version, a tag nor a moment.
+        VersionNotFound: the moment is before the first commit.
+    """
+    if isinstance(point, SupportsIndex):
+        return operator.index(point)
+    if isinstance(point, str) and point in newest.tags:
+        return newest.tags[point]
+    try:
+        return log.version_at(moment(point))
+    except InvalidOption as error:
+        tags = ", ".join(map(repr, sorted(newest.tags)))
+        raise InvalidOption(
+            f"{point!r} is no version, tag or moment.",
+            cause=f"The tags are {tags}." if tags else "The tenant has no tags.",
+            remedy="Pass a version's number, a tag, or ISO text such as 2026-11-20T14:05:00Z.",
+        ) from error

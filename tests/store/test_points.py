@@ -1,0 +1,118 @@
+"""Which version is meant: one number for the tenant and its streams, a tag, or a moment."""
+
+from datetime import timedelta
+
+import pyarrow as pa
+import pytest
+
+from freezeframe.errors import InvalidOption, StreamNotFound, VersionNotFound
+
+
+def table(*ids):
+    return pa.table({"Id": [str(one) for one in ids], "v": list(ids)})
+
+
+@pytest.fixture
+def tenant(open_finding, memory):
+    """Account changes at versions 0 and 2, Lead at 1 and 3; version 1 has a tag, which is version 4."""
+    tenant = open_finding(memory)
+    tenant.stream("Account").update(table(1), key="Id")
+    tenant.stream("Lead").update(table(5), key="Id")
+    tenant.stream("Account").update(table(2), key="Id")
+    tenant.stream("Lead").update(table(6), key="Id")
+    tenant.tag("go-live", 1)
+    return tenant
+
+
+def ids(frame):
+    return frame["v"].to_pylist()
+
+
+def test_a_version_is_the_tenants_and_a_streams_own_has_its_name(tenant):
+    """``version`` counts the tenant's commits, ``stream_version`` those that changed the stream."""
+    lead = tenant.stream("Lead")
+
+    assert (3, 1) == (lead.version(), lead.stream_version())
+    assert (2, 1) == (tenant.stream("Account").version(), tenant.stream("Account").stream_version())
+    assert [5] == ids(lead.read(version=2, as_="arrow"))
+    assert [5] == ids(lead.read(stream_version=0, as_="arrow"))
+    assert [5] == ids(lead.read(tenant_version=1, as_="arrow"))
+    assert (1, 1) == (lead.row_count(1), lead.row_count(stream_version=0))
+    assert lead.byte_count(2) == lead.byte_count(stream_version=0) < lead.byte_count()
+    assert [5] == lead.read_batches(version=1).read_all()["v"].to_pylist()
+    assert 0 == lead.snapshot(version=2).version
+    with pytest.raises(StreamNotFound):
+        lead.read(version=0)
+    with pytest.raises(VersionNotFound):
+        lead.read(stream_version=2)
+
+
+def test_only_one_version_is_named(tenant):
+    """Two ways to name a version at once are refused, even where they agree."""
+    for one in ({"as_of": "2026-01-01"}, {"stream_version": 0}, {"tenant_version": 1}):
+        with pytest.raises(InvalidOption, match=f"version and {next(iter(one))}"):
+            tenant.stream("Lead").read(version=1, **one)
+
+
+def test_changes_lie_between_versions_of_the_tenant(tenant):
+    """Where the stream was not there yet, all of its rows are new."""
+    lead = tenant.stream("Lead")
+
+    assert [6] == ids(lead.changes(since=1, as_="arrow"))
+    assert [5] == ids(lead.changes(since=0, until="go-live", as_="arrow"))
+    assert [5, 6] == ids(lead.changes(as_="arrow"))
+
+
+def test_a_receipt_has_both_versions(tenant):
+    """The tenant's as ``version``, in a job those that it is to make."""
+    receipt = tenant.stream("Lead").update(table(7), key="Id")
+
+    assert (5, 5, 2) == (receipt.version, receipt.tenant_version, receipt.stream_version)
+    assert [7] == ids(receipt.changed_rows("arrow"))
+    with tenant.job() as job:
+        inner = job.stream("Lead").update(table(8), key="Id")
+        assert (6, 3) == (inner.version, inner.stream_version)
+        assert (6, 2) == (job.stream("Lead").version(), job.stream("Account").version())
+        assert [5, 6, 7] == ids(job.stream("Lead").read(version=5, as_="arrow"))
+    assert {"version": 6, "stream_version": 3, "tenant_version": 6}.items() <= (
+        job.receipt.streams["Lead"].to_json().items()
+    )
+
+
+def test_a_version_may_be_a_tag_or_a_moment(tenant):
+    """At, diff, restore and reads take a number, a tag or a moment."""
+    moment = next(iter(tenant.history(1, until=2))).timestamp
+
+    assert (1, 2, 2) == (
+        tenant.at("go-live").version,
+        tenant.at(moment).version,
+        tenant.at(moment.isoformat()).version,
+    )
+    assert {"Account", "Lead"} == set(tenant.diff("go-live", 4).streams)
+    assert {"Lead"} == set(tenant.diff(moment).streams)
+    assert [5] == ids(tenant.stream("Lead").read(version="go-live", as_="arrow"))
+    assert 1 == tenant.restore("go-live").version
+    assert ([5], 1) == (ids(tenant.stream("Lead").read(as_="arrow")), next(iter(tenant.history(1))).restored)
+
+
+def test_what_is_neither_is_told(tenant):
+    """The error names the tags; a moment before the first version is no version."""
+    with pytest.raises(InvalidOption, match=r"'yesterday' is no version, tag or moment.*go-live"):
+        tenant.restore("yesterday")
+    first = next(iter(tenant.history(1, until=0))).timestamp
+    with pytest.raises(VersionNotFound):
+        tenant.at(first - timedelta(seconds=1))
+    assert 4 == tenant.version
+
+
+def test_a_clone_has_versions_of_its_own(tmp_path):
+    """Its tables are older than its log; the version that made them is its first."""
+    from freezeframe.script import stores
+
+    store = stores.open(str(tmp_path / "store"))
+    store.tenant("acme", create=True).stream("Account").update(table(1), key="Id")
+    store.tenant("acme").stream("Account").update(table(1, 2), key="Id")
+
+    clone = store.clone_tenant("acme", "copy")
+
+    assert clone.stream("Account").version() == clone.version

@@ -85,7 +85,12 @@ def test_wrong_settings_are_a_finding(examine, machine, monkeypatch):
     """A broken file is told by its place and the rest is looked at all the same; a near miss is a warning."""
     monkeypatch.setenv("FREEZEFRAME_SPARK_MEMROY", "2g")
     found = examine(0)["Settings"]
-    assert ("warning", "did you mean FREEZEFRAME_SPARK_MEMORY?") == (found["level"], found["remedy"])
+    monkeypatch.setenv("FREEZEFRAME_XYZZY", "1")
+    both = examine(0)["Settings"]
+    assert "warning" == found["level"] == both["level"]
+    assert "FREEZEFRAME_SPARK_MEMROY: Did you mean FREEZEFRAME_SPARK_MEMORY?" == found["remedy"]
+    assert "FREEZEFRAME_SPARK_MEMROY, FREEZEFRAME_XYZZY" in both["found"]
+    monkeypatch.delenv("FREEZEFRAME_XYZZY")
     (machine / "home" / "freezeframe.toml").write_text("spark_idle_seconds = 0\n")
     found = examine(1)
     assert "freezeframe.toml:1" in found["Settings"]["found"]

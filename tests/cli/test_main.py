@@ -97,3 +97,24 @@ def test_what_the_system_refuses_is_told_with_a_remedy(tmp_path, monkeypatch, ca
     said = capsys.readouterr().err
     assert said.startswith("The system refused ")
     assert "\nRemedy: " in said
+
+
+def test_a_mistyped_variable_is_told_by_every_command(capsys, monkeypatch, tmp_path):
+    """A variable that begins as settings do and is none is named, with the one that may be meant."""
+    monkeypatch.setenv("FREEZEFRAME_ROOTT", "/data")
+    monkeypatch.setenv("FREEZEFRAME_XYZZY", "1")
+    monkeypatch.setenv("FREEZEFRAME_CONFORMANCE", "x")
+    (tmp_path / "t").mkdir()
+
+    assert 0 == main(["stream", "list", "--dir", str(tmp_path / "t")])
+    told = capsys.readouterr().err.splitlines()
+    assert 0 == main(["stream", "list", "--dir", str(tmp_path / "t"), "--json"])
+    printed = capsys.readouterr()
+
+    problem = "Warning: The variable {} is no setting and has no effect. {}"
+    assert [
+        problem.format("FREEZEFRAME_ROOTT", "Did you mean FREEZEFRAME_ROOT?"),
+        problem.format("FREEZEFRAME_XYZZY", "freezeframe config show lists all settings."),
+    ] == told
+    assert [] == json.loads(printed.out)
+    assert "Did you mean FREEZEFRAME_ROOT?" == json.loads(printed.err.splitlines()[0])["warning"]["remedy"]

@@ -46,6 +46,21 @@ def test_a_run_says_what_it_did(store, capsys):
     assert "That was version 0 of acme.\n" in said
 
 
+def test_a_run_that_makes_a_tenant_says_so(store, capsys):
+    """A mistyped id is told with the ids that it is close to; a known one is not."""
+    script = _script(store, "print('done')")
+    assert 0 == main(["run", "--tenant", "acme", script])
+    assert "Made a new tenant: acme.\n" in capsys.readouterr().out
+    assert 0 == main(["run", "--tenant", "acme", script])
+    assert "Made a new tenant" not in capsys.readouterr().out
+    assert 0 == main(["run", "--tenant", "acmee", script])
+    said = capsys.readouterr().out
+    assert "Made a new tenant: acmee. The store has acme: is one of them meant?" in said
+    assert 0 == main(["run", "--tenant", "akme", script, "--json"])
+    outcome = json.loads(capsys.readouterr().out)
+    assert (True, ["acme", "acmee"]) == (outcome["made_tenant"], sorted(outcome["similar_tenants"]))
+
+
 def test_a_run_without_input_or_changes_says_so(store, capsys):
     """An empty sync-output is named with its reason, and a version that holds no change is called so."""
     script = _script(store, "open('errors.txt', 'w').write('a warning')")

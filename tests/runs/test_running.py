@@ -72,6 +72,39 @@ def test_a_failure_of_any_kind_changes_nothing(runs, ending, code, says):
     assert (-1, ()) == (runs.tenant.version, runs.tenant.files.list())
 
 
+@pytest.mark.parametrize(
+    "write",
+    [
+        "freezeframe.script.update_snapshot(os.environ['ROOT_DIR'] + '/snapshot', 'A', 'Id', rows)",
+        "freezeframe.script.update_snapshot('snapshots/sub', 'A', 'Id', rows)",
+        "freezeframe.open_tenant(tempfile.mkdtemp()).stream('A').update(rows, key='Id')",
+        "freezeframe.open_tenant('snapshot').files.write('a', b'1')",
+        "gluestick.snapshot_records(rows, 'A', 'snapshot', pk='Id')",
+        "subprocess.run([sys.executable, '-c', child], check=True)",
+    ],
+)
+def test_an_update_outside_of_the_jobs_folder_is_refused(runs, write):
+    """It would be thrown away with the root; whoever writes it is told where to write, and reads go on."""
+    done = runs.run(
+        f"""
+        import os, subprocess, sys, tempfile
+        import pandas as pd
+        import freezeframe, freezeframe.script
+        from freezeframe import gluestick
+        rows = pd.DataFrame({{"Id": [1]}})
+        child = "import freezeframe; freezeframe.open_tenant('snapshot').files.write('a', b'1')"
+        assert freezeframe.script.get_snapshot('snapshot', 'A') is None
+        {write}
+        """
+    )
+    assert "failed" == done.status
+    assert -1 == runs.tenant.version
+    assert not (done.job_root / "snapshot").exists()
+    if "subprocess" not in write:
+        assert "OUTSIDE_JOB" == done.error["code"]
+        assert str(done.job_root / "snapshots") in done.error["remedy"]
+
+
 def test_a_root_that_the_script_removed_is_told(runs):
     """Where nothing is left that could tell how it ended, that is what is told."""
     done = runs.run("import os, shutil; shutil.rmtree(os.environ['ROOT_DIR'])")

@@ -21,6 +21,7 @@ from freezeframe.cli.output import Output
 from freezeframe.errors import FixTheRequest, FreezeframeError
 
 _COMPLETION = "_FREEZEFRAME_COMPLETE"  # set by the shell when it asks what a line could go on with
+_PREFIX = "FREEZEFRAME_"
 _BEGIN, _JOBS, _DATA, _SERVICE, _MACHINE = "Begin", "Jobs", "Data", "Service", "This machine"
 
 
@@ -84,6 +85,7 @@ def _options(
 def carry_out(given: Sequence[str]) -> int:
     """Carry out one command in this process; its exit code. Nobody sees a traceback."""
     output = Output(as_json="--json" in given)
+    _tell_unknown_variables(output)
     try:
         return app(args=list(given), prog_name="freezeframe", standalone_mode=False) or OK
     except FreezeframeError as error:
@@ -111,6 +113,17 @@ def carry_out(given: Sequence[str]) -> int:
             raise
         output.error(_refused(error) if isinstance(error, OSError) else _unexpected(error))
         return FAILED
+
+
+def _tell_unknown_variables(output: Output) -> None:
+    """Warn of variables that were meant to be settings: the command goes on as if they were not there."""
+    if _COMPLETION in os.environ or not any(name.upper().startswith(_PREFIX) for name in os.environ):
+        return  # the settings need not be loaded
+    from freezeframe.configuration.variables import unknown_variables
+    from freezeframe.settings import Settings
+
+    for one in unknown_variables(os.environ, Settings.model_fields):
+        output.warning(f"The variable {one.name} is no setting and has no effect.", one.remedy)
 
 
 def _usage(error: TyperException) -> FixTheRequest:

@@ -97,6 +97,13 @@ class Output:
             folded = _folded(f"{label}{text}", console.width).removeprefix(label)
             console.print(Text.assemble((label, "bold"), (folded, "" if label else "bold red")))
 
+    def warning(self, problem: str, remedy: str) -> None:
+        """Something that a command goes on with, on standard error: a line, or ``{"warning": {...}}``."""
+        if self.as_json:
+            write_json({"warning": {"problem": problem, "remedy": remedy}}, sys.stderr)
+        else:
+            _write([visible_lines(f"Warning: {problem} {remedy}")], sys.stderr)
+
     def _on_terminal(self, title: str, names: list[str], numeric: list[bool], cells: list[list[str]]) -> None:
         """A table if it can be read in this width; else without what is empty, else row by row."""
         room = self._console.width

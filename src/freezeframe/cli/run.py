@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import signal
 import sys
@@ -71,11 +72,16 @@ def run(
 
     A failure of any kind changes nothing. What the script prints is shown as it comes.
     """
+    from freezeframe.configuration.variables import unknown_variables
     from freezeframe.runs.warm.forwarding import forwarded
 
     settings = _begun()
     # Loading what a job needs takes longer than most jobs: where it is loaded already, the run is done there.
-    code = forwarded("freezeframe", sys.argv[1:], settings) if _is_command(sys.argv) else None
+    code = None
+    if _is_command(sys.argv):
+        for one in unknown_variables(os.environ, type(settings).model_fields):
+            del os.environ[one.name]  # of which this process has warned already
+        code = forwarded("freezeframe", sys.argv[1:], settings)
     if code is not None:
         raise typer.Exit(code)
     from freezeframe.runs.running import run as run_request

@@ -20,7 +20,8 @@ class RunOutcome:
     ``receipt`` is the tenant's answer (``JobReceipt.to_json``) of a run that succeeded, or had succeeded
     before (``repeated``: nothing was run). Any other status: nothing of the run is visible, and
     ``error`` is an error as ``FreezeframeError.to_json`` gives it. ``notebook`` is the executed one.
-    ``exit_code`` is the script's; None where it was not run, or ended by a signal.
+    ``exit_code`` is the script's; None where it was not run, or ended by a signal. ``made_tenant``: the
+    store had no tenant of that id before; ``similar_tenants`` are ids of others that may have been meant.
 
     Raises:
         InvalidOption: the parts contradict each other.
@@ -36,6 +37,8 @@ class RunOutcome:
     log: Path
     notebook: Path | None
     exit_code: int | None
+    made_tenant: bool = False
+    similar_tenants: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.status not in get_args(Status):
@@ -57,4 +60,4 @@ class RunOutcome:
         named = {one.name: getattr(self, one.name) for one in fields(self)}
         paths = {name: None if named[name] is None else str(named[name]) for name in _PATHS}
         mappings = {name: None if named[name] is None else dict(named[name]) for name in ("receipt", "error")}
-        return {**named, **paths, **mappings}
+        return {**named, **paths, **mappings, "similar_tenants": list(self.similar_tenants)}

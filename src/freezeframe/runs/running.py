@@ -19,6 +19,7 @@ from types import MappingProxyType
 from typing import Any
 
 from freezeframe.clock import now_ms
+from freezeframe.configuration.layers import nearest
 from freezeframe.runs.given_paths import given_file, given_folder
 from freezeframe.runs.job_root import JobRoot, latest_root, make_job_root
 from freezeframe.runs.outcome import RunOutcome, Status
@@ -38,6 +39,7 @@ from freezeframe.store.job_roots import in_use, is_in_use, job_roots, job_roots_
 from freezeframe.store.tenant import Tenant
 
 _PIPE_BYTES = 1024 * 1024
+_COMPARED_IDS_MAX = 1000
 _MODULE = "freezeframe.runs.script_process"
 _STATUS: Mapping[Reason, Status] = {
     "ended": "failed",
@@ -73,6 +75,8 @@ def run(
     require_variables(variables)
     request = _resolved(request)
     store = request_store(request, settings)
+    is_new = store.folder(request.tenant) is None
+    similar = nearest(request.tenant, store.tenants("", None, _COMPARED_IDS_MAX)) if is_new else ()
     tenant = store.tenant(request.tenant, create=True)
     folder = job_roots_folder(tenant.place.storage, settings)
     known = committed_job(tenant.place, request.job_id)
@@ -90,7 +94,7 @@ def run(
     outcome = _outcome(request, root, ending, receipt, time.monotonic() - started)
     if outcome.is_success and request.job_root is None:
         root.remove_copies()
-    return outcome
+    return replace(outcome, made_tenant=is_new, similar_tenants=tuple(similar))
 
 
 def _resolved(request: RunRequest) -> RunRequest:

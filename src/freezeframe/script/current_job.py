@@ -23,6 +23,7 @@ from freezeframe.store.job_tenant import JobTenant
 from freezeframe.store.layout import OURS
 
 JOB_FILE = f"{OURS}/job.json"
+_SNAPSHOTS = "snapshots"
 
 _lock = threading.Lock()
 _current: dict[str, _Current] = {}
@@ -61,6 +62,18 @@ def current_job(folder: Path, tenant: JobTenant, names: dict[str, Any]) -> Itera
 def is_working_copy(directory: str | os.PathLike[str]) -> bool:
     """Whether a directory is the working copy of a job that is run."""
     return (Path(directory) / JOB_FILE).is_file()
+
+
+def job_folder_beside(path: Path) -> Path | None:
+    """The snapshot directory of the job that a resolved directory does not belong to; None outside of jobs.
+
+    In a job's own process that is the job's; a process that the script started finds it by its place.
+    """
+    for folder, found in _current.items():
+        if found.process == os.getpid():
+            return Path(folder)
+    near = (parent / _SNAPSHOTS for parent in path.parents)
+    return next((one for one in near if is_working_copy(one)), None)
 
 
 def job_at(path: Path) -> JobTenant | None:

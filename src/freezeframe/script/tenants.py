@@ -15,7 +15,8 @@ from pathlib import Path
 from freezeframe.engine.base import TableEngine
 from freezeframe.engine.deferred import DeferredEngine
 from freezeframe.errors import InvalidOption
-from freezeframe.script.current_job import job_at
+from freezeframe.script.current_job import job_at, job_folder_beside
+from freezeframe.script.outside_job import OutsideJob
 from freezeframe.settings import load_settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
@@ -27,7 +28,8 @@ _tenants: dict[str, Tenant] = {}
 def open_tenant(snapshot_dir: str | os.PathLike[str]) -> Tenant:
     """The tenant whose snapshot directory this is; the directory need not exist yet.
 
-    In the script of a run, the run's snapshot directory means its open job: see ``current_job``.
+    In the script of a run, the run's snapshot directory means its open job: see ``current_job``. Any other
+    directory can only be read there.
 
     Raises:
         InvalidOption: it is a file, no path at all, or the directory of another process's job.
@@ -46,6 +48,9 @@ def open_tenant(snapshot_dir: str | os.PathLike[str]) -> Tenant:
     job = job_at(path)
     if job is not None:
         return job
+    folder = job_folder_beside(path)
+    if folder is not None:
+        return Tenant(LocalStorage(path), shared_engine(), load_settings(), OutsideJob(path, folder))
     with _lock:
         if str(path) not in _tenants:
             _tenants[str(path)] = Tenant(LocalStorage(path), shared_engine(), load_settings())

@@ -12,7 +12,10 @@ from freezeframe.store.removal import remove_tree
 
 
 class Fence(Protocol):
-    """Asked by every job before and after its commit point, and once more when it is given up."""
+    """Asked by every job when it begins, before and after its commit point, and when it is given up."""
+
+    def require_writable(self) -> None:
+        """Refuse a tenant that may only be read from here; raises ``InvalidOption``."""
 
     def require_open(self) -> None:
         """Refuse a tenant that is there no more; raises ``TenantNotFound``."""
@@ -23,6 +26,9 @@ class Fence(Protocol):
 
 class NoFence:
     """Of a tenant that is a directory of its own: nobody deletes it but by hand."""
+
+    def require_writable(self) -> None:
+        """See ``Fence.require_writable``."""
 
     def require_open(self) -> None:
         """See ``Fence.require_open``."""
@@ -41,6 +47,9 @@ class RegistryFence:
         self._registry = registry
         self._folder = folder
         self._place = place
+
+    def require_writable(self) -> None:
+        """See ``Fence.require_writable``."""
 
     def require_open(self) -> None:
         """See ``Fence.require_open``.

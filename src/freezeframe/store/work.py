@@ -70,6 +70,7 @@ class Work:
         stream: StreamName | None = None,
         restored: int | None = None,
     ) -> None:
+        place.fence.require_writable()
         job_id = place.occasion.job_id if job_id is None else job_id
         _require_job_id(job_id)
         begun = begin(place.storage, place.log, stream)

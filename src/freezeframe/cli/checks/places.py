@@ -10,22 +10,16 @@ from pathlib import Path
 from freezeframe.cli.checks.finding import Finding
 from freezeframe.settings import Settings
 
-# Variables that begin like settings and are none.
-_OTHERS = frozenset({"CONFIG", "DEBUG", "OWN_REMOTE", "CONFORMANCE", "SAMPLES", "TEST_DATABASE"})
-
 
 def settings_files() -> Finding:
-    """Which files were read, and whether a variable was meant to be a setting and is none."""
+    """Which files were read, and which variables were meant to be settings and are none."""
     from freezeframe.configuration.files import project_file, user_file
-    from freezeframe.configuration.layers import nearest
+    from freezeframe.configuration.variables import unknown_variables
 
-    prefix = "FREEZEFRAME_"
-    given = [name.removeprefix(prefix) for name in os.environ if name.startswith(prefix)]
-    known = [name.upper() for name in Settings.model_fields]
-    for name in sorted(set(given) - set(known) - _OTHERS):
-        if near := nearest(name, known):
-            told = f"{prefix}{name} is no setting"
-            return Finding("Settings", "warning", told, f"did you mean {prefix}{near[0]}?")
+    if unknown := unknown_variables(os.environ, Settings.model_fields):
+        told = f"{', '.join(one.name for one in unknown)}: no setting, so it has no effect"
+        meant = "; ".join(f"{one.name}: {one.remedy}" for one in unknown)
+        return Finding("Settings", "warning", told, meant)
     files = [str(file) for file in (project_file(), user_file()) if file is not None and file.is_file()]
     return Finding("Settings", "ok", ", ".join(files) or "no file; freezeframe init makes one")
 

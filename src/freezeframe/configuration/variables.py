@@ -1,0 +1,42 @@
+"""Variables that begin as settings do and are none: a mistyped one would be ignored in silence (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from freezeframe.configuration.layers import nearest
+
+PREFIX = "FREEZEFRAME_"
+# What the command, its own processes, the build and the tests listen to beside the settings.
+_OTHERS = frozenset(
+    {
+        *("CONFIG", "DEBUG", "OWN_REMOTE", "SERVED_ROOT", "SKIP_CONSOLE"),
+        *("CONFORMANCE", "SAMPLES", "SCREENSHOTS", "MACHINE_STEPS", "TEST_DATABASE", "TEST_PLACE"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownVariable:
+    """A variable that nothing listens to, and the one that may be meant; empty where none is near."""
+
+    name: str
+    meant: str
+
+    @property
+    def remedy(self) -> str:
+        """What to do about it."""
+        return f"Did you mean {self.meant}?" if self.meant else "freezeframe config show lists all settings."
+
+
+def unknown_variables(environment: Mapping[str, str], settings: Iterable[str]) -> tuple[UnknownVariable, ...]:
+    """The variables of an environment that are meant for us and are no setting, by name."""
+    known = [name.upper() for name in settings]
+    # In whatever letters, as the settings themselves are read.
+    given = {name: name.upper().removeprefix(PREFIX) for name in sorted(environment)}
+    return tuple(
+        UnknownVariable(name, next((f"{PREFIX}{one}" for one in nearest(rest, known)), ""))
+        for name, rest in given.items()
+        if name.upper().startswith(PREFIX) and rest not in _OTHERS and rest not in known
+    )

@@ -96,7 +96,7 @@ def test_the_first_update_takes_the_file_over(write, spark_engine):
     assert [["007", "Ann", 1], ["8", "NA", 8], ["9", None, 9]] == _rows(after)
     assert "Int64" == str(after["n"].dtype)
     stream = open_tenant(snapshots).stream("Account")
-    assert (1, ("Id",)) == (stream.version(), stream.key())
+    assert (1, ("Id",)) == (stream.stream_version(), stream.key())
     assert [["007", "Ann", 1], ["8", "NA", None]] == _rows(get_snapshot(snapshots, "Account", version=0))
     note = json.loads(stream.notes()[ADOPTED_NOTE])
     assert {
@@ -247,7 +247,7 @@ def test_a_file_written_meanwhile_is_not_adopted(write):
 
     with pytest.raises(ConflictError):
         adoption.take_over(("Id",), "error", None)
-    assert -1 == stream.version()
+    assert -1 == stream.stream_version()
 
 
 def test_a_stream_made_meanwhile_is_not_replaced(write):

@@ -41,7 +41,7 @@ def write(folder, vectors_from_bytes, writer, updates, start, results):
                 except ConflictError:
                     continue
                 break
-            acknowledged.append((receipt.version, writer, number))
+            acknowledged.append((receipt.stream_version, writer, number))
     finally:
         results.put(acknowledged)  # whatever happened, so that nobody waits for it
 
@@ -66,7 +66,7 @@ def race(folder, vectors_from_bytes, updates):
 def prove(folder, vectors_from_bytes, updates, every):
     acknowledged = race(folder, vectors_from_bytes, updates)
     stream = Tenant(LocalStorage(folder), shared_engine(), Settings()).stream("Account")
-    newest = stream.version()
+    newest = stream.stream_version()
     # A version has one owner, and the versions are those of the updates, without a gap.
     versions = [version for version, _, _ in acknowledged]
     assert list(range(newest - len(versions) + 1, newest + 1)) == versions
@@ -80,7 +80,7 @@ def prove(folder, vectors_from_bytes, updates, every):
             cells = {name: column[place] for name, column in rows.items()}
             expected[key] = expected.get(key, {}) | cells
         if version in (newest, versions[0]) or version % every == 0:
-            found = stream.read(as_="arrow", version=version).to_pylist()
+            found = stream.read(as_="arrow", stream_version=version).to_pylist()
             assert expected == {
                 row["Id"]: {name: cell for name, cell in row.items() if cell is not None} for row in found
             }

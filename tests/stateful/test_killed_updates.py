@@ -51,11 +51,11 @@ def expected_after(number):
 def keep_updating(folder, plan, said):
     """One child: updates without end; each is announced, and told when it is acknowledged."""
     stream = open_stream(folder, plan)
-    number = stream.version()
+    number = stream.stream_version()
     while True:
         number += 1
         receipt = stream.update(rows_of(number))
-        assert receipt.version == number
+        assert receipt.stream_version == number
         said.send(number)
 
 
@@ -64,7 +64,7 @@ def read(folder, plan):
     stream = open_stream(folder, plan)
     rows = stream.read(as_="arrow").to_pylist()
     assert len(rows) == len({row["Id"] for row in rows})
-    return stream.version(), {row["Id"]: row["by"] for row in rows}
+    return stream.stream_version(), {row["Id"]: row["by"] for row in rows}
 
 
 def kill_one(context, folder, plan, chance):
@@ -111,7 +111,7 @@ def prove(folders, kills, seed):
     for plan, folder in folders.items():
         version, content = read(folder, plan)
         receipt = open_stream(folder, plan).update(rows_of(version + 1))
-        assert (version + 1, 1) == (receipt.version, receipt.inserted)
+        assert (version + 1, 1) == (receipt.stream_version, receipt.inserted)
         # A reader that knows nothing of us sees the same, and no stream that nobody made.
         tenant = Tenant(LocalStorage(folder), shared_engine(), Settings())
         assert ("Account",) == tenant.streams()

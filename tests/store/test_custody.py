@@ -67,7 +67,7 @@ def test_a_released_stream_is_taken_back_as_it_is_then(open_finding, memory):
 
     assert 2 == tenant.adopt("Lead")
 
-    assert ((), 3) == (tuple(rows(tenant.stream("Lead"))), tenant.stream("Lead").version())
+    assert ((), 3) == (tuple(rows(tenant.stream("Lead"))), tenant.stream("Lead").stream_version())
     assert TENANT_LOG_FEATURE in features(memory, "Lead")
     tenant.stream("Lead").update(table(5))
     assert [5] == rows(tenant.stream("Lead"))
@@ -160,7 +160,12 @@ def test_foreign_commits_are_undone_on_demand(open_finding, memory):
 
     found = tenant.stream("Lead").repair(undo=True)
 
-    assert ("undone", 2, [1]) == (found.action, found.version, rows(tenant.stream("Lead")))
+    assert ("undone", 1, 2, [1]) == (
+        found.action,
+        found.version,
+        found.stream_version,
+        rows(tenant.stream("Lead")),
+    )
     tenant.stream("Lead").update(table(2))
     assert [1, 2] == rows(tenant.stream("Lead"))
 

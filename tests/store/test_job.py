@@ -50,7 +50,7 @@ def test_streams_of_a_job_appear_together(open_on, memory):
         inside = job.stream("Contact").update(table(3), key="Id")
         assert ([2], None) == (rows(job, "Lead"), rows(tenant, "Lead"))
         assert ("Account", "Contact", "Lead") == job.streams()
-        assert (0, 1) == (inside.version, inside.tenant_version)
+        assert (0, 1, 1) == (inside.stream_version, inside.version, inside.tenant_version)
 
     assert ([2], [3]) == (rows(tenant, "Lead"), rows(tenant, "Contact"))
     assert (1, True) == (tenant.version, job.receipt.committed)

@@ -239,7 +239,7 @@ def prove(engine, session, folder, rule, found):
     contents = []
     for number, batch in enumerate(history):
         before = None if number == 0 else stream.columns()
-        version = stream.version()
+        version = stream.stream_version()
         frame = as_frame(batch, key, session)
         if expected.cannot_be_told(batch):
             with pytest.raises(BadInput):
@@ -256,11 +256,11 @@ def prove(engine, session, folder, rule, found):
         # That a column has no type yet stands in its metadata.
         same_columns = before is not None and stream.columns().equals(before, check_metadata=True)
         is_new = bool(expected.changes) or not same_columns
-        assert (is_new, version + is_new) == (receipt.committed, receipt.version)
+        assert (is_new, version + is_new) == (receipt.committed, receipt.stream_version)
         assert bool(expected.changes) or number == 0 or not receipt.bytes_written or receipt.committed
-        contents.append((receipt.version, expected.content()))
+        contents.append((receipt.stream_version, expected.content()))
     for version, content in contents:
-        assert content.keys() == expected.found(stream.read(as_="arrow", version=version)).keys()
+        assert content.keys() == expected.found(stream.read(as_="arrow", stream_version=version)).keys()
 
 
 def changed(expected, table):
@@ -340,7 +340,7 @@ def test_a_null_in_a_key_is_an_error(local, open_on, kind):
     with pytest.raises(NullKeyError):
         stream.update(pa.table({"Id": pa.array([None], kind.arrow), "v": [1]}), key="Id")
 
-    assert -1 == stream.version()
+    assert -1 == stream.stream_version()
 
 
 @pytest.mark.spark
@@ -403,7 +403,7 @@ def test_a_key_without_any_value_is_refused(local, open_on):
     with pytest.raises(NullKeyError, match="no column of it ever had a value"):
         stream.update(pd.DataFrame({"Id": [None], "v": [1]}), key="Id", null_keys="match")
 
-    assert -1 == stream.version()
+    assert -1 == stream.stream_version()
 
 
 def test_rows_without_any_value_are_refused(local, open_on):
@@ -413,4 +413,4 @@ def test_rows_without_any_value_are_refused(local, open_on):
     with pytest.raises(BadInput, match="no value at all"):
         stream.update(pd.DataFrame({"Id": [None], "v": [None]}), key="Id", null_keys="match")
 
-    assert -1 == stream.version()
+    assert -1 == stream.stream_version()

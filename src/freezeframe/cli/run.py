@@ -72,16 +72,10 @@ def run(
 
     A failure of any kind changes nothing. What the script prints is shown as it comes.
     """
-    from freezeframe.configuration.variables import unknown_variables
-    from freezeframe.runs.warm.forwarding import forwarded
 
     settings = _begun()
     # Loading what a job needs takes longer than most jobs: where it is loaded already, the run is done there.
-    code = None
-    if _is_command(sys.argv):
-        for one in unknown_variables(os.environ, type(settings).model_fields):
-            del os.environ[one.name]  # of which this process has warned already
-        code = forwarded("freezeframe", sys.argv[1:], settings)
+    code = _forwarded(settings) if _is_command(sys.argv) else None
     if code is not None:
         raise typer.Exit(code)
     from freezeframe.runs.running import run as run_request
@@ -125,6 +119,16 @@ def _begun() -> Settings:
 
     keep_private()
     return load_settings()
+
+
+def _forwarded(settings: Settings) -> int | None:
+    """What the warm runner made of this command; None where there can be none."""
+    from freezeframe.configuration.variables import unknown_variables
+    from freezeframe.runs.warm.forwarding import forwarded
+
+    for one in unknown_variables(os.environ, type(settings).model_fields):
+        del os.environ[one.name]  # this process has warned of it already
+    return forwarded("freezeframe", sys.argv[1:], settings)
 
 
 def _is_command(arguments: Sequence[str]) -> bool:

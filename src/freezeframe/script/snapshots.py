@@ -16,7 +16,7 @@ from typing import Any, Unpack
 
 import pyarrow as pa
 
-from freezeframe.errors import StreamNotFound
+from freezeframe.errors import StreamNotFound, VersionNotFound
 from freezeframe.script.current_job import is_working_copy
 from freezeframe.script.legacy import as_frame, merged, pending_adoption
 from freezeframe.script.tenants import open_tenant
@@ -62,7 +62,8 @@ def get_snapshot(
         InvalidName: the name cannot be a stream's.
         VersionNotFound: there is no such version, or none at that moment.
     """
-    known = open_tenant(snapshot_dir).stream(stream)
+    tenant = open_tenant(snapshot_dir)
+    known = tenant.stream(stream)
     moments = (version, as_of, stream_version, tenant_version)
     if not history and all(one is None for one in moments):
         adoption = pending_adoption(snapshot_dir, known)
@@ -82,6 +83,10 @@ def get_snapshot(
         )
     except StreamNotFound:
         return None
+    except VersionNotFound:
+        if tenant.version < 0:  # nothing was ever kept, so no stream either
+            return None
+        raise
 
 
 def update_snapshot(

@@ -61,11 +61,14 @@ class Receipt:
             raise InvalidOption(
                 "This receipt does not know its stream any more.",
                 cause="It was copied to another process.",
-                remedy=f"Ask the stream: changes({self.version - 1}, {self.version})."
+                remedy=f"Ask the stream: changes({self._since()}until={self.version})."
                 if self.committed
                 else "Nothing was committed, so no row was changed.",
             )
         return self.source(as_)
+
+    def _since(self) -> str:
+        return f"since={self.version - 1}, " if self.version > 0 else ""
 
     def to_json(self) -> dict[str, Any]:
         """What it says, by name, as JSON values."""

@@ -64,8 +64,7 @@ export function tenantsQuery(environment: string) {
 export function overviewQuery(place: Place, version?: number) {
   return queryOptions({
     queryKey: [...tenantKey(place), "overview", version ?? "now"],
-    queryFn: ({ signal }) =>
-      get<Overview>(`${tenantAddress(place)}/overview`, { version }, signal),
+    queryFn: ({ signal }) => get<Overview>(`${tenantAddress(place)}/overview`, { version }, signal),
     staleTime: version === undefined ? FRESH_MS : Number.POSITIVE_INFINITY,
   });
 }

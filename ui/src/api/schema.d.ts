@@ -644,7 +644,7 @@ export interface paths {
         };
         /**
          * Show Stream
-         * @description Show a stream: its version, key, columns and how many rows it has.
+         * @description Show a stream: its versions, key, columns and how many rows it has.
          */
         get: operations["show_stream"];
         put?: never;
@@ -668,10 +668,10 @@ export interface paths {
         };
         /**
          * List Changes
-         * @description What became of the rows between two versions of the stream, in the order of the key.
+         * @description What became of the rows between two versions of the tenant, in the order of the key.
          *
-         *     `_change_type` is insert, update (with the old row in `_before`) or delete; without `since` from its
-         *     beginning, without `until` to now, which for all pages is the version that the first one was of.
+         *     `_change_type` is insert, update (with the old row in `_before`) or delete; without `since` from the
+         *     stream's beginning, without `until` to now, which for all pages is the version that the first one was of.
          */
         get: operations["list_changes"];
         put?: never;
@@ -2568,8 +2568,9 @@ export interface components {
          *           "Id": "007"
          *         }
          *       ],
+         *       "stream_version": 4,
          *       "total": 2,
-         *       "version": 4
+         *       "version": 12
          *     }
          */
         Rows: {
@@ -2590,13 +2591,18 @@ export interface components {
                 [key: string]: unknown;
             }[];
             /**
+             * Stream Version
+             * @description The stream's own version that the rows are of.
+             */
+            stream_version: number;
+            /**
              * Total
              * @description How many rows there are without the limit, or at least.
              */
             total: number;
             /**
              * Version
-             * @description The stream's version that the rows are of.
+             * @description The version of the tenant that made the rows.
              */
             version: number;
         };
@@ -2668,7 +2674,8 @@ export interface components {
          *       ],
          *       "rows": 120,
          *       "stream": "Account",
-         *       "version": 4
+         *       "stream_version": 4,
+         *       "version": 12
          *     }
          */
         StreamDetail: {
@@ -2680,7 +2687,15 @@ export interface components {
             rows: number;
             /** Stream */
             stream: string;
-            /** Version */
+            /**
+             * Stream Version
+             * @description The stream's own version, which its `ETag` holds.
+             */
+            stream_version: number;
+            /**
+             * Version
+             * @description The version of the tenant that made the stream so.
+             */
             version: number;
         };
         /**
@@ -2735,10 +2750,10 @@ export interface components {
             /** Stream */
             stream: string;
             /**
-             * Version
+             * Stream Version
              * @description The stream's own version.
              */
-            version: number;
+            stream_version: number;
         };
         /**
          * StreamRestoration
@@ -2767,14 +2782,22 @@ export interface components {
         };
         /**
          * StreamStatistics
-         * @description A stream's columns at one version of it.
+         * @description A stream's columns at one version.
          */
         StreamStatistics: {
             /** Columns */
             columns: components["schemas"]["ColumnStatistics"][];
             /** Rows */
             rows: number;
-            /** Version */
+            /**
+             * Stream Version
+             * @description The stream's own version.
+             */
+            stream_version: number;
+            /**
+             * Version
+             * @description The version of the tenant that made the stream so.
+             */
             version: number;
         };
         /**
@@ -4131,8 +4154,13 @@ export interface operations {
                 folder?: string[] | null;
                 /** @description Streams, as CSV. */
                 stream?: string[] | null;
-                /** @description A version of the tenant; the newest without it. */
+                /**
+                 * @deprecated
+                 * @description The same as `version`.
+                 */
                 tenant_version?: number | null;
+                /** @description A version of the tenant; the newest without it. */
+                version?: number | null;
             };
             header?: never;
             path: {
@@ -5049,8 +5077,13 @@ export interface operations {
                 limit?: number;
                 /** @description Those below it as well. */
                 recursive?: boolean;
-                /** @description A version of the tenant; the newest without it. */
+                /**
+                 * @deprecated
+                 * @description The same as `version`.
+                 */
                 tenant_version?: number | null;
+                /** @description A version of the tenant; the newest without it. */
+                version?: number | null;
             };
             header?: never;
             path: {
@@ -5178,8 +5211,13 @@ export interface operations {
             query?: {
                 /** @description A moment (RFC 3339); UTC without a zone. */
                 as_of?: string | null;
-                /** @description A version of the tenant; the newest without it. */
+                /**
+                 * @deprecated
+                 * @description The same as `version`.
+                 */
                 tenant_version?: number | null;
+                /** @description A version of the tenant; the newest without it. */
+                version?: number | null;
             };
             header?: {
                 /** @description Only if it is this version. */
@@ -7085,8 +7123,13 @@ export interface operations {
     show_overview: {
         parameters: {
             query?: {
-                /** @description A version of the tenant; the newest without it. */
+                /**
+                 * @deprecated
+                 * @description The same as `version`.
+                 */
                 tenant_version?: number | null;
+                /** @description A version of the tenant; the newest without it. */
+                version?: number | null;
             };
             header?: never;
             path: {
@@ -7608,8 +7651,13 @@ export interface operations {
     list_streams: {
         parameters: {
             query?: {
-                /** @description A version of the tenant; the newest without it. */
+                /**
+                 * @deprecated
+                 * @description The same as `version`.
+                 */
                 tenant_version?: number | null;
+                /** @description A version of the tenant; the newest without it. */
+                version?: number | null;
             };
             header?: never;
             path: {
@@ -8304,9 +8352,14 @@ export interface operations {
                 /** @description A moment (RFC 3339); UTC without a zone. */
                 as_of?: string | null;
                 format?: "csv" | "parquet" | "jsonl";
-                /** @description A version of the tenant; the newest without it. */
+                /** @description A version of the stream's own, in its place. */
+                stream_version?: number | null;
+                /**
+                 * @deprecated
+                 * @description The same as `version`.
+                 */
                 tenant_version?: number | null;
-                /** @description A version of the stream; the newest without it. */
+                /** @description A version of the tenant; the newest without it. */
                 version?: number | null;
             };
             header?: never;
@@ -9168,9 +9221,14 @@ export interface operations {
                 limit?: number;
                 /** @description How many to leave out first. */
                 offset?: number;
-                /** @description A version of the tenant; the newest without it. */
+                /** @description A version of the stream's own, in its place. */
+                stream_version?: number | null;
+                /**
+                 * @deprecated
+                 * @description The same as `version`.
+                 */
                 tenant_version?: number | null;
-                /** @description A version of the stream; the newest without it. */
+                /** @description A version of the tenant; the newest without it. */
                 version?: number | null;
                 /** @description Conditions such as `City = Bern`; all must hold. */
                 where?: string[] | null;
@@ -9323,9 +9381,14 @@ export interface operations {
                 limit?: number;
                 /** @description How many to leave out first. */
                 offset?: number;
-                /** @description A version of the tenant; the newest without it. */
+                /** @description A version of the stream's own, in its place. */
+                stream_version?: number | null;
+                /**
+                 * @deprecated
+                 * @description The same as `version`.
+                 */
                 tenant_version?: number | null;
-                /** @description A version of the stream; the newest without it. */
+                /** @description A version of the tenant; the newest without it. */
                 version?: number | null;
                 /** @description Conditions such as `City = Bern`; all must hold. */
                 where?: string[] | null;
@@ -9460,9 +9523,14 @@ export interface operations {
                 as_of?: string | null;
                 /** @description Only these columns. */
                 columns?: string[] | null;
-                /** @description A version of the tenant; the newest without it. */
+                /** @description A version of the stream's own, in its place. */
+                stream_version?: number | null;
+                /**
+                 * @deprecated
+                 * @description The same as `version`.
+                 */
                 tenant_version?: number | null;
-                /** @description A version of the stream; the newest without it. */
+                /** @description A version of the tenant; the newest without it. */
                 version?: number | null;
             };
             header?: never;

@@ -51,11 +51,7 @@ export function statisticsQuery(place: Place, stream: string, version?: number, 
   return queryOptions({
     queryKey: [...tenantKey(place), "statistics", stream, version ?? "now", columns ?? "all"],
     queryFn: ({ signal }) =>
-      get<StreamStatistics>(
-        `${streamAddress(place, stream)}/statistics`,
-        { version, columns },
-        signal,
-      ),
+      get<StreamStatistics>(`${streamAddress(place, stream)}/statistics`, { version, columns }, signal),
     staleTime: version === undefined ? FRESH_MS : Number.POSITIVE_INFINITY,
   });
 }

@@ -10,6 +10,7 @@ import pytest
 
 from freezeframe.cli.main import main
 from freezeframe.script import open_tenant
+from freezeframe.store.system_user import system_user
 
 GROUP = "file"
 
@@ -71,7 +72,7 @@ def test_write_takes_a_file_or_standard_input(told, snapshots, tmp_path, monkeyp
     told("write", "b.txt")
     tenant = open_tenant(snapshots)
     assert b"from a pipe" == tenant.files.read("b.txt")
-    assert [("", "write b.txt"), ("ops", "Set up")] == [
+    assert [(system_user(), "write b.txt"), ("ops", "Set up")] == [
         (entry.who, entry.message) for entry in tenant.history(path="b.txt")
     ]
     assert 4 == main(["file", "write", "b.txt", str(tmp_path / "none"), "--dir", snapshots])

@@ -27,7 +27,7 @@ def test_a_column_is_retyped_after_a_look(told, snapshots):
 
     tenant = open_tenant(snapshots)
     entry = next(tenant.history())
-    assert ("ada", "Ticket 4711") == (entry.who, entry.message)
+    assert ("ada", "retype Account.Id as string: Ticket 4711") == (entry.who, entry.message)
     assert ["1", "2"] == list(tenant.stream("Account").read()["Id"])
 
 

@@ -128,7 +128,7 @@ def test_a_streamed_file_gives_the_same_rows(kind, has_schema, tmp_path, monkeyp
     rows, pieces = (tenant.stream(name).read(as_="arrow") for name in ("Whole", "Pieces"))
     assert rows.schema == pieces.schema
     assert rows.to_pylist() == pieces.to_pylist()
-    assert (whole.inserted, whole.version) == (streamed.inserted, streamed.version)
+    assert (whole.inserted, whole.stream_version) == (streamed.inserted, streamed.stream_version)
 
 
 def test_a_convention_holds_for_all_pieces(tmp_path, monkeypatch):

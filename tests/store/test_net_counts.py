@@ -21,6 +21,7 @@ _ACTION = st.one_of(
     st.tuples(st.just("restore"), st.integers(0, 20)),
     st.tuples(st.just("rows"), _STREAMS, st.integers(0, 20), st.sets(st.integers(0, 5), min_size=1)),
     st.tuples(st.just("drop"), _STREAMS),
+    st.tuples(st.just("retype"), _STREAMS, st.sampled_from(["Id", "v"]), st.sampled_from(["string", "long"])),
 )
 
 
@@ -48,6 +49,9 @@ def carry_out(tenant, action):
             wanted = pa.table({"Id": pa.array(sorted(keys), pa.int64())})
             selection = RowSelection(StreamName(name), version % (tenant.version + 1), wanted)
             restore_rows(tenant.place, selection)
+    elif kind == "retype" and given_[0] in tenant.streams():
+        name, column, wanted = given_
+        tenant.stream(name).retype(column, wanted)
     elif kind == "drop" and given_[0] in tenant.streams():
         tenant.drop_stream(given_[0])
 

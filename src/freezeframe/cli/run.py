@@ -72,7 +72,6 @@ def run(
 
     A failure of any kind changes nothing. What the script prints is shown as it comes.
     """
-
     settings = _begun()
     # Loading what a job needs takes longer than most jobs: where it is loaded already, the run is done there.
     code = _forwarded(settings) if _is_command(sys.argv) else None

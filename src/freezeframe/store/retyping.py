@@ -29,6 +29,7 @@ from freezeframe.store.entries import Counts
 from freezeframe.store.evolution import is_undecided, retyped_field
 from freezeframe.store.guard import stored_key
 from freezeframe.store.own_columns import stored_own_columns
+from freezeframe.store.restore import explained
 from freezeframe.store.scope import committed
 from freezeframe.store.staged_stream import Step, StepResult
 from freezeframe.store.staging import Attempt
@@ -95,7 +96,7 @@ def retype(
     )
     if dry_run:
         return replace(told, rows=sum(map(len, step.rows(base, field))))
-    text = message or f"retype {name}.{column} as {told.type_after}"
+    text = explained(f"retype {name}.{column} as {told.type_after}", message)
     with committed(Work(place, author=who, message=text)) as work:
         work.add_step(name, Step(step), "retype", column, told.type_after)
     assert work.receipt is not None  # noqa: S101 - leaving the block commits

@@ -2,12 +2,10 @@
 
 Each step is a process of its own, so that its peak memory is its own, with the interpreter in it: the
 state from JSON commits, the writing of a checkpoint, the state from it, the choice of files by a key and by
-the 10,000 keys of a batch, one new commit on a loaded state. The same state and checkpoint are made by
-Spark (``engine.spark_states``), on a server that made a small one before; its memory is told beside the
-process's, its processor's time is in the step's. In each turn every step runs once, in process and by
-Spark by turns, so that both meet the same hour; of a step only itself is counted, not what it begins from.
-Files have names and statistics as ours have. Results are merged: ``--only 5m --steps spark_state``
-measures one; ``--turns 1 --only 5m`` is what a quarter of an hour of a quiet machine is enough for.
+the 10,000 keys of a batch, one new commit on a loaded state. In each turn every step runs once; of a step
+only itself is counted, not what it begins from.
+Files have names and statistics as ours have. Results are merged: ``--only 5m --steps load`` measures one;
+``--turns 1 --only 5m`` is what a quarter of an hour of a quiet machine is enough for.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ from scale import processor_seconds
 
 SIZES = {"1m": 1_000_000, "5m": 5_000_000}
 # Each begins from the checkpoint that the one before left, or from commits alone.
-FROM_COMMITS = ("load", "spark_state", "spark_checkpoint", "checkpoint")
+FROM_COMMITS = ("load", "checkpoint")
 FROM_CHECKPOINT = ("load_of_checkpoint", "skip", "search", "update")
 TURNS = 3
 WARM_UP_FILES = 10_000
@@ -231,82 +229,6 @@ def checkpoint(path: Path) -> dict:
     }
 
 
-def spark_state(path: Path) -> dict:
-    """The state made by Spark and read here."""
-    from freezeframe.log import DeltaLog
-    from freezeframe.log.condensed import CondensedStates
-    from freezeframe.storage import LocalStorage
-
-    with spark_engine() as engine:
-        with counted() as spent:
-            log = DeltaLog(LocalStorage(path), large=CondensedStates(engine, from_bytes=0))
-            files = log.update().count
-        return {**spent, "files": files, "server_mib": server_peak_mib()}
-
-
-def spark_checkpoint(path: Path) -> dict:
-    from freezeframe.clock import now_ms
-    from freezeframe.log import DeltaLog
-    from freezeframe.log.condensed import CondensedStates, write_condensed_checkpoint
-    from freezeframe.storage import LocalStorage
-
-    with spark_engine() as engine:
-        large = CondensedStates(engine, from_bytes=0)
-        snapshot = DeltaLog(LocalStorage(path), large=large).update()
-        with counted() as spent:
-            hint = write_condensed_checkpoint(snapshot, engine, now_ms=now_ms())
-        return {
-            **spent,
-            "files": hint.num_of_add_files,
-            "parts": hint.parts,
-            "mib": round((hint.size_in_bytes or 0) / 2**20, 1),
-            "server_mib": server_peak_mib(),
-        }
-
-
-@contextlib.contextmanager
-def spark_engine():
-    """The product's engine on a server of its own, which has made the state of a small log."""
-    from freezeframe.engine.spark import SparkEngine
-    from freezeframe.log import DeltaLog
-    from freezeframe.log.condensed import CondensedStates
-    from freezeframe.settings import Settings
-    from freezeframe.storage import LocalStorage
-
-    with tempfile.TemporaryDirectory(prefix="freezeframe-bench-") as folder:
-        engine = SparkEngine(Settings(state_dir=Path(folder), spark="local"))
-        try:
-            small = Path(folder) / "small"
-            make_table(small, WARM_UP_FILES)
-            warm = DeltaLog(LocalStorage(small), large=CondensedStates(engine, from_bytes=0))
-            assert warm.update().count == WARM_UP_FILES
-            yield engine
-        finally:
-            engine.close()
-
-
-def server_peak_mib() -> int:
-    """The highest resident size of the Java processes that this process started."""
-    peak = 0
-    for status in Path("/proc").glob("[0-9]*/status"):
-        with contextlib.suppress(OSError):
-            fields = dict(line.split(":\t", 1) for line in status.read_text().splitlines() if ":\t" in line)
-            if fields["Name"].strip() == "java" and is_ours(fields["PPid"].strip()):
-                peak = max(peak, int(fields["VmHWM"].split()[0]) // 1024)
-    return peak
-
-
-def is_ours(process: str) -> bool:
-    while process not in ("0", "1"):
-        if process == str(os.getpid()):
-            return True
-        try:
-            process = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1]
-        except OSError:
-            return False
-    return False
-
-
 STEPS = {
     "load": load,
     "checkpoint": checkpoint,
@@ -314,8 +236,6 @@ STEPS = {
     "skip": skip,
     "search": search,
     "update": update,
-    "spark_state": spark_state,
-    "spark_checkpoint": spark_checkpoint,
 }
 
 if __name__ == "__main__":

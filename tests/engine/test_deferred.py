@@ -23,7 +23,7 @@ class Recorder:
         self.asked = asked
 
     def __getattr__(self, name):
-        return lambda *arguments: self.asked.append((name, *arguments))
+        return lambda *arguments, **named: self.asked.append((name, *arguments, *named.values()))
 
 
 def test_nothing_is_made_before_the_first_use():
@@ -48,14 +48,14 @@ def test_every_call_reaches_the_one_engine():
     engine.land("frame", landing)
     engine.find(search)
     engine.count_found(search)
-    engine.read(("/a.parquet",), NOTHING, {"/a.parquet": [1]})
+    engine.read(("/a.parquet",), NOTHING, {"/a.parquet": [1]}, like="frame")
     engine.require_shared("/folder")
     assert [
         ("merge", TASK),
         ("land", "frame", landing),
         ("find", search),
         ("count_found", search),
-        ("read", ("/a.parquet",), NOTHING, {"/a.parquet": [1]}),
+        ("read", ("/a.parquet",), NOTHING, {"/a.parquet": [1]}, "frame"),
         ("require_shared", "/folder"),
     ] == asked
     assert [1] == made

@@ -114,16 +114,10 @@ def test_a_plan_deletes_nothing(table, tmp_path):
 
 
 def test_what_writers_of_checkpoints_left_goes(table, tmp_path):
-    """Parts of a checkpoint that never became whole, and a condensed log that nobody waits for any more."""
+    """Parts of a checkpoint that never became whole."""
     table.commits(8).checkpoint(4).checkpoint(2, "parts", parts=3)
     part = checkpoint_part_name(2, 3, 3)
     table.delete(part)
-    table.raw("_condensed/old/part-0.parquet", b"x")
     age(table, tmp_path, [50, 45, 40, 38, 35, 20, 10, 1])
-    table.raw("_condensed/young/part-0.parquet", b"x")
-    os.utime(tmp_path / "t/_delta_log/_condensed/young/part-0.parquet", (NOW / 1000, NOW / 1000))
     plan = clean(table)
     assert {checkpoint_part_name(2, number, 3) for number in (1, 2)} <= set(plan.files)
-    assert [name for name in plan.files if "_condensed" in name] == ["_condensed/old/part-0.parquet"]
-    left = tmp_path / "t/_delta_log/_condensed"
-    assert ["young/part-0.parquet"] == [str(path.relative_to(left)) for path in left.rglob("*.parquet")]

@@ -7,10 +7,8 @@ import pytest
 
 from freezeframe.errors import CorruptLog, InvalidOption
 from freezeframe.log.actions import Add, DomainMetadata, Metadata, Protocol, Remove, Txn
-from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.intervals import milliseconds
 from freezeframe.log.paths import commit_name
-from freezeframe.log.replay import ArrowRebuilder
 from freezeframe.log.rows import files_matching
 from freezeframe.testing.tables import TableBuilder, file
 
@@ -128,21 +126,6 @@ def test_b057_the_state_is_not_read_before_it_is_asked_for():
     )
     assert snapshot.files is snapshot.files
     assert snapshot.is_loaded
-
-
-def test_an_engine_can_rebuild_the_state():
-    """The hook is given Arrow tables and its answer is the state."""
-    seen = []
-
-    class Counting(ArrowRebuilder):
-        def rebuild(self, before, actions):
-            seen.append((before.count, actions.adds.num_rows))
-            return super().rebuild(before, actions)
-
-    table = TableBuilder().commits(12).checkpoint(10)
-    log = DeltaLog(table.storage, "t", rebuilder=Counting())
-    assert 11 == log.current_snapshot.count
-    assert [(10, 1)] == seen
 
 
 def test_a_large_commit_is_read_in_pieces():

@@ -22,7 +22,6 @@ from freezeframe.errors import FreezeframeError, InputNotFound, InvalidOption
 
 if TYPE_CHECKING:
     from freezeframe.log import DeltaLog, Snapshot
-    from freezeframe.log.hint import Hint
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -91,18 +90,12 @@ def verify(path: Table, as_json: Json = False) -> None:
 
 
 @app.command()
-def checkpoint(
-    path: Table,
-    by_spark: Annotated[
-        bool, typer.Option("--spark", help="Let Spark make it, in parts: for states larger than memory.")
-    ] = False,
-    as_json: Json = False,
-) -> None:
+def checkpoint(path: Table, as_json: Json = False) -> None:
     """Write a checkpoint of the newest version, so that readers need not replay what came before."""
     from freezeframe.log.checkpoint_writer import write_checkpoint
 
     with _answers(as_json=as_json):
-        hint = _checkpoint_by_spark(path) if by_spark else write_checkpoint(_open(path).update())
+        hint = write_checkpoint(_open(path).update())
         fields = {
             "version": hint.version,
             "actions": hint.size,
@@ -113,20 +106,6 @@ def checkpoint(
             _print(fields)
         else:
             Output().record(fields)
-
-
-def _checkpoint_by_spark(path: Path) -> Hint:
-    from freezeframe.clock import now_ms
-    from freezeframe.log import DeltaLog
-    from freezeframe.log.condensed import CondensedStates, write_condensed_checkpoint
-    from freezeframe.script.tenants import shared_engine
-    from freezeframe.storage import LocalStorage
-
-    _require_folder(path)
-    engine = shared_engine()
-    # The log is its own, for its state must never be in this process.
-    log = DeltaLog(LocalStorage(path), large=CondensedStates(engine, from_bytes=0))
-    return write_condensed_checkpoint(log.current_snapshot, engine, now_ms=now_ms())
 
 
 def describe(snapshot: Snapshot) -> dict[str, Any]:

@@ -260,18 +260,6 @@ class TableEngine(Protocol):
         """
         ...
 
-    def condense(
-        self,
-        checkpoint: Sequence[str],
-        commits: Sequence[str],
-        output: str,
-        *,
-        parts: int,
-        removed_after_ms: int | None = None,
-    ) -> tuple[str, ...]:
-        """Of a Delta log's file actions the last of each file, as Parquet; `log.condensing` says it all."""
-        ...
-
     def read(
         self,
         files: tuple[str, ...],

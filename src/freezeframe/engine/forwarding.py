@@ -52,19 +52,6 @@ class ForwardingEngine(ABC):
         """See ``TableEngine.count_found``."""
         return self._behind().count_found(task)
 
-    def condense(
-        self,
-        checkpoint: Sequence[str],
-        commits: Sequence[str],
-        output: str,
-        *,
-        parts: int,
-        removed_after_ms: int | None = None,
-    ) -> tuple[str, ...]:
-        """See ``TableEngine.condense``."""
-        engine = self._behind()
-        return engine.condense(checkpoint, commits, output, parts=parts, removed_after_ms=removed_after_ms)
-
     def read(
         self,
         files: tuple[str, ...],

@@ -31,7 +31,6 @@ from freezeframe.engine.spark_link import SparkLink
 from freezeframe.engine.spark_merge import merge
 from freezeframe.engine.spark_row_hash import row_sums
 from freezeframe.engine.spark_sharing import require_shared
-from freezeframe.engine.spark_states import condense
 from freezeframe.engine.spark_vectors import are_large, live_rows
 from freezeframe.settings import Settings
 
@@ -96,22 +95,6 @@ class SparkEngine:
     def count_found(self, task: FindTask) -> tuple[int, ...]:
         """How many rows of each file have a key of a batch; see `TableEngine.count_found`."""
         return self._work.answered(lambda session: count_found(session, task))
-
-    def condense(
-        self,
-        checkpoint: Sequence[str],
-        commits: Sequence[str],
-        output: str,
-        *,
-        parts: int,
-        removed_after_ms: int | None = None,
-    ) -> tuple[str, ...]:
-        """The last action of each file of a Delta log, in parts; see `log.condensing.LogCondenser`."""
-        return self._work.answered(
-            lambda session: condense(
-                session, checkpoint, commits, output, parts=parts, removed_after_ms=removed_after_ms
-            )
-        )
 
     def read(
         self,

@@ -15,7 +15,6 @@ from freezeframe.log.actions import (
 from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.management import SnapshotManagement
 from freezeframe.log.options import LogOptions
-from freezeframe.log.replay import StateRebuilder
 from freezeframe.log.segment import LogSegment
 from freezeframe.log.snapshot import Snapshot
 
@@ -32,7 +31,6 @@ __all__ = [
     "Remove",
     "Snapshot",
     "SnapshotManagement",
-    "StateRebuilder",
     "Txn",
     "parse_line",
     "to_json_line",

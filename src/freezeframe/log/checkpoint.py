@@ -105,30 +105,6 @@ def _small_actions(storage: Storage, name: str) -> list[Action]:
         return [from_json(kind, body) for kind, body in small_actions_in(file)]
 
 
-def parquet_file_actions(storage: Storage, name: str) -> tuple[pa.Table, pa.Table]:
-    """The adds and removes of a Parquet file with a checkpoint's columns.
-
-    Raises:
-        CorruptLog: ``CHECKPOINT_DAMAGED``, naming the file.
-    """
-    content = _guarded(name, lambda at: _content(storage, at))
-    return content.files, content.tombstones
-
-
-def keeps_statistics(storage: Storage, name: str) -> bool:
-    """Whether a Parquet checkpoint file has all its statistics as text; damage as of ``read_checkpoint``."""
-
-    def has_texts(at: str) -> bool:
-        with _open(storage, at) as file:
-            schema = file.schema_arrow
-            if "add" not in schema.names:
-                return True
-            fields = {field.name for field in schema.field("add").type}
-            return "stats_parsed" not in fields or "stats" in fields
-
-    return _guarded(name, has_texts)
-
-
 def _open(storage: Storage, name: str) -> Any:
     path = storage.local_path(name)
     if path is None:

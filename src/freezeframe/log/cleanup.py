@@ -11,7 +11,7 @@ from freezeframe.log.checkpoint import read_checkpoint_actions, sidecar_name
 from freezeframe.log.history import History
 from freezeframe.log.intervals import milliseconds
 from freezeframe.log.listing import CheckpointFiles, complete_checkpoints, list_log, sort_listing
-from freezeframe.log.paths import CONDENSED_FOLDER, SIDECAR_FOLDER, Kind, log_file
+from freezeframe.log.paths import SIDECAR_FOLDER, Kind, log_file
 from freezeframe.log.snapshot import Snapshot
 from freezeframe.storage import FileStatus, Storage
 
@@ -56,7 +56,7 @@ def plan_cleanup(snapshot: Snapshot, now_ms: int) -> CleanupPlan:
         return nothing
     names = [status.name for status in statuses if _is_expired(status, base.version, times, cutoff)]
     orphans = _orphaned_sidecars(storage, folder, statuses, names, now_ms)
-    return CleanupPlan(base.version, (*names, *orphans, *_left_condensed(storage, folder, now_ms)))
+    return CleanupPlan(base.version, (*names, *orphans))
 
 
 def clean_up(snapshot: Snapshot, now_ms: int) -> CleanupPlan:
@@ -90,12 +90,6 @@ def _is_expired(status: FileStatus, below: int, times: dict[int, int], cutoff: i
         return False
     time = times.get(file.version, file.modified_ms) if file.kind is Kind.COMMIT else file.modified_ms
     return time < cutoff
-
-
-def _left_condensed(storage: Storage, folder: str, now_ms: int) -> list[str]:
-    """What engines condensed for a process that died: a day is longer than anybody waits for it."""
-    found = storage.list_below(f"{folder}/{CONDENSED_FOLDER}")
-    return [f"{CONDENSED_FOLDER}/{one.name}" for one in found if one.modified_ms < now_ms - DAY_MS]
 
 
 def _orphaned_sidecars(

@@ -23,10 +23,10 @@ from freezeframe.log.management import SnapshotManagement
 from freezeframe.log.options import LogOptions
 from freezeframe.log.paths import LOG_FOLDER, LogFile
 from freezeframe.log.protocol import in_commit_timestamps, require_readable
-from freezeframe.log.replay import ArrowRebuilder, FileState, StateRebuilder
+from freezeframe.log.replay import FileState
 from freezeframe.log.segment import EMPTY_VERSION, LogSegment
 from freezeframe.log.snapshot import Snapshot
-from freezeframe.log.state_reader import LargeState, StateReader
+from freezeframe.log.state_reader import StateReader
 from freezeframe.log.table_state import Heads, TableState, require_heads
 from freezeframe.log.verification import Finding, verify_log, verify_snapshot
 from freezeframe.storage import LocalStorage, Storage
@@ -60,16 +60,11 @@ class DeltaLog(SnapshotManagement[Snapshot]):
         storage: Storage,
         table: str = "",
         options: LogOptions | None = None,
-        rebuilder: StateRebuilder | None = None,
-        large: LargeState | None = None,
     ) -> None:
         self.table = table.strip("/")
         folder = f"{self.table}/{LOG_FOLDER}" if self.table else LOG_FOLDER
-        self._rebuilder = rebuilder or ArrowRebuilder()
         chosen = options or LogOptions()
-        self._reader = StateReader(
-            storage, folder, self._rebuilder, use_checksum=chosen.use_checksum, large=large
-        )
+        self._reader = StateReader(storage, folder, use_checksum=chosen.use_checksum)
         super().__init__(storage, folder, chosen)
 
     def __repr__(self) -> str:
@@ -89,21 +84,19 @@ class DeltaLog(SnapshotManagement[Snapshot]):
         table: str = "",
         *,
         options: LogOptions | None = None,
-        rebuilder: StateRebuilder | None = None,
-        large: LargeState | None = None,
     ) -> DeltaLog:
         """The log of a table: by its directory, or by a storage and the table's folder in it.
 
         Every spelling of a directory gives the same object while it is cached; it is not
         updated by asking (behaviours 41, 49). The cache holds ``DeltaLog.cache_size`` logs, each
-        for ``DeltaLog.cache_retention_seconds`` after its last use. ``options``,
-        ``rebuilder`` and ``large`` count when the log is opened.
+        for ``DeltaLog.cache_retention_seconds`` after its last use. ``options`` count when
+        the log is opened.
 
         Raises:
             CorruptLog: the log is damaged.
             UnsupportedTable: the table needs what is not known here.
         """
-        return cls._cached_or_opened(location, table, options, rebuilder, large)[0]
+        return cls._cached_or_opened(location, table, options)[0]
 
     @classmethod
     def for_table_with_snapshot(
@@ -144,8 +137,6 @@ class DeltaLog(SnapshotManagement[Snapshot]):
         location: str | os.PathLike[str] | Storage,
         table: str,
         options: LogOptions | None = None,
-        rebuilder: StateRebuilder | None = None,
-        large: LargeState | None = None,
     ) -> tuple[DeltaLog, bool]:
         """The log of a table, and whether it was opened just now."""
         storage, table, key = _locate(location, table)
@@ -156,7 +147,7 @@ class DeltaLog(SnapshotManagement[Snapshot]):
                 entry.used_at = time.monotonic()
                 cls._cache.move_to_end(key)
                 return entry.log, False
-        log = cls(storage, table, options, rebuilder, large)
+        log = cls(storage, table, options)
         with cls._cache_lock:
             entry = cls._cache.setdefault(key, _Entry(log, time.monotonic()))
             cls._expire()

@@ -16,7 +16,6 @@ from freezeframe.storage import FileStatus
 
 LOG_FOLDER = "_delta_log"
 SIDECAR_FOLDER = "_sidecars"
-CONDENSED_FOLDER = "_condensed"
 HINT_NAME = "_last_checkpoint"
 
 _UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -75,25 +74,6 @@ class FileState:
         hit = struck if self.gone is None else struck & ~self.gone
         recent, _, _ = _strike(self.recent, np.arange(self.recent.num_rows), None, keys)
         return pa.concat_tables([select_rows(self.base, hit), select_rows(self.recent, recent)])
-
-
-class StateRebuilder(Protocol):
-    """Makes the files of a version out of a checkpoint's and the actions after it.
-
-    ``ArrowRebuilder`` does it in this process, with Arrow tables (``FILE_SCHEMA``, ``TOMBSTONE_SCHEMA``).
-    For logs that do not fit there is ``condensing.LogCondenser``.
-    """
-
-    def rebuild(self, before: FileState, actions: FileActions) -> FileState:
-        """The state after ``actions`` (in ascending order), which come later than ``before``."""
-
-
-class ArrowRebuilder:
-    """Replay in this process."""
-
-    def rebuild(self, before: FileState, actions: FileActions) -> FileState:
-        """See ``StateRebuilder.rebuild``."""
-        return apply_actions(before, actions)
 
 
 def apply_actions(before: FileState, actions: FileActions) -> FileState:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 from freezeframe.errors import CorruptLog
 from freezeframe.log.action_columns import FileActions
@@ -22,7 +21,7 @@ from freezeframe.log.kept_commits import KEPT_BYTES, KeptCommits
 from freezeframe.log.listing import CheckpointFiles
 from freezeframe.log.own_commit import OwnCommit
 from freezeframe.log.paths import Kind, LogFile
-from freezeframe.log.replay import FileState, StateRebuilder
+from freezeframe.log.replay import FileState, apply_actions
 from freezeframe.log.segment import LogSegment
 from freezeframe.log.table_state import Heads, TableState
 from freezeframe.storage import Storage
@@ -30,33 +29,13 @@ from freezeframe.storage import Storage
 BATCH_BYTES = 8 << 20
 
 
-class LargeState(Protocol):
-    """What makes the states that are too large for replay in this process."""
-
-    def takes(self, segment: LogSegment) -> bool:
-        """Whether the segment's state is one of these."""
-
-    def state(self, storage: Storage, segment: LogSegment) -> TableState:
-        """The whole state of the segment."""
-
-
 class StateReader:
     """Reads heads and state of segments in one log folder."""
 
-    def __init__(
-        self,
-        storage: Storage,
-        folder: str,
-        rebuilder: StateRebuilder,
-        *,
-        use_checksum: bool = True,
-        large: LargeState | None = None,
-    ) -> None:
+    def __init__(self, storage: Storage, folder: str, *, use_checksum: bool = True) -> None:
         self.storage = storage
         self.folder = folder
-        self._rebuilder = rebuilder
         self._use_checksum = use_checksum
-        self._large = large
         self.own_commit = OwnCommit()
         self._kept = KeptCommits()
         self._kept_checkpoint: tuple[CheckpointFiles, CheckpointContent] | None = None
@@ -77,8 +56,7 @@ class StateReader:
         newest = self._newest_actions(segment)
         later: list[Sequence[Action]] = []
         unread = sum(file.size for file in segment.deltas)
-        is_large = self._large is not None and self._large.takes(segment)
-        if checksum is None and segment.checkpoint is None and unread > KEPT_BYTES and not is_large:
+        if checksum is None and segment.checkpoint is None and unread > KEPT_BYTES:
             known = Heads.empty().after(newest)
             if known.protocol is None or known.metadata is None:
                 state = self.state(segment)
@@ -134,8 +112,6 @@ class StateReader:
         Raises:
             CorruptLog: a file is damaged; ``CHECKPOINT_DAMAGED`` if it belongs to the checkpoint.
         """
-        if self._large is not None and self._large.takes(segment):
-            return self._large.state(self.storage, segment)
         before = TableState(Heads.empty(), FileState.empty())
         if segment.checkpoint is not None:
             kept, self._kept_checkpoint = self._kept_checkpoint, None
@@ -158,7 +134,7 @@ class StateReader:
             batches.append(parse_file_actions(contents, partitions))
             del contents, content
         self._kept.clear()
-        return TableState(heads, self._rebuilder.rebuild(before.files, FileActions.joined(batches)))
+        return TableState(heads, apply_actions(before.files, FileActions.joined(batches)))
 
     def _batches(
         self, segment: LogSegment, files: Iterable[LogFile], metadata: Metadata | None

@@ -52,7 +52,6 @@ _REFUSED_FIELD_KEYS: Mapping[str, str] = {
     "delta.identity.start": "identityColumns",
 }
 _CONSTRAINT_PREFIX = "delta.constraints."
-_FEATURES_WRITER_VERSION = 7
 
 
 def require_writable(

@@ -67,18 +67,6 @@ class RowCounter:
         """Refused: there are no Spark frames here."""
         _refuse(frame, task)
 
-    def condense(
-        self,
-        checkpoint: Sequence[str],
-        commits: Sequence[str],
-        output: str,
-        *,
-        parts: int,
-        removed_after_ms: int | None = None,
-    ) -> tuple[str, ...]:
-        """Refused: a log that is too large for one process is condensed by the command."""
-        _refuse(checkpoint, commits, output, parts, removed_after_ms)
-
     def read(
         self,
         files: tuple[str, ...],

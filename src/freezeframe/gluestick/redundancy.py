@@ -13,7 +13,7 @@ from freezeframe.engine.pandas_columns import is_missing
 from freezeframe.errors import InvalidOption, MissingColumn
 from freezeframe.gluestick.snapshot_streams import with_whole_keys
 from freezeframe.script.exported_file import ADOPTED_NOTE
-from freezeframe.script.legacy import adopt
+from freezeframe.script.legacy import adopt, leave
 from freezeframe.script.row_hashes import frame_hashes, row_hash
 from freezeframe.script.snapshots import Directory, get_snapshot, update_snapshot
 from freezeframe.script.tenants import open_tenant
@@ -38,7 +38,7 @@ def drop_redundant(
     output_dir: Directory,
     pk: str | list[str] = [],  # noqa: B006 - gluestick's signature; it is never changed
     updated_flag: bool = False,  # noqa: FBT001, FBT002
-    use_csv: bool = False,  # noqa: ARG001, FBT001, FBT002 - a stream has one form
+    use_csv: bool = False,  # noqa: FBT001, FBT002
 ) -> pd.DataFrame:
     """The rows that are new, or different from the last row with their key; the others are dropped.
 
@@ -52,7 +52,7 @@ def drop_redundant(
         pk: key column or columns: of rows that share a key the last one counts. Without a key a
             row is redundant if an equal one ever came before.
         updated_flag: true adds ``_updated``: whether the row's key was known before.
-        use_csv: without effect.
+        use_csv: which file is left beside the state, as of ``snapshot_records``.
 
     Returns:
         The rows in their order, with their index and types.
@@ -76,6 +76,7 @@ def drop_redundant(
     if len(kept):
         # With the hashes of unchanged rows: those that gluestick made are ours from now on.
         update_snapshot(output_dir, state, key or HASH_COLUMN, kept, nulls="overwrite", null_keys="match")
+        leave(output_dir, open_tenant(output_dir).stream(state), as_csv=use_csv)
     fresh = rows[np.array(is_new, bool)].copy()
     if updated_flag:
         was_known = [who in known for who, new in zip(identities, is_new, strict=True) if new]

@@ -36,7 +36,7 @@ def merge_id_from_snapshot(
     """
     if not pk:
         raise InvalidOption(
-            f"No pk is given for {stream!r}.",
+            f"No PK found for {stream!r}. Cannot merge.",
             remedy="Pass the name of the column that takes the target's id.",
         )
     _require(df, _EXTERNAL_ID, f"the rows of {stream!r}")

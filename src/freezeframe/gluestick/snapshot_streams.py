@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from freezeframe.engine.frames import kind_of, to_arrow
 from freezeframe.errors import BadInput, ConflictError, SchemaDriftError
 from freezeframe.gluestick.read_options import with_read_options
-from freezeframe.script.legacy import adopt, export_adopted
+from freezeframe.script.legacy import adopt, export_adopted, leave
 from freezeframe.script.snapshots import Directory, get_snapshot, update_snapshot
 from freezeframe.script.tenants import open_tenant
 from freezeframe.script.text_values import exact_values
@@ -46,7 +46,7 @@ def snapshot_records(
     snapshot_dir: Directory,
     pk: Key = "id",
     just_new: bool = False,  # noqa: FBT001, FBT002 - gluestick's signature
-    use_csv: bool = False,  # noqa: ARG001, FBT001, FBT002 - a stream has one form, whatever the file's was
+    use_csv: bool = False,  # noqa: FBT001, FBT002
     coerce_types: bool = False,  # noqa: FBT001, FBT002
     localize_datetime_types: bool = False,  # noqa: FBT001, FBT002
     overwrite: bool = False,  # noqa: FBT001, FBT002
@@ -63,7 +63,8 @@ def snapshot_records(
         snapshot_dir: the tenant's directory.
         pk: the key column or columns; a missing key value equals a missing one.
         just_new: true returns ``stream_data`` as it is.
-        use_csv: without effect.
+        use_csv: which file is left beside the stream for scripts that open it: ``{stream}.snapshot.csv``,
+            else ``{stream}.snapshot.parquet``. What is read afterwards does not depend on it.
         coerce_types: where the types of a stored column and of the rows do not go together, the
             stored values take the type of the rows, if each is exact in it.
         localize_datetime_types: stored times without a zone are UTC, where the rows have a zone.
@@ -71,7 +72,8 @@ def snapshot_records(
         kwargs: as for ``read_snapshots``.
 
     Returns:
-        The snapshot sorted by key, ``stream_data`` itself for ``just_new`` and ``overwrite``.
+        The snapshot sorted by key; ``stream_data`` itself for the first write, and for ``just_new`` and
+        ``overwrite``.
 
     Raises:
         BadInput: the rows cannot be taken (no key column, a type that does not fit); nothing changed.
@@ -84,10 +86,12 @@ def snapshot_records(
     key = [pk] if isinstance(pk, str) else list(pk)
     if overwrite:
         _overwrite(snapshot_dir, stream, stream_data, key)
+        leave(snapshot_dir, open_tenant(snapshot_dir).stream(stream), as_csv=use_csv)
         return stream_data
     rows = with_whole_keys(stream_data, key)
     known = open_tenant(snapshot_dir).stream(stream)
     adopt(snapshot_dir, known, update_from(key=key, nulls="overwrite", null_keys="match"), rows)
+    is_first = known.stream_version() < 0
     for tries_left in reversed(range(_TRIES_MAX)):
         try:
             if known.stream_version() >= 0:
@@ -98,7 +102,8 @@ def snapshot_records(
             if not tries_left:
                 raise
     merged = update_snapshot(snapshot_dir, stream, key, rows, nulls="overwrite", null_keys="match")
-    return stream_data if just_new else with_read_options(merged, kwargs)
+    leave(snapshot_dir, known, as_csv=use_csv)
+    return stream_data if just_new or is_first else with_read_options(merged, kwargs)
 
 
 def with_whole_keys(frame: pd.DataFrame, key: list[str]) -> pd.DataFrame:

@@ -86,7 +86,7 @@ def _recognised(directory: Path, stream: Stream, taken: KnownFile) -> KnownFile:
     if not path.is_file():
         return taken
     found = file_sha256(path)
-    if taken.holds(found) or hashlib.sha256(_export_of(path, stream, version)).hexdigest() != found:
+    if taken.holds(found) or hashlib.sha256(rows_as_file(path, stream, version)).hexdigest() != found:
         return taken
     return KnownFile(taken.name, FileState(found, version))
 
@@ -100,7 +100,7 @@ def export(directory: str | os.PathLike[str], stream: Stream) -> None:
     if stream.stream_version() < 0 or ADOPTED_NOTE not in stream.notes():
         return
     try:
-        with _alone(folder, stream):
+        with alone(folder, stream):
             _write(folder, stream)
     except (StorageUnavailable, OSError):
         _logger.warning("Committed, but the file of %s could not be written.", stream.name, exc_info=True)
@@ -109,7 +109,7 @@ def export(directory: str | os.PathLike[str], stream: Stream) -> None:
 def own_exports(directory: Path) -> frozenset[str]:
     """The files there that ``export`` wrote and nobody has changed since, as far as that is recorded."""
     found = set()
-    for path in (directory / OURS / "exported").glob("*.json"):
+    for path in (directory / OURS / "exported").rglob("*.json"):
         with reads_of(str(path)):
             record = json.loads(path.read_text(encoding="utf-8"))
         file = directory / record["file"]
@@ -137,19 +137,20 @@ def _write(directory: Path, stream: Stream) -> None:
     found = file_sha256(path)
     if not known.holds(found):
         return
-    content = _export_of(path, stream, version)
+    content = rows_as_file(path, stream, version)
     new = FileState(hashlib.sha256(content).hexdigest(), version)
     if known.held == new:
         return
     held = known.pending if known.pending and known.pending.sha256 == found else known.held
     storage = LocalStorage(directory)
     # First the intention, then the file, then the fact: a crash in between is understood by its hash.
-    storage.replace(_record_name(stream), _text(known.name, held, new))
+    storage.replace(_record_name(stream), record_text(known.name, held, new))
     storage.replace(known.name, content)
-    storage.replace(_record_name(stream), _text(known.name, new, None))
+    storage.replace(_record_name(stream), record_text(known.name, new, None))
 
 
-def _export_of(path: Path, stream: Stream, version: int) -> bytes:
+def rows_as_file(path: Path, stream: Stream, version: int) -> bytes:
+    """The stream's rows as a file of the path's kind; where one is there, in its order of columns."""
     return _content(path, ordered(stream.read(stream_version=version, as_="arrow"), stream.key()))
 
 
@@ -157,8 +158,7 @@ def _content(path: Path, rows: pa.Table) -> bytes:
     """The rows as the file's format has them; columns that it knows stay in their order."""
     is_csv = path.suffix == ".csv"
     with reads_of(str(path)):
-        first = _header(path) if is_csv else pq.read_schema(path).names
-        compression = "" if is_csv else _compression(path)
+        first, compression = _form(path, is_csv=is_csv)
     names = [name for name in first if name in rows.column_names]
     rows = rows.select([*names, *(name for name in rows.column_names if name not in names)])
     if is_csv:
@@ -166,6 +166,13 @@ def _content(path: Path, rows: pa.Table) -> bytes:
     buffer = io.BytesIO()
     pq.write_table(rows, buffer, compression=compression, store_schema=False)
     return buffer.getvalue()
+
+
+def _form(path: Path, *, is_csv: bool) -> tuple[list[str], str]:
+    """The columns and the compression of the file that is there; without one there are none, and ZSTD."""
+    if not path.is_file():
+        return [], "zstd"
+    return (_header(path), "") if is_csv else (pq.read_schema(path).names, _compression(path))
 
 
 def _header(path: Path) -> list[str]:
@@ -191,7 +198,8 @@ def _record_name(stream: Stream) -> str:
     return f"{OURS}/exported/{stream.name}.json"
 
 
-def _text(name: str, held: FileState, pending: FileState | None) -> bytes:
+def record_text(name: str, held: FileState, pending: FileState | None) -> bytes:
+    """What is recorded of a file that is ours."""
     states = {"held": held, "pending": pending}
     record = {
         which: {"sha256": state.sha256, "version": state.version} if state else None
@@ -201,7 +209,7 @@ def _text(name: str, held: FileState, pending: FileState | None) -> bytes:
 
 
 @contextmanager
-def _alone(directory: Path, stream: Stream) -> Iterator[None]:
+def alone(directory: Path, stream: Stream) -> Iterator[None]:
     """One writer of the file at a time: each writes the newest rows, so the last one's are the newest."""
     path = directory / OURS / "exported" / f"{stream.name}.lock"
     make_private(path.parent)

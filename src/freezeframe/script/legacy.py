@@ -30,6 +30,7 @@ from freezeframe.log.skipping import as_expression, columns_of
 from freezeframe.script.csv_file import read_csv_text
 from freezeframe.script.current_job import is_working_copy, job_at
 from freezeframe.script.exported_file import ADOPTED_NOTE, export, file_sha256, known_file
+from freezeframe.script.left_file import CSV, PARQUET, is_left, leave_file, left_version, refresh_left
 from freezeframe.script.parquet_files import read_parquet_files
 from freezeframe.script.row_hashes import table_hashes
 from freezeframe.script.tenants import shared_engine
@@ -42,7 +43,7 @@ from freezeframe.store.reading import as_kind
 from freezeframe.store.update import Mode, NullKeys, Update
 
 # Where both are there, gluestick reads the Parquet file.
-_SUFFIXES = (".snapshot.parquet", ".snapshot.csv")
+_SUFFIXES = (PARQUET, CSV)
 _GLUESTICK_LOCK = ".hg.partial_written.lock"
 _TRIES_MAX = 5
 
@@ -163,7 +164,7 @@ def pending_adoption(directory: str | os.PathLike[str], stream: Stream) -> Adopt
     if known is not None and known.holds(file.sha256):
         return None
     key = stream.key() if version >= 0 else ()
-    adopted_version = known.held.version if known else None
+    adopted_version = known.held.version if known else left_version(Path(directory), file.path.name)
     return Adoption(stream, file, version, key, adopted_version, is_working_copy(directory))
 
 
@@ -223,6 +224,13 @@ def export_adopted(directory: str | os.PathLike[str], stream: Stream) -> None:
     """Write the file that the stream adopted again, unless ``export_adopted_files`` is off."""
     if load_settings().export_adopted_files:
         export(directory, stream)
+        refresh_left(directory, stream)
+
+
+def leave(directory: str | os.PathLike[str], stream: Stream, *, as_csv: bool) -> None:
+    """Leave the stream's rows as the file that gluestick would, unless ``export_adopted_files`` is off."""
+    if load_settings().export_adopted_files:
+        leave_file(directory, stream, CSV if as_csv else PARQUET)
 
 
 def _keep_in_run(directory: Path, file: LegacyFile) -> None:
@@ -291,7 +299,9 @@ def _found(directory: Path, stream: str) -> LegacyFile | None:
     for suffix in _SUFFIXES:
         path = directory / f"{stream}{suffix}"
         try:
-            return LegacyFile(path, file_sha256(path))
+            sha256 = file_sha256(path)
+            if not is_left(directory, path.name, sha256):
+                return LegacyFile(path, sha256)
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             continue
     return None

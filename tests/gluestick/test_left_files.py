@@ -1,0 +1,136 @@
+"""The file that gluestick leaves is left here, too; the installed gluestick says what is in it."""
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import freezeframe.gluestick as gs
+from freezeframe import open_tenant, update_snapshot
+from freezeframe.errors import InvalidOption
+
+gluestick = pytest.importorskip("gluestick", reason="gluestick is not installed (pip install gluestick)")
+pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")
+
+FIRST = pd.DataFrame({"id": [1, 2, 3], "v": ["a", "b", "c"], "n": [1.5, None, 2.5]})
+LATER = pd.DataFrame({"id": [2, 4], "v": ["B", "d"], "n": [7.0, 8.0]})
+
+
+def _rows(frame):
+    plain = frame.astype(object).where(frame.notna(), None)
+    return sorted(map(repr, plain[sorted(plain.columns)].to_numpy().tolist()))
+
+
+def _file(directory, name="Deals", *, as_csv):
+    """What a script reads that opens the file itself."""
+    if as_csv:
+        return pd.read_csv(directory / f"{name}.snapshot.csv")
+    return pd.read_parquet(directory / f"{name}.snapshot.parquet")
+
+
+@pytest.mark.parametrize("as_csv", [False, True])
+@pytest.mark.parametrize("options", [{}, {"just_new": True}, {"overwrite": True}])
+def test_the_file_is_gluesticks_after_each_call(tmp_path, as_csv, options):
+    """Two syncs: the rows in the file are those of gluestick's, and no other snapshot file is there."""
+    (tmp_path / "theirs").mkdir()
+    for rows in (FIRST, LATER):
+        gluestick.snapshot_records(rows, "Deals", str(tmp_path / "theirs"), use_csv=as_csv, **options)
+        gs.snapshot_records(rows, "Deals", str(tmp_path / "ours"), use_csv=as_csv, **options)
+
+        theirs, ours = (_file(tmp_path / one, as_csv=as_csv) for one in ("theirs", "ours"))
+        assert (_rows(theirs), list(theirs.columns)) == (_rows(ours), list(ours.columns))
+        names = [
+            sorted(one.name for one in (tmp_path / place).iterdir() if one.is_file())
+            for place in ("theirs", "ours")
+        ]
+        assert names[0] == names[1]
+
+
+@pytest.mark.parametrize("options", [{}, {"use_csv": True}, {"pk": ["id", "v"]}, {"just_new": True}])
+def test_the_first_write_returns_the_frame_that_was_given(tmp_path, options):
+    """The very frame, as gluestick does, equal keys and index included; later calls give the whole."""
+    twice = pd.DataFrame({"id": [1, 1], "v": ["old", "new"]}, index=[7, 8])
+
+    assert twice is gluestick.snapshot_records(twice, "Deals", str(tmp_path), **options)
+    assert twice is gs.snapshot_records(twice, "Other", tmp_path, **options)
+    assert (["old", "new"], [7, 8]) == (twice["v"].tolist(), twice.index.tolist())
+
+
+def test_the_error_without_a_key_says_no_pk(tmp_path):
+    """The words that scripts look for."""
+    frame = pd.DataFrame({"externalId": ["1"]})
+
+    for module, kind in ((gluestick, Exception), (gs, InvalidOption)):
+        with pytest.raises(kind, match=r"No PK found for 'contacts'\. Cannot merge\."):
+            module.merge_id_from_snapshot(frame, str(tmp_path), "contacts", "F1", "")
+
+
+@pytest.mark.parametrize("as_csv", [False, True])
+def test_the_left_file_is_no_content_of_its_own(tmp_path, as_csv):
+    """It is not adopted: reading and updating see the stream, and a restored version is not undone by it."""
+    gs.snapshot_records(FIRST, "Deals", tmp_path, use_csv=as_csv)
+    gs.snapshot_records(LATER, "Deals", tmp_path, use_csv=as_csv)
+    tenant = open_tenant(tmp_path)
+    version = tenant.version
+    assert _rows(gs.read_snapshots("Deals", tmp_path)) == _rows(_file(tmp_path, as_csv=as_csv))
+    assert version == tenant.version
+
+    tenant.restore(0)
+
+    assert ["a", "b", "c"] == gs.read_snapshots("Deals", tmp_path)["v"].tolist()
+    gs.snapshot_records(FIRST.head(1), "Deals", tmp_path, use_csv=as_csv)
+    assert ["a", "b", "c"] == _file(tmp_path, as_csv=as_csv)["v"].tolist()
+
+
+def test_updates_by_other_names_keep_the_left_file(tmp_path):
+    """update_snapshot writes it again as well."""
+    gs.snapshot_records(FIRST, "Deals", tmp_path)
+    update_snapshot(tmp_path, "Deals", ["id"], pa.table({"id": [9], "v": ["z"]}))
+
+    assert [1, 2, 3, 9] == _file(tmp_path, as_csv=False)["id"].tolist()
+
+
+def test_a_left_file_that_somebody_changed_is_adopted(tmp_path):
+    """A target's edit counts, as it does with gluestick."""
+    gs.snapshot_records(FIRST, "Deals", tmp_path, use_csv=True)
+    changed = _file(tmp_path, as_csv=True).assign(v=["x", "y", "z"])
+    changed.to_csv(tmp_path / "Deals.snapshot.csv", index=False)
+
+    assert ["x", "y", "z"] == gs.read_snapshots("Deals", tmp_path)["v"].tolist()
+    merged = gs.snapshot_records(LATER, "Deals", tmp_path, use_csv=True)
+
+    assert ["x", "B", "z", "d"] == merged["v"].tolist()
+    assert ["x", "B", "z", "d"] == _file(tmp_path, as_csv=True)["v"].tolist()
+
+
+def test_a_targets_csv_beside_our_parquet_is_adopted(tmp_path):
+    """Our own Parquet copy does not hide what a target writes."""
+    gs.snapshot_records(FIRST, "Deals", tmp_path)
+    FIRST.assign(v=["x", "y", "z"]).to_csv(tmp_path / "Deals.snapshot.csv", index=False)
+
+    assert ["x", "y", "z"] == gs.read_snapshots("Deals", tmp_path)["v"].tolist()
+
+
+def test_the_state_of_drop_redundant_is_left_too(tmp_path):
+    """Under the names that gluestick gives it."""
+    for use_csv in (False, True):
+        gs.drop_redundant(FIRST, f"Sent{use_csv}", tmp_path, pk=["id"], use_csv=use_csv)
+
+    assert 3 == len(_file(tmp_path, "SentFalse.hash", as_csv=False))
+    assert 3 == len(_file(tmp_path, "SentTrue.hash", as_csv=True))
+
+
+def test_the_setting_leaves_no_file(tmp_path, monkeypatch):
+    """Who needs none saves the writing."""
+    monkeypatch.setenv("FREEZEFRAME_EXPORT_ADOPTED_FILES", "false")
+    gs.snapshot_records(FIRST, "Deals", tmp_path)
+
+    assert not (tmp_path / "Deals.snapshot.parquet").exists()
+
+
+def test_a_file_that_cannot_be_written_is_a_warning(tmp_path, caplog):
+    """The update is committed; a folder in the file's place stays."""
+    (tmp_path / "Deals.snapshot.parquet").mkdir()
+    gs.snapshot_records(FIRST, "Deals", tmp_path)
+
+    assert "could not be written" in caplog.text
+    assert 3 == len(gs.read_snapshots("Deals", tmp_path))

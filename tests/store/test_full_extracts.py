@@ -96,7 +96,7 @@ def test_a_full_extract_begins_a_stream(tmp_path, spark_engine):
 
     assert [False] * 3 == list(after["_deleted"])
     nothing = open_tenant(tmp_path).stream("Other").update(pd.DataFrame(), key="Id", mode="full")
-    assert (-1, 0) == (nothing.version, len(nothing.changed_rows()))
+    assert (-1, 0) == (nothing.stream_version, len(nothing.changed_rows()))
 
 
 def test_absent_keys_are_flagged(stream):

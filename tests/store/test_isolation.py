@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from freezeframe.errors import FreezeframeError
+from freezeframe.service.row_counter import RowCounter
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store.files import Files
@@ -31,7 +32,11 @@ STREAM_CALLS = {
     "columns": lambda t, n: t.stream(n).columns(),
     "notes": lambda t, n: t.stream(n).notes(),
     "version": lambda t, n: t.stream(n).version(),
+    "stream_version": lambda t, n: t.stream(n).stream_version(),
+    "version_of": lambda t, n: t.stream(n).version_of(t.stream(n).snapshot()),
+    "before": lambda t, n: t.stream(n).before(0),
     "row_count": lambda t, n: t.stream(n).row_count(),
+    "retype": lambda t, n: t.stream(n).retype("v", "string"),
     "release": lambda t, n: t.stream(n).release(),
     "repair": lambda t, n: t.stream(n).repair(),
     "adopt": lambda t, n: t.adopt(n, key="Id"),
@@ -89,14 +94,14 @@ def tree(folder):
 
 
 @pytest.fixture
-def two(tmp_path, open_finding):
+def two(tmp_path):
     """A store, the other tenant's folder in it, and the names that somebody might try to get there."""
     root = tmp_path / "store"
     theirs = Store(LocalStorage(root), None, Settings(), environment="theirs").tenant("victim", create=True)
     theirs.stream("Theirs").update(ROWS, key="Id")
     theirs.files.write("theirs.json", f'{{"a": "{CANARY}"}}'.encode())
     (folder,) = (root / "tenants").iterdir()
-    store = Store(LocalStorage(root), open_finding(LocalStorage(root))._place.engine, Settings())
+    store = Store(LocalStorage(root), RowCounter(LocalStorage(root)), Settings())
     ours = store.tenant("ours", create=True)
     ours.files.write("own.txt", b"own")
     blob = next(one for one in (folder / "_freezeframe" / "blobs").rglob("*") if one.is_file())

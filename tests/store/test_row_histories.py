@@ -105,7 +105,7 @@ def test_a_stream_may_begin_its_history_later(tmp_path, spark_engine):
         assert receipt.committed
         assert {made} == set(found.loc[found["v"] != "x", VALID_FROM])
         assert len(batch) == found[VALID_TO].notna().sum() == receipt.updated
-        assert 3 == len(stream.read()) == len(stream.read(version=0))
+        assert 3 == len(stream.read()) == len(stream.read(stream_version=0))
 
 
 def test_columns_may_come_widen_and_go(stream):
@@ -187,7 +187,7 @@ def test_what_cannot_have_a_history_is_refused(tmp_path, spark_engine):
         tenant.stream("Taken").update(ROWS, history="scd2")
     with pytest.raises(InvalidOption, match="either a history or a flag"):
         tenant.stream("Flags").update(ROWS, history="scd2")
-    assert {0} == {tenant.stream(name).version() for name in tenant.streams()}
+    assert {0} == {tenant.stream(name).stream_version() for name in tenant.streams()}
 
 
 def test_readers_of_now_see_no_period(stream, tmp_path, spark_session):

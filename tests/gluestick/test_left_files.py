@@ -134,3 +134,39 @@ def test_a_file_that_cannot_be_written_is_a_warning(tmp_path, caplog):
 
     assert "could not be written" in caplog.text
     assert 3 == len(gs.read_snapshots("Deals", tmp_path))
+
+
+@pytest.mark.parametrize("setting", ["true", "false"])
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_an_erased_key_goes_from_an_adopted_file(tmp_path, monkeypatch, suffix, setting):
+    """In the erasure itself, whether or not the file is kept up to date otherwise."""
+    monkeypatch.setenv("FREEZEFRAME_EXPORT_ADOPTED_FILES", setting)
+    path = tmp_path / f"People.snapshot.{suffix}"
+    people = pd.DataFrame({"Id": ["anna-4711", "bert-4712"], "n": [1, 2]})
+    (people.to_csv if suffix == "csv" else people.to_parquet)(path, index=False)
+    update_snapshot(tmp_path, "People", ["Id"], pd.DataFrame({"Id": ["carl-4713"], "n": [3]}))
+
+    done = open_tenant(tmp_path).erase("People", ["anna-4711"])
+
+    assert ((), ()) == (done.proof.remaining, done.proof.mentions)
+    assert ["bert-4712", "carl-4713"] == _file(tmp_path, "People", as_csv=suffix == "csv")["Id"].tolist()
+
+
+@pytest.mark.parametrize("as_csv", [False, True])
+def test_an_erased_key_goes_from_a_left_file(tmp_path, as_csv):
+    """It is a copy of the rows, and has those of the stream after the erasure."""
+    gs.snapshot_records(FIRST.assign(id=[10107, 10108, 10109]), "Deals", tmp_path, use_csv=as_csv)
+
+    done = open_tenant(tmp_path).erase("Deals", [10107])
+
+    assert ((), ()) == (done.proof.remaining, done.proof.mentions)
+    assert [10108, 10109] == _file(tmp_path, as_csv=as_csv)["id"].tolist()
+
+
+def test_a_key_in_a_file_that_somebody_changed_is_told(tmp_path):
+    """Such a file is not ours to write: the proof names it."""
+    gs.snapshot_records(FIRST.assign(id=[10107, 10108, 10109]), "Deals", tmp_path, use_csv=True)
+    path = tmp_path / "Deals.snapshot.csv"
+    path.write_text(path.read_text() + "10110,z,1.0\n")
+
+    assert (path.name,) == open_tenant(tmp_path).erase("Deals", [10107]).proof.remaining

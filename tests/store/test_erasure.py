@@ -194,3 +194,29 @@ def test_a_moment_after_an_erasure_is_found(open_finding, memory):
     assert done.tenant_version == tenant.at(datetime.now(UTC)).version
     with pytest.raises(VersionNotFound):
         tenant.at(datetime(2020, 1, 1, tzinfo=UTC))
+
+
+@pytest.mark.parametrize("seconds", [0.0411010750, 10107.0])
+def test_digits_of_a_figure_are_no_rows(open_finding, memory, seconds):
+    """A number in a receipt, a size or another column does not make an erasure fail."""
+    tenant = open_finding(memory)
+    rows = pa.table({"Id": [10107, 20000, 30000], "n": [7, 10107, 101070], "s": [0.1, seconds, 0.3]})
+    for number in range(11):  # a checkpoint is written, and receipts are kept
+        with tenant.job(f"job {number}") as job:
+            job.stream("Account").update(rows.slice(number % 3, 1), key="Id")
+
+    done = tenant.erase("Account", [10107])
+
+    assert (1, ()) == (done.rows_erased, done.proof.remaining)
+    assert () == tenant.erase("Account", [20000]).proof.remaining
+
+
+def test_a_number_that_is_left_in_the_log_is_found(open_finding, memory):
+    """The proof still sees what an erasure would have missed."""
+    tenant = open_finding(memory)
+    tenant.stream("Account").update(pa.table({"Id": [10107, 20000]}), key="Id")
+    tenant.erase("Account", [20000])
+    name = "_freezeframe/log/planted.json"
+    memory.put_if_absent(name, b'{"add":{"stats":"{\\"maxValues\\":{\\"Id\\":20000}}"}}\n')
+
+    assert (name,) == tenant.erase("Account", [20000]).proof.remaining

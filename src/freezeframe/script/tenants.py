@@ -7,6 +7,7 @@ needs none. Tenants are kept, so that a script's later calls find their state wa
 from __future__ import annotations
 
 import atexit
+import functools
 import os
 import threading
 from functools import cache
@@ -16,10 +17,12 @@ from freezeframe.engine.base import TableEngine
 from freezeframe.engine.deferred import DeferredEngine
 from freezeframe.errors import InvalidOption
 from freezeframe.script.current_job import job_at, job_folder_beside
+from freezeframe.script.exported_file import export
+from freezeframe.script.left_file import refresh_left
 from freezeframe.script.outside_job import OutsideJob
 from freezeframe.settings import load_settings
 from freezeframe.storage import LocalStorage
-from freezeframe.store import Tenant
+from freezeframe.store import Stream, Tenant
 
 _lock = threading.Lock()
 _tenants: dict[str, Tenant] = {}
@@ -53,8 +56,18 @@ def open_tenant(snapshot_dir: str | os.PathLike[str]) -> Tenant:
         return Tenant(LocalStorage(path), shared_engine(), load_settings(), OutsideJob(path, folder))
     with _lock:
         if str(path) not in _tenants:
-            _tenants[str(path)] = Tenant(LocalStorage(path), shared_engine(), load_settings())
+            _tenants[str(path)] = Tenant(
+                LocalStorage(path),
+                shared_engine(),
+                load_settings(),
+                refresh_copies=functools.partial(_refresh_files, path),
+            )
         return _tenants[str(path)]
+
+
+def _refresh_files(path: Path, stream: Stream) -> None:
+    export(path, stream)
+    refresh_left(path, stream)
 
 
 @cache

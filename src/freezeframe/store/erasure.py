@@ -8,7 +8,7 @@ are left are scanned for the keys. Source: ``docs/reference/tenant-log.md``, "Er
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -23,7 +23,7 @@ from freezeframe.log.action_columns import to_adds
 from freezeframe.log.actions import Action, Add, CommitInfo, Remove
 from freezeframe.log.commit_digest import signed_content
 from freezeframe.log.data_files import SHA256_TAG
-from freezeframe.store.columns import arrow_columns, written_columns
+from freezeframe.store.columns import arrow_columns, physical_names, written_columns
 from freezeframe.store.entries import THIS_VERSION, Counts, TenantChange
 from freezeframe.store.erasure_proof import Proof, scan
 from freezeframe.store.evolution import PRINTED
@@ -62,14 +62,24 @@ class Erasure:
         return {**named, "proof": self.proof.to_json()}
 
 
-def erase(place: TenantPlace, name: StreamName, keys: Iterable[Any], who: str = "") -> Erasure:
-    """Erase the rows of some keys; see ``Tenant.erase``."""
+def erase(
+    place: TenantPlace,
+    name: StreamName,
+    keys: Iterable[Any],
+    who: str = "",
+    refresh_copies: Callable[[], None] = lambda: None,
+) -> Erasure:
+    """Erase the rows of some keys; see ``Tenant.erase``.
+
+    ``refresh_copies`` writes again what lies beside the stream as a copy of its rows.
+    """
     state = place.log.current_state()
     if str(name) not in state.streams:
         raise StreamNotFound(f"There is no stream {str(name)!r}.", remedy="Check the name.", stream=str(name))
     base = stream_base(place.storage, place.log, state, name)
     wanted = _key_table(base, list(keys))
-    with committed(Work(place, author=who, message=f"erase {len(wanted)} keys of {name}")) as work:
+    message = f"erase {len(wanted)} keys of {name}"
+    with committed(Work(place, author=who, message=message)) as work:
         erased = work.add_step(name, Step(_Erasing(wanted)), "erase")
         others = {lease.write_id for lease in live_leases(place.storage)} - {work.write_id}
         change = TenantChange(
@@ -81,7 +91,8 @@ def erase(place: TenantPlace, name: StreamName, keys: Iterable[Any], who: str = 
     assert erased is not None  # noqa: S101 - a job without an id is never a repeated one
     assert work.receipt is not None  # noqa: S101 - leaving the block commits
     gone = purge(place)
-    proof = scan(place.storage, name, wanted)
+    refresh_copies()
+    proof = scan(place.storage, name, wanted, physical_names(base.schema), message)
     return Erasure(
         stream=str(name),
         keys=len(wanted),

@@ -1,14 +1,15 @@
 """A scan of all bytes of a tenant for the keys of rows that were erased.
 
-Parquet is looked at decoded, for compression hides values; all else as it lies on the disk. A key of
-fewer than four letters is found by chance anywhere, so it is looked for in the stream's own columns
-only, where it is exact.
+Parquet and JSON are looked at decoded, all else as it lies on the disk. Values are compared as what they
+are (``erased_keys``): the digits of another figure are no key. A key of fewer than four letters is found
+by chance anywhere, so it is looked for in the stream's own columns only, where it is exact.
 """
 
 from __future__ import annotations
 
+import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,10 +21,9 @@ from freezeframe.errors import CorruptData
 from freezeframe.identifiers import StreamName
 from freezeframe.storage import Storage
 from freezeframe.store.comparison import compared_type
+from freezeframe.store.erased_keys import LETTERS_MIN, ErasedKeys
 from freezeframe.store.key_values import keys_as
 from freezeframe.store.layout import OURS, table_folder
-
-_LETTERS_MIN = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +59,19 @@ class Proof:
         }
 
 
-def scan(storage: Storage, name: StreamName, keys: pa.Table) -> Proof:
+def scan(
+    storage: Storage, name: StreamName, keys: pa.Table, physical: Mapping[str, str], ours: str = ""
+) -> Proof:
     """Look at every byte below the tenant's directory.
+
+    ``physical`` has the names of columns in the files; ``ours`` is the erasure's own message in the log.
 
     Raises:
         CorruptData: a Parquet file cannot be decoded, so nothing can be said about it.
     """
-    texts = {str(value) for column in keys.columns for value in column.to_pylist()}
-    needles = tuple(text.encode() for text in texts if len(text) >= _LETTERS_MIN)
-    own = (f"{table_folder(name)}/", f"{OURS}/log/", f"{OURS}/staging/")
+    columns = {column: keys[column].to_pylist() for column in keys.column_names}
+    wanted = ErasedKeys.of(columns, physical)
+    own = (f"{table_folder(name)}/", f"{table_folder(name)}.", f"{OURS}/log/", f"{OURS}/staging/")
     files = size = 0
     remaining: list[str] = []
     mentions: list[str] = []
@@ -76,10 +80,12 @@ def scan(storage: Storage, name: StreamName, keys: pa.Table) -> Proof:
         content = _read(storage, status.name)
         progress.advance(len(content))
         files, size = files + 1, size + len(content)
-        is_own = status.name.startswith(own) or status.name.startswith(f"{table_folder(name)}.")
-        if _holds(status.name, content, needles, keys if is_own else None):
-            (remaining if is_own else mentions).append(status.name)
-    short = len(texts) - len(needles)
+        is_own = status.name.startswith(own)
+        if is_own and _holds(status.name, content, wanted, keys, ours):
+            remaining.append(status.name)
+        elif not is_own and _mentions(status.name, content, wanted):
+            mentions.append(status.name)
+    short = sum(len(text) < LETTERS_MIN for text in wanted.texts)
     return Proof(files, size, tuple(sorted(remaining)), tuple(sorted(mentions)), short)
 
 
@@ -90,18 +96,30 @@ def _read(storage: Storage, name: str) -> bytes:
         return b""  # a heartbeat or a hint that is just being replaced
 
 
-def _holds(
-    name: str,
-    content: bytes,
-    needles: tuple[bytes, ...],
-    own: pa.Table | None,
-) -> bool:
-    if any(needle in content for needle in needles):
-        return True
+def _holds(name: str, content: bytes, wanted: ErasedKeys, keys: pa.Table, ours: str) -> bool:
+    """Whether a file of the stream or of the log holds a key."""
+    if name.endswith((".json", ".crc", ".commit", "/_last_checkpoint")):
+        return wanted.in_json(content, ours=ours)
+    if name.endswith(".csv"):
+        return _has_csv_row(content, keys) or wanted.in_bytes(content)
     if not name.endswith(".parquet") or not content:
-        return False
+        return wanted.in_bytes(content)
+    table = _table(name, content)
+    if "/_delta_log/" in name:
+        return any(wanted.in_record(row, ours=ours) for row in table.to_pylist())
+    return _has_row(table, keys) or any(map(wanted.in_texts, _cells(table)))
+
+
+def _mentions(name: str, content: bytes, wanted: ErasedKeys) -> bool:
+    """Whether a file of anything else mentions a key."""
+    if name.endswith(".parquet") and content:
+        return any(map(wanted.in_value, _cells(_table(name, content))))
+    return wanted.in_json(content) if name.endswith((".json", ".crc")) else wanted.in_bytes(content)
+
+
+def _table(name: str, content: bytes) -> pa.Table:
     try:
-        table = pq.read_table(io.BytesIO(content), coerce_int96_timestamp_unit="us")
+        return pq.read_table(io.BytesIO(content), coerce_int96_timestamp_unit="us")
     except (pa.ArrowException, OSError) as error:
         raise CorruptData(
             f"The file {name!r} cannot be scanned.",
@@ -109,9 +127,6 @@ def _holds(
             remedy="Delete or restore it.",
             file=name,
         ) from error
-    if own is not None and _has_row(table, own):
-        return True
-    return any(needle in text for text in _texts(table) for needle in needles)
 
 
 def _has_row(table: pa.Table, keys: pa.Table) -> bool:
@@ -128,9 +143,19 @@ def _has_row(table: pa.Table, keys: pa.Table) -> bool:
     return not set(wanted).isdisjoint(rows)
 
 
-def _texts(table: pa.Table) -> Iterator[bytes]:
-    """Every value of every column as text."""
+def _has_csv_row(content: bytes, keys: pa.Table) -> bool:
+    """Whether a CSV file with the key's columns has a row with one of the keys, as they are written."""
+    rows = csv.reader(io.StringIO(content.decode("utf-8-sig", errors="replace"), newline=""))
+    header = next(rows, [])
+    if not set(keys.column_names) <= set(header):
+        return False
+    places = [header.index(column) for column in keys.column_names]
+    wanted = {tuple(map(str, row.values())) for row in keys.to_pylist()}
+    return any(
+        tuple(row[place] for place in places) in wanted for row in rows if len(row) > max(places, default=0)
+    )
+
+
+def _cells(table: pa.Table) -> Iterator[Any]:
     for column in table.columns:
-        for value in column.to_pylist():
-            if value is not None:
-                yield value if isinstance(value, bytes) else str(value).encode()
+        yield from column.to_pylist()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
@@ -42,8 +42,14 @@ class Tenant:
     """One tenant's snapshot directory. Cheap to make; nothing is written before the first update."""
 
     def __init__(
-        self, storage: Storage, engine: TableEngine, settings: Settings, fence: Fence = NO_FENCE
+        self,
+        storage: Storage,
+        engine: TableEngine,
+        settings: Settings,
+        fence: Fence = NO_FENCE,
+        refresh_copies: Callable[[Stream], None] = lambda _: None,
     ) -> None:
+        """``refresh_copies`` writes again what lies beside a stream as a copy of its rows."""
         # A tenant with a fence is one of a store's, in a folder of its own.
         guards = [functools.partial(require_no_store, storage)] if fence is NO_FENCE else []
         *_, log = look_together(
@@ -51,6 +57,7 @@ class Tenant:
         )
         self._place = TenantPlace(storage, log, engine, settings, fence)
         self._scope = TenantScope(self._place)
+        self._refresh_copies = refresh_copies
 
     def __repr__(self) -> str:
         return f"Tenant({self._place.storage.root!r})"
@@ -292,4 +299,5 @@ class Tenant:
             StorageUnavailable: the rows are gone from the present, but not all of the past is deleted
                 yet: ``gc`` goes on with it.
         """
-        return erase(self._place, StreamName(name), keys, who or "")
+        stream = self.stream(name)
+        return erase(self._place, StreamName(name), keys, who or "", lambda: self._refresh_copies(stream))

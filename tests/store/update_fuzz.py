@@ -142,7 +142,7 @@ class Model:
         old = {key_in_common(row, old_kinds): row for row in old_rows} if has_same_keys else {}
         met = 0
         for key, row in self.rows.items():
-            there = old.get(key_in_common(row, kinds))
+            there = old.get(key_in_common(row, kinds)) if has_same_keys else None
             met += there is not None
             if there is None:
                 self.changed[key] = "insert"
@@ -203,6 +203,8 @@ def history(random, steps, chances):
             is_text = pa.types.is_string(kinds[name].stored)
             other = _some_kind(random, TOLD_KINDS if is_text else TEXT_KINDS)
             step = _step(random, key, {**kinds, name: other}, way)
+            for row in step.rows:  # a column without values has no type of its own
+                row[name] = random.choice(other.pool)
             kinds = kinds if is_text else {**kinds, name: other}
         else:
             step = _step(random, key, kinds, way)

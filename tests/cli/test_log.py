@@ -121,15 +121,6 @@ def test_verify_says_that_all_is_well(tmp_path, run):
     assert "sound" in run("verify").stdout
 
 
-@pytest.mark.spark
-def test_a_checkpoint_by_spark_is_one_like_any_other(table, run, spark_engine):
-    """In parts, and the next reader begins from it."""
-    written = json.loads(run("checkpoint", "--spark", "--json").stdout)
-    assert (11, 2) == (written["version"], written["parts"])
-    snapshot = table.log().current_snapshot
-    assert (11, 11) == (snapshot.segment.checkpoint_version, snapshot.count)
-
-
 @pytest.mark.parametrize("made", ["t", "t/_delta_log"])
 def test_verify_of_no_table_fails(tmp_path, run, made):
     """A folder without a version of a table is not sound; the whole tenant's command is named."""

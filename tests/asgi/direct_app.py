@@ -25,11 +25,14 @@ class DirectApp:
         self._runner.close()
 
     def ask(self, method, target, headers, body=b""):
-        """``target`` is the ASCII of a request line; ``headers`` pairs of bytes."""
+        """``target`` is the ASCII of a request line; ``headers`` pairs of bytes; the host is added where it is not named."""
         return self._runner.run(asyncio.wait_for(self._asked(method, target, headers, body), 60))
 
     async def _asked(self, method, target, headers, body):
         path, _, query = target.partition("?")
+        named = [(name.lower(), value) for name, value in headers]
+        if not any(name == b"host" for name, _ in named):
+            named.insert(0, (b"host", b"127.0.0.1"))
         scope = {
             "type": "http",
             "asgi": {"version": "3.0", "spec_version": "2.3"},
@@ -40,7 +43,7 @@ class DirectApp:
             "raw_path": path.encode("ascii"),
             "query_string": query.encode("ascii"),
             "root_path": "",
-            "headers": [(name.lower(), value) for name, value in headers],
+            "headers": named,
             "client": ("127.0.0.1", 1),
             "server": ("127.0.0.1", 80),
             "state": {},

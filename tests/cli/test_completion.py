@@ -53,7 +53,7 @@ def test_each_shell_is_offered_the_commands(complete):
     assert ["stream"] == complete("bash", "strea").split()
     assert '"stream":"A tenant' in complete("zsh", "strea")
     assert "stream\tA tenant" in complete("fish", "strea")
-    assert ["restore", "release", "repair"] == complete("bash", "stream", "re").split()
+    assert ["restore", "retype", "release", "repair"] == complete("bash", "stream", "re").split()
     assert ["--version"] == complete("bash", "stream", "show", "--vers").split()
     assert "--version" in complete("bash", "--ver").split()
 

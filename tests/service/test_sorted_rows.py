@@ -82,7 +82,7 @@ def test_only_rows_that_meet_the_conditions_are_sorted_and_counted(tenant):
 
 def test_the_past_is_sorted_as_it_was(tenant):
     """The greatest amount of version 0 is not the one that came with version 1."""
-    seen = sorted_rows(tenant, "Invoice", Moment(tenant_version=0), Order("Amount", is_down=True), limit=1)
+    seen = sorted_rows(tenant, "Invoice", Moment(version=0), Order("Amount", is_down=True), limit=1)
     assert 999.0 == seen.rows["Amount"][0].as_py()
 
 

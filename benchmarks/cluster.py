@@ -102,7 +102,7 @@ class Racer:
             spark_memory=self.memory,
             state_dir=state,
             spark_idle_seconds=5,
-            searched_rows_max=0,  # where Spark is makes no difference to what it is not asked
+            engine="spark",  # where Spark is makes no difference to what it is not asked
         )
         self._engine = DeferredEngine(lambda: SparkEngine(self._settings))
 

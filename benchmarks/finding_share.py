@@ -24,7 +24,7 @@ def share_of_finding(stored: int, folder: Path) -> dict[str, object]:
         scale.fill(case, folder)
         os._exit(0)
     assert os.waitpid(process, 0)[1] == 0
-    os.environ["FREEZEFRAME_SEARCHED_ROWS_MAX"] = "0"
+    os.environ["FREEZEFRAME_ENGINE"] = "spark"
     engine, stream, key = scale.opened(case, folder)
     source, whole, finding = np.random.default_rng(stored), [], []
     spent = _watched(engine)

@@ -126,7 +126,7 @@ def main() -> int:
         if given.only != "asking":
             result["without_spark"] = alone(Farm(Path(name) / "alone"), given.runs, given.cold_runs)
         if given.only != "alone":
-            farm = Farm(Path(name) / "asking", FREEZEFRAME_SEARCHED_ROWS_MAX="0")
+            farm = Farm(Path(name) / "asking", FREEZEFRAME_ENGINE="spark")
             try:
                 result |= measure(farm, given.runs, given.cold_runs)
             finally:

@@ -28,6 +28,14 @@ settings.load_profile("untimed")
 def pytest_sessionstart():
     """SIGTERM ends a run as Ctrl-C does: servers, databases and browsers of fixtures end with it."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # Most tests need no Spark; those of the default engine ask for `default_engine` or `asked_spark`.
+    os.environ["FREEZEFRAME_ENGINE"] = "auto"
+
+
+@pytest.fixture
+def default_engine(monkeypatch):
+    """The engine is what a user has who sets none; in child processes as well."""
+    monkeypatch.delenv("FREEZEFRAME_ENGINE", raising=False)
 
 
 @pytest.fixture(scope="session")
@@ -64,7 +72,7 @@ def spark_engine(spark_settings):
 @pytest.fixture
 def asked_spark(monkeypatch):
     """Keys are looked for by Spark, however few rows there are; in child processes as well."""
-    monkeypatch.setenv("FREEZEFRAME_SEARCHED_ROWS_MAX", "0")
+    monkeypatch.setenv("FREEZEFRAME_ENGINE", "spark")
 
 
 @pytest.fixture(params=["this process", "Spark"])

@@ -123,12 +123,17 @@ class Settings(BaseSettings):
         description="From this many bytes on, an update of a stream marks changed rows as deleted "
         "(deletion vectors, Delta reader version 3) instead of rewriting its files.",
     )
+    engine: Literal["spark", "auto"] = Field(
+        default="spark",
+        description="`spark`: Spark searches and merges every update that meets stored rows. `auto`: this "
+        "process searches the keys of an upsert, in up to `searched_rows_max` rows, without Spark; all else "
+        "that goes through stored rows is Spark's.",
+    )
     searched_rows_max: int = Field(
         default=25_000_000,
         ge=0,
-        description="Rows that an update brings are looked for in this process where the files that may "
-        "hold them have at most this many rows together, and by Spark where they have more; 0: always by "
-        "Spark.",
+        description="With `engine=auto`: the most rows, in the files that may hold a key of the batch, that "
+        "this process searches. Spark searches where there are more.",
     )
     compatibility: Literal["auto", "plain"] = Field(
         default="auto",

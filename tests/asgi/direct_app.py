@@ -25,7 +25,7 @@ class DirectApp:
         self._runner.close()
 
     def ask(self, method, target, headers, body=b""):
-        """``target`` is the ASCII of a request line; ``headers`` pairs of bytes; the host is added where it is not named."""
+        """``target`` is a request line's ASCII, ``headers`` pairs of bytes; a host is added if absent."""
         return self._runner.run(asyncio.wait_for(self._asked(method, target, headers, body), 60))
 
     async def _asked(self, method, target, headers, body):

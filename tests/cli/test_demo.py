@@ -21,6 +21,7 @@ def told(spark_settings, tmp_path_factory):
     printed = tmp_path_factory.mktemp("printed") / "out.json"
     with printed.open("w") as file, pytest.MonkeyPatch.context() as patch:
         patch.setattr("sys.stdout", file)
+        patch.delenv("FREEZEFRAME_ENGINE")
         assert main(["demo", "--json", "--keep", str(keep)]) == 0
     return json.loads(printed.read_text()), keep
 

@@ -48,7 +48,7 @@ def promised(code):
 
 @pytest.mark.spark
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
-def test_examples_run(page, tmp_path, monkeypatch, spark_settings):
+def test_examples_run(page, tmp_path, monkeypatch, spark_settings, default_engine):
     """All Python blocks of a page run in order in an empty folder, in one namespace."""
     monkeypatch.chdir(tmp_path)
     # A page may set a master key; it is gone with the page.

@@ -33,7 +33,7 @@ def places(bucket, spark_settings, tmp_path_factory):
         "gc_grace_seconds": 0,
         "lease_dead_seconds": 0,
         "vectors_from_bytes": 0,
-        "searched_rows_max": 0,
+        "engine": "spark",
     }
     there = Settings(root=f"s3://{bucket}/a/b", **options)
     engine = SparkEngine(there)

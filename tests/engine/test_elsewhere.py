@@ -64,7 +64,7 @@ def answers(folder, spark, **environment):
     """What the job was told, and the rows that the stream has then."""
     done = subprocess.run(
         [sys.executable, "-c", JOB, str(folder)],
-        env={**os.environ, "FREEZEFRAME_SPARK": spark, "FREEZEFRAME_SEARCHED_ROWS_MAX": "0", **environment},
+        env={**os.environ, "FREEZEFRAME_SPARK": spark, "FREEZEFRAME_ENGINE": "spark", **environment},
         capture_output=True,
         text=True,
         timeout=300,

@@ -49,7 +49,7 @@ def answers(spark, bucket, state, **environment):
             "FREEZEFRAME_SPARK": spark,
             "FREEZEFRAME_ROOT": f"s3://{bucket}/store",
             "FREEZEFRAME_STATE_DIR": str(state),
-            "FREEZEFRAME_SEARCHED_ROWS_MAX": "0",
+            "FREEZEFRAME_ENGINE": "spark",
             **environment,
         },
         capture_output=True,

@@ -25,7 +25,7 @@ class WrongEngine:
 
 def test_fm_30():
     """A position that no file has is refused before the commit; the stream is as it was."""
-    tenant = Tenant(MemoryStorage(), WrongEngine(), Settings(searched_rows_max=0))
+    tenant = Tenant(MemoryStorage(), WrongEngine(), Settings(engine="spark"))
     stream = tenant.stream("Lead")
     stream.update(pa.table({"Id": ["1", "3"], "v": [1, 3]}), key="Id")
 

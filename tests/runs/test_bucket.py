@@ -40,7 +40,7 @@ def command(spark_settings, tmp_path):
             "FREEZEFRAME_STATE_DIR": str(tmp_path / "state"),
             "FREEZEFRAME_SPARK_JARS_DIR": str(Path(__file__).parents[2] / ".cache" / "jars"),
             "FREEZEFRAME_SPARK_MEMORY": "1g",
-            "FREEZEFRAME_SEARCHED_ROWS_MAX": "0",
+            "FREEZEFRAME_ENGINE": "spark",
             "FREEZEFRAME_SPARK_IDLE_SECONDS": "2",
             "FREEZEFRAME_RUNNER_IDLE_SECONDS": "2",
         }

@@ -125,7 +125,7 @@ def test_a_killed_server_leaves_each_tenant_at_the_old_or_the_new_version(
             "spark_memory": "600m",
             "spark_idle_seconds": 30,
             "script_variables": "JAVA_TOOL_OPTIONS",
-            "searched_rows_max": 0,
+            "engine": "spark",
         }
     )
     farm = Farm(runs, settings, TENANTS[:2])

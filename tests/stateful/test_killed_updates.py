@@ -28,7 +28,7 @@ SEARCHED_BY_SPARK = ("marked",)
 def open_stream(folder, plan):
     options = {"compatibility": "plain"} if plan == "plain" else {}
     if plan in SEARCHED_BY_SPARK:
-        options["searched_rows_max"] = 0
+        options["engine"] = "spark"
     settings = Settings(vectors_from_bytes=PLANS[plan], **options)
     return Tenant(LocalStorage(folder), shared_engine(), settings).stream("Account")
 

@@ -30,7 +30,7 @@ def in_process(seed, updates_min):
 
 
 def by_spark(engine, folder, seed, updates_min):
-    settings = Settings(vectors_from_bytes=seed % 2 * 2**20, searched_rows_max=0)
+    settings = Settings(vectors_from_bytes=seed % 2 * 2**20, engine="spark")
     tenant = Tenant(LocalStorage(folder), engine, settings)
     return fuzzed(tenant, seed, updates_min, Chances(moves_all_rows=True))
 

@@ -27,7 +27,7 @@ RULES = {
     "anew": Settings(),
     "marked": Settings(vectors_from_bytes=0),
     "plain": Settings(vectors_from_bytes=0, compatibility="plain"),
-    "by Spark": Settings(vectors_from_bytes=0, searched_rows_max=0),
+    "by Spark": Settings(vectors_from_bytes=0, engine="spark"),
 }
 
 

@@ -38,6 +38,13 @@ Variables = Annotated[
     list[str] | None,
     typer.Option("--var", help="An environment variable of the script as name=value; may be repeated."),
 ]
+Engine = Annotated[
+    str | None,
+    typer.Option(
+        "--engine",
+        help="spark: Spark searches and merges stored rows; auto: small upserts need no Spark.",
+    ),
+]
 KeptRoot = Annotated[
     Path | None, typer.Option("--job-root", help="A new folder to run in; all that is in it is kept.")
 ]
@@ -66,13 +73,14 @@ def run(
     job_root: KeptRoot = None,
     message: Message = None,
     who: Who = None,
+    engine: Engine = None,
     as_json: Json = False,
 ) -> None:
     """Run a script for a tenant as one commit; the tenant is made if it is not there.
 
     A failure of any kind changes nothing. What the script prints is shown as it comes.
     """
-    settings = _begun()
+    settings = _begun(engine)
     # Loading what a job needs takes longer than most jobs: where it is loaded already, the run is done there.
     code = _forwarded(settings) if _is_command(sys.argv) else None
     if code is not None:
@@ -112,12 +120,12 @@ def run(
         raise _error_of(outcome.error)
 
 
-def _begun() -> Settings:
+def _begun(engine: str | None) -> Settings:
     from freezeframe.settings import load_settings
     from freezeframe.storage.local import keep_private
 
     keep_private()
-    return load_settings()
+    return load_settings(engine=engine)
 
 
 def _forwarded(settings: Settings) -> int | None:

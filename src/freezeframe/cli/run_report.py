@@ -47,7 +47,10 @@ def _tell_changes(tenant: str, outcome: RunOutcome, receipt: Mapping[str, Any], 
     if outcome.status == "repeated":
         output.line(f"{outcome.job_id} was run before, and is not run again. What it did then:")
     if streams:
-        rows = [{"stream": name, **{one: told[one] for one in _COUNTS}} for name, told in streams.items()]
+        shown = (*_COUNTS, "engine") if any(told.get("engine") for told in streams.values()) else _COUNTS
+        rows = [
+            {"stream": name, **{one: told.get(one, "") for one in shown}} for name, told in streams.items()
+        ]
         output.table("", rows)
     for what, paths in zip(("written", "deleted"), files, strict=True):
         if paths:

@@ -147,6 +147,9 @@ def explain(
         return
     route = explanation.route
     output.line(f"{name}, stream version {explanation.stream_version}: {route.kind}, {route.reason}.")
+    if route.engine:
+        who = {"spark": "Spark", "process": "the job's own process"}[route.engine]
+        output.line(f"Stored rows: {who} searches or merges them.")
     counts = explanation.counts
     if counts is not None:
         output.line(

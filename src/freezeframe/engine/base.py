@@ -28,6 +28,9 @@ Positions = npt.NDArray[np.int64]
 
 NOTHING: Mapping[str, Positions] = MappingProxyType({})
 
+INLINE_KEYS_MAX = 20_000
+"""Up to this many keys travel in the plan that searches them; more are quicker in a file."""
+
 UNIQUE = "unique"
 """Below the folder that a frame was landed in: its rows once more, one for each key."""
 
@@ -151,8 +154,8 @@ class FindTask:
     """The key's columns as the files hold them, in the order of the key."""
     target_schema: Mapping[str, Any]
     """The same columns in the types that both sides are compared in."""
-    keys: tuple[str, ...]
-    """Parquet files with the batch's keys, of the target's types and under its names; each key once."""
+    keys: pa.Table | tuple[str, ...]
+    """The batch's keys, or Parquet files of them, in the target's types and under its names; each once."""
     null_keys: NullKeys = "error"
     """``match``: a null in a key equals a null."""
     rows: int = 0
@@ -222,7 +225,7 @@ class TableEngine(Protocol):
         """Where the files hold the batch's keys, deleted rows included, in no order.
 
         Columns: ``file`` (int32, index into ``stored``), ``row`` (int64, position in the file) and
-        ``place`` (int64, position of the key in the batch's only file).
+        ``place`` (int64, position of the key in the table or in the batch's only file).
 
         Raises:
             CorruptData: a stored file is missing or damaged.

@@ -15,7 +15,10 @@ from freezeframe.errors import JavaNotFound, JavaUnsupported
 JAVA_VERSIONS = (17, 21)
 """Major versions that Spark 4.1 runs on."""
 
-_REMEDY = "Install one: apt-get install openjdk-17-jre-headless (or set JAVA_HOME to a Java 17 or 21)."
+_REMEDY = (
+    "Install one: apt-get install openjdk-17-jre-headless (or set JAVA_HOME to a Java 17 or 21)."
+    " With FREEZEFRAME_ENGINE=auto an upsert needs none."
+)
 _INSTALLED = (
     (Path("/usr/lib/jvm"), "*{version}*/bin/java"),
     (Path("/Library/Java/JavaVirtualMachines"), "*{version}*/Contents/Home/bin/java"),

@@ -9,13 +9,15 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql.connect import functions as F  # noqa: N812 - the name by which Spark code calls it
+from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
+from pyspark.sql.connect.plan import LocalRelation
 from pyspark.sql.connect.session import SparkSession
 
 from freezeframe.engine.base import FindTask
@@ -31,29 +33,28 @@ _PLACE, _TASK = "place", "task"
 def find(session: SparkSession, task: FindTask) -> pa.Table:
     """Carry out the task; `TableEngine.find` says what is promised."""
     names = [ROW, _PLACE] if len(task.stored) == 1 else [ROW, _PLACE, FILE]
-    # toArrow would ask the server for the schema first, and so analyse the plan twice.
-    found = _found(session, task).select(*names).toPandas()
+    found = _collected(session, _found(session, task, in_one_task=_is_small(task)).select(*names))
     numbers = (
-        _numbered(pa.array(found[FILE], pa.string()), task)
-        if FILE in found
-        else pa.array(np.zeros(len(found), np.int32))
+        _numbered(found[FILE], task) if len(task.stored) > 1 else pa.array(np.zeros(len(found), np.int32))
     )
     return _answer(found, numbers)
 
 
-def _answer(found: pd.DataFrame, numbers: pa.Array) -> pa.Table:
-    return pa.table(
-        {
-            "file": numbers,
-            "row": pa.array(found[ROW], pa.int64()),
-            "place": pa.array(found[_PLACE], pa.int64()),
-        }
-    )
+def _answer(found: pa.Table, numbers: pa.Array) -> pa.Table:
+    return pa.table({"file": numbers, "row": found[ROW], "place": found[_PLACE]})
+
+
+def _collected(session: SparkSession, frame: DataFrame) -> pa.Table:
+    """The rows by one request; ``toArrow`` and ``toPandas`` ask for the schema or for settings before it."""
+    plan: Any = frame._plan  # noqa: SLF001
+    client = session.client
+    return client.to_table(plan.to_proto(client), {})[0]
 
 
 def _is_small(task: FindTask) -> bool:
     """Whether one task of Spark's is enough for all of the files."""
-    size = size_of([*task.stored, *task.keys])
+    keys = () if isinstance(task.keys, pa.Table) else task.keys
+    size = size_of([*task.stored, *keys])
     return size is not None and size <= SMALL_BYTES
 
 
@@ -65,18 +66,18 @@ def find_all(session: SparkSession, tasks: Sequence[FindTask]) -> tuple[pa.Table
         )
         for number, task in enumerate(tasks)
     ]
-    found = functools.reduce(lambda above, part: above.union(part), parts).toPandas()
+    found = _collected(session, functools.reduce(lambda above, part: above.union(part), parts))
     answers = []
     for number, task in enumerate(tasks):
-        own = found[found[_TASK] == number]
-        answers.append(_answer(own, _numbered(pa.array(own[FILE], pa.string()), task)))
+        own = found.filter(pc.equal(found[_TASK], number))
+        answers.append(_answer(own, _numbered(own[FILE], task)))
     return tuple(answers)
 
 
 def count_found(session: SparkSession, task: FindTask) -> tuple[int, ...]:
     """Carry out the task; `TableEngine.count_found` says what is promised."""
     counted = _found(session, task).groupBy(FILE).agg(F.count(F.lit(1)).alias("rows")).collect()
-    numbers = _numbered(pa.array([row[0] for row in counted], pa.string()), task).to_pylist()
+    numbers = _numbered(pa.chunked_array([[row[0] for row in counted]], pa.string()), task).to_pylist()
     rows = dict(zip(numbers, (row[1] for row in counted), strict=True))
     return tuple(int(rows.get(number, 0)) for number in range(len(task.stored)))
 
@@ -94,14 +95,7 @@ def _found(session: SparkSession, task: FindTask, *, in_one_task: bool = False) 
         for name, ours, theirs in zip(old_names, schema.fields, target.fields, strict=True)
     ]
     stored = read.select(*values, FILE, ROW)
-    keys = read_files(session, task.keys, target, with_places=True)
-    batch = keys.select(
-        *(
-            F.col(quoted(field.name)).alias(name)
-            for name, field in zip(new_names, target.fields, strict=True)
-        ),
-        F.col(ROW).alias(_PLACE),
-    )
+    batch = _batch(session, task, new_names)
     old_key, new_key = (key_column(names, task.null_keys) for names in (old_names, new_names))
     stored = stored.select(old_key.alias("old_key"), FILE, ROW)
     batch = batch.select(new_key.alias("new_key"), _PLACE)
@@ -115,7 +109,22 @@ def _found(session: SparkSession, task: FindTask, *, in_one_task: bool = False) 
     return stored.repartition(tasks, "old_key").join(batch.repartition(tasks, "new_key"), is_same)
 
 
-def _numbered(names: pa.Array, task: FindTask) -> pa.Array:
+def _batch(session: SparkSession, task: FindTask, names: Sequence[str]) -> DataFrame:
+    """The keys under these names, and the place of each."""
+    if isinstance(task.keys, pa.Table):
+        places = pa.array(np.arange(len(task.keys)), pa.int64())
+        table = task.keys.rename_columns(list(names)).append_column(_PLACE, places)
+        # ``createDataFrame`` asks the server for nine settings first.
+        return ConnectFrame(LocalRelation(table), session)
+    target = struct_type(task.target_schema)
+    keys = read_files(session, task.keys, target, with_places=True)
+    columns = [
+        F.col(quoted(field.name)).alias(name) for name, field in zip(names, target.fields, strict=True)
+    ]
+    return keys.select(*columns, F.col(ROW).alias(_PLACE))
+
+
+def _numbered(names: pa.ChunkedArray, task: FindTask) -> pa.ChunkedArray:
     """The files' names as indexes into the task's."""
     known = pa.array([_file_name(path) for path in task.stored], pa.string())
     numbers = pc.index_in(names, value_set=known)

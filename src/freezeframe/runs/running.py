@@ -20,6 +20,7 @@ from typing import Any
 
 from freezeframe.clock import now_ms
 from freezeframe.configuration.layers import nearest
+from freezeframe.runs.early_spark import start_early
 from freezeframe.runs.given_paths import given_file, given_folder
 from freezeframe.runs.job_root import JobRoot, latest_root, make_job_root
 from freezeframe.runs.outcome import RunOutcome, Status
@@ -87,7 +88,7 @@ def run(
     try:
         with in_use(root.path):
             environment = {**script_environment(request, root, settings, os.environ), **variables}
-            ending = _carried_out(request, root, settings, environment, on_line, is_cancelled)
+            ending = _carried_out(request, root, settings, environment, on_line, is_cancelled, tenant)
     finally:
         root.remove_secrets()
     receipt = _committed(tenant, request.job_id)
@@ -118,12 +119,14 @@ def _carried_out(
     environment: Mapping[str, str],
     on_line: Callable[[str], None],
     is_cancelled: Callable[[], bool],
+    tenant: Tenant,
 ) -> Ending:
     python = interpreter(request.script, settings)
     if python != sys.executable and not (settings.spark_python or settings.spark.startswith("spark://")):
         # The packages that a script asks for are there in its functions as well.
         settings = settings.model_copy(update={"spark_python": python})
         environment = {**environment, "FREEZEFRAME_SPARK_PYTHON": python}
+    start_early(settings, tenant, environment, on_line)
     with script_spark(request.script, settings, environment, on_line) as spark:
         ScriptPlan(request, settings, os.getpid()).write(root)
         reading, writing = _wide_pipe()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Literal
 
 from freezeframe.errors import InvalidOption
 from freezeframe.script.tenants import shared_engine
@@ -17,19 +18,26 @@ from freezeframe.store.snapshot_store import Store
 _SCHEMES = ("s3", "s3a")
 
 
-def open(root: str | os.PathLike[str], environment: str = "default") -> Store:  # noqa: A001 - freezeframe.open
+def open(  # noqa: A001 - freezeframe.open
+    root: str | os.PathLike[str],
+    environment: str = "default",
+    *,
+    engine: Literal["spark", "auto"] | None = None,
+) -> Store:
     """The store at ``root``: a directory, which need not exist yet, or ``s3://bucket/prefix``.
 
     ``environment`` is whose tenants are seen: the same id in two environments is two tenants. The
     bucket's credentials and endpoint come from the settings ``s3_…`` or the usual ``AWS_…`` variables.
+    ``engine`` is who searches and merges stored rows (see the setting of that name, which counts without it).
 
     Raises:
-        InvalidOption: ``root`` is a file, a URL of another kind, or one tenant's own directory.
+        InvalidOption: ``root`` is a file, a URL of another kind, or one tenant's own directory; or there is
+            no such engine.
         InvalidName: no environment can have that name.
         FormatTooNew: a newer freezeframe wrote it.
         StorageUnsuitable: the bucket's store has no atomic create, as was just seen.
     """
-    settings = load_settings()
+    settings = load_settings(engine=engine)
     return Store(storage_at(os.fspath(root), settings), shared_engine(), settings, environment)
 
 

@@ -38,6 +38,7 @@ class Explanation:
             "stream": self.stream,
             "stream_version": self.stream_version,
             "route": self.route.kind,
+            "engine": self.route.engine,
             "reason": self.route.reason,
             "counts": None if self.counts is None else self.counts.to_json(),
             "bytesWritten": self.bytes_written,
@@ -50,7 +51,8 @@ class Explanation:
 def rule_of(settings: Settings) -> FileRule:
     """What the settings say about a stream's files."""
     is_plain = settings.compatibility == "plain"
-    return FileRule(settings.vectors_from_bytes, is_plain, settings.searched_rows_max)
+    searched_rows_max = settings.searched_rows_max if settings.engine == "auto" else 0
+    return FileRule(settings.vectors_from_bytes, is_plain, searched_rows_max)
 
 
 def explained_state(name: str, snapshot: Snapshot, settings: Settings) -> Explanation:

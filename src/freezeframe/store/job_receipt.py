@@ -71,6 +71,7 @@ def joined_receipts(receipts: tuple[Receipt, ...]) -> Receipt:
         null_keys_dropped=sum(one.null_keys_dropped for one in receipts),
         bytes_written=sum(one.bytes_written for one in receipts),
         seconds=sum(one.seconds for one in receipts),
+        engine="spark" if any(one.engine == "spark" for one in receipts) else last.engine,
     )
 
 

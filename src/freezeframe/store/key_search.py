@@ -4,41 +4,43 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 
-from freezeframe.engine.base import FindTask
+from freezeframe.engine.base import INLINE_KEYS_MAX, FindTask
 from freezeframe.log.columns import every_field
 from freezeframe.store.key_scan import scan
 from freezeframe.store.live_files import live_files
 from freezeframe.store.plan import NO_COLUMNS
-from freezeframe.store.staged import Staging
-
-Searcher = Literal["this process", "Spark"]
+from freezeframe.store.staged import EngineName, Staging
 
 
-def search(work: Staging, files: pa.Table, keys: pa.Table) -> tuple[pa.Table, Searcher]:
-    """Where ``files`` (rows of ``snapshot.files``) hold the keys, as ``TableEngine.find`` tells; who looked.
+def search(work: Staging, files: pa.Table, keys: pa.Table) -> tuple[pa.Table, EngineName]:
+    """Where ``files`` (rows of ``snapshot.files``) hold the keys, as of ``TableEngine.find``; who searched.
 
     Raises:
         CorruptData: a stored file is missing or damaged.
     """
     if sum(file.rows for file in live_files(files)) <= work.rule.searched_rows_max:
-        return scan(work.snapshot, files, keys), "this process"
+        return scan(work.snapshot, files, keys), "process"
     work.engine.require_shared(work.storage.uri(""))
-    task = find_task(work, files["path"].to_pylist(), [work.attempt.land_keys(keys)], len(keys))
-    return work.engine.find(task), "Spark"
+    paths = files["path"].to_pylist()
+    if len(keys) <= INLINE_KEYS_MAX:
+        task = find_task(work, paths, keys, len(keys))
+    else:
+        task = find_task(work, paths, [work.attempt.land_keys(keys)], len(keys))
+    return work.engine.find(task), "spark"
 
 
-def find_task(work: Staging, paths: Sequence[str], keys: Sequence[str], rows: int) -> FindTask:
-    """The search in the stream's files ``paths``, as the log names them, for ``rows`` staged keys."""
+def find_task(work: Staging, paths: Sequence[str], keys: pa.Table | Sequence[str], rows: int) -> FindTask:
+    """The search in the stream's files ``paths``, as the log names them, for ``rows`` keys."""
     plan = work.plan
     return FindTask(
         stored=work.uris(paths),
         stored_schema=_key_columns(plan.stored_schema or NO_COLUMNS, plan.told_key),
         target_schema=_unmapped(_key_columns(plan.schema, plan.told_key)),
-        keys=tuple(map(work.attempt.uri, keys)),
+        keys=keys if isinstance(keys, pa.Table) else tuple(map(work.attempt.uri, keys)),
         null_keys=plan.update.kept_null_keys,
         rows=rows,
     )

@@ -36,9 +36,10 @@ from freezeframe.store.staged import Route, Staged, Staging
 def load(work: Staging) -> Staged:
     """Stage rows that are the whole new content: a first write, or an override."""
     plan, incoming, attempt = work.plan, work.incoming, work.attempt
-    route = Route("load", "the batch is the whole content")
     is_data_file = _is_data_file(plan, incoming)
-    if work.live or not is_data_file:
+    asks = bool(work.live) or not is_data_file
+    route = Route("load", "the batch is the whole content", engine="spark" if asks else "")
+    if asks:
         work.engine.require_shared(work.storage.uri(""))
     if is_data_file:
         batch = incoming.paths or (_landed_content(work),)
@@ -61,7 +62,7 @@ def merge(work: Staging, reason: str) -> Staged:
     if work.plan.update.mode == "full":
         require_few_deletions(work.plan.update, lost=result.lost, live=result.live)
     paths = work.attempt.merged_paths(result.files)
-    return rewritten(work, _counts(result), paths, Route("merge", reason))
+    return rewritten(work, _counts(result), paths, Route("merge", reason, engine="spark"))
 
 
 def merge_touched(work: Staging, reason: str) -> Staged:
@@ -71,7 +72,7 @@ def merge_touched(work: Staging, reason: str) -> Staged:
     touched = tuple(choice.file.path for choice in choices if choice.fate == "rewritten")
     result = work.engine.merge(_merge_task(work, touched))
     paths = work.attempt.merged_paths(result.files)
-    return rewritten(work, _counts(result), paths, Route("partial merge", reason, choices), touched)
+    return rewritten(work, _counts(result), paths, Route("partial merge", reason, choices, "spark"), touched)
 
 
 def can_look_for_keys(work: Staging) -> bool:

@@ -9,7 +9,7 @@ a file is written anew.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,7 @@ from freezeframe.store.key_search import search
 from freezeframe.store.live_files import deleted_positions, live_files
 from freezeframe.store.plan import NO_COLUMNS, Plan
 from freezeframe.store.row_shape import in_schema
-from freezeframe.store.staged import Staging
+from freezeframe.store.staged import EngineName, Staging
 from freezeframe.store.staging import Attempt
 
 LANDED_BYTES_MAX = 128 * 1024 * 1024
@@ -50,7 +50,8 @@ class Patch:
     marked: Mapping[str, _Numbers]
     choices: tuple[Choice, ...]
     searched: str
-    """Who looked for the batch's keys, and in how many files: words that ``stream explain`` shows."""
+    """How the batch's keys were searched, and in how many files: words that ``stream explain`` shows."""
+    engine: EngineName = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,7 @@ class _Met:
     row: _Numbers
     place: _Numbers
     searched: str
+    engine: EngineName = ""
 
     def positions(self, which: Flags) -> dict[str, _Numbers]:
         """By path the positions of the flagged rows."""
@@ -129,7 +131,7 @@ def patch(work: Staging, batch: pa.Table) -> Patch:
     inserted, updated = int(is_new.sum()), len(filled.rows)
     counts = Counts(inserted, updated, len(batch) - inserted - updated, 0)
     if not counts.changed:
-        return Patch(counts, (), (), {}, (), met.searched)
+        return Patch(counts, (), (), {}, (), met.searched, met.engine)
     live = live_files(work.snapshot.files)
     choices = choose(live, {path: len(part) for path, part in changing.items()}, work.rule)
     rewritten = [choice.file for choice in choices if choice.fate == "rewritten"]
@@ -142,7 +144,7 @@ def patch(work: Staging, batch: pa.Table) -> Patch:
     written = work.attempt.write(content, written_columns(work.plan.schema), work.plan.key)
     marked = {choice.file.path: changing[choice.file.path] for choice in choices if choice.fate == "marked"}
     removed = tuple(file.path for file in rewritten)
-    return Patch(counts, written, removed, marked, choices, met.searched)
+    return Patch(counts, written, removed, marked, choices, met.searched, met.engine)
 
 
 def _met(work: Staging, batch: pa.Table) -> _Met:
@@ -153,14 +155,15 @@ def _met(work: Staging, batch: pa.Table) -> _Met:
     if not candidates.num_rows or not len(batch):
         nothing = np.empty(0, np.int64)
         return _Met((), nothing, nothing, nothing, "whose keys no file can hold")
-    found, searcher = search(work, candidates, keys)
-    searched = f"whose keys {searcher} looked for in {candidates.num_rows:,} files"
-    return _sorted(candidates, found, deleted_positions(work.snapshot, candidates), plan.key, searched)
+    found, engine = search(work, candidates, keys)
+    who = {"spark": "Spark", "process": "this process"}[engine]
+    met = _sorted(candidates, found, deleted_positions(work.snapshot, candidates), plan.key)
+    return replace(
+        met, engine=engine, searched=f"whose keys {who} looked for in {candidates.num_rows:,} files"
+    )
 
 
-def _sorted(
-    files: pa.Table, found: pa.Table, deleted: Mapping[str, _Numbers], key: Sequence[str], searched: str
-) -> _Met:
+def _sorted(files: pa.Table, found: pa.Table, deleted: Mapping[str, _Numbers], key: Sequence[str]) -> _Met:
     paths = tuple(files["path"].to_pylist())
     file = found["file"].to_numpy().astype(np.int64)
     row, place = found["row"].to_numpy(), found["place"].to_numpy()
@@ -177,7 +180,7 @@ def _sorted(
             remedy="Replace the stream's content with override=True.",
         )
     order = np.lexsort((row, file))
-    return _Met(paths, file[order], row[order], place[order], searched)
+    return _Met(paths, file[order], row[order], place[order], "")
 
 
 def _filled(work: Staging, batch: pa.Table, met: _Met) -> Filled:

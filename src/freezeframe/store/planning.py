@@ -76,7 +76,7 @@ def stage(
 def _patched(work: Staging, rows: pa.Table) -> Staged:
     done = patch(work, rows)
     reason = f"an upsert of {len(rows):,} rows, {done.searched}"
-    return patched(work, done, Route("patch", reason, done.choices))
+    return patched(work, done, Route("patch", reason, done.choices, done.engine))
 
 
 def _says_nothing(snapshot: Snapshot, incoming: Incoming, update: Update) -> bool:

@@ -33,6 +33,8 @@ class Receipt:
     null_keys_dropped: int
     bytes_written: int
     seconds: float
+    engine: str = ""
+    """Who searched or merged the stored rows: ``spark``, ``process`` (the job's own), or nobody (empty)."""
     source: Callable[[str], Any] | None = field(default=None, repr=False, compare=False)
     """How the rows that this update changed are read; a receipt that was copied elsewhere has none."""
 

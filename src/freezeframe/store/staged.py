@@ -18,8 +18,11 @@ from freezeframe.store.staging import Attempt
 from freezeframe.store.table_commit import Rewrite
 
 RouteKind = Literal["nothing", "load", "patch", "partial merge", "merge"]
-"""``load``: the batch is the new content. ``patch``: found, filled and written in process, or found by Spark.
-``partial merge`` and ``merge``: moved by Spark, some of the files or all of them."""
+"""``load``: the batch is the new content. ``patch``: changed rows are written beside the stored ones.
+``partial merge`` and ``merge``: some of the files, or all of them, are merged with the batch by Spark."""
+
+EngineName = Literal["spark", "process", ""]
+"""Who searched or merged the stored rows: Spark or the job's own process; empty where none were met."""
 
 _FATES: tuple[Fate, ...] = ("left", "marked", "rewritten")
 
@@ -31,6 +34,7 @@ class Route:
     kind: RouteKind
     reason: str
     choices: tuple[Choice, ...] = ()
+    engine: EngineName = ""
 
     def __str__(self) -> str:
         fates = [choice.fate for choice in self.choices]

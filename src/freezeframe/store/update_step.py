@@ -103,6 +103,7 @@ class TakenUpdate:
             null_keys_dropped=self.incoming.null_keys_dropped,
             bytes_written=staged.rewrite.new_bytes if staged.rewrite else 0,
             seconds=time.monotonic() - self.started,
+            engine=staged.route.engine,
         )
 
 

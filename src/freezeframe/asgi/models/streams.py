@@ -98,6 +98,10 @@ class Receipt(Answer):
     null_keys_dropped: int
     bytes_written: int
     seconds: float
+    engine: str = Field(
+        default="",
+        description="Who searched or merged the stored rows: `spark`, `process`, or empty for neither.",
+    )
 
 
 class Dropped(Answer):

@@ -5,7 +5,7 @@ import errno
 import os
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from freezeframe.errors import FreezeframeError, UnsafePath
@@ -74,6 +74,8 @@ def test_openers_agree(two_tenants):
             st.sampled_from(["folder", "file", "door", "link", "secret", "b", "..", ".", ""]), max_size=5
         )
     )
+    @example(["folder", "file", "."])
+    @example(["folder", "file", ""])
     def compare(parts):
         name = "/".join(parts)
         answers = []

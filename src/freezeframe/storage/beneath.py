@@ -84,6 +84,8 @@ def open_stepwise(root: int, name: str, flags: int) -> int:
     parts = [part for part in name.split("/") if part not in {"", "."}]
     if ".." in parts or name.startswith("/"):
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
+    if name.rpartition("/")[2] in {"", "."}:
+        flags |= os.O_DIRECTORY  # ``file/`` and ``file/.`` name a folder
     here = os.open(".", _FOLDER_FLAGS, dir_fd=root)
     try:
         for part in parts[:-1]:

@@ -35,7 +35,7 @@ def _line(line):
 
 
 @pytest.mark.spark
-def test_every_block_runs_in_order(tmp_path, monkeypatch, capsys, spark_session):
+def test_every_block_runs_in_order(tmp_path, monkeypatch, capsys, spark_session, default_engine):
     """From an empty folder to a schedule, with the outputs that the page shows."""
     # The session holds the server: between two runs it would stop, and starting it again is most of the time.
     monkeypatch.setenv("FREEZEFRAME_RUNNER_IDLE_SECONDS", "60")

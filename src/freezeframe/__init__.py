@@ -12,13 +12,23 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from freezeframe.script.snapshots import get_snapshot, update_snapshot
     from freezeframe.script.stores import open  # noqa: A004 - freezeframe.open
-    from freezeframe.script.tenants import open_tenant
+    from freezeframe.script.tenants import open_tenant, spark
     from freezeframe.store.receipt import Receipt
     from freezeframe.store.snapshot_store import Store
     from freezeframe.store.stream import Stream
     from freezeframe.store.tenant import Tenant
 
-__all__ = ["Receipt", "Store", "Stream", "Tenant", "get_snapshot", "open", "open_tenant", "update_snapshot"]
+__all__ = [
+    "Receipt",
+    "Store",
+    "Stream",
+    "Tenant",
+    "get_snapshot",
+    "open",
+    "open_tenant",
+    "spark",
+    "update_snapshot",
+]
 
 _HOME = {
     "Receipt": "freezeframe.store.receipt",
@@ -28,6 +38,7 @@ _HOME = {
     "open": "freezeframe.script.stores",
     "get_snapshot": "freezeframe.script.snapshots",
     "open_tenant": "freezeframe.script.tenants",
+    "spark": "freezeframe.script.tenants",
     "update_snapshot": "freezeframe.script.snapshots",
 }
 

@@ -13,6 +13,7 @@ from pyspark.sql.connect.session import SparkSession
 
 from freezeframe.engine.configuration import SESSION_CONFIGURATION, cores
 from freezeframe.engine.connect import connect
+from freezeframe.engine.remote import OWN_REMOTE
 from freezeframe.engine.server import attach, server_folder
 from freezeframe.errors import InvalidOption, JavaUnsupported, SetupError
 from freezeframe.settings import Settings
@@ -62,7 +63,8 @@ def test_a_session_is_configured_and_nobodys_default(spark_settings, spark_sessi
 @pytest.mark.parametrize("variable", ["FREEZEFRAME_SPARK", "SPARK_REMOTE"])
 def test_a_named_server_is_used_as_it_is(address, tmp_path, monkeypatch, variable):
     """With sc:// nothing is started or held, and the state folder is not touched."""
-    monkeypatch.setenv(variable, f"sc://localhost:{address.port}/;token={address.token}")
+    monkeypatch.delenv(OWN_REMOTE, raising=False)
+    monkeypatch.setenv(variable, address.url)
     monkeypatch.setenv("FREEZEFRAME_STATE_DIR", str(tmp_path / "state"))
     connection = connect(Settings(), lambda _: None)
     assert 3 == connection.session.range(3).count()
@@ -75,7 +77,7 @@ def test_a_named_server_is_used_as_it_is(address, tmp_path, monkeypatch, variabl
 def test_the_setting_wins_over_sparks_variable(address, spark_settings, monkeypatch):
     """SPARK_REMOTE fills in only what the setting leaves open."""
     monkeypatch.setenv("SPARK_REMOTE", "sc://localhost:1")
-    url = f"sc://localhost:{address.port}/;token={address.token}"
+    url = address.url
     connection = connect(spark_settings.model_copy(update={"spark": url}), lambda _: None)
     assert 1 == connection.session.range(1).count()
     connection.close()

@@ -12,7 +12,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql.connect.functions import call_udf, lit, udf
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
-from freezeframe.engine.connect import connect, script_session
+from freezeframe.engine.connect import connect
 from freezeframe.engine.job_database import VARIABLE, claimed
 from freezeframe.engine.watcher import DATABASES
 from freezeframe.errors import InvalidOption
@@ -150,16 +150,15 @@ def test_a_job_that_ends_leaves_nothing(spark_settings, jobs):
 
 
 def test_the_sessions_of_a_run_are_in_one_database(spark_settings, monkeypatch, jobs):
-    """The script's own and the library's; who made the database drops it."""
+    """The script's and the library's; who made the database drops it, also where a script stopped its own."""
     with job(spark_settings) as other:
-        folder, address = other.attachment.folder, other.attachment.address
-    url = f"sc://localhost:{address.port}/;token={address.token}"
+        folder = other.attachment.folder
     with claimed(folder) as file:
         monkeypatch.setenv(VARIABLE, str(file))
-        # A session that another test made is nobody's here.
-        monkeypatch.setattr("pyspark.sql.connect.session.SparkSession._default_session", None)
-        with script_session(url, folder), job(spark_settings) as library:
+        with job(spark_settings) as scripts, job(spark_settings) as library:
+            assert file.name == scripts.session.catalog.currentDatabase()
             assert file.name == library.session.catalog.currentDatabase()
+            scripts.session.stop()
         assert file.name not in databases(jobs[0])
         assert not file.exists()
 

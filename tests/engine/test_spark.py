@@ -32,12 +32,14 @@ def test_an_unused_engine_has_no_session(spark_settings):
 
 
 def test_a_closed_engine_opens_again(bench, engine):
-    """close() lets go; a later call has a session of its own."""
-    first = engine.session.session_id
+    """close() lets go of the engine's own session, not of the process's; a later call opens another one."""
+    first, session = engine._own.connected().session.session_id, engine.session
     engine.close()
     engine.close()
     assert 2 == engine.merge(bench.task(None, ROWS, key=["Id"])).inserted
-    assert first != engine.session.session_id
+    assert first != engine._own.connected().session.session_id
+    assert session is engine.session
+    assert 1 == session.range(1).count()
 
 
 def test_a_session_that_the_server_ended_is_replaced(bench, engine):
@@ -49,15 +51,16 @@ def test_a_session_that_the_server_ended_is_replaced(bench, engine):
     assert first.session_id != engine._work.connected().session.session_id
 
 
-def test_merges_share_a_session_and_frames_do_not(bench, spark_settings):
-    """What one process compiled, the next need not; a view of one job's is no other job's."""
+def test_merges_share_a_session_and_frames_another(bench, spark_settings):
+    """What one process compiled, the next need not; the engines of a process have one session for frames."""
     engines = [SparkEngine(spark_settings) for _ in range(2)]
     for engine in engines:
         engine.merge(bench.task(None, ROWS, key=["Id"]))
-        engine.session.range(1).createOrReplaceTempView("mine")
 
-    assert 1 == len({engine._work.connected().session.session_id for engine in engines})
-    assert 2 == len({engine.session.session_id for engine in engines})
+    shared = {engine._work.connected().session.session_id for engine in engines}
+    frames = {engine.session.session_id for engine in engines}
+    assert (1, 1) == (len(shared), len(frames))
+    assert not shared & frames
     engines[0].close()
     assert 2 == engines[1].merge(bench.task(None, ROWS, key=["Id"])).inserted
     engines[1].close()
@@ -126,7 +129,7 @@ def test_a_private_server_serves_its_process_and_goes(spark_settings, tmp_path, 
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     state = tmp_path / "state"
     engine = SparkEngine(spark_settings.model_copy(update={"spark": "local", "state_dir": state}))
-    assert 2 == engine.session.range(2).count()
+    assert 2 == engine._own.connected().session.range(2).count()
     process = engine._own._connection.attachment.address.process
     assert ["private"] == [path.name.partition("-")[0] for path in state.iterdir()]
     engine.close()
@@ -142,4 +145,4 @@ def test_a_server_elsewhere_that_is_gone_is_told(spark_settings, monkeypatch):
     monkeypatch.setattr("freezeframe.engine.connect._RETRIES_MAX", 2)
     elsewhere = spark_settings.model_copy(update={"spark": "sc://localhost:1"})
     with pytest.raises(EngineUnavailable, match="does not answer"):
-        SparkEngine(elsewhere).read((), arrow_to_delta(ROWS.schema))
+        SparkEngine(elsewhere).sum_rows((), arrow_to_delta(ROWS.schema))

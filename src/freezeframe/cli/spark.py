@@ -85,6 +85,7 @@ def start(idle_seconds: IdleSeconds = None, as_json: Json = False) -> None:
 
     from freezeframe.engine.configuration import cores
     from freezeframe.engine.launch import is_archive_awaited
+    from freezeframe.engine.remote import foreign_remote
     from freezeframe.engine.server import attach
     from freezeframe.engine.standing import keep_idle, standings
     from freezeframe.runs.warm.spawning import start_runner
@@ -95,7 +96,7 @@ def start(idle_seconds: IdleSeconds = None, as_json: Json = False) -> None:
     # The runner loads while Java starts.
     start_runner(settings)
     master = settings.spark if settings.spark.startswith("spark://") else f"local[{cores()}]"
-    if settings.spark.startswith("sc://") or os.environ.get("SPARK_REMOTE"):
+    if settings.spark.startswith("sc://") or foreign_remote(os.environ):
         output.line("Spark is a server elsewhere, which is not started from here.")
     else:
         attachment = attach(settings, master, output.line)

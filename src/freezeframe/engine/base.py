@@ -208,6 +208,11 @@ class TableEngine(Protocol):
     after any error the output folder may hold rubbish, which belongs to the caller's attempt.
     """
 
+    @property
+    def session(self) -> Any:
+        """The Spark session of this process, classic or Connect; one is made where there is none."""
+        ...
+
     def merge(self, task: MergeTask) -> MergeResult:
         """Carry out one update and count what became of each row.
 
@@ -274,7 +279,10 @@ class TableEngine(Protocol):
         """A lazy Spark frame over Parquet files, with the columns and types of ``schema``.
 
         ``deleted`` names, by file, the positions of rows that are left out. It belongs to the session of
-        the frame ``like``, which is one of Spark Connect, or to the engine's own.
+        the frame ``like``, classic or Connect, or to ``session``.
+
+        Raises:
+            StorageNotShared: the session does not see the files.
         """
         ...
 

@@ -45,8 +45,16 @@ LANDING_CONFIGURATION = {
 }
 """How a session writes files in the layout of stored ones; what another one wrote is written again."""
 
+SCRIPT_CONFIGURATION = {"spark.sql.session.timeZone": "UTC", **LANDING_CONFIGURATION}
+"""What a session for a script has: the machine's clock says nothing, and frames are written once."""
+
 READ_OPTIONS = {
     "mergeSchema": "false",
+    # In a session that somebody else has set up as well.
+    "ignoreCorruptFiles": "false",
+    "ignoreMissingFiles": "false",
+    "datetimeRebaseMode": "CORRECTED",
+    "int96RebaseMode": "CORRECTED",
 }
 
 WRITE_OPTIONS = {
@@ -182,9 +190,7 @@ def server_configuration(settings: Settings, master: str) -> dict[str, str]:
         # Files are the owner's alone: Hadoop sets their mode itself, whatever the process's umask is.
         "spark.hadoop.fs.permissions.umask-mode": "077",
         "spark.cleaner.periodicGC.interval": "10min",
-        # For the sessions of scripts: the machine's clock says nothing, and frames are written once.
-        "spark.sql.session.timeZone": "UTC",
-        **LANDING_CONFIGURATION,
+        **SCRIPT_CONFIGURATION,
         # Nobody meets others under the name that all know; jobs are refused such views (job_database).
         "spark.sql.globalTempDatabase": "freezeframe_refuses_global_views",
         # Its client's connection goes with the client. The query of a killed one is interrupted, and one

@@ -2,7 +2,8 @@
 
 Spark is spoken to over Connect only, never through a JVM in this process: `auto` and
 `spark://` go to the warm server, `local` to a server of this process alone, `sc://` to the
-server named. The session is the engine's own; it becomes nobody's default session.
+server named. Sessions of the engine are nobody's default; that of the process is made here as well
+(``process_session``), with settings for frames of a script in place of those for merges.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ import contextlib
 import hashlib
 import os
 import uuid
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -24,9 +25,10 @@ from pyspark.sql.connect import proto
 from pyspark.sql.connect.client.retries import DefaultPolicy, RetryPolicyState
 from pyspark.sql.connect.session import SparkSession
 
-from freezeframe.engine.configuration import SESSION_CONFIGURATION, cores
+from freezeframe.engine.configuration import SCRIPT_CONFIGURATION, SESSION_CONFIGURATION, cores
 from freezeframe.engine.job_database import JobDatabase, require_own
 from freezeframe.engine.launch import TOKEN_VARIABLE
+from freezeframe.engine.remote import REMOTE, foreign_remote, own_remote
 from freezeframe.engine.s3_configuration import session_options
 from freezeframe.engine.server import Attachment, Progress, attach
 from freezeframe.engine.spark_errors import spark_errors
@@ -94,10 +96,16 @@ class Connection:
     """The job's own in the catalog that the server's jobs share."""
     is_one_process: bool = False
     """Whether the server reads and writes files by itself, without executors elsewhere."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Where Spark's own builder finds the server."""
 
     def __post_init__(self) -> None:
         # A channel that is still open when the interpreter goes down waits for threads that are gone.
         atexit.register(self.close)
+
+    def is_alive(self) -> bool:
+        """Whether the server is known to run, without asking it; one elsewhere may."""
+        return self.attachment is None or self.attachment.is_alive()
 
     def sees_our_files(self) -> bool:
         """Whether the server is known to see this machine's files as this process does, without asking it."""
@@ -135,6 +143,8 @@ class Connection:
         # A server that is gone needs no good-bye.
         with contextlib.suppress(PySparkException, grpc.RpcError, ValueError):
             if self.database:
+                if self.session.is_stopped:  # by a script
+                    self.session = _Session(connection=self.variables[REMOTE])
                 self.database.leave(self.session)
             self.session.client.release_session()
         self._leave()
@@ -144,11 +154,14 @@ class Connection:
             self.attachment.close()
 
 
-def connect(settings: Settings, progress: Progress, *, is_shared: bool = False) -> Connection:
+def connect(
+    settings: Settings, progress: Progress, *, is_shared: bool = False, is_process: bool = False
+) -> Connection:
     """Open a session, starting a local server first if the settings ask for one and none runs.
 
     With ``is_shared`` it is the session that all processes use on a server of ours, by an id that stands
-    in the server's folder. A server elsewhere gives each process its own.
+    in the server's folder. A server elsewhere gives each process its own. With ``is_process`` it is meant
+    for a script: as Spark has it, in UTC, and writing Parquet as streams have it.
 
     Raises:
         InvalidOption: `Settings.spark` is none of the forms it may have.
@@ -157,8 +170,12 @@ def connect(settings: Settings, progress: Progress, *, is_shared: bool = False) 
     """
     where = _where(settings)
     options = {**SESSION_CONFIGURATION, **session_options(settings, where)}
+    if is_process:
+        # Servers of ours are started with what a script's session needs.
+        ours = SCRIPT_CONFIGURATION if where.startswith("sc://") else {}
+        options = {**ours, **session_options(settings, where)}
     if where.startswith("sc://"):
-        return Connection(_session_elsewhere(where, options), None)
+        return Connection(_session_elsewhere(where, options), None, variables={REMOTE: where})
     if where == "auto" or where.startswith("spark://"):
         is_local = where == "auto"
         attachment = attach(settings, f"local[{cores()}]" if is_local else where, progress)
@@ -173,26 +190,6 @@ def connect(settings: Settings, progress: Progress, *, is_shared: bool = False) 
     )
 
 
-@contextlib.contextmanager
-def script_session(url: str, folder: Path) -> Iterator[None]:
-    """The session that ``SparkSession.builder.getOrCreate()`` finds until the block ends.
-
-    It is on a server of ours, in the database of the job, which goes with the job.
-    """
-    with spark_errors():
-        session = _Session(connection=url, hook_factories=[_OwnCatalog])
-        database = JobDatabase.entered(session, folder)
-    SparkSession._set_default_and_active_session(session)  # noqa: SLF001 - as its own builder does
-    try:
-        yield
-    finally:
-        # Where the server is gone, so is the database; else the watcher sees to what is left.
-        with contextlib.suppress(PySparkException, grpc.RpcError, ValueError):
-            last = _Session(connection=url) if session.is_stopped else session
-            database.leave(last)
-            last.stop()
-
-
 def can_share(settings: Settings) -> bool:
     """Whether the settings mean a server of ours that several processes use."""
     where = _where(settings)
@@ -201,9 +198,7 @@ def can_share(settings: Settings) -> bool:
 
 def _where(settings: Settings) -> str:
     """The setting, or Spark's own variable where the setting leaves it open."""
-    remote = os.environ.get("SPARK_REMOTE", "")
-    if remote and remote == os.environ.get("FREEZEFRAME_OWN_REMOTE"):
-        remote = ""  # a run's script was told where the warm server is; ours is the shared session there
+    remote = foreign_remote(os.environ)
     return remote if remote and settings.spark == "auto" else settings.spark
 
 
@@ -215,19 +210,17 @@ def _attached(
     is_shared: bool = False,
     is_one_job: bool = False,
 ) -> Connection:
-    address = attachment.address
     name = attachment.folder / f"session-{_digest(options)}" if is_shared else None
     try:
         session_id = _agreed_id(name) if name else str(uuid.uuid4())
-        # Spark sends a token without TLS to a server called localhost only.
-        url = f"sc://localhost:{address.port}/;token={address.token};session_id={session_id}"
-        session = _session(url, options, is_local=True)
+        url = attachment.address.url
+        session = _session(f"{url};session_id={session_id}", options, is_local=True)
         with spark_errors():
             database = JobDatabase.entered(session, attachment.folder) if is_one_job else None
     except BaseException:
         attachment.close()
         raise
-    return Connection(session, attachment, name, database, is_one_process)
+    return Connection(session, attachment, name, database, is_one_process, own_remote(url))
 
 
 def _digest(options: Mapping[str, str]) -> str:
@@ -272,6 +265,8 @@ def _session(url: str, options: Mapping[str, str], *, is_local: bool) -> SparkSe
     session = _Session(connection=url, hook_factories=[_OwnCatalog] if is_local else [])
     # By default a dead server is asked again for ten minutes; on this machine it is dead at once.
     session.client.set_retry_policies([_LoopbackPolicy() if is_local else _DistantPolicy()])
+    if not options:
+        return session
     pairs = [proto.KeyValue(key=name, value=value) for name, value in options.items()]
     with spark_errors():
         # One question for all: `conf.set` would ask the server once for each, in every new process.

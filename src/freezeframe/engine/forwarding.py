@@ -28,6 +28,11 @@ class ForwardingEngine(ABC):
     def _behind(self) -> TableEngine:
         """The engine that does the work."""
 
+    @property
+    def session(self) -> Any:
+        """See ``TableEngine.session``."""
+        return self._behind().session
+
     def merge(self, task: MergeTask) -> MergeResult:
         """See ``TableEngine.merge``."""
         return self._behind().merge(task)

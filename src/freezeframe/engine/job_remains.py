@@ -24,14 +24,13 @@ def clear(folder: Path) -> None:
     address = living_address(folder)
     if address is None:
         return
-    url = f"sc://localhost:{address.port}/;token={address.token}"
-    session = SparkSession(connection=url)
+    session = SparkSession(connection=address.url)
     with closing(session.client):
         for file in (folder / DATABASES).iterdir():
             with suppress(FileNotFoundError, BlockingIOError), file.open() as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 for session_id in lock.read().split():
-                    _end(f"{url};session_id={session_id}")
+                    _end(f"{address.url};session_id={session_id}")
                 session.sql(f"drop database if exists {file.name} cascade")
                 file.unlink()
         session.client.release_session()

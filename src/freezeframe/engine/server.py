@@ -54,6 +54,12 @@ class Address:
     watcher: int
     """Process id of what stands behind it: told to end, it ends Java first."""
 
+    @property
+    def url(self) -> str:
+        """Where Spark's client finds it, token included."""
+        # Spark sends a token without TLS to a server called localhost only.
+        return f"sc://localhost:{self.port}/;token={self.token}"
+
 
 @dataclass(slots=True)
 class Attachment:
@@ -62,6 +68,11 @@ class Attachment:
     address: Address
     folder: Path
     _clients: IO[str]
+
+    def is_alive(self) -> bool:
+        """Whether the server that was found then still runs."""
+        found = living_address(self.folder)
+        return found is not None and found.start == self.address.start
 
     def close(self) -> None:
         """Let go; a process that dies lets go as well."""

@@ -1,4 +1,4 @@
-"""The Spark engine: where streams are merged, landed and read, on sessions that are opened when needed."""
+"""The Spark engine: where streams are merged, landed and read, in sessions that are opened when needed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.connect.session import SparkSession
 
 from freezeframe.engine.base import (
     NOTHING,
@@ -20,6 +19,7 @@ from freezeframe.engine.base import (
 )
 from freezeframe.engine.connect import can_share
 from freezeframe.engine.private_folder import private_folder
+from freezeframe.engine.process_session import answered, is_of_this_machine, process_session
 from freezeframe.engine.row_hash import RowSums
 from freezeframe.engine.s3_configuration import session_options
 from freezeframe.engine.spark_columns import struct_type
@@ -30,7 +30,7 @@ from freezeframe.engine.spark_landing import settle, write_frame
 from freezeframe.engine.spark_link import SparkLink
 from freezeframe.engine.spark_merge import merge
 from freezeframe.engine.spark_row_hash import row_sums
-from freezeframe.engine.spark_sharing import require_shared
+from freezeframe.engine.spark_sharing import require_shared, requiring_sight
 from freezeframe.engine.spark_vectors import are_large, live_rows
 from freezeframe.settings import Settings
 
@@ -38,23 +38,24 @@ from freezeframe.settings import Settings
 class SparkEngine:
     """`TableEngine` on Spark Connect. Nothing is started or connected before the first use.
 
-    Merges go through the session that all processes of the server share, frames that leave the
-    engine belong to a session of its own. A server of ours that died between two calls is started
-    again, once per call; every step is written so that doing it again has the same effect.
+    Merges go through the session that all processes of the server share, those that leave much in it
+    through one of the engine's own. Frames that leave the engine belong to the session of the process,
+    or of the caller's frame. A server of ours that died between two calls is started again, once per
+    call; every step is written so that doing it again has the same effect.
     """
 
     def __init__(self, settings: Settings, progress: Callable[[str], None] | None = None) -> None:
         self._settings = settings
-        tell = progress or (lambda _text: None)
-        self._own = SparkLink(settings, tell, is_shared=False)
+        self._tell = progress or (lambda _text: None)
+        self._own = SparkLink(settings, self._tell, is_shared=False)
         shares = can_share(settings)
-        self._work = SparkLink(settings, tell, is_shared=True) if shares else self._own
+        self._work = SparkLink(settings, self._tell, is_shared=True) if shares else self._own
         self._shared: set[Path] = set()
 
     @property
-    def session(self) -> SparkSession:
-        """The engine's own session, opened if it is not."""
-        return self._own.connected().session
+    def session(self) -> Any:
+        """The session of this process; see `TableEngine.session`."""
+        return process_session(self._settings, self._tell)
 
     def merge(self, task: MergeTask) -> MergeResult:
         """Carry out one update; see `TableEngine.merge`."""
@@ -65,7 +66,7 @@ class SparkEngine:
         """Write a Spark frame as Parquet; see `TableEngine.land`."""
         self._require_seen(frame.sparkSession, task.within)
         with spark_errors():
-            written = write_frame(frame, task, self._landing_options(task.output))
+            written = write_frame(frame, task, self._storage_options(task.output))
         return self._work.answered(lambda session: settle(session, task, written))
 
     def _require_seen(self, session: Any, folder: str) -> None:
@@ -76,9 +77,9 @@ class SparkEngine:
         with spark_errors():
             require_shared(session, path, self._memory())
 
-    def _landing_options(self, output: str) -> Mapping[str, str]:
-        """What the caller's session has to know to write there."""
-        return {} if local_folder(output) else session_options(self._settings, self._settings.spark)
+    def _storage_options(self, path: str) -> Mapping[str, str]:
+        """What a session that somebody else set up has to know to read or write there."""
+        return {} if local_folder(path) else session_options(self._settings, self._settings.spark)
 
     def sum_rows(self, files: Sequence[str], schema: Mapping[str, Any]) -> RowSums:
         """Sums over hashes of the rows of files; see `TableEngine.sum_rows`."""
@@ -106,10 +107,20 @@ class SparkEngine:
     ) -> Any:
         """A lazy Spark frame over Parquet files; see `TableEngine.read`."""
         kinds = struct_type(schema)
+        options = self._storage_options(files[0]) if files else {}
         if like is not None:
             with spark_errors():
-                return live_rows(like.sparkSession, files, kinds, deleted)
-        return self._own.answered(lambda session: live_rows(session, files, kinds, deleted))
+                return live_rows(like.sparkSession, files, kinds, deleted, options)
+
+        def read(session: Any) -> Any:
+            if is_of_this_machine(session):
+                return live_rows(session, files, kinds, deleted, options)
+            with requiring_sight(files):
+                frame = live_rows(session, files, kinds, deleted, options)
+                frame.schema  # noqa: B018 - asks Spark whether the files are there
+                return frame
+
+        return answered(self._settings, self._tell, read)
 
     def require_shared(self, folder: str) -> None:
         """Check that Spark and this process see the same files; see `TableEngine.require_shared`."""
@@ -125,6 +136,6 @@ class SparkEngine:
         return private_folder(private_folder(self._settings.state_dir) / "shared")
 
     def close(self) -> None:
-        """End the session and let go of the server. Idempotent; a later call opens a new session."""
+        """Let go of the server; the session of the process stays. Idempotent: a later call connects again."""
         self._own.close()
         self._work.close()

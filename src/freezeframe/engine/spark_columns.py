@@ -10,8 +10,10 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as classic_functions
 from pyspark.sql.connect import functions as F  # noqa: N812 - the name by which Spark code calls it
+from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
 from pyspark.sql.types import (
     ArrayType,
     DataType,
@@ -32,6 +34,11 @@ PHYSICAL_NAME = "delta.columnMapping.physicalName"
 def quoted(name: str) -> str:
     """A column name as an expression that means exactly that column."""
     return f"`{name.replace('`', '``')}`"
+
+
+def functions_of(frame: DataFrame) -> Any:
+    """Spark's functions for the columns of a frame, classic or Connect."""
+    return F if isinstance(frame, ConnectFrame) else classic_functions
 
 
 def any_of(conditions: Sequence[Column]) -> Column:

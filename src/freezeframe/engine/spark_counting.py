@@ -12,29 +12,28 @@ from collections.abc import Mapping
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, Observation
-from pyspark.sql import functions as classic_functions
-from pyspark.sql.connect import functions as connect_functions
 from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
 from pyspark.sql.connect.observation import Observation as ConnectObservation
+
+from freezeframe.engine.spark_columns import functions_of
 
 
 class Counting:
     """Named counts over a frame, classic or Connect: write ``frame()``, then ask for ``counts()``."""
 
     def __init__(self, frame: DataFrame, **counts: Column) -> None:
-        is_connect = isinstance(frame, ConnectFrame)
-        functions: Any = connect_functions if is_connect else classic_functions
+        functions = functions_of(frame)
         self._rows = frame
         self._columns = [
             functions.coalesce(column, functions.lit(0)).alias(name) for name, column in counts.items()
         ]
         self._names = frozenset(counts)
-        self._observation: Any = ConnectObservation() if is_connect else Observation()
+        self._observation: Any = ConnectObservation() if isinstance(frame, ConnectFrame) else Observation()
 
     @classmethod
     def of_rows(cls, frame: DataFrame) -> Counting:
         """The number of rows, under the name ``rows``."""
-        functions: Any = connect_functions if isinstance(frame, ConnectFrame) else classic_functions
+        functions = functions_of(frame)
         return cls(frame, rows=functions.count(functions.lit(1)))
 
     def frame(self) -> DataFrame:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pyarrow.parquet as pq
@@ -14,32 +16,47 @@ from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import StructType
 
 from freezeframe.engine.configuration import READ_OPTIONS, WRITE_OPTIONS
-from freezeframe.engine.spark_columns import physical_field, quoted, renamed, written_fields
+from freezeframe.engine.spark_columns import (
+    functions_of,
+    physical_field,
+    quoted,
+    renamed,
+    written_fields,
+)
 from freezeframe.errors import CorruptData, StorageNotShared, UnsupportedTable
 
 _PLAIN_NAME = re.compile(r"[\w.-]+", re.ASCII)
+
+NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 
 FILE, ROW = "freezeframe_file", "freezeframe_row"
 """Under which names ``with_places`` tells a row's file and its position in it."""
 
 
 def read_files(
-    session: SparkSession, files: Sequence[str], schema: StructType, *, with_places: bool = False
+    session: Any,
+    files: Sequence[str],
+    schema: StructType,
+    *,
+    with_places: bool = False,
+    options: Mapping[str, str] = NO_OPTIONS,
 ) -> DataFrame:
     """The rows of the files under logical names; a column that a file lacks, or cannot hold, is null.
 
+    ``session`` is classic or Connect; ``options`` are what it has to know to reach the files.
     ``with_places`` adds two columns: the name of a row's file, and the row's position in it from 0.
     """
     held = {field.name: physical_field(field) for field in written_fields(schema)} if files else {}
     if files:
-        reader = session.read.schema(StructType(list(held.values()))).options(**READ_OPTIONS)
+        reader = session.read.schema(StructType(list(held.values()))).options(**READ_OPTIONS, **options)
         frame: DataFrame = reader.parquet(*map(exact_path, files))
     else:
         frame = session.range(0)
+    functions = functions_of(frame)
     columns = [
-        renamed(F.col(quoted(held[field.name].name)), held[field.name].dataType, field.dataType)
+        renamed(functions.col(quoted(held[field.name].name)), held[field.name].dataType, field.dataType)
         if field.name in held
-        else F.lit(None).cast(field.dataType)
+        else functions.lit(None).cast(field.dataType)
         for field in schema.fields
     ]
     named = [column.alias(field.name) for column, field in zip(columns, schema.fields, strict=True)]
@@ -49,7 +66,7 @@ def read_files(
         name = metadata.getField("file_name")
         if not all(_PLAIN_NAME.fullmatch(file.rpartition("/")[2]) for file in files):
             # Spark tells a name as a URI holds it, where a plus sign is no blank.
-            name = F.url_decode(F.replace(name, F.lit("+"), F.lit("%2B")))
+            name = functions.url_decode(functions.replace(name, functions.lit("+"), functions.lit("%2B")))
         named += [name.alias(FILE), metadata.getField("row_index").alias(ROW)]
     return frame.select(*named)
 

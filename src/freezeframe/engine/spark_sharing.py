@@ -8,10 +8,12 @@ the system tells as much without a question: whether it has our view of the file
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
 import uuid
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from pyspark.errors import PySparkException
 
 from freezeframe.engine.configuration import READ_OPTIONS, WRITE_OPTIONS
 from freezeframe.engine.spark_errors import translated
-from freezeframe.engine.spark_files import exact_path
+from freezeframe.engine.spark_files import exact_path, local_folder
 from freezeframe.errors import StorageNotShared
 
 _PREFIX = ".freezeframe-probe-"
@@ -71,6 +73,22 @@ def require_shared(session: Any, folder: Path, memory: Path) -> None:
     remembered.write_text(str(start))
 
 
+@contextlib.contextmanager
+def requiring_sight(files: Sequence[str]) -> Iterator[None]:
+    """Tell a file that Spark does not find, and this process does, as what it is.
+
+    Raises:
+        StorageNotShared: Spark looks for the files in another place.
+    """
+    try:
+        yield
+    except PySparkException as error:
+        paths = [local_folder(file) for file in files]
+        if error.getCondition() != "PATH_NOT_FOUND" or not all(path and path.exists() for path in paths):
+            raise
+        raise _not_shared(Path(files[0]).parent, str(error).split("\n", 1)[0]) from error
+
+
 def _exchange(session: Any, probe: Path) -> None:
     word = uuid.uuid4().hex
     # No underscore or dot in front: Spark passes over such files.
@@ -78,7 +96,7 @@ def _exchange(session: Any, probe: Path) -> None:
     try:
         rows = session.read.options(**READ_OPTIONS).text(exact_path(str(probe / "client.txt"))).collect()
         if [row[0] for row in rows] != [word]:
-            raise _not_shared(probe, "Spark read something else than this process had written.")
+            raise _not_shared(probe.parent, "Spark read something else than this process had written.")
         # A frame over a file carries the word to the server's own writer.
         frame = session.read.options(**READ_OPTIONS).text(exact_path(str(probe / "client.txt")))
         options = {name: value for name, value in WRITE_OPTIONS.items() if name.startswith("mapreduce")}
@@ -86,15 +104,15 @@ def _exchange(session: Any, probe: Path) -> None:
     except PySparkException as error:
         if translated(error).details.get("is_gone"):
             raise  # a server that died says nothing about files
-        raise _not_shared(probe, str(error).split("\n", 1)[0]) from error
+        raise _not_shared(probe.parent, str(error).split("\n", 1)[0]) from error
     answers = [path.read_text().strip() for path in (probe / "server").glob("*.txt")]
     if answers != [word]:
-        raise _not_shared(probe, "What Spark wrote is not here.")
+        raise _not_shared(probe.parent, "What Spark wrote is not here.")
 
 
-def _not_shared(probe: Path, cause: str) -> StorageNotShared:
+def _not_shared(folder: Path, cause: str) -> StorageNotShared:
     return StorageNotShared(
-        f"Spark does not see the files of {probe.parent}.",
+        f"Spark does not see the files of {folder}.",
         cause=cause,
         remedy="Use a folder that both see under the same path, an object store, or FREEZEFRAME_SPARK=auto"
         " and frames of its session.",

@@ -7,16 +7,16 @@ looks at one bit for each row of a file, whatever number of them is deleted.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql.connect import functions as F  # noqa: N812 - the name by which Spark code calls it
-from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import StructType
 
 from freezeframe.engine.base import Positions
-from freezeframe.engine.spark_files import FILE, ROW, read_files
+from freezeframe.engine.spark_columns import functions_of
+from freezeframe.engine.spark_files import FILE, NO_OPTIONS, ROW, read_files
 from freezeframe.errors import UnsupportedTable
 
 _CHUNK_BITS = 16
@@ -33,9 +33,13 @@ def are_large(deleted: Mapping[str, Positions]) -> bool:
 
 
 def live_rows(
-    session: SparkSession, files: Sequence[str], schema: StructType, deleted: Mapping[str, Positions]
+    session: Any,
+    files: Sequence[str],
+    schema: StructType,
+    deleted: Mapping[str, Positions],
+    options: Mapping[str, str] = NO_OPTIONS,
 ) -> DataFrame:
-    """The rows of the files that are not deleted, under logical names.
+    """The rows of the files that are not deleted, under logical names; arguments as of ``read_files``.
 
     Raises:
         UnsupportedTable: two files with deleted rows have the same name.
@@ -43,30 +47,31 @@ def live_rows(
     marked = [file for file in files if file in deleted and len(deleted[file])]
     whole = [file for file in files if file not in marked]
     if not marked:
-        return read_files(session, whole, schema)
-    rest = _without_deleted(session, marked, schema, deleted)
-    return rest if not whole else read_files(session, whole, schema).union(rest)
-
-
-def _without_deleted(
-    session: SparkSession, files: Sequence[str], schema: StructType, deleted: Mapping[str, Positions]
-) -> DataFrame:
-    names = [file.rpartition("/")[2] for file in files]
+        return read_files(session, whole, schema, options=options)
+    names = [file.rpartition("/")[2] for file in marked]
     if len(set(names)) < len(names):
         raise UnsupportedTable(
             "Two files of the stream have the same name, and rows of them are deleted.",
             cause="Spark tells a row's file by its name.",
             remedy="Replace the stream's content with override=True.",
         )
+    bitmaps = _bitmaps({name: deleted[file] for name, file in zip(names, marked, strict=True)})
+    rows = read_files(session, marked, schema, with_places=True, options=options)
+    rest = _without_deleted(rows, schema, session.createDataFrame(bitmaps))
+    return rest if not whole else read_files(session, whole, schema, options=options).union(rest)
+
+
+def _without_deleted(rows: DataFrame, schema: StructType, bitmaps: DataFrame) -> DataFrame:
+    functions = functions_of(rows)
+    col, lit = functions.col, functions.lit
     # Generated names, so that no column of the stream's can meet one of ours.
     coded = [f"c{index}" for index in range(len(schema.fields))]
-    rows = read_files(session, files, schema, with_places=True).toDF(*coded, FILE, ROW)
-    bitmaps = _bitmaps({name: deleted[file] for name, file in zip(names, files, strict=True)})
-    gone = F.broadcast(session.createDataFrame(bitmaps))
-    is_same = (F.col(FILE) == F.col(_OF)) & (F.shiftright(ROW, _CHUNK_BITS) == F.col(_CHUNK))
-    word = F.shiftright(F.col(ROW) % (1 << _CHUNK_BITS), _WORD_BITS).cast("int")
-    bit = F.getbit(F.get(F.col(_WORDS), word), (F.col(ROW) % (1 << _WORD_BITS)).cast("int"))
-    alive = rows.join(gone, is_same, "left").where(F.coalesce(bit, F.lit(0)) == 0)
+    placed = rows.toDF(*coded, FILE, ROW)
+    is_same = (col(FILE) == col(_OF)) & (functions.shiftright(ROW, _CHUNK_BITS) == col(_CHUNK))
+    word = functions.shiftright(col(ROW) % (1 << _CHUNK_BITS), _WORD_BITS).cast("int")
+    bit = functions.getbit(functions.get(col(_WORDS), word), (col(ROW) % (1 << _WORD_BITS)).cast("int"))
+    joined = placed.join(functions.broadcast(bitmaps), is_same, "left")
+    alive = joined.where(functions.coalesce(bit, lit(0)) == 0)
     return alive.select(*coded).toDF(*schema.names)
 
 

@@ -26,7 +26,7 @@ from freezeframe.runs.plan import ScriptPlan, ScriptResult, take_plan
 from freezeframe.runs.python_script import run_python
 from freezeframe.runs.request import RunRequest
 from freezeframe.runs.script_failure import ScriptFailure, Stopped, failure_of
-from freezeframe.runs.script_spark import own_session
+from freezeframe.runs.script_spark import begin_session
 from freezeframe.runs.tenants import request_store
 from freezeframe.script.current_job import current_job
 from freezeframe.script.exported_file import own_exports
@@ -82,8 +82,8 @@ def _committed(root: JobRoot, plan: ScriptPlan, process: int) -> JobReceipt:
         names |= {"tenant": request.tenant, "job": request.job_id}
         with current_job(root.snapshots, tenant, names):
             refresh_copies(root.snapshots, tenant, before)
-            with own_session(request.script, os.environ):
-                _run_script(request, root, process)
+            begin_session(request.script)
+            _run_script(request, root, process)
             changes = capture(root.snapshots, before, own_exports(root.snapshots))
             apply_changes(tenant.files, root.snapshots, changes)
     return _receipt(tenant)

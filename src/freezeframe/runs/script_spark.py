@@ -1,8 +1,8 @@
 """Which Spark a script's own ``SparkSession`` finds: the warm server, where there is one or it is wanted.
 
 A plain script needs no Spark, and none is started for it; what the library needs, it starts by itself
-when an update has rows to move. A script that speaks to Spark itself gets the warm server by Spark's own
-variable, ``SPARK_REMOTE``, and the server is held while the script runs.
+when an update has rows to move. A script that speaks to Spark itself finds the session of its process, which
+is made before it, and the warm server is held while it runs; ``SPARK_REMOTE`` names it to further processes.
 """
 
 from __future__ import annotations
@@ -13,12 +13,10 @@ from pathlib import Path
 
 from freezeframe.engine.configuration import cores
 from freezeframe.engine.job_database import VARIABLE, claimed
+from freezeframe.engine.remote import REMOTE, foreign_remote, own_remote
 from freezeframe.engine.server import Address, attach, living_address, server_folder
+from freezeframe.script.tenants import spark
 from freezeframe.settings import Settings
-
-REMOTE = "SPARK_REMOTE"
-# Says that the address in SPARK_REMOTE is the warm server's: the library then shares its session.
-OWN_REMOTE = "FREEZEFRAME_OWN_REMOTE"
 
 
 @contextmanager
@@ -33,7 +31,7 @@ def script_spark(
     if settings.spark.startswith("sc://"):
         yield {REMOTE: settings.spark}
         return
-    if REMOTE in environment or settings.spark == "local":
+    if foreign_remote(environment) or settings.spark == "local":
         yield {}
         return
     master = settings.spark if settings.spark.startswith("spark://") else f"local[{cores()}]"
@@ -54,22 +52,14 @@ def script_spark(
         attachment.close()
 
 
-@contextmanager
-def own_session(script: Path, environment: Mapping[str, str]) -> Iterator[None]:
-    """In the script's process: the session that it finds, in the job's own database; for a script that asks.
+def begin_session(script: Path) -> None:
+    """Make the Spark session of the script's process before a script that asks for one.
 
     Raises:
-        EngineUnavailable: the warm server is gone.
+        SetupError, EngineUnavailable: Spark cannot be started or reached.
     """
-    url, database = environment.get(OWN_REMOTE), environment.get(VARIABLE)
-    if not url or not database or environment.get(REMOTE) != url or not speaks_to_spark(script):
-        yield
-        return
-    # Spark's client takes a second to load, where the warm runner has not.
-    from freezeframe.engine.connect import script_session  # noqa: PLC0415
-
-    with script_session(url, Path(database).parent.parent):
-        yield
+    if speaks_to_spark(script):
+        spark()
 
 
 def speaks_to_spark(script: Path) -> bool:
@@ -79,6 +69,4 @@ def speaks_to_spark(script: Path) -> bool:
 
 
 def _variables(address: Address, database: Path) -> dict[str, str]:
-    # Spark sends a token without TLS to a server called localhost only.
-    url = f"sc://localhost:{address.port}/;token={address.token}"
-    return {REMOTE: url, OWN_REMOTE: url, VARIABLE: str(database)}
+    return {**own_remote(address.url), VARIABLE: str(database)}

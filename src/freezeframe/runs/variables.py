@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from freezeframe.engine.remote import REMOTE, foreign_remote
 from freezeframe.errors import InvalidOption
 from freezeframe.runs.job_root import JobRoot
 from freezeframe.runs.request import RunRequest, Scalar, is_variable_text
@@ -93,7 +94,7 @@ def _kept(inherited: Mapping[str, str], request: RunRequest, settings: Settings)
     return {
         name: value
         for name, value in inherited.items()
-        if name in _NEEDED
+        if (name in _NEEDED and (name != REMOTE or foreign_remote(inherited)))
         or name in named
         or name.startswith(_LOCALE_PREFIX)
         or (is_bucket and name.startswith(_BUCKET_PREFIX))

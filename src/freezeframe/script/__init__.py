@@ -11,15 +11,26 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from freezeframe.script.reading import read_csv_folder, read_parquet_folder
     from freezeframe.script.snapshots import get_snapshot, update_snapshot
-    from freezeframe.script.tenants import open_tenant
+    from freezeframe.script.tenants import open_tenant, spark
+    from freezeframe.script.views import snapshot_views
 
-__all__ = ["get_snapshot", "open_tenant", "read_csv_folder", "read_parquet_folder", "update_snapshot"]
+__all__ = [
+    "get_snapshot",
+    "open_tenant",
+    "read_csv_folder",
+    "read_parquet_folder",
+    "snapshot_views",
+    "spark",
+    "update_snapshot",
+]
 
 _HOME = {
     "get_snapshot": "snapshots",
     "open_tenant": "tenants",
     "read_csv_folder": "reading",
     "read_parquet_folder": "reading",
+    "snapshot_views": "views",
+    "spark": "tenants",
     "update_snapshot": "snapshots",
 }
 

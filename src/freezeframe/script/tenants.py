@@ -12,6 +12,7 @@ import os
 import threading
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from freezeframe.engine.base import TableEngine
 from freezeframe.engine.deferred import DeferredEngine
@@ -23,6 +24,9 @@ from freezeframe.script.outside_job import OutsideJob
 from freezeframe.settings import load_settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Stream, Tenant
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _lock = threading.Lock()
 _tenants: dict[str, Tenant] = {}
@@ -76,6 +80,19 @@ def shared_engine() -> TableEngine:
     engine = DeferredEngine(_spark_engine)
     atexit.register(engine.close)
     return engine
+
+
+def spark() -> SparkSession:
+    """The one Spark session of this process, classic or Connect.
+
+    ``SparkSession.builder.getOrCreate()`` returns it as well, and frames of the library belong to it. Where
+    there is none, it is made where the setting ``spark`` says that Spark is, and becomes the default one.
+
+    Raises:
+        SetupError, EngineUnavailable: Spark cannot be started or reached.
+    """
+    session: SparkSession = shared_engine().session
+    return session
 
 
 def _spark_engine() -> TableEngine:

@@ -63,6 +63,11 @@ class RowCounter:
         """Refused: there are no landed frames here."""
         _refuse(files, schema)
 
+    @property
+    def session(self) -> Any:
+        """Refused: there is no Spark here."""
+        _refuse()
+
     def land(self, frame: Any, task: LandTask) -> Landed:
         """Refused: there are no Spark frames here."""
         _refuse(frame, task)

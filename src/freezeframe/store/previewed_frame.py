@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.engine.base import TableEngine
-from freezeframe.engine.frames import is_connect_frame
 from freezeframe.engine.spark_schema import spark_ddl
 from freezeframe.log import Snapshot, actions
 from freezeframe.storage import Storage
@@ -63,7 +62,7 @@ def previewed_frame(
     session = given.sparkSession
     files = after.files
     is_stored = pc.is_in(files["path"], before.files["path"]) if before.version >= 0 else None
-    if is_stored is None or not is_connect_frame(given) or not pc.any(is_stored, min_count=0).as_py():
+    if is_stored is None or not pc.any(is_stored, min_count=0).as_py():
         table = read_rows(after)
         return session.createDataFrame(table, schema=spark_ddl(table.schema))
     stored = as_spark(_Part(after, files.filter(is_stored)), storage, folder, engine, None, like=given)

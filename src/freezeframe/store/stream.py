@@ -125,18 +125,18 @@ class Stream:
         Raises:
             BadInput, InvalidOption, ConflictError: as ``update`` does.
         """
-        kind = kind_of(frame)
+        kind, place = kind_of(frame), self._place
         if persist:
-            receipt = write(self._place, frame, update)
+            receipt = write(place, frame, update)
             self._place.scope.note_stream_read(self._place.name)
             if receipt.stream_version < 0:  # nothing came and nothing was there
                 return frame
             snapshot = self._snapshot(stream_version=receipt.stream_version)
             if kind == "spark":
-                return sorted_frame(self._as_spark(snapshot, None, None), _order(snapshot, sort_columns))
+                rows = as_spark(snapshot, place.storage, place.folder, place.engine, None, like=frame)
+                return sorted_frame(rows, _order(snapshot, sort_columns))
             return as_kind(_sorted_rows(snapshot, sort_columns), kind)
         if kind == "spark":
-            place = self._place
 
             def previewed(seen: Previewed) -> Any:
                 rows = previewed_frame(
@@ -184,7 +184,13 @@ class Stream:
                 remedy="Leave history out; earlier versions are read with version= or as_of=.",
             )
         if as_ == "spark":
-            return self._as_spark(snapshot, columns, where, history=history)
+            if where is not None:
+                raise InvalidOption(
+                    "where cannot be used with as_='spark'.",
+                    remedy="Filter the Spark frame: frame.where('…').",
+                )
+            place = self._place
+            return as_spark(snapshot, place.storage, place.folder, place.engine, columns, history=history)
         order = (*(stored_key(snapshot.metadata) or ()), *((VALID_FROM,) if history else ()))
         return as_kind(ordered(read_rows(snapshot, columns, where, history=history), order), as_)
 
@@ -383,16 +389,6 @@ class Stream:
         self._place.scope.note_stream_read(self._place.name)
         before = None if since < 0 else self._snapshot(stream_version=since)
         return _changes(before, self._snapshot(stream_version=until), as_)
-
-    def _as_spark(
-        self, snapshot: Snapshot, columns: Sequence[str] | None, where: Any, *, history: bool = False
-    ) -> Any:
-        if where is not None:
-            raise InvalidOption(
-                "where cannot be used with as_='spark'.", remedy="Filter the Spark frame: frame.where('…')."
-            )
-        place = self._place
-        return as_spark(snapshot, place.storage, place.folder, place.engine, columns, history=history)
 
 
 def require_one_version(given: Mapping[str, Any]) -> None:

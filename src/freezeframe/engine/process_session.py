@@ -1,0 +1,114 @@
+"""The Spark session of this process: the one that ``SparkSession.builder.getOrCreate()`` returns.
+
+A session that somebody else made is taken as it is, classic or Connect. Where there is none, one is made
+where the settings say that Spark is, and becomes the default session of the process and the active one of
+the thread. ``SPARK_REMOTE`` and Spark's own switch for Connect are set then, because its builder asks them.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import SparkSession as AnySession
+from pyspark.sql.connect.session import SparkSession
+
+from freezeframe.engine.connect import Connection, connect
+from freezeframe.engine.remote import foreign_remote
+from freezeframe.engine.spark_errors import spark_errors
+from freezeframe.errors import EngineUnavailable
+from freezeframe.settings import Settings
+
+_Answer = TypeVar("_Answer")
+
+# Set by PySpark itself for as long as a process uses Connect.
+_CONNECT_SWITCH = "SPARK_CONNECT_MODE_ENABLED"
+
+_lock = threading.Lock()
+_made: Connection | None = None
+_before: dict[str, str | None] = {}
+
+
+def process_session(settings: Settings, progress: Callable[[str], None]) -> Any:
+    """The session of this process, made if there is none; one whose server of ours died is replaced.
+
+    Raises:
+        InvalidOption, SetupError, JavaNotFound, JavaUnsupported, EngineUnavailable: as ``connect``.
+    """
+    with _lock:
+        found = _found()
+        is_dead = _made is not None and found is _made.session and not _made.is_alive()
+        if found is None or is_dead:
+            _end(is_gone=is_dead)
+            found = _begun(settings, progress)
+        return found
+
+
+def is_of_this_machine(session: Any) -> bool:
+    """Whether the session was made here and its server is known to see this machine's files."""
+    made = _made
+    return made is not None and session is made.session and made.sees_our_files()
+
+
+def answered(settings: Settings, progress: Callable[[str], None], ask: Callable[[Any], _Answer]) -> _Answer:
+    """The answer of the session of this process; asked once more if a session made here was gone."""
+    session = process_session(settings, progress)
+    try:
+        with spark_errors():
+            return ask(session)
+    except EngineUnavailable as error:
+        if not error.details.get("is_gone") or not _forgotten(session):
+            raise
+    with spark_errors():
+        return ask(process_session(settings, progress))
+
+
+def _found() -> Any:
+    """The session that Spark's builder would return without making one."""
+    for kind in (AnySession, SparkSession):
+        with suppress(PySparkRuntimeError):
+            return kind.active()
+    return None
+
+
+def _begun(settings: Settings, progress: Callable[[str], None]) -> SparkSession:
+    global _made  # noqa: PLW0603 - there is one process
+    _made = connect(settings, progress, is_process=True)
+    SparkSession._set_default_and_active_session(_made.session)  # noqa: SLF001 - as its own builder does
+    address = {} if foreign_remote(os.environ) else _made.variables
+    for name, value in {**address, _CONNECT_SWITCH: "1"}.items():
+        _before[name] = os.environ.get(name)
+        os.environ[name] = value
+    return _made.session
+
+
+def _end(*, is_gone: bool = False) -> None:
+    global _made
+    ended, _made = _made, None
+    if ended is None:
+        return
+    for name, value in _before.items():
+        os.environ.pop(name, None)
+        if value is not None:
+            os.environ[name] = value
+    _before.clear()
+    if is_gone:
+        ended.abandon()
+    else:
+        ended.close()
+    # Its server was told, or is no more: this takes it from where Spark's builder looks.
+    ended.session.release_session_on_close = False
+    ended.session.stop()
+
+
+def _forgotten(session: Any) -> bool:
+    """Whether the session was made here; then the next question makes another one."""
+    with _lock:
+        is_ours = _made is not None and _made.session is session
+        if is_ours:
+            _end(is_gone=True)
+        return is_ours

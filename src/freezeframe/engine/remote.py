@@ -1,0 +1,23 @@
+"""The variables that name a Spark Connect server to a process, and who set them.
+
+``SPARK_REMOTE`` is Spark's own. A run, and a process whose session the library made, set it to the address
+of a server of ours and say so in a second variable: then the setting ``spark`` still decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+REMOTE = "SPARK_REMOTE"
+OWN_REMOTE = "FREEZEFRAME_OWN_REMOTE"
+
+
+def foreign_remote(environment: Mapping[str, str]) -> str:
+    """The server that the user named in ``SPARK_REMOTE``; empty where there is none."""
+    remote = environment.get(REMOTE, "")
+    return "" if remote == environment.get(OWN_REMOTE) else remote
+
+
+def own_remote(url: str) -> dict[str, str]:
+    """The variables that name a server of ours."""
+    return {REMOTE: url, OWN_REMOTE: url}

@@ -1,0 +1,12 @@
+"""Who named a Spark Connect server in the environment."""
+
+from freezeframe.engine.remote import REMOTE, foreign_remote, own_remote
+
+
+def test_a_server_of_ours_is_nobodys_wish():
+    """What a run or the library has set is told from what the user has set, also where both were at it."""
+    ours = own_remote("sc://localhost:1/;token=t")
+    assert ours[REMOTE] == "sc://localhost:1/;token=t"
+    assert "" == foreign_remote({}) == foreign_remote(ours)
+    assert "sc://theirs" == foreign_remote({REMOTE: "sc://theirs"})
+    assert "sc://theirs" == foreign_remote({**ours, REMOTE: "sc://theirs"})

@@ -16,6 +16,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from tests.one_session import EXPECTED, facts, plain_environment
 from tests.spark_processes import COUNTS, ROWS_AND_UPDATE, connect_server, standalone_cluster
 
 from freezeframe import open_tenant
@@ -198,10 +199,9 @@ print(json.dumps([told, sorted(kinds), spark.conf.get("spark.sql.parquet.outputT
 
 def test_frames_of_a_spark_in_the_scripts_own_process_land(spark_settings, tmp_path):
     """Classic PySpark: rows are counted on their way, its setting stays INT96, and no file has INT96."""
-    environment = {name: value for name, value in os.environ.items() if name != "SPARK_REMOTE"}
     done = subprocess.run(
         [sys.executable, "-c", CLASSIC, str(tmp_path)],
-        env={**environment, "SPARK_CONF_DIR": str(tmp_path)},
+        env=plain_environment(SPARK_CONF_DIR=str(tmp_path)),
         capture_output=True,
         text=True,
         timeout=300,
@@ -227,6 +227,45 @@ def test_a_standalone_cluster_gives_what_the_warm_server_gives(cluster, expected
     assert expected == answers(tmp_path, master, **settings)
     for number in range(2):
         assert any((folder / f"work-{number}").glob("app-*/*/stderr"))
+
+
+def test_a_process_has_one_session_on_a_cluster(cluster, tmp_path):
+    """Frames of the library and of Spark's builder join; views and SQL see both."""
+    _, master, settings = cluster
+    assert {**EXPECTED, "kind": ".connect"} == facts(
+        tmp_path, "library", FREEZEFRAME_SPARK=master, **settings
+    )
+
+
+def test_a_process_has_one_session_on_a_connect_server(server, tmp_path):
+    """The same where somebody else started the server; a stream that it does not see is refused."""
+    port, hidden = server
+    place = {"FREEZEFRAME_SPARK": f"sc://localhost:{port}/;token=the-token"}
+    assert {**EXPECTED, "kind": ".connect"} == facts(tmp_path, "library", **place)
+    if not can_be_apart():
+        return
+    tenant = hidden / "unseen"
+    open_tenant(tenant).stream("Account").update(pa.table({"Id": [1]}), key=["Id"])
+    told = subprocess.run(
+        [sys.executable, "-c", UNSEEN, str(tenant)],
+        env=plain_environment(**place),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert "STORAGE_NOT_SHARED\n" == told.stdout, told.stderr
+
+
+UNSEEN = """
+import sys
+from freezeframe import get_snapshot
+from freezeframe.errors import FreezeframeError
+try:
+    get_snapshot(sys.argv[1], "Account", as_="spark")
+except FreezeframeError as error:
+    print(error.error_code)
+"""
 
 
 LARGE = """

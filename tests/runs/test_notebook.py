@@ -5,6 +5,8 @@ import json
 import nbformat
 import pytest
 
+from freezeframe.settings import load_settings
+
 
 @pytest.fixture
 def notebook(runs):
@@ -98,3 +100,21 @@ def test_what_is_no_notebook_is_refused(runs):
         done = runs.run(runs.script(text, name="etl.ipynb"))
         assert ("failed", "UNREADABLE_INPUT") == (done.status, done.error["code"])
         assert "object" not in done.error["cause"]
+
+
+@pytest.mark.spark
+def test_the_cells_of_a_notebook_have_one_spark_session(runs, notebook, spark_settings):
+    """What one cell registers, the library's frames of the next one are joined with."""
+    script = notebook(
+        "from pyspark.sql import SparkSession\nspark = SparkSession.builder.getOrCreate()",
+        "from freezeframe import get_snapshot, update_snapshot\n"
+        "sent = spark.createDataFrame([('1', 'a')], 'Id string, v string')\n"
+        "after = update_snapshot('snapshots', 'Lead', 'Id', sent)\n"
+        "sent.createOrReplaceTempView('sent')",
+        "kept = get_snapshot('snapshots', 'Lead', as_='spark')\n"
+        "kept.createOrReplaceTempView('kept')\n"
+        "print(after.join(sent, 'Id').count(), spark.sql('select * from kept join sent using (Id)').count())",
+    )
+    done = runs.run(script, settings=load_settings(runner_idle_seconds=20))
+    assert "succeeded" == done.status, done.error
+    assert "1 1" in runs.lines

@@ -79,22 +79,26 @@ def test_jobs_of_four_tenants_share_a_server_at_once(runs, spark_settings):
 LEADS = """
 import os
 from pyspark.sql import SparkSession
-from freezeframe import get_snapshot, update_snapshot
+from freezeframe import get_snapshot, spark as library_session, update_snapshot
+from freezeframe.script import snapshot_views
 
-spark = SparkSession.builder.getOrCreate()
-tenant = os.environ["TENANT"]
+spark = SparkSession.builder.config("spark.sql.shuffle.partitions", "1").getOrCreate()
+tenant, snapshots = os.environ["TENANT"], os.environ["snapshot_dir"]
 spark.createDataFrame([(tenant,)], "Id string").write.saveAsTable("leads")
-update_snapshot(os.environ["snapshot_dir"], "Lead", "Id", spark.table("leads"))
-kept = get_snapshot(os.environ["snapshot_dir"], "Lead", as_="spark")
-# The library's frames are of another session, in the same database.
-theirs = kept.sparkSession.table("leads").union(kept).distinct().collect()
-print(tenant, [row.Id for row in theirs], spark.conf.get("spark.sql.session.timeZone"))
+after = update_snapshot(snapshots, "Lead", "Id", spark.table("leads"))
+kept = get_snapshot(snapshots, "Lead", as_="spark")
+sessions = {id(one) for one in (spark, library_session(), after.sparkSession, kept.sparkSession)}
+kept.createOrReplaceTempView("kept")
+snapshot_views(snapshots)
+rows = spark.sql("select * from leads join kept using (Id) join Lead using (Id)").collect()
+views = sorted(table.name for table in spark.catalog.listTables() if table.isTemporary)
+print(tenant, len(sessions), [row.Id for row in rows], views, spark.conf.get("spark.sql.session.timeZone"))
 spark.stop()
 """
 
 
-def test_scripts_of_two_tenants_have_a_table_of_the_same_name(runs, spark_settings):
-    """Each reads its own, with clocks in UTC, and the server's catalog has nothing left of either."""
+def test_scripts_of_two_tenants_have_tables_and_views_of_the_same_name(runs, spark_settings):
+    """Each reads its own in its one session, in UTC, and the server's catalog has nothing left of either."""
     script, lines = runs.script(LEADS), []
     databases = server_folder(spark_settings, f"local[{cores()}]") / DATABASES
     before = set(databases.glob("*"))  # this process may have one, too
@@ -106,7 +110,8 @@ def test_scripts_of_two_tenants_have_a_table_of_the_same_name(runs, spark_settin
     with ThreadPoolExecutor(2) as pool:
         outcomes = list(pool.map(job, TENANTS[:2]))
     assert ["succeeded"] * 2 == [outcome.status for outcome in outcomes], outcomes
-    assert [f"{tenant} ['{tenant}'] UTC" for tenant in TENANTS[:2]] == sorted(map(str.strip, lines))
+    expected = [f"{tenant} 1 ['{tenant}'] ['kept', 'lead'] UTC" for tenant in TENANTS[:2]]
+    assert expected == sorted(map(str.strip, lines))
     assert set(databases.glob("*")) <= before
 
 

@@ -1,0 +1,147 @@
+"""The one Spark session of a process, wherever Spark is and whoever makes the session."""
+
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+from tests.one_session import EXPECTED, facts, plain_environment
+
+import freezeframe
+from freezeframe.engine.configuration import cores
+from freezeframe.engine.process_session import process_session
+from freezeframe.engine.server import attach
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def url(spark_engine, spark_settings):
+    """Where the run's server listens, as somebody else's would be named."""
+    attachment = attach(spark_settings, f"local[{cores()}]", lambda _: None)
+    yield attachment.address.url
+    attachment.close()
+
+
+@pytest.mark.parametrize(
+    ("first", "variable"),
+    [
+        ("builder", "SPARK_REMOTE"),
+        pytest.param("library", "SPARK_REMOTE", marks=pytest.mark.nightly),
+        pytest.param("library", "FREEZEFRAME_SPARK", marks=pytest.mark.nightly),
+    ],
+)
+def test_a_process_has_one_session_on_a_server_elsewhere(tmp_path, url, variable, first):
+    """Frames of the library and of Spark's builder join; views and SQL see both."""
+    assert {**EXPECTED, "kind": ".connect"} == facts(tmp_path, first, **{variable: url})
+
+
+def test_a_process_without_a_session_gets_one_on_the_warm_server(tmp_path, spark_engine):
+    """It becomes the default one: Spark's builder returns it, and starts no Spark of its own."""
+    assert {**EXPECTED, "kind": ".connect"} == facts(tmp_path, "library")
+
+
+@pytest.mark.nightly
+def test_a_session_of_classic_spark_is_taken(tmp_path, spark_engine):
+    """What the script had before it asked the library: frames come back in it."""
+    assert {**EXPECTED, "kind": ""} == facts(tmp_path, "builder")
+
+
+@pytest.mark.nightly
+def test_a_private_server_has_the_session_of_its_process(tmp_path, spark_engine):
+    """FREEZEFRAME_SPARK=local."""
+    assert {**EXPECTED, "kind": ".connect"} == facts(tmp_path, "library", FREEZEFRAME_SPARK="local")
+
+
+def test_threads_and_settings_share_the_session(spark_engine, spark_settings):
+    """Whoever asks first makes it; it is the default one, in UTC, and otherwise as Spark has it."""
+    other = spark_settings.model_copy(update={"spark_memory": "2g"})
+    with ThreadPoolExecutor(4) as pool:
+        asked = [pool.submit(freezeframe.spark) for _ in range(4)]
+        found = {id(one.result()) for one in asked} | {id(process_session(other, print))}
+    session = freezeframe.spark()
+    assert {id(session)} == found
+    assert session is SparkSession.builder.getOrCreate()
+    names = ("spark.sql.session.timeZone", "spark.sql.caseSensitive", "spark.sql.adaptive.enabled")
+    assert ["UTC", "false", "true"] == [session.conf.get(name) for name in names]
+
+
+def test_a_session_that_was_stopped_is_replaced(spark_engine):
+    """By one of the library's, or by what the script made meanwhile."""
+    first = freezeframe.spark()
+    first.stop()
+    second = freezeframe.spark()
+    assert (2, False) == (second.range(2).count(), second is first)
+    second.stop()
+    third = SparkSession.builder.getOrCreate()
+    assert third is freezeframe.spark()
+    third.stop()
+
+
+def test_a_frame_comes_back_in_the_session_of_the_callers(tmp_path, spark_session):
+    """Also where the process has another one; its settings stay, and say nothing about what is read."""
+    name = "spark.sql.session.timeZone"
+    before = spark_session.conf.get(name)
+    spark_session.conf.set(name, "America/New_York")
+    try:
+        frame = spark_session.sql("select '1' Id, timestamp'2026-01-01 12:00:00' at")
+        after = freezeframe.update_snapshot(tmp_path, "Account", "Id", frame)
+        assert after.sparkSession is spark_session is not freezeframe.spark()
+        assert [row["at"] for row in frame.collect()] == [row["at"] for row in after.collect()]
+        assert "America/New_York" == spark_session.conf.get(name)
+    finally:
+        spark_session.conf.set(name, before)
+    kept = freezeframe.get_snapshot(tmp_path, "Account", as_="spark")
+    assert kept.sparkSession is freezeframe.spark()
+    assert "2026-01-01 17:00:00" == kept.selectExpr("string(at)").first()[0]
+
+
+def test_rows_that_vectors_delete_are_left_out_in_any_session(tmp_path, spark_session, monkeypatch):
+    """The frame that an update returns reads stored files in the caller's session."""
+    monkeypatch.setenv("FREEZEFRAME_VECTORS_FROM_BYTES", "0")
+    rows = pa.table({"Id": pa.array(range(5_000)), "v": ["stored"] * 5_000})
+    freezeframe.update_snapshot(tmp_path, "Account", "Id", rows)
+    frame = spark_session.sql("select bigint(7) Id, 'new' v")
+    after = freezeframe.update_snapshot(tmp_path, "Account", "Id", frame)
+    assert any("deletionVector" in file.read_text() for file in tmp_path.rglob("_delta_log/*.json"))
+    assert (5_000, 1) == (after.count(), after.where("v = 'new'").count())
+
+
+DEAD = """
+import os, signal, sys, time
+import pandas as pd
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from freezeframe import get_snapshot, spark, update_snapshot
+from freezeframe.engine.standing import standings
+from freezeframe.settings import Settings
+
+update_snapshot(sys.argv[1], "Lead", "Id", pd.DataFrame({"Id": ["1"]}))
+first = spark()
+[server] = standings(Settings())
+os.kill(server.process, signal.SIGKILL)
+while standings(Settings()):
+    time.sleep(0.05)
+try:
+    first.range(1).count()
+except PySparkException:
+    print("gone")
+kept = get_snapshot(sys.argv[1], "Lead", as_="spark")
+print(kept.count(), kept.sparkSession is first, kept.sparkSession is SparkSession.builder.getOrCreate())
+"""
+
+
+@pytest.mark.nightly
+def test_a_session_whose_server_died_is_replaced(tmp_path, spark_engine):
+    """The next frame belongs to a session on the next server, which Spark's builder finds as well."""
+    done = subprocess.run(
+        [sys.executable, "-c", DEAD, str(tmp_path / "tenant")],
+        env=plain_environment(FREEZEFRAME_STATE_DIR=str(tmp_path / "state")),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert (["gone", "1 False True"], 0) == (done.stdout.splitlines(), done.returncode), done.stderr

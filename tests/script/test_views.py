@@ -1,0 +1,67 @@
+"""The streams of a tenant as views of SQL."""
+
+import pandas as pd
+import pytest
+
+from freezeframe import spark, update_snapshot
+from freezeframe.errors import InvalidOption, StreamNotFound, VersionNotFound
+from freezeframe.script import snapshot_views
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark_engine")]
+
+
+@pytest.fixture
+def snapshots(tmp_path):
+    """A tenant with a stream of two versions, and one of a name that is no identifier."""
+    for number in (1, 2):
+        update_snapshot(tmp_path, "Account", "Id", pd.DataFrame({"Id": ["1"], "v": [number]}))
+    update_snapshot(tmp_path, "Order lines@qbo", "Id", pd.DataFrame({"Id": ["7"], "v": [7]}))
+    return tmp_path
+
+
+def value(view):
+    """The only value of the column ``v``."""
+    [row] = spark().sql(f"select v from {view}").collect()
+    return row[0]
+
+
+def test_each_stream_is_a_view_at_any_version(snapshots):
+    """The name is the stream's after the prefix, quoted where SQL needs it; views stay at their version."""
+    now = snapshot_views(snapshots)
+    assert {"Account": "Account", "Order lines@qbo": "`Order lines@qbo`"} == now
+    past = snapshot_views(snapshots, version=0, prefix="old_")
+    assert {"Account": "old_Account"} == past
+    update_snapshot(snapshots, "Account", "Id", pd.DataFrame({"Id": ["1"], "v": [3]}))
+    assert [2, 7, 1] == [value(view) for view in (*now.values(), *past.values())]
+    assert {"Account": "Account"} == snapshot_views(snapshots, streams=["Account"])
+    assert (3, 3) == (value("Account"), spark().table(now["Account"]).first()["v"])
+
+
+@pytest.mark.parametrize("name", ["Order", "Group", "2024", "Left", "User", "Select", "Über", "a.b"])
+def test_words_of_sql_and_other_names_are_views_as_well(tmp_path, name):
+    """The returned name is good in a statement, whatever the stream's name is."""
+    update_snapshot(tmp_path, name, "Id", pd.DataFrame({"Id": ["1"], "v": [5]}))
+    [view] = snapshot_views(tmp_path).values()
+    assert 5 == value(view)
+
+
+def test_a_file_that_is_not_taken_over_yet_is_read(snapshots):
+    """A stream whose snapshot file was written by somebody else meanwhile shows what the file says."""
+    (snapshots / "Account.snapshot.csv").write_text("Id,v\n1,9\n")
+    snapshot_views(snapshots)
+    assert 9 == value("Account")
+    snapshot_views(snapshots, version=1)
+    assert 2 == value("Account")
+
+
+def test_what_cannot_be_shown_replaces_no_view(snapshots, tmp_path):
+    """An unknown stream or version, and two versions at once, are refused; no stream, no view."""
+    snapshot_views(snapshots)
+    with pytest.raises(StreamNotFound):
+        snapshot_views(snapshots, version=0, streams=["Account", "Lead"])
+    with pytest.raises(VersionNotFound):
+        snapshot_views(snapshots, version=99)
+    with pytest.raises(InvalidOption):
+        snapshot_views(snapshots, version=0, as_of="2026-01-01")
+    assert 2 == value("Account")
+    assert {} == snapshot_views(tmp_path / "nobody")

@@ -52,23 +52,23 @@ def test_without_gluestick_the_package_is_named():
         "import sys; sys.modules['gluestick'] = None\n"
         "from freezeframe.errors import SetupError\n"
         "import freezeframe.gluestick as gs\n"
-        "for ask in (lambda: gs.Reader, lambda: exec('from freezeframe.gluestick import to_export')):\n"
+        "for ask in (lambda: gs.Reader, lambda: exec('from freezeframe.gluestick import Unit')):\n"
         "    try: ask()\n"
         "    except SetupError as error: print(error)\n"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
-    assert ["Reader", "to_export"] == [line.split()[0].split(".")[-1] for line in run.stdout.splitlines()]
+    assert ["Reader", "Unit"] == [line.split()[0].split(".")[-1] for line in run.stdout.splitlines()]
     assert 2 == run.stdout.count("pip install gluestick")
 
 
 @needs_gluestick
 def test_other_names_are_gluesticks_own():
-    """Reader and to_export are the very same objects; a name that nobody has is an AttributeError."""
+    """Reader and the like are the very same objects; a name that nobody has is an AttributeError."""
     import gluestick
 
     assert gluestick.Reader is gs.Reader
-    assert gluestick.to_export is gs.to_export
+    assert gluestick.clean_convert is gs.clean_convert
     assert gluestick.snapshot_records is not gs.snapshot_records
     with pytest.raises(AttributeError, match="no_such_name"):
         gs.no_such_name  # noqa: B018 - asking is the point

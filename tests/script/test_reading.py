@@ -187,10 +187,16 @@ def test_ignored_streams_are_not_opened(folder):
 
 
 @pytest.mark.parametrize(
-    "options", [{"as_": "polars"}, {"as_": "spark"}, {"as_": "arrow", "index_cols": {"A": "a"}}], ids=repr
+    "options",
+    [
+        {"as_": "polars"},
+        {"as_": "spark", "converters": {"A": {"a": int}}},
+        {"as_": "arrow", "index_cols": {"A": "a"}},
+    ],
+    ids=repr,
 )
 def test_options_that_cannot_be_met_are_refused(folder, options):
-    """An unknown kind, Spark without a session, an index where there is none."""
+    """An unknown kind, Python functions of single values in Spark, an index where there is none."""
     with pytest.raises(InvalidOption):
         read_csv_folder(folder("A-1.csv", "a\n1\n"), **options)
 

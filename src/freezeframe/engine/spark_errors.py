@@ -60,6 +60,12 @@ _SIGNS: tuple[tuple[type[FreezeframeError], str, str, tuple[str, ...]], ...] = (
         ("CERTIFICATE_VERIFY_FAILED", "WRONG_VERSION_NUMBER", "Ssl handshake failed", "SSL_ERROR_SSL"),
     ),
     (
+        SetupError,
+        "Spark's workers cannot run freezeframe's functions.",
+        "Install it in the workers' Python (FREEZEFRAME_SPARK_PYTHON), or send it by session.addArtifacts.",
+        ("No module named 'freezeframe", "No module named 'pyarrow", "PYTHON_VERSION_MISMATCH"),
+    ),
+    (
         EngineUnavailable,
         "Spark does not answer.",
         "Run the call again; if Spark was killed, raise FREEZEFRAME_SPARK_MEMORY or free memory first.",

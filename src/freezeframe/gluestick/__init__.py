@@ -2,14 +2,15 @@
 
 What is about snapshots is freezeframe's, with gluestick's names and parameters, over versioned
 streams; where a result differs, it does so on purpose and ``docs/reference/gluestick.md`` says why.
-Every other name (``Reader``, ``to_export`` ...) is that of the installed gluestick, which is
-loaded when such a name is first used.
+``to_export`` and ``to_singer`` are gluestick's, and take Spark frames as well. Every other name
+(``Reader`` ...) is that of the installed gluestick, which is loaded when such a name is first used.
 """
 
 from freezeframe.gluestick.installed import __getattr__ as __getattr__
 from freezeframe.gluestick.redundancy import drop_redundant, get_row_hash
 from freezeframe.gluestick.remote_ids import merge_id_from_snapshot
 from freezeframe.gluestick.snapshot_streams import read_snapshots, snapshot_records
+from freezeframe.gluestick.spark_export import to_export, to_singer
 from freezeframe.script.reading import read_csv_folder, read_parquet_folder
 
 __all__ = [
@@ -20,4 +21,6 @@ __all__ = [
     "read_parquet_folder",
     "read_snapshots",
     "snapshot_records",
+    "to_export",
+    "to_singer",
 ]

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import pyarrow.csv
 
 from freezeframe.errors import UnreadableInput
 from freezeframe.script.csv_lines import BYTE_ORDER_MARK, ragged_row, unclosed_row, undecodable_line
+from freezeframe.script.input_parts import InputPart
 from freezeframe.storage.passing_failures import reads_of
 
 _BLOCK_BYTES = 8 * 2**20
@@ -38,6 +40,11 @@ def read_csv_text(file: Path) -> pa.Table:
     """
     with reads_of(str(file)):
         return _read_csv_text(file)
+
+
+def read_csv_texts(files: Iterable[Path]) -> pa.Table:
+    """The rows of several files, in their order; a column that a file lacks is NULL there."""
+    return pa.concat_tables(map(read_csv_text, files), promote_options="default")
 
 
 def _read_csv_text(file: Path) -> pa.Table:
@@ -68,23 +75,24 @@ def block_sizes() -> Iterator[int]:
     yield _BLOCK_BYTES_MAX
 
 
-def csv_text_pieces(file: Path, block_bytes: int) -> Iterator[pa.Table]:
-    """The rows that ``read_csv_text`` gives, piece by piece, for files that are larger than memory.
+def csv_text_pieces(part: InputPart, block_bytes: int) -> Iterator[pa.Table]:
+    """The rows that ``read_csv_text`` gives of a part, piece by piece, for files that are larger than memory.
 
     Raises:
         UnreadableInput: as it does, when the reading comes to it.
         LongRow: a row is longer than ``block_bytes``.
     """
-    with reads_of(str(file)):
-        yield from _csv_text_pieces(file, block_bytes)
+    with reads_of(str(part.file)):
+        yield from _csv_text_pieces(part, block_bytes)
 
 
-def _csv_text_pieces(file: Path, block_bytes: int) -> Iterator[pa.Table]:
-    if _is_empty(file):
+def _csv_text_pieces(part: InputPart, block_bytes: int) -> Iterator[pa.Table]:
+    file = part.file
+    if part.start == 0 and _is_empty(file):
         yield _read_csv_text(file)
         return
     try:
-        with pyarrow.csv.open_csv(file, **_options(block_bytes)) as batches:
+        with _opened(part, block_bytes) as batches:
             names = _checked_names(file, batches.schema.names)
             held = pa.Table.from_batches([], batches.schema)
             for batch in batches:
@@ -94,9 +102,26 @@ def _csv_text_pieces(file: Path, block_bytes: int) -> Iterator[pa.Table]:
         if "straddling" in str(error):
             raise LongRow(str(error)) from error
         raise _diagnosed(file, error) from error
-    # What can be wrong with a file's end is wrong with its last piece.
-    _check_is_closed(file, held)
-    yield _with_last_field(file, held).rename_columns(names)
+    if part.is_last:
+        # What can be wrong with a file's end is wrong with its last piece.
+        _check_is_closed(file, held)
+        held = _with_last_field(file, held)
+    yield held.rename_columns(names)
+
+
+@contextmanager
+def _opened(part: InputPart, block_bytes: int) -> Iterator[Any]:
+    options = _options(block_bytes)
+    if part.is_whole:
+        with pyarrow.csv.open_csv(part.file, **options) as batches:
+            yield batches
+        return
+    if part.start:
+        with pyarrow.csv.open_csv(part.file, **options) as whole:
+            # With a newline in front a part of blank lines is one without rows, and no empty file.
+            options["read_options"].column_names = whole.schema.names
+    with part.section() as section, pyarrow.csv.open_csv(section, **options) as batches:
+        yield batches
 
 
 def _checked_names(file: Path, header: Sequence[str]) -> list[str]:

@@ -39,6 +39,9 @@ _ZONES = ("", "Z", r"\+00:00", r"\+0000")
 Read = Callable[[pa.ChunkedArray], pa.ChunkedArray | None]
 """A way to read text: the values, or None if a single one is not exact."""
 
+Left = tuple[int, ...] | None
+"""Which ways of a rule read all values so far, by their places in it; None before the first value."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reading:
@@ -46,6 +49,66 @@ class Reading:
 
     kind: pa.DataType
     read: Read
+    is_moment: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRule:
+    """What a column of text becomes: the first of ``ways`` that reads every value, else text.
+
+    Whether a way reads a column is decided value by value, so a column may be looked at in pieces, in any
+    order and by several processes, whose findings ``both`` joins.
+    """
+
+    ways: tuple[Reading, ...]
+    kind_without_values: pa.DataType
+
+    def whole(self, text: pa.ChunkedArray) -> pa.ChunkedArray:
+        """All values of the column."""
+        present = pc.drop_null(text)
+        if not len(present):
+            return pa.chunked_array([pa.nulls(len(text), self.kind_without_values)])
+        # The first value rules most ways out, so that text columns cost next to nothing.
+        for place in self._possible(present[0].as_py()):
+            column = self.ways[place].read(text)
+            if column is not None:
+                return column
+        return text
+
+    def left(self, text: pa.ChunkedArray, before: Left = None) -> Left:
+        """The ways that are left after one more piece of the column."""
+        present = pc.drop_null(text)
+        if not len(present):
+            return before
+        among = self._possible(present[0].as_py()) if before is None else before
+        return tuple(place for place in among if self.ways[place].read(present) is not None)
+
+    def kind(self, left: Left) -> pa.DataType:
+        """The type of the column, once all of its pieces have been seen."""
+        if left is None:
+            return self.kind_without_values
+        return self.ways[left[0]].kind if left else pa.string()
+
+    def read(self, text: pa.ChunkedArray, left: Left) -> pa.ChunkedArray | None:
+        """A piece in the type of the whole column; None if it is none of the pieces that were seen."""
+        if text.null_count == len(text):
+            return pa.chunked_array([pa.nulls(len(text), self.kind(left))])
+        return None if left is None else self.ways[left[0]].read(text) if left else text
+
+    def _possible(self, first: str) -> tuple[int, ...]:
+        one, is_moment = pa.chunked_array([[first]], pa.string()), _is_moment(first)
+        return tuple(
+            place
+            for place, way in enumerate(self.ways)
+            if (is_moment or not way.is_moment) and way.read(one) is not None
+        )
+
+
+def both(one: Left, other: Left) -> Left:
+    """The ways that are left after the pieces that either has seen."""
+    if one is None or other is None:
+        return one if other is None else other
+    return tuple(place for place in one if place in other)
 
 
 def inferred(text: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -54,51 +117,7 @@ def inferred(text: pa.ChunkedArray) -> pa.ChunkedArray:
     Timestamps with a zone must be in UTC (``Z``, ``+00:00``): with another offset they stay
     text, for the offset would be lost. A column of nulls has the type ``null``.
     """
-    present = pc.drop_null(text)
-    if not len(present):
-        return pa.chunked_array([pa.nulls(len(text))])
-    # The first value rules most readings out, so that text columns cost next to nothing.
-    for reading in readings(present[0].as_py()):
-        column = reading.read(text)
-        if column is not None:
-            return column
-    return text
-
-
-def readings(first: str) -> tuple[Reading, ...]:
-    """The ways in which a column with this value may be read, the best first."""
-    ways = _PLAIN if not _is_moment(first) else (*_PLAIN, *_MOMENTS)
-    one = pa.chunked_array([[first]], pa.string())
-    return tuple(reading for reading in ways if reading.read(one) is not None)
-
-
-class InferenceByPieces:
-    """What ``inferred`` says of a column that comes piece by piece, in memory for one piece."""
-
-    def __init__(self) -> None:
-        self._readings: tuple[Reading, ...] | None = None
-
-    def see(self, text: pa.ChunkedArray) -> None:
-        """Take a piece into account."""
-        present = pc.drop_null(text)
-        if not len(present):
-            return
-        left = readings(present[0].as_py()) if self._readings is None else self._readings
-        self._readings = tuple(reading for reading in left if reading.read(present) is not None)
-
-    @property
-    def kind(self) -> pa.DataType:
-        """The type of the whole column: ``null`` if no piece had a value."""
-        if self._readings is None:
-            return pa.null()
-        return self._readings[0].kind if self._readings else pa.string()
-
-    def read(self, text: pa.ChunkedArray) -> pa.ChunkedArray:
-        """A piece in the type of the whole column, once all have been seen."""
-        if self._readings is None:
-            return pa.chunked_array([pa.nulls(len(text))])
-        values = self._readings[0].read(text) if self._readings else text
-        return text.cast(self.kind) if values is None else values
+    return INFERENCE.whole(text)
 
 
 def _boolean(text: pa.ChunkedArray, pattern: str) -> pa.ChunkedArray | None:
@@ -149,9 +168,8 @@ def _moments() -> Iterator[Reading]:
         kind = UTC_TIMESTAMP if zone else NAIVE_TIMESTAMP
         pattern = f"^{DATE}{separator}{_CLOCK}{fraction}{zone}$"
         lacks = fraction == _ISOFORMAT
-        yield Reading(
-            kind, functools.partial(_timestamp, pattern=pattern, kind=kind, may_lack_fraction=lacks)
-        )
+        read = functools.partial(_timestamp, pattern=pattern, kind=kind, may_lack_fraction=lacks)
+        yield Reading(kind, read, is_moment=True)
 
 
 _PLAIN = (
@@ -161,4 +179,5 @@ _PLAIN = (
     Reading(pa.float64(), functools.partial(_number, with_point=True)),
     Reading(pa.date32(), _date),
 )
-_MOMENTS = tuple(_moments())
+INFERENCE = ColumnRule((*_PLAIN, *_moments()), pa.null())
+"""The rule of a column of which nothing is known."""

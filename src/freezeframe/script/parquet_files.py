@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -14,12 +15,14 @@ import pyarrow.parquet as pq
 
 from freezeframe.engine.frames import arrow_names, to_arrow
 from freezeframe.errors import BadInput, SchemaDriftError, UnreadableInput
+from freezeframe.script.input_parts import PART_BYTES, InputPart, divided
 from freezeframe.script.parquet_batches import announced_bytes, parquet_batches
 from freezeframe.script.unpacking import UNLIMITED, Unpacking, UnpackLimits
 from freezeframe.storage.passing_failures import reads_of
 from freezeframe.store.evolution import evolve, is_undecided
 from freezeframe.store.row_shape import in_schema
 
+_ROWS = 100_000
 # What pandas calls an index without a name when it writes it: a position, not data.
 _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 
@@ -39,19 +42,11 @@ def read_parquet_files(files: Sequence[Path], limits: UnpackLimits = UNLIMITED) 
     tables = []
     for file in files:
         table = _read(file, limits)
-        try:
-            schema = _joined(schema, table)
-        except BadInput as error:
-            raise SchemaDriftError(
-                f"{str(file)!r} does not fit the stream's earlier files: {error.problem}",
-                cause=error.cause,
-                remedy="Have the sync write all files of a stream with the same types.",
-                files=[str(file) for file in files],
-            ) from error
+        schema = _met(files, file, schema, table)
         tables.append(table)
     if schema is None:
         return pa.table({})
-    target = pa.schema([pa.field(f.name, pa.null() if is_undecided(f) else f.type) for f in schema])
+    target = _target(schema)
     return pa.concat_tables([in_schema(table, target) for table in tables])
 
 
@@ -76,21 +71,103 @@ def require_parquet(content: IO[bytes], name: str, limits: UnpackLimits = UNLIMI
     content.seek(0)
 
 
-def _joined(schema: pa.Schema | None, table: pa.Table) -> pa.Schema:
+def _met(files: Sequence[Path], file: Path, schema: pa.Schema | None, table: pa.Table) -> pa.Schema:
     try:
-        # The wider type, whatever the values: the order of the files then does not matter.
-        return evolve(schema, table, values_known=False).target
-    except SchemaDriftError:
-        return evolve(schema, table).target
+        try:
+            # The wider type, whatever the values: the order of the files then does not matter.
+            return evolve(schema, table, values_known=False).target
+        except SchemaDriftError:
+            return evolve(schema, table).target
+    except BadInput as error:
+        raise SchemaDriftError(
+            f"{str(file)!r} does not fit the stream's earlier files: {error.problem}",
+            cause=error.cause,
+            remedy="Have the sync write all files of a stream with the same types.",
+            files=[str(file) for file in files],
+        ) from error
+
+
+def _target(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([pa.field(f.name, pa.null() if is_undecided(f) else f.type) for f in schema])
+
+
+def parquet_parts(file: Path, part_bytes: int = PART_BYTES) -> tuple[InputPart, ...]:
+    """A file in parts of whole row groups, of about ``part_bytes`` unpacked; errors as of the reading."""
+    with opened_parquet(file) as parquet:
+        groups = parquet.num_row_groups
+        sizes = [parquet.metadata.row_group(group).total_byte_size for group in range(groups)]
+    cuts, size = [0], 0
+    for group, more in enumerate(sizes):
+        if size and size + more > part_bytes:
+            cuts, size = [*cuts, group], 0
+        size += more
+    return divided(file, cuts, end=groups)
+
+
+def parquet_schema(files: Sequence[Path]) -> pa.Schema:
+    """The columns that ``read_parquet_files`` gives; values are read only where types do not decide.
+
+    Raises:
+        UnreadableInput, SchemaDriftError: as it does.
+    """
+    schema: pa.Schema | None = None
+    for file in files:
+        with opened_parquet(file) as parquet:
+            empty = _typed(file, parquet)
+            try:
+                schema = evolve(schema, empty, values_known=False).target
+            except BadInput:
+                odd = [] if schema is None else _odd(schema, empty.schema)
+                schema = _met(files, file, schema, _kept(file, parquet.read(odd)))
+                schema = _met(files, file, schema, empty.drop_columns(odd))
+    return pa.schema([]) if schema is None else _target(schema)
+
+
+def _typed(file: Path, parquet: pq.ParquetFile) -> pa.Table:
+    """The file's columns, without rows; of unsigned ones only the values say whether they are ``int64``."""
+    empty = _kept(file, parquet.schema_arrow.empty_table())
+    names = [field.name for field in parquet.schema_arrow if field.type == pa.uint64()]
+    found = _kept(file, parquet.read(names)).schema if names else pa.schema([])
+    fields = [found.field(one.name) if one.name in found.names else one for one in empty.schema]
+    return pa.schema(fields).empty_table()
+
+
+def _odd(schema: pa.Schema, other: pa.Schema) -> list[str]:
+    """The columns that have another type in the second schema."""
+    return [one.name for one in other if one.name in schema.names and one.type != schema.field(one.name).type]
+
+
+def parquet_tables(part: InputPart, schema: pa.Schema) -> Iterator[pa.Table]:
+    """The rows of a part in the columns of ``schema``, piece by piece.
+
+    Raises:
+        UnreadableInput: the file is damaged, or was changed since it was divided.
+    """
+    part.require_unchanged()
+    with opened_parquet(part.file) as parquet:
+        for batch in parquet.iter_batches(_ROWS, row_groups=list(range(part.start, part.stop))):
+            yield in_schema(_kept(part.file, pa.Table.from_batches([batch])), schema)
 
 
 def _read(file: Path, limits: UnpackLimits) -> pa.Table:
+    with opened_parquet(file) as opened:
+        rows = opened.read() if limits is UNLIMITED else _bounded(file, opened.schema_arrow, limits)
+    return _kept(file, rows)
+
+
+@contextmanager
+def opened_parquet(file: Path) -> Iterator[pq.ParquetFile]:
+    """A Parquet file while the block reads of it.
+
+    Raises:
+        UnreadableInput: it is damaged or no Parquet, by what the block comes to.
+    """
     try:
         with (
             reads_of(str(file)),
             pq.ParquetFile(file, page_checksum_verification=True, coerce_int96_timestamp_unit="us") as opened,
         ):
-            table = opened.read() if limits is UNLIMITED else _bounded(file, opened.schema_arrow, limits)
+            yield opened
     except (pa.ArrowException, OSError) as error:
         raise UnreadableInput(
             f"{str(file)!r} cannot be read as Parquet.",
@@ -98,6 +175,9 @@ def _read(file: Path, limits: UnpackLimits) -> pa.Table:
             remedy="Have the sync write the file again.",
             file=str(file),
         ) from error
+
+
+def _kept(file: Path, table: pa.Table) -> pa.Table:
     try:
         names = arrow_names(table.schema)
         index = [name for name in _index_columns(table.schema) if name in names]

@@ -17,14 +17,14 @@ import pandas as pd
 import pyarrow as pa
 
 from freezeframe.engine.frames import FrameKind, to_arrow, to_pandas
-from freezeframe.engine.spark_schema import spark_ddl
 from freezeframe.errors import InvalidOption, MissingColumn
 from freezeframe.script.catalog import catalog_beside
-from freezeframe.script.csv_file import read_csv_text
+from freezeframe.script.csv_file import read_csv_texts
 from freezeframe.script.input_folder import stream_files
 from freezeframe.script.parquet_files import read_parquet_files
 from freezeframe.script.snapshots import stored_schemas
-from freezeframe.script.typed_columns import typed_columns
+from freezeframe.script.tenants import spark
+from freezeframe.script.typed_columns import KnownTypes
 from freezeframe.script.unpacking import UNLIMITED, UnpackLimits
 
 Converters = Mapping[str, Callable[[str], Any]]
@@ -62,31 +62,34 @@ def read_csv_folder(
         as_: ``"pandas"``, ``"arrow"`` or ``"spark"``; the rows are the same in all three.
         schemas: by stream, the types that are stored already; without it, those of the streams
             in the ``snapshots`` directory beside the folder, where there is one.
-        session: the Spark session whose frames are wanted; for ``as_="spark"``.
+        session: whose Spark frames are wanted; without it those of ``freezeframe.spark()``.
 
     Raises:
         InputNotFound: there is no such folder.
         UnreadableInput: a file is empty, ragged, cut off or not UTF-8; file and line are named.
         MissingColumn: an index column is not in the file.
-        InvalidOption: an unknown ``as_``, or one without what it needs.
+        InvalidOption: an unknown ``as_``, or options that do not go with it.
+        SetupError: Spark's workers cannot run freezeframe; or do not see the folder (``StorageNotShared``).
     """
-    _check_kind(as_, session)
-    if index_cols and as_ != "pandas":
-        raise InvalidOption(
-            f"index_cols cannot be used with as_={as_!r}.",
-            cause="Only pandas frames have an index.",
-            remedy="Leave index_cols out; the columns are there.",
-        )
+    _check_kind(as_)
+    _check_options(as_, converters, index_cols)
     place = Path(path)
     files = stream_files(place, ".csv", ignore)
     catalog = catalog_beside(place if place.is_dir() else place.parent)
+    stored = stored_schemas(place.parent / SNAPSHOTS) if schemas is None else schemas
+    known = {stream: KnownTypes(stored.get(stream), catalog.columns(stream)) for stream in files}
+    if as_ == "spark":
+        from freezeframe.script.spark_reading import csv_frames  # noqa: PLC0415 - others need no PySpark
+
+        return csv_frames(
+            session or spark(), {stream: (parts, known[stream]) for stream, parts in files.items()}
+        )
     frames = {}
-    known = stored_schemas(place.parent / SNAPSHOTS) if schemas is None else schemas
     for stream, parts in files.items():
-        text = pa.concat_tables([read_csv_text(part) for part in parts], promote_options="default")
+        text = read_csv_texts(parts)
         converted = _converted(text, (converters or {}).get(stream, {}))
-        table = typed_columns(text.drop_columns(list(converted)), known.get(stream), catalog.columns(stream))
-        frame = _framed(table, converted, text.column_names, as_, session)
+        table = known[stream].table(text.drop_columns(list(converted)))
+        frame = _framed(table, converted, text.column_names, as_)
         frames[stream] = _indexed(frame, stream, (index_cols or {}).get(stream))
     return frames
 
@@ -110,27 +113,41 @@ def read_parquet_folder(
         InputNotFound: there is no such folder.
         UnreadableInput: a file is damaged; it is named.
         SchemaDriftError: the types of a stream's files cannot be joined; the files are named.
-        InvalidOption: an unknown ``as_``, or ``"spark"`` without a session.
+        InvalidOption: an unknown ``as_``.
+        SetupError: as of ``read_csv_folder``.
     """
-    _check_kind(as_, session)
-    frames = {}
-    for stream, parts in stream_files(path, ".parquet", ignore).items():
-        table = read_parquet_files(parts, limits)
-        frames[stream] = _framed(table, {}, table.column_names, as_, session)
-    return frames
+    _check_kind(as_)
+    files = stream_files(path, ".parquet", ignore)
+    if as_ == "spark":
+        from freezeframe.script.spark_reading import parquet_frame  # noqa: PLC0415 - as above
+
+        where = session or spark()
+        return {stream: parquet_frame(where, parts) for stream, parts in files.items()}
+    tables = {stream: read_parquet_files(parts, limits) for stream, parts in files.items()}
+    return {stream: _framed(table, {}, table.column_names, as_) for stream, table in tables.items()}
 
 
-def _check_kind(as_: str, session: Any) -> None:
+def _check_kind(as_: str) -> None:
     kinds = get_args(FrameKind)
     if as_ not in kinds:
         raise InvalidOption(
             f"as_ cannot be {as_!r}.", remedy=f"Use one of {', '.join(kinds)}.", as_=repr(as_)
         )
-    if as_ == "spark" and session is None:
+
+
+def _check_options(as_: str, converters: Any, index_cols: Any) -> None:
+    if index_cols and as_ != "pandas":
         raise InvalidOption(
-            'as_="spark" needs a session.',
-            cause="A Spark frame belongs to the session that made it.",
-            remedy="Pass session=your SparkSession.",
+            f"index_cols cannot be used with as_={as_!r}.",
+            cause="Only pandas frames have an index.",
+            remedy="Leave index_cols out; the columns are there.",
+        )
+    if converters and as_ == "spark":
+        raise InvalidOption(
+            'converters cannot be used with as_="spark".',
+            cause="They are Python functions of one value each, which Spark would call row by row.",
+            remedy="Leave them out and use Spark's functions; a column keeps its text by"
+            " schemas={stream: pa.schema([(column, pa.string())])}.",
         )
 
 
@@ -142,9 +159,7 @@ def _converted(text: pa.Table, converters: Converters) -> dict[str, list[Any]]:
     }
 
 
-def _framed(
-    table: pa.Table, converted: Mapping[str, list[Any]], names: Sequence[str], as_: str, session: Any
-) -> Any:
+def _framed(table: pa.Table, converted: Mapping[str, list[Any]], names: Sequence[str], as_: str) -> Any:
     """The table and the converted columns, in the order of ``names``, as the kind wanted."""
     if as_ == "pandas":
         frame = to_pandas(table)
@@ -153,10 +168,7 @@ def _framed(
     columns = dict(zip(table.column_names, table.columns, strict=True))
     for name, values in converted.items():
         columns[name] = to_arrow(pd.DataFrame({name: pd.Series(values, dtype=object)})).column(0)
-    rows = pa.table({name: columns[name] for name in names})
-    if as_ == "spark":
-        return session.createDataFrame(rows, schema=spark_ddl(rows.schema))
-    return rows
+    return pa.table({name: columns[name] for name in names})
 
 
 def _indexed(frame: Any, stream: str, columns: IndexColumns | None) -> Any:

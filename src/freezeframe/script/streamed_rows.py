@@ -7,25 +7,90 @@ what every value of a column agrees with.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from freezeframe.engine.frames import to_arrow
 from freezeframe.errors import UnreadableInput
 from freezeframe.script.csv_file import LongRow, block_sizes, csv_text_pieces
-from freezeframe.script.inference import InferenceByPieces
+from freezeframe.script.inference import Left, both
+from freezeframe.script.input_parts import InputPart, divided
 from freezeframe.script.json_lines import json_line_pieces
 from freezeframe.script.parquet_batches import parquet_batches
-from freezeframe.script.text_values import exact_values
+from freezeframe.script.parquet_files import opened_parquet
+from freezeframe.script.typed_columns import KnownTypes
 from freezeframe.script.unpacking import UNLIMITED, UnpackLimits
-from freezeframe.storage.passing_failures import reads_of
-from freezeframe.store.evolution import is_undecided
 
 _ROWS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class CsvSurvey:
+    """What the rows of a part say of its columns, and the size of the blocks in which it can be read."""
+
+    block_bytes: int
+    left: Mapping[str, Left]
+
+
+def survey_csv(part: InputPart, known: KnownTypes) -> CsvSurvey:
+    """Go through a part once.
+
+    Raises:
+        UnreadableInput: as ``read_csv_text`` does.
+    """
+    part.require_unchanged()
+    for block_bytes in block_sizes():
+        left: dict[str, Left] = {}
+        with suppress(LongRow):
+            for piece in csv_text_pieces(part, block_bytes):
+                for name in piece.column_names:
+                    left[name] = known.rule(name).left(piece.column(name), left.get(name))
+            return CsvSurvey(block_bytes, left)
+    raise UnreadableInput(
+        f"{str(part.file)!r} has a row of more than 2 GiB.",
+        cause="A quote may never be closed.",
+        remedy="Repair the file, or import it as Parquet.",
+        file=str(part.file),
+    )
+
+
+def joined_left(surveys: Iterable[CsvSurvey]) -> dict[str, Left]:
+    """What several parts together say of their columns."""
+    left: dict[str, Left] = {}
+    for survey in surveys:
+        left |= {name: both(left.get(name), found) for name, found in survey.left.items()}
+    return left
+
+
+def csv_schema(known: KnownTypes, left: Mapping[str, Left]) -> pa.Schema:
+    """The columns of what was surveyed."""
+    return pa.schema([pa.field(name, known.rule(name).kind(found)) for name, found in left.items()])
+
+
+def csv_tables(
+    part: InputPart, block_bytes: int, known: KnownTypes, left: Mapping[str, Left]
+) -> Iterator[pa.Table]:
+    """The rows of a part in the columns of all parts that were surveyed; a column that it lacks is NULL.
+
+    Raises:
+        UnreadableInput: the file was changed since.
+    """
+    part.require_unchanged()
+    schema, rules = csv_schema(known, left), {name: known.rule(name) for name in left}
+    for piece in csv_text_pieces(part, block_bytes):
+        columns = [
+            rules[name].read(piece.column(name), found)
+            if name in piece.column_names
+            else pa.nulls(len(piece), schema.field(name).type)
+            for name, found in left.items()
+        ]
+        if any(column is None for column in columns):
+            raise part.changed()
+        yield pa.table(columns, schema=schema)
 
 
 def streamed_csv(file: Path, columns: pa.Schema | None) -> pa.RecordBatchReader:
@@ -34,16 +99,11 @@ def streamed_csv(file: Path, columns: pa.Schema | None) -> pa.RecordBatchReader:
     Raises:
         UnreadableInput: as ``read_csv_text`` does; the whole file has been gone through by then.
     """
-    known = {one.name: one.type for one in columns or () if not is_undecided(one)}
-    block_bytes, readers = _settled(file, known)
-    schema = pa.schema([pa.field(name, reader.kind) for name, reader in readers.items()])
-
-    def typed() -> Iterator[pa.Table]:
-        for piece in csv_text_pieces(file, block_bytes):
-            read = [reader.read(piece.column(name)) for name, reader in readers.items()]
-            yield pa.table(read, schema=schema)
-
-    return _reader(schema, typed)
+    (part,), known = divided(file, [0]), KnownTypes(columns)
+    survey = survey_csv(part, known)
+    return _reader(
+        csv_schema(known, survey.left), lambda: csv_tables(part, survey.block_bytes, known, survey.left)
+    )
 
 
 def streamed_json_lines(
@@ -69,63 +129,16 @@ def streamed_parquet(file: Path, limits: UnpackLimits = UNLIMITED) -> pa.RecordB
         UnreadableInput: it is damaged or no Parquet; at the start, or when the reading comes to it.
         SchemaDriftError: it holds what a stream cannot keep.
     """
-    with _opened(file) as parquet:
+    with opened_parquet(file) as parquet:
         empty = to_arrow(pa.Table.from_batches([], parquet.schema_arrow).replace_schema_metadata())
 
     def tables() -> Iterator[pa.Table]:
-        with _opened(file) as parquet:
+        with opened_parquet(file) as parquet:
             bounded = limits is not UNLIMITED
-            batches = parquet_batches(file, limits) if bounded else parquet.iter_batches(_ROWS)
-            while True:
-                try:
-                    with reads_of(str(file)):
-                        batch = next(batches, None)
-                except (pa.ArrowException, OSError) as error:
-                    raise _damaged(file, error) from error
-                if batch is None:
-                    return
+            for batch in parquet_batches(file, limits) if bounded else parquet.iter_batches(_ROWS):
                 yield to_arrow(pa.Table.from_batches([batch])).cast(empty.schema)
 
     return _reader(empty.schema, tables)
-
-
-class _ColumnReader:
-    """A column of text in its known type as long as every value is exact in it, else as inferred."""
-
-    def __init__(self, known: pa.DataType | None) -> None:
-        self._known = None if known is None or pa.types.is_null(known) else known
-        self._inference = InferenceByPieces()
-
-    @property
-    def kind(self) -> pa.DataType:
-        return self._inference.kind if self._known is None else self._known
-
-    def see(self, text: pa.ChunkedArray) -> None:
-        self._inference.see(text)
-        if self._known is not None and exact_values(text, self._known) is None:
-            self._known = None
-
-    def read(self, text: pa.ChunkedArray) -> pa.ChunkedArray:
-        exact = None if self._known is None else exact_values(text, self._known)
-        return self._inference.read(text) if exact is None else exact
-
-
-def _settled(file: Path, known: Mapping[str, pa.DataType]) -> tuple[int, dict[str, _ColumnReader]]:
-    """The size of blocks in which the file can be read, and how each of its columns is."""
-    for block_bytes in block_sizes():
-        readers: dict[str, _ColumnReader] = {}
-        with suppress(LongRow):
-            for piece in csv_text_pieces(file, block_bytes):
-                for name in piece.column_names:
-                    reader = readers.setdefault(name, _ColumnReader(known.get(name)))
-                    reader.see(piece.column(name))
-            return block_bytes, readers
-    raise UnreadableInput(
-        f"{str(file)!r} has a row of more than 2 GiB.",
-        cause="A quote may never be closed.",
-        remedy="Repair the file, or import it as Parquet.",
-        file=str(file),
-    )
 
 
 def _reader(schema: pa.Schema, tables: Callable[[], Iterator[pa.Table]]) -> pa.RecordBatchReader:
@@ -143,20 +156,3 @@ def _joined(file: Path, one: pa.Schema, other: pa.Schema) -> pa.Schema:
             remedy="Write one JSON object a line, with one kind of value in each column.",
             file=str(file),
         ) from error
-
-
-def _opened(file: Path) -> pq.ParquetFile:
-    try:
-        with reads_of(str(file)):
-            return pq.ParquetFile(file, page_checksum_verification=True, coerce_int96_timestamp_unit="us")
-    except (pa.ArrowException, OSError) as error:
-        raise _damaged(file, error) from error
-
-
-def _damaged(file: Path, error: Exception) -> UnreadableInput:
-    return UnreadableInput(
-        f"{str(file)!r} cannot be read as Parquet.",
-        cause=str(error).splitlines()[0],
-        remedy="Have the file written again.",
-        file=str(file),
-    )

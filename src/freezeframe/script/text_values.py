@@ -43,10 +43,16 @@ def exact_values(
     for applies, convert in _CONVERSIONS:
         if applies(kind):
             return convert(text, kind)
-    if kind == UTC_TIMESTAMP and naive_is_utc and all_match(text, _NAIVE + "$"):
-        naive = cast_or_none(text, NAIVE_TIMESTAMP)
-        return None if naive is None else pc.assume_timezone(naive, "UTC")
+    naive = naive_as_utc(text) if kind == UTC_TIMESTAMP and naive_is_utc else None
+    if naive is not None:
+        return naive
     return _timestamps(text, kind) if pa.types.is_timestamp(kind) else None
+
+
+def naive_as_utc(text: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    """Timestamps without a zone as those of UTC, nulls as nulls, or None if a single one is not exact."""
+    naive = cast_or_none(text, NAIVE_TIMESTAMP) if all_match(text, _NAIVE + "$") else None
+    return None if naive is None else pc.assume_timezone(naive, "UTC")
 
 
 def all_match(text: pa.ChunkedArray, pattern: str) -> bool:

@@ -2,42 +2,55 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from freezeframe.script.inference import inferred
-from freezeframe.script.text_values import exact_values
+from freezeframe.script.inference import INFERENCE, ColumnRule, Reading
+from freezeframe.script.text_values import UTC_TIMESTAMP, exact_values, naive_as_utc
 from freezeframe.store.evolution import is_undecided
 
 _LONGEST_INTEGER = pa.decimal128(38, 0)
 
 
-def typed_columns(
-    text: pa.Table, stored: pa.Schema | None, declared: Mapping[str, pa.DataType] | None = None
-) -> pa.Table:
-    """The columns in the types of ``stored``, else in the ``declared`` ones, else as inferred.
+@dataclass(frozen=True, slots=True)
+class KnownTypes:
+    """What is known of a stream's columns: the ``stored`` types, else the ``declared`` ones."""
 
-    A type is taken only if every value of the column is exact in it; no letter is ever lost.
-    """
-    known = {field.name: field.type for field in stored or () if not is_undecided(field)}
-    columns = {}
-    for name in text.column_names:
-        column = text.column(name)
-        if name in known and not pa.types.is_null(known[name]):
-            exact = exact_values(column, known[name])
-            # Values that do not fit the stored type are told as they are: the update then
-            # refuses or widens, and names the rows.
-            columns[name] = inferred(column) if exact is None else exact
-        elif declared and name in declared:
-            columns[name] = _as_declared(column, declared[name])
-        else:
-            columns[name] = inferred(column)
-    return pa.table(columns)
+    stored: pa.Schema | None = None
+    declared: Mapping[str, pa.DataType] = field(default_factory=dict)
+
+    def rule(self, name: str) -> ColumnRule:
+        """How a column of text is read. A type is taken only if every value of the column is exact in it."""
+        place = -1 if self.stored is None else self.stored.get_field_index(name)
+        if self.stored is not None and place >= 0:
+            known = self.stored.field(place)
+            if not is_undecided(known) and not pa.types.is_null(known.type):
+                # Values that do not fit the stored type are told as they are: the update then
+                # refuses or widens, and names the rows.
+                return ColumnRule((_exact(known.type), *INFERENCE.ways), known.type)
+        return _declared_rule(self.declared[name]) if name in self.declared else INFERENCE
+
+    def table(self, text: pa.Table) -> pa.Table:
+        """The columns in the known types, others as inferred."""
+        return pa.table({name: self.rule(name).whole(text.column(name)) for name in text.column_names})
 
 
-def _as_declared(text: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
-    values = exact_values(text, kind, naive_is_utc=True)
-    if values is None and pa.types.is_integer(kind):
-        values = exact_values(text, _LONGEST_INTEGER)
-    return text if values is None else values
+def typed_columns(text: pa.Table, stored: pa.Schema | None) -> pa.Table:
+    """The columns in the types of ``stored`` where every value is exact in them, else as inferred."""
+    return KnownTypes(stored).table(text)
+
+
+def _declared_rule(kind: pa.DataType) -> ColumnRule:
+    ways = [_exact(kind)]
+    if kind == UTC_TIMESTAMP:
+        ways.append(Reading(kind, naive_as_utc))
+    if pa.types.is_integer(kind):
+        ways.append(_exact(_LONGEST_INTEGER))
+    return ColumnRule(tuple(ways), kind)
+
+
+def _exact(kind: pa.DataType) -> Reading:
+    return Reading(kind, functools.partial(exact_values, kind=kind))

@@ -1,0 +1,216 @@
+"""``to_export`` and ``to_singer`` for Spark frames: gluestick's files, whatever the number of rows.
+
+Spark writes the rows as Parquet, once; this process then reads them in pieces and joins what gluestick,
+or pandas, writes for each into one file. Names, options and variables mean what they mean to gluestick.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from freezeframe.engine.base import LandTask
+from freezeframe.engine.frames import to_pandas
+from freezeframe.errors import InvalidOption, SetupError
+from freezeframe.gluestick import installed
+from freezeframe.log.schema import delta_to_arrow
+from freezeframe.script.csv_text import csv_text
+from freezeframe.script.tenants import shared_engine
+from freezeframe.storage.local import failure
+from freezeframe.store.row_shape import in_schema
+
+_PIECE_ROWS = 20_000
+_COPY_BYTES = 2**20
+_SINGER = "singer"
+
+_POSITIONS = ("keys", "unified_model", "export_format", "output_file_prefix", "schema", "stringify_objects")
+
+Tables = Iterator[pa.Table]
+Write = Callable[[pd.DataFrame, str], None]
+"""Writes the rows of a piece as gluestick does, into a folder."""
+
+
+def to_export(data: Any, name: str, output_dir: str | os.PathLike[str], *args: Any, **options: Any) -> None:
+    """Gluestick's ``to_export``, which takes Spark frames as well.
+
+    A Spark frame becomes one file, as the same rows from pandas do; it is there whole or not at all, and no
+    more than a piece of the rows is in memory. Of a CSV file only missing values are empty (the empty text
+    is ``""``), and times without a zone have their time of day also where all are midnight.
+
+    Raises:
+        InvalidOption: a format that gluestick does not have, or an option that needs all rows at once.
+        SetupError: the format is Singer's, and gluestick is not installed.
+        BadInput, EngineUnavailable, StorageUnavailable: the rows cannot be written.
+    """
+    if not is_spark(data):
+        installed.__getattr__("to_export")(data, name, output_dir, *args, **options)
+        return
+    given = {**dict(zip(_POSITIONS, args, strict=False)), **options}
+    kind = given.setdefault("export_format", os.environ.get("DEFAULT_EXPORT_FORMAT", _SINGER))
+    _require_possible(name, kind, given)
+    rest = {option: value for option, value in given.items() if option != "export_format"}
+    if kind == _SINGER:
+        write = installed.__getattr__("to_export")
+        _singer(data, Path(output_dir), lambda rows, folder: write(rows, name, folder, **given))
+        return
+    with _rows_of(data, Path(output_dir)) as (scratch, schema, tables):
+        part = scratch / "part"
+        _WRITERS[kind](part, schema, tables)
+        part.replace(Path(output_dir) / _file_name(scratch, name, kind, rest))
+
+
+def to_singer(df: Any, stream: str, output_dir: str | os.PathLike[str], *args: Any, **options: Any) -> None:
+    """Gluestick's ``to_singer``, which takes Spark frames as well; errors as of ``to_export``."""
+    write = installed.__getattr__("to_singer")
+    if is_spark(df):
+        _singer(df, Path(output_dir), lambda rows, folder: write(rows, stream, folder, *args, **options))
+    else:
+        write(df, stream, output_dir, *args, **options)
+
+
+def is_spark(frame: Any) -> bool:
+    """Whether it is a Spark frame, without loading PySpark."""
+    return type(frame).__module__.startswith("pyspark.")
+
+
+def _require_possible(name: str, kind: str, given: dict[str, Any]) -> None:
+    if kind != _SINGER and kind not in _WRITERS:
+        raise InvalidOption(
+            f"export_format cannot be {kind!r}.", remedy=f"Use one of {', '.join([_SINGER, *_WRITERS])}."
+        )
+    plugin = Path(os.environ.get("ROOT_DIR", "."), "plugins", f"{name}_post_process.py")
+    for what, is_given in (("stringify_objects", given.get("stringify_objects")), (plugin, plugin.is_file())):
+        if is_given:
+            raise InvalidOption(
+                f"{what} cannot be used with a Spark frame.",
+                cause="gluestick applies it to all rows at once, as pandas holds them.",
+                remedy="Change the columns by Spark's functions before, or export frame.toPandas().",
+            )
+
+
+@contextmanager
+def _rows_of(frame: Any, output: Path) -> Iterator[tuple[Path, pa.Schema, Tables]]:
+    """A folder that is removed afterwards, the columns, and the rows as Spark has written them there."""
+    scratch = output / f".export-{uuid.uuid4().hex}"
+    try:
+        scratch.mkdir(parents=True)
+        scratch = scratch.resolve()
+        landed = shared_engine().land(frame, LandTask(str(scratch / "rows"), within=str(scratch)))
+        schema = delta_to_arrow(landed.schema)
+        files = [scratch / "rows" / name for name in landed.files]
+        yield scratch, schema, _tables(files, schema)
+    except OSError as error:
+        raise failure("write", str(output), error) from error
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _tables(files: list[Path], schema: pa.Schema) -> Tables:
+    for file in files:
+        with pq.ParquetFile(file) as parquet:
+            for batch in parquet.iter_batches(_PIECE_ROWS):
+                yield in_schema(batch, schema)
+
+
+def _file_name(scratch: Path, name: str, kind: str, options: dict[str, Any]) -> str:
+    """The name that gluestick gives the file, by prefixes and variables; without gluestick the plain one."""
+    try:
+        write = installed.__getattr__("to_export")
+    except SetupError:
+        return f"{name}.{kind}"
+    folder = scratch / "name"
+    folder.mkdir()
+    write(pd.DataFrame({"none": [None]}), name, str(folder), export_format=kind, **options)
+    return next(folder.iterdir()).name
+
+
+def _write_csv(part: Path, schema: pa.Schema, tables: Tables) -> None:
+    header = csv_text(schema.empty_table())
+    with part.open("w", encoding="utf-8", newline="") as file:
+        file.write(header)
+        for table in tables:
+            file.write(csv_text(table).removeprefix(header))
+
+
+def _write_lines(part: Path, _: pa.Schema, tables: Tables) -> None:
+    with part.open("w", encoding="utf-8") as file:
+        for table in tables:
+            to_pandas(table).to_json(file, orient="records", lines=True, date_format="iso")
+
+
+def _write_json(part: Path, _: pa.Schema, tables: Tables) -> None:
+    with part.open("w", encoding="utf-8") as file:
+        before = "["
+        for table in tables:
+            file.write(before + to_pandas(table).to_json(orient="records", date_format="iso")[1:-1])
+            before = ","
+        file.write("[]" if before == "[" else "]")
+
+
+def _write_parquet(part: Path, schema: pa.Schema, tables: Tables) -> None:
+    with pq.ParquetWriter(part, schema, compression="zstd", compression_level=3) as writer:
+        for table in tables:
+            writer.write_table(table)
+
+
+_WRITERS: dict[str, Callable[[Path, pa.Schema, Tables], None]] = {
+    "csv": _write_csv,
+    "parquet": _write_parquet,
+    "json": _write_json,
+    "jsonl": _write_lines,
+}
+
+
+def _singer(frame: Any, output: Path, write: Write) -> None:
+    """Append the messages that gluestick writes for all rows: their schema, a record a row, and the state."""
+    with _rows_of(frame, output) as (scratch, schema, tables):
+        firsts: dict[str, pa.Array] = {}
+        records = scratch / "records"
+        with records.open("wb") as part:
+            for table in tables:
+                firsts |= _first_values(table, firsts)
+                part.writelines(_messages(table, scratch, write)[1][1:-1])
+        # The schema names the columns that have a value, and their types by the first one.
+        one = {field.name: firsts.get(field.name, pa.nulls(1, field.type)) for field in schema}
+        name, messages = _messages(pa.table(one, schema=schema), scratch, write)
+        _append(output / name, messages[0], records, messages[-1])
+
+
+def _first_values(table: pa.Table, known: dict[str, pa.Array]) -> dict[str, pa.Array]:
+    """The first value of each column that had none before."""
+    columns = {name: pc.drop_null(table.column(name)) for name in table.column_names if name not in known}
+    return {name: column.slice(0, 1).combine_chunks() for name, column in columns.items() if len(column)}
+
+
+def _messages(table: pa.Table, scratch: Path, write: Write) -> tuple[str, list[bytes]]:
+    """The name of the file that gluestick writes for the rows, and its messages, each with its newline."""
+    folder = Path(tempfile.mkdtemp(dir=scratch))
+    write(to_pandas(table), str(folder))
+    (file,) = folder.iterdir()
+    messages = file.read_bytes().splitlines(keepends=True)
+    shutil.rmtree(folder)
+    return file.name, messages
+
+
+def _append(target: Path, head: bytes, records: Path, end: bytes) -> None:
+    """Add to the file, which holds other streams' messages; if that fails, it is as it was."""
+    size = target.stat().st_size if target.is_file() else 0
+    try:
+        with target.open("ab") as file, records.open("rb") as lines:
+            file.write(head)
+            shutil.copyfileobj(lines, file, _COPY_BYTES)
+            file.write(end)
+    except BaseException:
+        os.truncate(target, size)
+        raise

@@ -1,0 +1,124 @@
+"""Folders as Spark frames: the rows and types of the other kinds, read by Spark's workers in parts."""
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.script.text_columns import EXACT, INEXACT, KEPT, TYPED
+
+from freezeframe.engine.frames import to_arrow
+from freezeframe.errors import UnreadableInput
+from freezeframe.script.csv_file import read_csv_text, read_csv_texts
+from freezeframe.script.parquet_files import read_parquet_files
+from freezeframe.script.reading import read_csv_folder, read_parquet_folder
+from freezeframe.script.spark_reading import csv_frames, parquet_frame
+from freezeframe.script.typed_columns import KnownTypes
+
+pytestmark = pytest.mark.spark
+
+NOTHING = KnownTypes()
+
+
+def quoted(text):
+    return "" if text is None else '"' + text.replace('"', '""') + '"'
+
+
+def csv_of(columns):
+    """A CSV file with these columns of text, missing values at their ends, and a column ``row``."""
+    height = max(map(len, columns.values()))
+    padded = [[*texts, *[None] * (height - len(texts))] for texts in columns.values()]
+    lines = [",".join(["row", *columns])]
+    lines += [
+        ",".join([str(row), *map(quoted, cells)]) for row, cells in enumerate(zip(*padded, strict=True))
+    ]
+    return "\n".join([*lines, ""])
+
+
+def workers_rows(session, files, known=NOTHING, part_bytes=64):
+    """The rows as Spark's workers read them, many parts to a file; sorted by ``row``."""
+    frame = csv_frames(session, {"A": (files, known)}, in_process_bytes_max=0, part_bytes=part_bytes)["A"]
+    return to_arrow(frame.toArrow()).sort_by("row")
+
+
+def test_every_text_becomes_what_it_becomes_elsewhere(tmp_path, spark_session):
+    """All columns of the tests of inference and of known types, in one file of many parts."""
+    texts = {f"i{number}": list(case[0]) for number, case in enumerate(TYPED)}
+    texts |= {f"k{number}": list(case) for number, case in enumerate(KEPT)}
+    known = {f"s{number}": case for number, case in enumerate((*EXACT, *INEXACT))}
+    texts |= {name: list(case[0]) for name, case in known.items()}
+    stored = {name: case[1] for name, case in known.items()}
+    declared = {f"d{name}": kind for name, kind in stored.items()}
+    texts |= {f"d{name}": texts[name] for name in known} | {"dnaive": ["2020-01-01 00:00:00", None]}
+    types = KnownTypes(pa.schema(list(stored.items())), {**declared, "dnaive": pa.timestamp("us", "UTC")})
+    file = tmp_path / "A-1.csv"
+    file.write_text(csv_of(texts), newline="")
+
+    expected = types.table(read_csv_text(file))
+    found = workers_rows(spark_session, [file], types)
+
+    assert expected.schema == found.schema
+    assert expected.to_pylist() == found.to_pylist()
+
+
+def test_values_of_several_lines_and_files_that_differ_are_one_frame(tmp_path, spark_session):
+    """Quotes, newlines, a byte order mark, blank lines, a column that one lacks, a type by all files."""
+    first, second = tmp_path / "A-1.csv", tmp_path / "A-2.csv"
+    long = "".join(f'{row},"{row}\n""{row}"",\r\n",,"",{row}\r\n\r\n' for row in range(200))
+    first.write_bytes(b"\xef\xbb\xbf" + f'row,"te\nxt",none,empty,n\r\n{long}'.encode())
+    second.write_text("row,n,new\n200,x,7\n201,,\n")
+
+    expected = KnownTypes().table(read_csv_texts([first, second]))
+    found = workers_rows(spark_session, [first, second], part_bytes=500)
+
+    assert expected.schema == found.schema
+    assert expected.to_pylist() == found.to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("content", "message", "line"),
+    [
+        (b"a,b\n" + b'"1\n1",2\n' * 100 + b"1,2,3\n", "3 fields in line 202", 202),
+        (b"a,b\n" + b"1,2\n" * 100 + b"\xff,2\n", "not UTF-8: line 102", 102),
+        (b"a,b\n" + b"1,2\n" * 100 + b'1,"x\n', "inside a quoted field", 102),
+    ],
+)
+def test_a_fault_names_the_file_and_its_line(content, message, line, tmp_path, spark_session):
+    """The error that a worker met is the one that this process raises, when the folder is read."""
+    file = tmp_path / "A-1.csv"
+    file.write_bytes(content)
+
+    with pytest.raises(UnreadableInput, match=message) as caught:
+        workers_rows(spark_session, [file])
+
+    assert (str(file), line) == (caught.value.details["file"], caught.value.details["line"])
+
+
+def test_a_few_rows_are_the_same_frame(tmp_path, spark_session):
+    """What is read in this process becomes the very same rows, in the session that was passed."""
+    file = tmp_path / "A-1.csv"
+    file.write_text('row,t,n,void\n1,2020-01-01 00:00:00,2020-01-01T00:00:00Z,\n2,,"",\n')
+
+    frame = read_csv_folder(tmp_path, as_="spark", session=spark_session)["A"]
+
+    assert frame.sparkSession is spark_session
+    assert to_arrow(frame.toArrow()).equals(workers_rows(spark_session, [file], part_bytes=16))
+
+
+def test_parquet_files_whose_types_differ_are_one_frame(tmp_path, spark_session):
+    """Types are joined as elsewhere, by values where types alone do not decide; row groups are parts."""
+    files = [tmp_path / "A-1.parquet", tmp_path / "A-2.parquet"]
+    tables = (
+        pa.table({"row": [1, 2], "n": pa.array([1, None], pa.int32()), "u": pa.array([1, 2], pa.uint64())}),
+        pa.table({"row": [3], "n": [0.5], "x": pa.array(["a"]).dictionary_encode(), "l": [[{"k": 1}]]}),
+    )
+    for file, table in zip(files, tables, strict=True):
+        pq.write_table(table, file, row_group_size=1)
+
+    expected = read_parquet_files(files)
+    found = to_arrow(
+        parquet_frame(spark_session, files, in_process_bytes_max=0, part_bytes=1).toArrow()
+    ).sort_by("row")
+
+    assert expected.schema == found.schema
+    assert expected.to_pylist() == found.to_pylist()
+    small = read_parquet_folder(tmp_path, as_="spark", session=spark_session)["A"]
+    assert expected.to_pylist() == to_arrow(small.toArrow()).sort_by("row").to_pylist()

@@ -79,13 +79,19 @@ class TenantState:
     erased: int = 0
     chain: Chain = field(default_factory=Chain)
 
-    def after(self, version: int, entry: Entry) -> TenantState:
-        """The state once ``entry`` is version ``version``.
+    def after(self, version: int, *entries: Entry) -> TenantState:
+        """The state once ``entries`` are ``version`` and those that follow it.
 
         Raises:
-            CorruptLog: the entry does not continue this state: it was written after another entry, or a
-                table version is skipped.
+            CorruptLog: an entry does not continue the state before it: it was written after another entry,
+                or a table version is skipped.
         """
+        state = self
+        for number, entry in enumerate(entries, version):
+            state = state._after_one(number, entry)
+        return state
+
+    def _after_one(self, version: int, entry: Entry) -> TenantState:
         chain = self.chain.after(version, entry.link, entry.sha256, "the tenant log")
         fold = _Fold(self, version, entry.timestamp_ms)
         for change in entry.changes:

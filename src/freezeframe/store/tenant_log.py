@@ -7,101 +7,41 @@ Only what an entry means is decided here. Protocol: ``docs/reference/tenant-log.
 
 from __future__ import annotations
 
-import functools
-import logging
-import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 
-from freezeframe.errors import CorruptLog, FreezeframeError, StorageUnavailable, VersionNotFound
-from freezeframe.log import LogOptions, LogSegment, SnapshotManagement
-from freezeframe.log.checkpoint import CHECKPOINT_DAMAGED
+from freezeframe.errors import FreezeframeError, VersionNotFound
 from freezeframe.log.commit import Committed, Outcome, land_file
-from freezeframe.log.hint import Hint, hint_text
 from freezeframe.log.own_commit import OwnCommit
-from freezeframe.log.paths import HINT_NAME, LogFile, commit_name, log_file, version_prefix
+from freezeframe.log.paths import LogFile, commit_name, log_file
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
+from freezeframe.store.checkpointed_log import CheckpointedLog
 from freezeframe.store.entries import Entry, parse_entry
 from freezeframe.store.entry_chain import Chain, Link, broken, require_version
 from freezeframe.store.file_paths import SpareNames
 from freezeframe.store.layout import TENANT_LOG_FOLDER
-from freezeframe.store.log_tail import LogTail
-from freezeframe.store.looks import look_together
 from freezeframe.store.state import JobRecord, TenantState, parse_checkpoint
 
 _DAY_MS = 24 * 60 * 60 * 1000
 _EPOCH = datetime.fromtimestamp(0, UTC)
-_NAME = "the tenant log"
-
-_logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class TenantSnapshot:
-    """A tenant's state and the files it was read from."""
-
-    segment: LogSegment
-    state: TenantState
-
-    @property
-    def version(self) -> int:
-        """The tenant version; -1 before the first commit."""
-        return self.state.version
-
-    def uncache(self) -> None:
-        """Nothing is kept that could be read again."""
-
-
-class TenantLog(SnapshotManagement[TenantSnapshot]):
+class TenantLog(CheckpointedLog[TenantState]):
     """One tenant's log: its state now and at any version, and the next entry."""
 
+    title = "the tenant log"
+
     def __init__(self, storage: Storage, settings: Settings) -> None:
-        self._checkpoint_interval = settings.checkpoint_interval
         self._job_id_ms = settings.job_id_days * _DAY_MS
-        options = LogOptions(staleness_limit_ms=settings.staleness_limit_ms)
-        self._tail = LogTail(storage, TENANT_LOG_FOLDER)
         self._own_entry = OwnCommit()
         self._landed = ""
         self.spare_names = SpareNames()
         self._past: TenantState | None = None
-        super().__init__(storage, TENANT_LOG_FOLDER, options)
-
-    def create_snapshot(
-        self,
-        segment: LogSegment,
-        previous: TenantSnapshot | None = None,
-        new_commits: Sequence[LogFile] | None = None,
-    ) -> TenantSnapshot:
-        """The state that the segment's files make.
-
-        Raises:
-            CorruptLog: an entry or the checkpoint is damaged.
-        """
-        if previous is not None and new_commits is not None:
-            state, entries = previous.state, tuple(new_commits)
-        else:
-            state, entries = self._checkpointed(segment), segment.commits
-        read = look_together(self.storage, *(functools.partial(self._listed_entry, file) for file in entries))
-        for file, entry in zip(entries, read, strict=True):
-            state = state.after(file.version, entry)
-        return TenantSnapshot(segment, state)
-
-    def update_internal(self, *, is_async: bool = False) -> TenantSnapshot:
-        """See ``SnapshotManagement.update_internal``; a log that has not grown is not listed."""
-        started = self.options.clock()
-        if self._tail.is_at(self.current_snapshot.version):
-            return self._touch(started)
-        snapshot = super().update_internal(is_async=is_async)
-        self._tail.note(snapshot.version)
-        return snapshot
-
-    def current_state(self) -> TenantState:
-        """The tenant's state now, as the storage has it."""
-        return self.update().state
+        super().__init__(storage, TENANT_LOG_FOLDER, settings, TenantState(), settings.checkpoint_interval)
 
     def state_at(self, version: int | None = None) -> TenantState:
         """The tenant's state at a version (None: now).
@@ -132,7 +72,7 @@ class TenantLog(SnapshotManagement[TenantSnapshot]):
                 f"The tenant has no version {version}.", remedy="Read a version that its history lists."
             ) from None
         if entry.link is not None:
-            require_version(entry.link.version, version, _NAME)
+            require_version(entry.link.version, version, self.title)
         return entry
 
     def entries_down(self, newest: TenantState, versions: Iterable[int]) -> Iterator[tuple[int, Entry]]:
@@ -149,9 +89,9 @@ class TenantLog(SnapshotManagement[TenantSnapshot]):
             entry = self.entry(version)
             if successor is not None:
                 chain = Chain(entry.sha256, is_begun=entry.link is not None)
-                chain.after(version + 1, successor.link, successor.sha256, _NAME)
+                chain.after(version + 1, successor.link, successor.sha256, self.title)
             elif newest.chain.head not in {None, entry.sha256}:
-                raise broken(_NAME, version, "It is not the entry that was read before.")
+                raise broken(self.title, version, "It is not the entry that was read before.")
             yield version, entry
             successor, above = entry, version
 
@@ -197,10 +137,6 @@ class TenantLog(SnapshotManagement[TenantSnapshot]):
                 self._take_in(version)
         return outcome
 
-    def _head_of(self, state: TenantState) -> str:
-        """The hash that the next entry names; read where the state is a checkpoint's from before chains."""
-        return self.entry(state.version).sha256 if state.chain.head is None else state.chain.head
-
     def _take_in(self, version: int) -> None:
         """Make an entry of this process the current state without a listing, where nothing lies between."""
         with self._update_lock:
@@ -225,33 +161,17 @@ class TenantLog(SnapshotManagement[TenantSnapshot]):
         """All that the entry says is in its tables."""
         self._landed = entry.write_id
 
-    def checkpoint_if_due(self, version: int) -> None:
-        """Keep the whole state every few versions, so that opening a tenant stays quick.
+    def parse_checkpoint(self, content: bytes, name: str) -> TenantState:
+        """See ``CheckpointedLog.parse_checkpoint``."""
+        return parse_checkpoint(content, name)
 
-        To be called once what the entry says has landed in its tables. A failure costs speed only.
-        """
-        if version == 0 or version % self._checkpoint_interval:
-            return
-        try:
-            self.write_checkpoint(self.state_at(version))
-        except StorageUnavailable:
-            _logger.warning("The checkpoint of tenant version %s was not written", version, exc_info=True)
-
-    def write_checkpoint(self, state: TenantState) -> None:
-        """Keep a whole state, of which everything has landed.
+    def checkpoint_content(self, state: TenantState) -> bytes:
+        """See ``CheckpointedLog.checkpoint_content``.
 
         A job from before an erasure is kept with its receipt, for its entry goes.
-
-        Raises:
-            StorageUnavailable: it could not be written.
         """
-        name = f"{version_prefix(state.version)}.checkpoint.{uuid.uuid4()}.json"
-        state = self._with_receipts(state)
-        content = state.to_checkpoint(oldest_job_ms=state.timestamp_ms - self._job_id_ms)
-        self.storage.put_if_absent(f"{self.folder}/{name}", content)
-        hint = hint_text(Hint(version=state.version, size=1, size_in_bytes=len(content)))
-        self.storage.replace(f"{self.folder}/{HINT_NAME}", hint.encode())
-        self._tail.forget()  # the next look lists, and begins at the checkpoint
+        oldest_job_ms = state.timestamp_ms - self._job_id_ms
+        return self._with_receipts(state).to_checkpoint(oldest_job_ms=oldest_job_ms)
 
     def forget(self) -> None:
         """Read the state anew at the next call: files that it was made of are gone."""
@@ -259,7 +179,8 @@ class TenantLog(SnapshotManagement[TenantSnapshot]):
         with self._update_lock:
             self._captured = self.snapshot_at_init()
 
-    def _listed_entry(self, file: LogFile) -> Entry:
+    def listed_entry(self, file: LogFile) -> Entry:
+        """The entry in a listed file; one that this process has just written is not read again."""
         own = self._own_entry.taken(file)
         return self.entry(file.version) if own is None else parse_entry(own, file.name)
 
@@ -279,21 +200,3 @@ class TenantLog(SnapshotManagement[TenantSnapshot]):
             return replace(job, receipt=self.entry(job.version).receipt)
         except VersionNotFound:
             return job
-
-    def _checkpointed(self, segment: LogSegment) -> TenantState:
-        if segment.checkpoint is None:
-            return TenantState()
-        (file,) = segment.checkpoint.files
-        try:
-            state = parse_checkpoint(self.storage.read(segment.path(file)), file.name)
-            require_version(state.version, file.version, _NAME)
-        except (CorruptLog, FileNotFoundError) as error:
-            # With this code the next older checkpoint, or the entries alone, are tried.
-            raise CorruptLog(
-                f"The tenant log's checkpoint {file.name!r} cannot be used.",
-                cause=str(error),
-                remedy="Delete it: the state is rebuilt without it.",
-                code=CHECKPOINT_DAMAGED,
-                file=file.name,
-            ) from error
-        return state

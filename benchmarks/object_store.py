@@ -62,10 +62,11 @@ def measured(folder: Path, port: int, log: Path) -> dict[str, Any]:
         "FREEZEFRAME_SPARK_IDLE_SECONDS": "5",
     }
     made_bucket(port)
+    from distant import DistantStorage
+
     from freezeframe.engine.spark import SparkEngine
     from freezeframe.script.stores import storage_at
     from freezeframe.settings import load_settings
-    from freezeframe.storage.distant import DistantStorage
     from freezeframe.store.snapshot_store import Store
 
     settings = load_settings()
@@ -106,7 +107,7 @@ def measured(folder: Path, port: int, log: Path) -> dict[str, Any]:
 
 def counted(ours: Sequence[Any], all_lines: Sequence[str], seconds: float) -> dict[str, Any]:
     """Requests of one update: those for logs, leases and the registry, and those for rows."""
-    from freezeframe.storage.distant import in_sequence
+    from distant import in_sequence
 
     logs = [one for one in ours if not one.name.endswith(".parquet")]
     return {

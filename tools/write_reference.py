@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any, get_args
 
 import typer
+from type_matrix import SIZES, TYPES, Cell, Place, Policy, cells
 
 from freezeframe import errors
 from freezeframe.asgi.problems import status_of
 from freezeframe.cli.application import app
 from freezeframe.cli.exit_codes import exit_code
 from freezeframe.settings import Settings
-from freezeframe.testing.type_matrix import SIZES, TYPES, Cell, Place, Policy, cells
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reference"
 ORIGIN = "<!-- Written by tools/write_reference.py from the code; change it there. -->\n\n"

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from obstore.store import MemoryStore
+from tests.faulty import FaultyStorage
 
 from freezeframe.errors import InvalidName
 from freezeframe.storage import FolderStorage, LocalStorage, MemoryStorage
-from freezeframe.storage.faulty import FaultyStorage
 from freezeframe.storage.objects import ObjectStorage
 from freezeframe.storage.overlay import OverlayStorage
 

@@ -6,6 +6,7 @@ import json
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.faulty import FaultyStorage
 
 from freezeframe.errors import CorruptLog
 from freezeframe.log.actions import DomainMetadata, Protocol, Remove, Txn
@@ -17,7 +18,6 @@ from freezeframe.log.paths import (
     v2_checkpoint_name,
 )
 from freezeframe.storage import LocalStorage
-from freezeframe.storage.faulty import FaultyStorage
 from freezeframe.testing.tables import UNIQUE_ID, TableBuilder, file, parquet
 
 KINDS = ["classic", "parts", "json", "parquet"]

@@ -4,6 +4,7 @@ import json
 import threading
 
 import pytest
+from tests.faulty import Crash, Fault, FaultyStorage, Way
 from tests.log.test_checkpoint_writer import NEVER, busy, state, without_commits
 
 from freezeframe.errors import StorageUnavailable
@@ -12,7 +13,6 @@ from freezeframe.log.checkpoint_writer import write_checkpoint
 from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.paths import checkpoint_part_name
 from freezeframe.storage import MemoryStorage
-from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
 
 LOG = "t/_delta_log"
 

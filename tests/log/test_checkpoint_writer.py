@@ -5,6 +5,7 @@ import json
 
 import pyarrow.parquet as pq
 import pytest
+from tests.faulty import FaultyStorage
 
 from freezeframe.errors import InvalidOption
 from freezeframe.log import rows
@@ -15,7 +16,6 @@ from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.hint import Hint, parse_hint
 from freezeframe.log.upkeep import Upkeep
 from freezeframe.storage import LocalStorage, MemoryStorage
-from freezeframe.storage.faulty import FaultyStorage
 from freezeframe.testing.tables import TableBuilder
 
 KINDS = {"classic": {}, "v2": {"checkpointPolicy": "v2"}}

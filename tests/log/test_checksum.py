@@ -3,10 +3,10 @@
 import json
 
 import pytest
+from tests.faulty import FaultyStorage
 
 from freezeframe.log.checksum import parse_checksum
 from freezeframe.log.paths import checkpoint_name, checksum_name
-from freezeframe.storage.faulty import FaultyStorage
 from freezeframe.testing.tables import TableBuilder
 
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from tests.faulty import Fault, FaultyStorage, Way
 
 from freezeframe.errors import CorruptLog
 from freezeframe.log.action_columns import FILE_SCHEMA, no_rows, to_adds
@@ -19,7 +20,6 @@ from freezeframe.log.checksum_writer import (
 from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.upkeep import Upkeep
 from freezeframe.storage import MemoryStorage
-from freezeframe.storage.faulty import Fault, FaultyStorage, Way
 
 WHOLE = Checksum(100, 2, 1, 1, metadata=Metadata("id"), protocol=Protocol(1, 2), transactions=(), domains=())
 

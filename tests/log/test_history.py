@@ -4,13 +4,13 @@ import os
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from tests.faulty import FaultyStorage
 
 from freezeframe.errors import CorruptLog, VersionNotFound
 from freezeframe.log.actions import CommitInfo, Metadata
 from freezeframe.log.history import iso, to_ms
 from freezeframe.log.paths import checkpoint_name, commit_name
 from freezeframe.storage import LocalStorage
-from freezeframe.storage.faulty import FaultyStorage
 from freezeframe.testing.tables import TableBuilder, file
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

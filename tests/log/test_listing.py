@@ -1,9 +1,10 @@
 """Choosing among listed names: complete checkpoints, search backwards, compacted files."""
 
+from tests.faulty import FaultyStorage
+
 from freezeframe.log.listing import complete_checkpoints, find_checkpoint_before, list_log, sort_listing
 from freezeframe.log.paths import checkpoint_name, checkpoint_part_name, commit_name
 from freezeframe.storage import MemoryStorage
-from freezeframe.storage.faulty import FaultyStorage
 from freezeframe.testing.tables import TableBuilder
 
 

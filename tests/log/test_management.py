@@ -4,13 +4,13 @@ import logging
 import threading
 
 import pytest
+from tests.faulty import Fault, FaultyStorage, Way
 
 from freezeframe.errors import CorruptLog, InvalidOption, StorageUnavailable, VersionNotFound
 from freezeframe.log import SnapshotManagement
 from freezeframe.log.actions import Metadata, Protocol, Remove
 from freezeframe.log.paths import checkpoint_name, commit_name
 from freezeframe.storage import MemoryStorage
-from freezeframe.storage.faulty import Fault, FaultyStorage, Way
 from freezeframe.testing.tables import TableBuilder, file
 
 

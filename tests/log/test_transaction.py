@@ -8,6 +8,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from tests.faulty import Crash, Fault, FaultyStorage, Way
 
 from freezeframe.errors import (
     FreezeframeError,
@@ -28,7 +29,6 @@ from freezeframe.log.schema import arrow_to_delta
 from freezeframe.log.transaction import AlreadyDone, Transaction
 from freezeframe.log.upkeep import Upkeep
 from freezeframe.storage import MemoryStorage
-from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
 
 
 def numbers(snapshot):

@@ -3,10 +3,10 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from benchmarks.distant import DistantStorage, Request, in_sequence
 
 from freezeframe.errors import InvalidOption
 from freezeframe.storage import MemoryStorage
-from freezeframe.storage.distant import DistantStorage, Request, in_sequence
 
 
 def test_the_longest_chain_is_counted():

@@ -6,13 +6,13 @@ import json
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.faulty import Crash, Fault, FaultyStorage, Way
 
 from freezeframe.errors import BadInput, ForeignCommit, InvalidOption, StreamNotFound, UnsupportedTable
 from freezeframe.log import DeltaLog
 from freezeframe.log.actions import Add, Metadata, Protocol
 from freezeframe.log.commit import land
 from freezeframe.log.transaction import Transaction
-from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
 from freezeframe.store.guard import TENANT_LOG_FEATURE
 
 

@@ -5,12 +5,12 @@ import json
 import shutil
 
 import pytest
+from tests.faulty import FaultyStorage
 
 from freezeframe.errors import CorruptLog, FormatTooNew
 from freezeframe.service.row_counter import RowCounter
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
-from freezeframe.storage.faulty import FaultyStorage
 from freezeframe.store import Tenant
 from freezeframe.store.entry_chain import Chain, Link
 from freezeframe.store.layout import FORMAT_FILE, REGISTRY_FOLDER, TENANT_LOG_FOLDER

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
+from tests.faulty import Crash, Fault, FaultyStorage, Way
 
 from freezeframe.errors import (
     BadInput,
@@ -13,7 +14,6 @@ from freezeframe.errors import (
     StreamNotFound,
     VersionNotFound,
 )
-from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
 
 SECRET = "erase-me-4711"
 

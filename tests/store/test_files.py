@@ -7,6 +7,7 @@ from contextlib import suppress
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.faulty import Crash, Fault, FaultyStorage, Way
 
 from freezeframe.errors import (
     ConflictError,
@@ -19,7 +20,6 @@ from freezeframe.errors import (
     VersionNotFound,
 )
 from freezeframe.storage import LocalStorage, MemoryStorage
-from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
 from freezeframe.store import Tenant
 
 SECRET = "canary-7f3a9c-secret"

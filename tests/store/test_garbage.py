@@ -4,10 +4,10 @@ import json
 
 import pyarrow as pa
 import pytest
+from tests.faulty import Crash, Fault, FaultyStorage, Way
 
 from freezeframe.errors import InvalidOption, JobRevoked, VersionNotFound
 from freezeframe.storage import MemoryStorage
-from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
 from freezeframe.store import landing
 from freezeframe.store.layout import STAGING_FOLDER
 

@@ -6,6 +6,7 @@ import threading
 import pandas as pd
 import pyarrow as pa
 import pytest
+from tests.faulty import Crash, Fault, FaultyStorage, Way
 
 from freezeframe.errors import (
     BadInput,
@@ -18,7 +19,6 @@ from freezeframe.errors import (
     StreamNotFound,
 )
 from freezeframe.storage import MemoryStorage
-from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
 from freezeframe.store import landing
 from freezeframe.store.entries import Entry, TenantChange
 from freezeframe.store.layout import STAGING_FOLDER

@@ -2,12 +2,12 @@
 
 import pandas as pd
 import pytest
+from benchmarks.distant import DistantStorage, in_sequence
 from obstore.store import MemoryStore
 
 from freezeframe.service.row_counter import RowCounter
 from freezeframe.settings import Settings
 from freezeframe.storage import ObjectStorage
-from freezeframe.storage.distant import DistantStorage, in_sequence
 from freezeframe.store.snapshot_store import Store
 
 SECONDS = 0.05

@@ -6,6 +6,7 @@ import pwd
 
 import pyarrow as pa
 import pytest
+from tests.faulty import Crash, Fault, FaultyStorage, Way
 
 from freezeframe.errors import (
     AlreadyExists,
@@ -19,7 +20,6 @@ from freezeframe.errors import (
     VersionNotFound,
 )
 from freezeframe.storage import MemoryStorage
-from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
 from freezeframe.store.entries import Counts
 
 

@@ -9,6 +9,7 @@ from contextlib import suppress
 import pandas as pd
 import pyarrow as pa
 import pytest
+from tests.faulty import Crash, Fault, FaultyStorage, Way
 
 from freezeframe.errors import (
     CorruptData,
@@ -21,7 +22,6 @@ from freezeframe.errors import (
 )
 from freezeframe.settings import Settings
 from freezeframe.storage import FolderStorage, LocalStorage, MemoryStorage
-from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
 from freezeframe.store.master_key import read_master_key
 from freezeframe.store.registry_entries import RegistryEntry, RegistryState
 from freezeframe.store.snapshot_store import Store

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from tools.type_matrix import POLICIES, SIZES, TYPES, cells
 
 from freezeframe.errors import BadInput
 from freezeframe.settings import Settings
@@ -25,7 +26,6 @@ from freezeframe.store.evolution import evolve
 from freezeframe.store.references import referenced_files
 from freezeframe.store.tenant_log import TenantLog
 from freezeframe.store.types import cast_to
-from freezeframe.testing.type_matrix import POLICIES, SIZES, TYPES, cells
 
 OPTIONS = {"strict": {"schema": "frozen"}, "widen": {}, "string": {"on_drift": "string"}}
 ROWS = max(len(kind.extreme) for kind in TYPES)

@@ -3,7 +3,7 @@
 Its cells are decided by the rules that an update itself goes by, for two sets of values: the
 smallest and largest ones that each type has, and a few that every number type can hold. Tests
 carry each cell out; ``tools/write_reference.py`` writes the page.
-"""
+"""  # noqa: INP001 - a script's, no package
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class LastChange:
 class StreamOverview:
     """A stream at one version of the tenant; ``last`` None: it is further back than is looked."""
 
-    name: str
+    stream: str
     stream_version: int
     key: tuple[str, ...]
     rows: int
@@ -140,7 +140,7 @@ def _streams(
         snapshot = table_snapshot(tenant.place.storage, state, StreamName(name))
         last = next((entry for entry in recent if name in entry.streams), None)
         yield StreamOverview(
-            name=name,
+            stream=name,
             stream_version=snapshot.version,
             key=stored_key(snapshot.metadata) or (),
             rows=live_row_count(snapshot),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import IO, Any, Literal
+from typing import IO, Any, Literal, NamedTuple
 
 from freezeframe.errors import InvalidOption, StreamNotFound
 from freezeframe.script.exported_file import file_sha256
@@ -44,17 +44,24 @@ class Moment:
         return {"version": self.version, "as_of": self.as_of, "stream_version": self.stream_version}
 
 
+class Column(NamedTuple):
+    """A column by Delta's type, and whether no value has decided the type yet."""
+
+    name: str
+    type: str
+    is_undecided: bool
+
+
 @dataclass(frozen=True, slots=True)
 class StreamDetail:
     """A stream now: the tenant's version that made it so, its own, key, rows and columns (Delta's types)."""
 
-    name: str
+    stream: str
     version: int
     stream_version: int
     key: tuple[str, ...]
     rows: int
-    columns: tuple[tuple[str, str, bool], ...]
-    """Name, type, and whether no value has decided the type yet."""
+    columns: tuple[Column, ...]
 
 
 def stream_detail(stream: Stream) -> StreamDetail:
@@ -65,7 +72,9 @@ def stream_detail(stream: Stream) -> StreamDetail:
     """
     schema = stream.columns()
     types = {field["name"]: field["type"] for field in delta_columns(schema, None)["fields"]}
-    columns = tuple((field.name, _type_name(types[field.name]), is_undecided(field)) for field in schema)
+    columns = tuple(
+        Column(field.name, _type_name(types[field.name]), is_undecided(field)) for field in schema
+    )
     return StreamDetail(
         stream.name, stream.version(), stream.stream_version(), stream.key(), stream.row_count(), columns
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict
 
@@ -10,7 +10,15 @@ from pydantic import BaseModel, ConfigDict
 class Answer(BaseModel):
     """Something that the service says."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, from_attributes=True)
+
+    @classmethod
+    def of(cls, found: object, **others: Any) -> Self:
+        """The answer with the attributes of what was found; ``others`` are those that it lacks."""
+        if not others:
+            return cls.model_validate(found)
+        names = cls.model_fields.keys() - others.keys()
+        return cls.model_validate({name: getattr(found, name) for name in names} | others)
 
 
 class Order(BaseModel):

@@ -24,7 +24,7 @@ class ImportColumn(Answer):
 class ImportProblem(Answer):
     """Why the import would be refused."""
 
-    title: str
+    title: str = Field(validation_alias="problem")
     cause: str
     remedy: str
     code: str

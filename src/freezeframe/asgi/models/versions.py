@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import ConfigDict, Field
 
@@ -135,15 +135,3 @@ class NewPolicy(Order):
 
     keep_versions: int | None = Field(default=None, ge=1, le=2**53)
     keep_days: float | None = Field(default=None, ge=0, le=365_000)
-
-
-def version_fields(record: dict[str, Any]) -> dict[str, Any]:
-    """A history entry's JSON under the names of ``TenantVersion``."""
-    names = {
-        "jobId": "job_id",
-        "requestId": "request_id",
-        "streamsDropped": "streams_dropped",
-        "filesWritten": "files_written",
-        "filesDeleted": "files_deleted",
-    }
-    return {names.get(name, name): value for name, value in record.items()}

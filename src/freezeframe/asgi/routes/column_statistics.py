@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import Query
 
 from freezeframe.asgi.caller import TenantCalling
-from freezeframe.asgi.models.column_statistics import ColumnStatistics, StreamStatistics
+from freezeframe.asgi.models.column_statistics import StreamStatistics
 from freezeframe.asgi.routes.parameters import StreamPath, When
 from freezeframe.asgi.routes.routing import tenant_router
 from freezeframe.service.column_statistics import StatisticsCache, stream_statistics
@@ -30,10 +29,4 @@ def show_statistics(
     were not read within some seconds have `rows_read` 0: ask for them by name.
     """
     tenant = caller.tenant("snapshots:read")
-    found = stream_statistics(tenant, stream, when, _CACHE, columns=columns or ())
-    return StreamStatistics(
-        version=found.version,
-        stream_version=found.stream_version,
-        rows=found.rows,
-        columns=[ColumnStatistics(**asdict(one)) for one in found.columns],
-    )
+    return StreamStatistics.of(stream_statistics(tenant, stream, when, _CACHE, columns=columns or ()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import Annotated, Any
 
 from fastapi import Header, Query, Response
@@ -71,7 +72,7 @@ def list_files(
         version=seen,
         folder=folder,
         folders=list(page.folders),
-        files=[File(**one.to_json()) for one in page.files],
+        files=list(map(File.of, page.files)),
         next_cursor=more,
     )
 
@@ -108,7 +109,7 @@ def write_file(
         )
     response.status_code = 201 if is_new else 200
     response.headers["ETag"] = etag_of(entry)
-    return File(**entry.to_json())
+    return File.of(entry)
 
 
 @router.get(
@@ -184,8 +185,7 @@ def file_history(
     """List a file's versions, the newest first, deletions included."""
     known = FilePath(path)
     found = caller.tenant("snapshots:read").files.history(known)
-    revisions = [FileRevision(**one.to_json()) for one, _ in zip(found, range(limit), strict=False)]
-    return FileHistory(path=known, revisions=revisions)
+    return FileHistory(path=known, revisions=list(map(FileRevision.of, islice(found, limit))))
 
 
 @router.post("/folders", status_code=201)
@@ -203,7 +203,7 @@ def move_file(caller: TenantCalling, order: FileMove) -> File:
     source, target = str(FilePath(order.path)), str(FilePath(order.target))
     with caller.noting("file.move", source, target=target):
         entry = files.move_file(tenant, source, target, Author(caller.who, order.message))
-    return File(**entry.to_json())
+    return File.of(entry)
 
 
 @router.post("/file-returns")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 from freezeframe.asgi.caller import TenantCalling
 from freezeframe.asgi.models.growth import Growth, GrowthPoint
 from freezeframe.asgi.routes.parameters import Limit
@@ -16,5 +14,4 @@ router = tenant_router("versions")
 @router.get("/growth")
 def show_growth(caller: TenantCalling, limit: Limit = 200) -> Growth:
     """How many rows and bytes the tenant had after each of its newest versions, the oldest first."""
-    points = growth(caller.tenant("snapshots:read"), limit)
-    return Growth(points=[GrowthPoint(**asdict(one)) for one in points])
+    return Growth(points=list(map(GrowthPoint.of, growth(caller.tenant("snapshots:read"), limit))))

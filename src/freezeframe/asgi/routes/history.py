@@ -21,7 +21,6 @@ from freezeframe.asgi.models.versions import (
     Tag,
     TagList,
     TenantVersion,
-    version_fields,
 )
 from freezeframe.asgi.problems import declared
 from freezeframe.asgi.routes.parameters import VERSION_MAX, CursorText, Limit
@@ -106,8 +105,7 @@ def remove_tag(caller: TenantCalling, tag: TagName) -> None:
 @router.get("/policy")
 def show_policy(caller: TenantCalling) -> Policy:
     """How long a tenant's versions are kept; without limits for ever."""
-    policy = caller.tenant("snapshots:read").retention()
-    return Policy(keep_versions=policy.keep_versions, keep_days=policy.keep_days)
+    return Policy.of(caller.tenant("snapshots:read").retention())
 
 
 @router.put("/policy")
@@ -116,7 +114,7 @@ def set_policy(caller: TenantCalling, order: NewPolicy) -> Policy:
     tenant = caller.tenant("admin")
     with caller.noting("policy.set", keep_versions=order.keep_versions, keep_days=order.keep_days):
         tenant.set_retention(order.keep_versions, order.keep_days, who=caller.who)
-    return Policy(keep_versions=order.keep_versions, keep_days=order.keep_days)
+    return Policy.of(order)
 
 
 def restored(
@@ -132,11 +130,11 @@ def restored(
         tenant.restore, order.version, streams=order.streams, files=order.files, message=order.message
     )
     if order.dry_run:
-        return Restoration(**restore(dry_run=True, check=check).to_json())
+        return Restoration.of(restore(dry_run=True, check=check))
     with caller.noting(action, subject, version=order.version) as undertaking:
         done = restore(who=caller.who, check=check)
         undertaking.outcome = "" if done.committed else UNCHANGED
-    return Restoration(**done.to_json())
+    return Restoration.of(done)
 
 
 def history_page(
@@ -147,5 +145,4 @@ def history_page(
     until = None if cursor is None else int(caller.service.cursors.read(listing, cursor))
     found = list(tenant.history(limit + 1, until=until, **wanted))
     following = caller.service.cursors.made(listing, found[limit].version) if len(found) > limit else None
-    versions = [TenantVersion(**version_fields(one.to_json())) for one in found[:limit]]
-    return HistoryPage(versions=versions, next_cursor=following)
+    return HistoryPage(versions=list(map(TenantVersion.of, found[:limit])), next_cursor=following)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import Query, Request
 
 from freezeframe.asgi.caller import TenantCalling
 from freezeframe.asgi.media_type import media_type
-from freezeframe.asgi.models.import_preview import ImportColumn, ImportPreview, ImportProblem
-from freezeframe.asgi.models.row_differences import ChangedRow
-from freezeframe.asgi.models.streams import Counts, ImportMode
+from freezeframe.asgi.models.import_preview import ImportPreview
+from freezeframe.asgi.models.streams import ImportMode
 from freezeframe.asgi.received_body import Received
 from freezeframe.asgi.routes.parameters import StreamPath
 from freezeframe.asgi.routes.routing import tenant_router
-from freezeframe.errors import FreezeframeError, TooLarge, UnreadableRequest
+from freezeframe.errors import TooLarge, UnreadableRequest
 from freezeframe.service.import_preview import PREVIEW_BYTES_MAX, ImportFile, import_preview
 from freezeframe.service.jobs import IMPORT_KINDS
 
@@ -58,19 +56,4 @@ def preview_import(
             remedy="Send the file's beginning with beginning=true, or import it without a preview.",
         )
     file = ImportFile(IMPORT_KINDS[given], body.content, is_beginning=beginning)
-    seen = import_preview(tenant, stream, file, key or (), mode)
-    return ImportPreview(
-        columns=[ImportColumn(**asdict(one)) for one in seen.columns],
-        key=list(seen.key),
-        rows=seen.rows,
-        counts=None if seen.counts is None else Counts(**seen.counts.to_json()),
-        uncounted=seen.uncounted,
-        examples=[ChangedRow(**asdict(one)) for one in seen.examples],
-        problem=None if seen.problem is None else _problem(seen.problem),
-    )
-
-
-def _problem(error: FreezeframeError) -> ImportProblem:
-    return ImportProblem(
-        title=error.problem, cause=error.cause or "", remedy=error.remedy or "", code=error.code
-    )
+    return ImportPreview.of(import_preview(tenant, stream, file, key or (), mode))

@@ -8,16 +8,7 @@ from typing import Annotated
 from fastapi import Query
 
 from freezeframe.asgi.caller import Caller, Calling, Environment, TenantCalling
-from freezeframe.asgi.models.overview import (
-    LastChange,
-    LastJob,
-    Overview,
-    StreamOverview,
-    TenantSummaries,
-    TenantSummary,
-)
-from freezeframe.asgi.models.streams import Counts
-from freezeframe.asgi.models.versions import TenantVersion, version_fields
+from freezeframe.asgi.models.overview import LastJob, Overview, TenantSummaries, TenantSummary
 from freezeframe.asgi.problems import declared
 from freezeframe.asgi.routes.parameters import TenantVersion as TenantVersionQuery
 from freezeframe.asgi.routes.routing import TENANT, api_router
@@ -25,7 +16,6 @@ from freezeframe.control.job import QueuedJob
 from freezeframe.control.job_feed import newest_jobs
 from freezeframe.errors import TenantNotFound
 from freezeframe.identifiers import EnvironmentName, TenantId
-from freezeframe.service import overview
 
 router = api_router("tenants")
 _SUMMARIES_MAX = 100
@@ -35,17 +25,7 @@ _SUMMARIES_MAX = 100
 def show_overview(caller: TenantCalling, version: TenantVersionQuery) -> Overview:
     """Show a tenant's streams with rows, sizes and last changes, now or at a version of the tenant."""
     seen = caller.service.overviews.of(caller.tenant("snapshots:read"), version)
-    return Overview(
-        environment=caller.environment,
-        tenant=caller.tenant_id,
-        version=seen.version,
-        timestamp=seen.timestamp,
-        streams=[_stream(one) for one in seen.streams],
-        files=seen.files,
-        file_bytes=seen.file_bytes,
-        last=None if seen.last is None else TenantVersion(**version_fields(seen.last.to_json())),
-        days=list(seen.days),
-    )
+    return Overview.of(seen, environment=caller.environment, tenant=caller.tenant_id)
 
 
 @router.get("/environments/{environment}/overviews")
@@ -83,27 +63,6 @@ def _summary(
         rows=sum(one.rows for one in seen.streams),
         size_bytes=seen.file_bytes + sum(one.size_bytes for one in seen.streams),
         changed=seen.timestamp,
-        last_job=None
-        if last is None
-        else LastJob(job_id=last.job_id, status=last.status, created=last.created, finished=last.finished),
+        last_job=None if last is None else LastJob.of(last),
         days=list(seen.days),
-    )
-
-
-def _stream(seen: overview.StreamOverview) -> StreamOverview:
-    last = None
-    if seen.last is not None:
-        last = LastChange(
-            version=seen.last.version,
-            timestamp=seen.last.timestamp,
-            job_id=seen.last.job_id,
-            counts=Counts(**seen.last.counts.to_json()),
-        )
-    return StreamOverview(
-        stream=seen.name,
-        stream_version=seen.stream_version,
-        key=list(seen.key),
-        rows=seen.rows,
-        size_bytes=seen.size_bytes,
-        last=last,
     )

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import Query
 
 from freezeframe.asgi.caller import TenantCalling
-from freezeframe.asgi.models.row_differences import ChangedRow, RowDifference
-from freezeframe.asgi.models.streams import Counts
+from freezeframe.asgi.models.row_differences import RowDifference
 from freezeframe.asgi.routes.parameters import VERSION_MAX, CursorText, Limit, StreamPath
 from freezeframe.asgi.routes.routing import tenant_router
 from freezeframe.service.row_differences import DifferencePlace, DifferenceWanted, row_difference
@@ -42,18 +40,5 @@ def show_row_difference(
     wanted = DifferenceWanted(limit, 0 if cursor else offset, count)
     seen = row_difference(tenant, stream, before, after, wanted, place)
     following = seen.following
-    return RowDifference(
-        before=seen.before,
-        after=seen.after,
-        is_total_exact=seen.is_total_exact,
-        next_cursor=None if following is None else caller.service.cursors.made(listing, following.to_json()),
-        key=list(seen.key),
-        columns=list(seen.columns),
-        changed=seen.changed,
-        columns_added=seen.columns_added,
-        columns_dropped=seen.columns_dropped,
-        columns_retyped=seen.columns_retyped,
-        counts=Counts(**seen.counts.to_json()),
-        total=seen.total,
-        rows=[ChangedRow(**asdict(row)) for row in seen.rows],
-    )
+    next_cursor = None if following is None else caller.service.cursors.made(listing, following.to_json())
+    return RowDifference.of(seen, next_cursor=next_cursor)

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import asdict
 
 from freezeframe.asgi.caller import Conditional, TenantCalling
-from freezeframe.asgi.models.row_differences import ChangedRow
 from freezeframe.asgi.models.row_restoration import RowRestoration, RowRestorationOrder
-from freezeframe.asgi.models.streams import Counts
 from freezeframe.asgi.problems import declared
 from freezeframe.asgi.routes.parameters import StreamPath
 from freezeframe.asgi.routes.routing import tenant_router
@@ -45,11 +42,4 @@ def restore_rows(
         with caller.noting("rows.restore", stream, **noted) as undertaking:
             done = restore()
             undertaking.outcome = "" if done.committed else UNCHANGED
-    return RowRestoration(
-        version=done.version,
-        tenant_version=done.tenant_version,
-        committed=done.committed,
-        key=list(done.key),
-        counts=Counts(**done.counts.to_json()),
-        rows=[ChangedRow(**asdict(one)) for one in done.rows],
-    )
+    return RowRestoration.of(done)

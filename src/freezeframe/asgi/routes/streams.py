@@ -16,7 +16,6 @@ from freezeframe.asgi.caller import Conditional, TenantCaller, TenantCalling
 from freezeframe.asgi.media_type import media_type
 from freezeframe.asgi.models.jobs import Job
 from freezeframe.asgi.models.streams import (
-    Column,
     Dropped,
     ImportMode,
     ImportSource,
@@ -89,7 +88,7 @@ def show_stream(
     if conditions.is_fresh(etag):
         return Response(status_code=304, headers={"ETag": etag})
     response.headers["ETag"] = etag
-    return _detail(detail)
+    return StreamDetail.of(detail)
 
 
 @router.delete("/streams/{stream}", responses=declared(412, 428))
@@ -309,15 +308,3 @@ def _rows(request: Request, seen: Preview, cursor: str | None) -> Response:
     head = json.dumps(told, ensure_ascii=False).encode()
     body = head[:-1] + b', "rows": [' + b",".join(seen.json_rows()) + b"]}"
     return Response(body, media_type="application/json", headers={"Vary": "Accept"})
-
-
-def _detail(detail: streams.StreamDetail) -> StreamDetail:
-    columns = [Column(name=name, type=kind, is_undecided=odd) for name, kind, odd in detail.columns]
-    return StreamDetail(
-        stream=detail.name,
-        version=detail.version,
-        stream_version=detail.stream_version,
-        key=list(detail.key),
-        rows=detail.rows,
-        columns=columns,
-    )

@@ -83,8 +83,7 @@ def delete_tenant(
         caller.auditing("tenant.delete", named, details=ending),
     ):
         caller.service.jobs.forget(caller.environment, caller.tenant_id)
-        certificate = caller.access.delete(caller.environment, caller.tenant_id).to_json()
-    return Certificate(**{name: certificate[name] for name in Certificate.model_fields})
+        return Certificate.of(caller.access.delete(caller.environment, caller.tenant_id))
 
 
 @router.post(f"{TENANT}/clone", status_code=201, responses=declared(404))

@@ -85,8 +85,7 @@ def release(place: TenantPlace, name: StreamName, who: str = "") -> int:
     with committed(Work(place, author=who, message=f"release {name}")) as work:
         work.add_step(name, Step(_without_guard), "release")
         work.change_tenant(TenantChange(released=(str(name),)), "external")
-    assert work.receipt is not None  # noqa: S101 - leaving the block commits
-    return work.receipt.tenant_version
+    return work.done.tenant_version
 
 
 def adopt(place: TenantPlace, name: StreamName, key: tuple[str, ...] | None, who: str = "") -> int:
@@ -106,8 +105,7 @@ def adopt(place: TenantPlace, name: StreamName, key: tuple[str, ...] | None, who
         content = _guarded(table, chosen, work.origin())
         change = StreamChange(name, table.version + 1, content, Counts(), is_external=True)
         work.take_over(change, "external", _unchanged(name, NO_VERSION))
-    assert work.receipt is not None  # noqa: S101 - leaving the block commits
-    return work.receipt.tenant_version
+    return work.done.tenant_version
 
 
 def repair(place: TenantPlace, name: StreamName, *, undo: bool = False, who: str = "") -> Repair:
@@ -134,8 +132,7 @@ def repair(place: TenantPlace, name: StreamName, *, undo: bool = False, who: str
         version = table.version + (1 if content else 0)
         change = StreamChange(name, version, content, Counts(), is_external=True)
         work.take_over(change, "external", _unchanged(name, expected))
-    assert work.receipt is not None  # noqa: S101 - leaving the block commits
-    done = work.receipt.tenant_version
+    done = work.done.tenant_version
     return Repair(str(name), "undone" if reason else "adopted", foreign, done, version, reason)
 
 

@@ -89,7 +89,6 @@ def erase(
         )
         work.change_tenant(change, "erase", lambda newest: _require_same_tags(state, newest))
     assert erased is not None  # noqa: S101 - a job without an id is never a repeated one
-    assert work.receipt is not None  # noqa: S101 - leaving the block commits
     gone = purge(place)
     refresh_copies()
     proof = scan(place.storage, name, wanted, physical_names(base.schema), message)
@@ -97,7 +96,7 @@ def erase(
         stream=str(name),
         keys=len(wanted),
         rows_erased=erased.counts.deleted,
-        tenant_version=work.receipt.tenant_version,
+        tenant_version=work.done.tenant_version,
         files_deleted=gone.files,
         bytes_deleted=gone.bytes,
         proof=proof,

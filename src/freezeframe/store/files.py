@@ -13,8 +13,6 @@ from typing import Any, BinaryIO
 
 from freezeframe.errors import AlreadyExists, FileNotFound, InvalidOption, StorageUnavailable, UnreadableInput
 from freezeframe.identifiers import FilePath
-from freezeframe.settings import Settings
-from freezeframe.storage import Storage
 from freezeframe.store.blobs import Blob, Measured, blob_chunks, blob_part, read_blob, write_blob
 from freezeframe.store.entries import FileChange
 from freezeframe.store.file_entries import FileEntry, FileRevision, file_entry, file_revision
@@ -22,9 +20,10 @@ from freezeframe.store.file_index import folders_in, paths_in
 from freezeframe.store.json_files import from_json_bytes, merged, to_json_bytes
 from freezeframe.store.keyring import data_key
 from freezeframe.store.layout import blob_file
-from freezeframe.store.scope import FileScope, FileWork
+from freezeframe.store.scope import TenantScope
 from freezeframe.store.sealing import seal, unseal
 from freezeframe.store.state import HeldFile, TenantState
+from freezeframe.store.work import Work
 
 Content = bytes | bytearray | memoryview | BinaryIO | Iterable[bytes]
 _STREAM_BYTES = 1024 * 1024
@@ -39,7 +38,7 @@ class Files:
     master key is at hand; changing it keeps it sealed unless the call says otherwise.
     """
 
-    def __init__(self, scope: FileScope) -> None:
+    def __init__(self, scope: TenantScope) -> None:
         self._scope = scope
 
     def read(
@@ -61,8 +60,7 @@ class Files:
         known = FilePath(path)
         held = self._held(known, self._state(version, as_of, tenant_version))
         self._scope.note_file_read(str(known))
-        content = read_blob(self._scope.storage, _blob(held))
-        return b"".join(self._opened(known, [content])) if held.sealed else content
+        return self._content(known, held)
 
     def chunks(
         self,
@@ -76,8 +74,7 @@ class Files:
         known = FilePath(path)
         held = self._held(known, self._state(version, as_of, tenant_version))
         self._scope.note_file_read(str(known))
-        stored = blob_chunks(self._scope.storage, _blob(held))
-        return self._opened(known, stored) if held.sealed else stored
+        return self._pieces(known, held)
 
     def part(
         self,
@@ -223,9 +220,7 @@ class Files:
             work.note_file_read(str(known))
             before = None
             if held is not None:
-                stored = read_blob(work.storage, _blob(held))
-                content = b"".join(self._opened(known, [stored])) if held.sealed else stored
-                before = from_json_bytes(content, str(known))
+                before = from_json_bytes(self._content(known, held), str(known))
             value = merged({} if held is None else before, patch)
             work.require_place(known)
             is_sealed = (held is not None and held.sealed) if sealed is None else sealed
@@ -261,9 +256,7 @@ class Files:
                 )
             work.require_place(goal, moved=str(source))
             work.note_file_read(str(source))
-            stored = blob_chunks(work.storage, _blob(held))
-            content = self._opened(source, stored) if held.sealed else stored
-            self._stage(work, goal, content, is_sealed=held.sealed)
+            self._stage(work, goal, self._pieces(source, held), is_sealed=held.sealed)
             self._remove(work, source)
             staged = work.state().files[str(goal)]
         return self._told(goal, staged)
@@ -307,11 +300,19 @@ class Files:
         now = self._scope.state().files.get(str(path))
         return file_entry(str(path), now if now is not None and now.blob == staged.blob else staged)
 
+    def _content(self, path: FilePath, held: HeldFile) -> bytes:
+        stored = read_blob(self._scope.storage, _blob(held))
+        return b"".join(self._opened(path, [stored])) if held.sealed else stored
+
+    def _pieces(self, path: FilePath, held: HeldFile) -> Iterator[bytes]:
+        stored = blob_chunks(self._scope.storage, _blob(held))
+        return self._opened(path, stored) if held.sealed else stored
+
     def _opened(self, path: FilePath, stored: Iterable[bytes]) -> Iterator[bytes]:
         key = data_key(self._scope.storage, self._scope.settings)
         return unseal(stored, key.secret, key.tenant, path)
 
-    def _stage(self, work: FileWork, path: FilePath, content: Iterable[bytes], *, is_sealed: bool) -> None:
+    def _stage(self, work: Work, path: FilePath, content: Iterable[bytes], *, is_sealed: bool) -> None:
         """Write the blob and make it part of the work; an earlier one of the same work is let go."""
         before = work.state().files.get(str(path))
         work.announce()
@@ -327,27 +328,11 @@ class Files:
         work.stage_file(change, digest)
         _forget_own(work, before)
 
-    def _remove(self, work: FileWork, path: FilePath) -> None:
+    def _remove(self, work: Work, path: FilePath) -> None:
         before = work.state().files.get(str(path))
         work.announce()
         work.stage_file(FileChange(str(path), None))
         _forget_own(work, before)
-
-
-def read_file(storage: Storage, settings: Settings, state: TenantState, path: FilePath) -> bytes:
-    """The bytes of a file at a state, unsealed; for who has a state and no scope.
-
-    Raises:
-        FileNotFound, CorruptData, SealingUnavailable: as ``Files.read``.
-    """
-    held = state.files.get(str(path))
-    if held is None:
-        raise FileNotFound(f"There is no file {str(path)!r}.", remedy="Check the path.", path=str(path))
-    content = read_blob(storage, _blob(held))
-    if not held.sealed:
-        return content
-    key = data_key(storage, settings)
-    return b"".join(unseal([content], key.secret, key.tenant, path))
 
 
 def _within(folder: str) -> str:
@@ -358,7 +343,7 @@ def _blob(held: HeldFile) -> Blob:
     return Blob(held.blob, held.sha256, held.size)
 
 
-def _forget_own(work: FileWork, before: HeldFile | None) -> None:
+def _forget_own(work: Work, before: HeldFile | None) -> None:
     """Delete the bytes that this very work staged before for the same path: nothing else can name them."""
     if before is not None and before.blob.startswith(f"{work.write_id}/"):
         with suppress(StorageUnavailable):

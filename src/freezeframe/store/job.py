@@ -9,7 +9,6 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Unpack
 
-from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import StreamName
 from freezeframe.store.files import Files
 from freezeframe.store.job_receipt import JobReceipt
@@ -46,13 +45,7 @@ class Job:
         Raises:
             InvalidOption: it has not been committed (yet).
         """
-        found = self._work.receipt
-        if found is None:
-            raise InvalidOption(
-                "The job has no receipt.",
-                cause="It is still open, or was given up because of an error.",
-                remedy="Ask for it after the 'with' block.",
-            )
+        found = self._work.done
         streams = {name: self._with_source(receipt) for name, receipt in found.streams.items()}
         return replace(found, streams=MappingProxyType(streams))
 

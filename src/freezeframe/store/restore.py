@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 from urllib.parse import unquote
 
 from freezeframe.errors import ConflictError, CorruptData, FileNotFound, StreamNotFound, VersionNotFound
@@ -27,10 +28,11 @@ from freezeframe.store.staging import Attempt
 from freezeframe.store.state import JobRecord, TenantState
 from freezeframe.store.table_commit import Origin
 from freezeframe.store.tables import stream_base, table_snapshot
-from freezeframe.store.transaction import TenantPlace
+from freezeframe.store.transaction import Check, TenantPlace
 from freezeframe.store.work import Work
 
 Fate = Literal["changed", "brought back", "removed"]
+_Outcome = TypeVar("_Outcome")
 
 
 VersionCheck = Callable[[int], None]
@@ -115,21 +117,42 @@ def restore(
     before = None if dry_run else _committed_before(place)
     if before is not None:
         return _told_again(place, version, before)
-    for _ in range(place.settings.commit_tries_max):
+
+    def attempt() -> Restoration:
         plan = _planned(place, version, streams, files)
         if check is not None:
             check(plan.now.version)  # the commit is refused after any other version
         if dry_run or not (plan.targets or plan.files):
             return plan.outcome(plan.now.version, committed=False)
-        try:
-            return plan.outcome(_carried_out(place, plan, message, who), committed=True)
-        except _Moved:
-            continue
+        return plan.outcome(_carried_out(place, plan, message, who), committed=True)
+
+    return planned_again(place, attempt)
+
+
+def planned_again(place: TenantPlace, attempt: Callable[[], _Outcome]) -> _Outcome:
+    """Plan and commit by ``attempt``; again where the tenant is not ``at_version`` any more.
+
+    Raises:
+        ConflictError: others kept committing meanwhile.
+    """
+    for _ in range(place.settings.commit_tries_max):
+        with suppress(_Moved):
+            return attempt()
     raise ConflictError(
         "The tenant kept changing while it was to be restored.",
         cause="Other jobs committed between every planning and committing.",
         remedy="Run the call again when they are done; nothing of it was written.",
     )
+
+
+def at_version(version: int) -> Check:
+    """The check that a commit follows the version that it was planned for; see ``planned_again``."""
+
+    def check(state: TenantState) -> None:
+        if state.version != version:
+            raise _Moved
+
+    return check
 
 
 def drop_stream(
@@ -146,8 +169,7 @@ def drop_stream(
             work.require(lambda state: check(state.table_version(name)))
         work.add_step(name, Step(_dropping), "drop")
         work.change_tenant(TenantChange(dropped=(str(name),)), "commit")
-    assert work.receipt is not None  # noqa: S101 - leaving the block commits
-    return work.receipt.tenant_version
+    return work.done.tenant_version
 
 
 def explained(what: str, why: str) -> str:
@@ -212,14 +234,10 @@ def _planned(
 
 
 def _carried_out(place: TenantPlace, plan: _Plan, message: str, who: str) -> int:
-    def unmoved(state: TenantState) -> None:
-        if state.version != plan.now.version:
-            raise _Moved
-
     version = plan.then.version
     text = explained(f"restore version {version}", message)
     with committed(Work(place, author=who, message=text, is_single=True, restored=version)) as work:
-        work.require(unmoved)
+        work.require(at_version(plan.now.version))
         for name, target in plan.targets.items():
             carry_out = _dropping if target is None else _Returning(target)
             work.add_step(StreamName(name), Step(carry_out), "restore")
@@ -228,8 +246,7 @@ def _carried_out(place: TenantPlace, plan: _Plan, message: str, who: str) -> int
         dropped = tuple(name for name, target in plan.targets.items() if target is None)
         if dropped:
             work.change_tenant(TenantChange(dropped=dropped), "commit")
-    assert work.receipt is not None  # noqa: S101 - leaving the block commits
-    return work.receipt.tenant_version
+    return work.done.tenant_version
 
 
 @dataclass(frozen=True, slots=True)

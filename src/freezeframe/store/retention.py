@@ -69,8 +69,7 @@ def set_policy(place: TenantPlace, policy: Policy, *, who: str = "") -> int:
     """Make a policy the tenant's; see ``Tenant.set_retention``."""
     with committed(Work(place, author=who, message="set retention", is_single=True)) as work:
         work.change_tenant(TenantChange(policy=MappingProxyType(policy.to_json())), "policy")
-    assert work.receipt is not None  # noqa: S101 - leaving the block commits
-    return work.receipt.tenant_version
+    return work.done.tenant_version
 
 
 def _nth_newest(log: TenantLog, state: TenantState, number: int) -> int:

@@ -99,10 +99,9 @@ def retype(
     text = explained(f"retype {name}.{column} as {told.type_after}", message)
     with committed(Work(place, author=who, message=text)) as work:
         work.add_step(name, Step(step), "retype", column, told.type_after)
-    assert work.receipt is not None  # noqa: S101 - leaving the block commits
-    version = work.receipt.tenant_version
+    version = work.done.tenant_version
     after = table_snapshot(place.storage, place.log.state_at(version), name)
-    return replace(told, rows=rows.count(after), tenant_version=version, committed=work.receipt.committed)
+    return replace(told, rows=rows.count(after), tenant_version=version, committed=work.done.committed)
 
 
 @dataclass(frozen=True, slots=True)

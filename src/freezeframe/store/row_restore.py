@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from freezeframe.errors import ConflictError, InvalidOption, SchemaDriftError
+from freezeframe.errors import InvalidOption, SchemaDriftError
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot, rows
 from freezeframe.log.row_deletion import VECTORS_KEY, marked_rows
@@ -27,7 +27,7 @@ from freezeframe.store.key_scan import files_with, scan
 from freezeframe.store.key_values import keys_as
 from freezeframe.store.live_files import deleted_positions, has_vectors
 from freezeframe.store.own_columns import stored_own_columns
-from freezeframe.store.restore import VersionCheck, explained
+from freezeframe.store.restore import VersionCheck, at_version, explained, planned_again
 from freezeframe.store.row_shape import in_schema
 from freezeframe.store.scope import committed, listed_state
 from freezeframe.store.staged_stream import Step, StepResult
@@ -103,26 +103,17 @@ def restore_rows(
     if known is not None and not dry_run:
         before = _planned(place, selection, place.log.state_at(known.version - 1))
         return RowRestoration(before.key, before.changes, known.version, committed=True)
-    for _ in range(place.settings.commit_tries_max):
+
+    def attempt() -> RowRestoration:
         plan = _planned(place, selection, place.log.current_state())
         if check is not None:
             check(plan.now.version)
         if dry_run or not len(plan.changes):
             return RowRestoration(plan.key, plan.changes, plan.now.version, committed=False)
-        try:
-            version = _carried_out(place, selection, plan, message, who)
-        except _Moved:
-            continue
+        version = _carried_out(place, selection, plan, message, who)
         return RowRestoration(plan.key, plan.changes, version, committed=True)
-    raise ConflictError(
-        "The tenant kept changing while rows were to be restored.",
-        cause="Other jobs committed between every planning and committing.",
-        remedy="Run the call again when they are done; nothing of it was written.",
-    )
 
-
-class _Moved(Exception):
-    """The tenant is at another version than the plan was made for."""
+    return planned_again(place, attempt)
 
 
 def _planned(place: TenantPlace, selection: RowSelection, now: TenantState) -> _Plan:
@@ -193,23 +184,18 @@ def _with_keys(table: pa.Table, keys: pa.Table) -> pa.Table:
 
 
 def _carried_out(place: TenantPlace, selection: RowSelection, plan: _Plan, message: str, who: str) -> int:
-    def unmoved(state: TenantState) -> None:
-        if state.version != plan.now.version:
-            raise _Moved
-
     name, version = selection.stream, selection.version
     count = f"{len(plan.changes)} {'row' if len(plan.changes) == 1 else 'rows'}"
     text = explained(f"restore {count} of {name} as of version {version}", message)
     with committed(Work(place, author=who, message=text, is_single=True, restored=version)) as work:
-        work.require(unmoved)
+        work.require(at_version(plan.now.version))
         if len(plan.gone):
             step = Step(_Removing(plan.key, plan.gone))
             work.add_step(name, step, "restore rows", version)
         if len(plan.back):
             update = Update(key=plan.key, mode="upsert", nulls="overwrite", null_keys="match")
             work.update(name, plan.back, update)
-    assert work.receipt is not None  # noqa: S101 - leaving the block commits
-    return work.receipt.tenant_version
+    return work.done.tenant_version
 
 
 @dataclass(frozen=True, slots=True)

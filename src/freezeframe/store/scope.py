@@ -8,17 +8,16 @@ and on a moment of the past it is refused.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol
+from typing import Any
 
 from freezeframe.engine.base import TableEngine
 from freezeframe.errors import InvalidOption, StorageUnavailable, VersionNotFound
-from freezeframe.identifiers import FilePath, StreamName
+from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
-from freezeframe.store.entries import FileChange
 from freezeframe.store.points import Point, version_at_point
 from freezeframe.store.reading import moment
 from freezeframe.store.state import NO_VERSION, TenantState
@@ -26,80 +25,6 @@ from freezeframe.store.tables import stream_base, table_snapshot
 from freezeframe.store.tenant_log import TenantLog
 from freezeframe.store.transaction import TenantPlace
 from freezeframe.store.work import Work
-
-
-class FileWork(Protocol):
-    """Where changes of files are staged before they become visible all at once: see ``Work``."""
-
-    @property
-    def write_id(self) -> str:
-        """The transaction's own id: its blobs are ``<write_id>/<name>``."""
-
-    @property
-    def storage(self) -> Storage:
-        """The tenant's storage."""
-
-    @property
-    def settings(self) -> Settings:
-        """The settings of the process."""
-
-    def state(self) -> TenantState:
-        """What the job sees: the state that it began on, with its own changes."""
-
-    def announce(self) -> None:
-        """To be called before a blob is written: from now on gc leaves the job's files alone."""
-
-    def stage_file(self, change: FileChange, content_sha256: str | None = None) -> None:
-        """Make ``change`` part of the job; a later one of the same path takes its place.
-
-        ``content_sha256`` is of the bytes as the caller gave them, where the stored ones differ (sealed).
-        """
-
-    def note_file_read(self, path: str) -> None:
-        """Remember that the content of ``path`` was read: what is written to it then rests on it."""
-
-    def require_place(self, path: FilePath, moved: str | None = None) -> None:
-        """Refuse a path that cannot lie beside the files there are, now and when the job is committed.
-
-        ``moved`` is the path of a file that is about to leave its place.
-
-        Raises:
-            InvalidName: see ``FileNames``.
-        """
-
-
-class FileScope(Protocol):
-    """What ``Files`` reads from and changes through."""
-
-    @property
-    def storage(self) -> Storage:
-        """The tenant's storage."""
-
-    @property
-    def settings(self) -> Settings:
-        """The settings of the process."""
-
-    @property
-    def log(self) -> TenantLog:
-        """The tenant's log, for the history of a file."""
-
-    def state(self, version: Point | None = None, as_of: datetime | str | None = None) -> TenantState:
-        """What this scope sees: now, at a version of the tenant (by number, tag or moment), or at a moment.
-
-        Raises:
-            VersionNotFound: there is no such version or moment.
-            InvalidOption: both are given.
-        """
-
-    def note_file_read(self, path: str) -> None:
-        """Remember that the content of ``path`` was read: what is written to it then rests on it."""
-
-    def changing(self) -> AbstractContextManager[FileWork]:
-        """The work that a change of a file becomes part of; leaving the block commits a one-change job.
-
-        Raises:
-            InvalidOption: the scope is a moment of the past.
-        """
 
 
 class TenantScope:

@@ -114,6 +114,21 @@ class Work:
         """Whether the job is committed or given up."""
         return self._is_over
 
+    @property
+    def done(self) -> JobReceipt:
+        """What the job did, once it is committed.
+
+        Raises:
+            InvalidOption: it has not been committed (yet).
+        """
+        if self.receipt is None:
+            raise InvalidOption(
+                "The job has no receipt.",
+                cause="It is still open, or was given up because of an error.",
+                remedy="Ask for it after the 'with' block.",
+            )
+        return self.receipt
+
     def state(self) -> TenantState:
         """What the job sees: the state that it began on, with its own changes."""
         return self._transaction.state()

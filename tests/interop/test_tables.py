@@ -5,13 +5,13 @@ import json
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from tests.log.foreign_forms import with_mapping
 
 from freezeframe.log import rows
 from freezeframe.log.actions import Metadata, Protocol
 from freezeframe.log.checkpoint_writer import write_checkpoint
 from freezeframe.log.checksum import read_checksum
 from freezeframe.log.checksum_writer import verify_checksum
-from freezeframe.log.columns import with_mapping
 from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.new_files import new_files
 from freezeframe.log.row_deletion import delete_rows

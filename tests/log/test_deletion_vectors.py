@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap64
+from tests.log.foreign_forms import inline_vector
 
 from freezeframe.errors import CorruptData
 from freezeframe.log.deletion_vectors import (
     bitmap_bytes,
     inline_rows,
-    inline_vector,
     require_file_version,
     stored_rows,
     vector_file,

@@ -9,11 +9,11 @@ from decimal import Decimal
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.log.foreign_forms import with_mapping
 
 from freezeframe.errors import BadInput, MissingColumn, SchemaDriftError
 from freezeframe.log import rows
 from freezeframe.log.actions import Metadata, Protocol
-from freezeframe.log.columns import with_mapping
 from freezeframe.log.data_files import SHA256_TAG
 from freezeframe.log.new_files import new_files
 from freezeframe.log.schema import arrow_to_delta

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap64
+from tests.log.foreign_forms import inline_vector, with_mapping
 
 from freezeframe.errors import (
     CorruptData,
@@ -24,10 +25,9 @@ from freezeframe.errors import (
 )
 from freezeframe.log import rows
 from freezeframe.log.actions import Add, CommitInfo, Metadata, Protocol, to_json_line
-from freezeframe.log.columns import with_mapping
 from freezeframe.log.commit import Committed, land
 from freezeframe.log.data_files import SHA256_TAG
-from freezeframe.log.deletion_vectors import inline_vector, vector_file
+from freezeframe.log.deletion_vectors import vector_file
 from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.schema import arrow_to_delta
 from freezeframe.log.statistics import file_statistics, statistics_text

@@ -7,9 +7,6 @@ be renamed without a rewrite (protocol, section "Column Mapping").
 
 from __future__ import annotations
 
-import copy
-import re
-import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
@@ -21,14 +18,10 @@ from freezeframe.log.protocol import has_reader_feature
 from freezeframe.log.schema import fields_of
 
 MODE_KEY = "delta.columnMapping.mode"
-MAX_ID_KEY = "delta.columnMapping.maxColumnId"
 ID_KEY = "delta.columnMapping.id"
 PHYSICAL_NAME_KEY = "delta.columnMapping.physicalName"
 
 Mode = Literal["none", "name", "id"]
-
-# What Spark and Parquet refuse in a name that is not mapped.
-_ODD = re.compile(r"[ ,;{}()\n\t=]")
 
 
 def mapping_mode(protocol: Protocol, metadata: Metadata) -> Mode:
@@ -65,11 +58,6 @@ def field_id(field: Mapping[str, Any]) -> int | None:
     return None if found is None else int(found)
 
 
-def need_mapping(schema: Mapping[str, Any]) -> bool:
-    """Whether a name of the schema, at any depth, can only be kept by column mapping."""
-    return any(_ODD.search(field["name"]) for field in every_field(schema))
-
-
 def every_field(kind: Any) -> Iterator[dict[str, Any]]:
     """All fields of a Delta type, outer before inner, through structs, arrays and maps."""
     if not isinstance(kind, Mapping):
@@ -80,29 +68,6 @@ def every_field(kind: Any) -> Iterator[dict[str, Any]]:
             yield from every_field(field.get("type"))
     for key in ("elementType", "keyType", "valueType"):
         yield from every_field(kind.get(key))
-
-
-def with_mapping(
-    schema: Mapping[str, Any], previous: Mapping[str, Any] | None = None, id_max: int = 0
-) -> tuple[dict[str, Any], int]:
-    """The schema with an id and a physical name in every field, and the highest id ever given.
-
-    Fields that ``previous`` has under the same path keep theirs; a field of a table that had no
-    mapping before (``previous`` without ids) keeps its name as the physical one, for that is what
-    its files hold. New fields get names that no other writer can hit upon.
-    """
-    mapped = copy.deepcopy(dict(schema))
-    known = dict(fields_by_path(previous or {"type": "struct", "fields": []}))
-    id_max = max([id_max, *(field_id(field) or 0 for field in known.values())])
-    for path, field in fields_by_path(mapped):
-        old = known.get(path)
-        old_id = None if old is None else field_id(old)
-        if old_id is None:
-            id_max += 1
-        name = f"col-{uuid.uuid4()}" if old is None else physical_name(old)
-        numbers = {ID_KEY: id_max if old_id is None else old_id, PHYSICAL_NAME_KEY: name}
-        field["metadata"] = {**(field.get("metadata") or {}), **numbers}
-    return mapped, id_max
 
 
 def fields_by_path(

@@ -58,10 +58,6 @@ class CommitContent:
         """The bytes of its file actions."""
         return sum(len(span) for span in self.spans)
 
-    def without_files(self) -> CommitContent:
-        """The same without its file actions: what may be kept without keeping the file's bytes."""
-        return CommitContent(self.name, (), self.actions)
-
 
 def read_contents(read: Callable[[int, int], bytes], name: str, size: int) -> Iterator[CommitContent]:
     """A commit of ``size`` bytes taken apart, in pieces of some megabytes if it is large.

@@ -24,7 +24,6 @@ _FILE_VERSION = 1
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 _Z85_VALUES = {letter: value for value, letter in enumerate(_Z85)}
 _UUID_LETTERS = 20
-_INLINE_BYTES_MAX = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +53,6 @@ def vector_files(many: list[BitMap64], prefix: str = "") -> list[VectorFile]:
         content += struct.pack(">i", len(bitmap)) + bitmap + struct.pack(">I", zlib.crc32(bitmap))
     name = f"{folder}deletion_vector_{identity}.bin"
     return [VectorFile(name, bytes(content), vector) for vector in descriptors]
-
-
-def inline_vector(rows: BitMap64) -> DeletionVector | None:
-    """The rows as a vector inside the log, or None where they take more room than is good there."""
-    bitmap = bitmap_bytes(rows)
-    if len(bitmap) > _INLINE_BYTES_MAX:
-        return None
-    padded = bitmap + bytes(-len(bitmap) % 4)
-    return DeletionVector("i", z85_encode(padded), len(bitmap), len(rows))
 
 
 def bitmap_bytes(rows: BitMap64) -> bytes:

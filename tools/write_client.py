@@ -18,12 +18,16 @@ from pathlib import Path
 from typing import Any
 
 from freezeframe.asgi.application import create_application
+from freezeframe.client.connection import TENANT
 from freezeframe.control.database import ControlDatabase
 from freezeframe.settings import Settings
 
 FOLDER = Path(__file__).parent.parent / "src" / "freezeframe" / "client"
 ORIGIN = "Written by tools/write_client.py; change the service's routes and models."
 _SCALARS = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
+_CHOICE = re.compile(r"Literal\[(?:'[^']*', ){5,}'[^']*'\]")
+_CHOICES = {"tenants:read": "Scope", "queued": "JobStatus"}
+_BASE_MEMBERS_MIN = 5
 _WIDTH = 95
 _DOCSTRING_WIDTH = 96
 
@@ -73,13 +77,13 @@ def types_package(homes: dict[str, str]) -> str:
 
 def types_module(document: dict[str, Any], homes: dict[str, str], tag: str) -> str:
     """The answers and bodies of the operations of one noun as typed dictionaries."""
-    classes = [
-        line
-        for name, schema in sorted(document["components"]["schemas"].items())
-        if homes[name] == tag
-        for line in _typed_dictionary(name, schema)
-    ]
+    schemas = {
+        name: schema for name, schema in document["components"]["schemas"].items() if homes[name] == tag
+    }
+    classes = [line for name in sorted(schemas) for line in _typed_dictionary(name, schemas)]
     body = "\n".join(classes)
+    for text in sorted(set(_CHOICE.findall(body)), key=len):  # what is chosen from is written once
+        body = f"\n\n{_choice_name(text)} = {text}{body.replace(text, _choice_name(text))}"
     elsewhere = [name for name in sorted(homes) if homes[name] != tag and _is_used(name, body)]
     words = [one for one in ("TYPE_CHECKING", "Any", "Literal", "NotRequired") if _is_used(one, body)]
     words = (["TYPE_CHECKING"] if elsewhere else []) + words + ["TypedDict"]
@@ -91,13 +95,31 @@ def types_module(document: dict[str, Any], homes: dict[str, str], tag: str) -> s
     return "\n".join([*lines, body]) + "\n"
 
 
-def _typed_dictionary(name: str, schema: dict[str, Any]) -> Iterator[str]:
-    required = set(schema.get("required", ()))
-    yield from ("", "", f"class {name}(TypedDict):")
+def _typed_dictionary(name: str, schemas: dict[str, dict[str, Any]]) -> Iterator[str]:
+    schema = schemas[name]
+    required, members = set(schema.get("required", ())), schema.get("properties", {})
+    base = next(
+        (one for one, other in schemas.items() if one != name and _extends(schema, other)), "TypedDict"
+    )
+    known = schemas.get(base, {}).get("properties", {})
+    yield from ("", "", f"class {name}({base}):")
     yield from (f'    """{_first_line(schema.get("description", name))}"""', "")
-    for member, kind in schema.get("properties", {}).items():
+    for member, kind in ((member, kind) for member, kind in members.items() if member not in known):
         typed = _type(kind)
         yield f"    {member}: {typed if member in required else f'NotRequired[{typed}]'}"
+
+
+def _extends(schema: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether a schema begins with all members of another one of more than a few, and has more."""
+    members, others = (list(one.get("properties", {}).items()) for one in (schema, other))
+    required, also = (set(one.get("required", ())) for one in (schema, other))
+    is_prefix = members[: len(others)] == others and len(members) > len(others) >= _BASE_MEMBERS_MIN
+    return is_prefix and {name for name, _ in others} & required == also
+
+
+def _choice_name(text: str) -> str:
+    """The name of a long choice, as the service calls it."""
+    return _CHOICES[text.split("'")[1]]
 
 
 def _homes(document: dict[str, Any]) -> dict[str, str]:
@@ -147,7 +169,8 @@ def operations_module(document: dict[str, Any], tag: str) -> str:
         lines.append("from collections.abc import Iterator")
     used = [name for name in ("Any", "Literal", "cast") if _is_used(name, body)]
     lines += [f"from typing import {', '.join(used)}"] if used else []
-    imported = ["Connection"] + [name for name in ("Content",) if _is_used(name, body)] + ["path_of"]
+    imported = ["Connection", "Content", "TENANT", "path_of"]
+    imported = sorted(name for name in imported if name == "Connection" or _is_used(name, body))
     lines += ["", f"from freezeframe.client.connection import {', '.join(imported)}"]
     lines += (
         ["from freezeframe.client.types import (", *(f"    {name}," for name in names), ")"] if names else []
@@ -198,8 +221,8 @@ def _method(path: str, method: str, operation: dict[str, Any]) -> Iterator[str]:
         signature.append(f'content_type: str = "{body_kind}"')
     yield f"    def {operation['operationId']}({', '.join(signature)}) -> {answer_type}:"
     yield from _docstring(operation)
-    places = ", ".join(f'"{one["name"]}": {_identifier(one)}' for one in in_path)
-    yield f'        place = path_of("{path}", {{{places}}})'
+    template = f'TENANT + "{path.removeprefix(TENANT)}"' if path.startswith(f"{TENANT}/") else f'"{path}"'
+    yield f"        place = path_of({', '.join([template, *map(_identifier, in_path)])})"
     for kind in ("query", "header"):
         chosen = [one for one in named if one["in"] == kind]
         if chosen:
@@ -228,12 +251,9 @@ def _docstring(operation: dict[str, Any]) -> Iterator[str]:
     if len(first) > _DOCSTRING_WIDTH:  # what does not fit the first line says more below it
         first, _, more = first.partition("; " if "; " in first else ", ")
         first, rest = f"{first}.", f"\n{more[0].upper()}{more[1:]}\n{rest}"
-    lines = [
-        first,
-        *(part for line in rest.splitlines() for part in textwrap.wrap(line, _DOCSTRING_WIDTH) or [""]),
-    ]
-    while lines[-1] == "":
-        lines.pop()
+    lines = [first]
+    for paragraph in filter(str.strip, rest.split("\n\n")):
+        lines += ["", *textwrap.wrap(" ".join(paragraph.split()), _DOCSTRING_WIDTH)]
     yield f'        """{lines[0]}' + ('"""' if len(lines) == 1 else "")
     for line in lines[1:]:
         yield f"        {line}" if line else ""

@@ -6,6 +6,7 @@ problem's ``type`` names, with its sentences and details.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import IO, Any
 from urllib.parse import quote
@@ -17,6 +18,8 @@ from freezeframe.errors import FreezeframeError, StorageUnavailable
 Content = bytes | Iterable[bytes] | IO[bytes]
 _OK = 400
 _WITH_SLASHES = "path"
+_NAME = re.compile(r"{(\w+)}")
+TENANT = "/api/v1/environments/{environment}/tenants/{tenant}"
 _PLAIN_MEMBERS = frozenset({"type", "title", "status", "detail", "code", "cause", "remedy"})
 
 
@@ -65,12 +68,11 @@ class Connection:
         return answer
 
 
-def path_of(template: str, names: Mapping[str, str]) -> str:
+def path_of(template: str, *values: str) -> str:
     """The path with its names filled in, each as one part of it (but a file's path, which has parts)."""
-    for name, value in names.items():
-        parts = value.split("/") if name == _WITH_SLASHES else [value]
-        template = template.replace("{" + name + "}", "/".join(map(_quoted, parts)))
-    return template
+    found = dict(zip(_NAME.findall(template), values, strict=True))
+    parts = {name: value.split("/") if name == _WITH_SLASHES else [value] for name, value in found.items()}
+    return template.format(**{name: "/".join(map(_quoted, some)) for name, some in parts.items()})
 
 
 def _quoted(part: str) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from freezeframe.client.connection import Connection, Content, path_of
+from freezeframe.client.connection import TENANT, Connection, Content, path_of
 from freezeframe.client.types import (
     Dropped,
     File,
@@ -42,10 +42,7 @@ class FilesOperations:
         tenant_version: int | None = None,
     ) -> bytes:
         """Download files, folders and streams as one zip; each sealed file leaves an entry in the audit."""
-        place = path_of(
-            "/api/v1/environments/{environment}/tenants/{tenant}/bundle",
-            {"environment": environment, "tenant": tenant},
-        )
+        place = path_of(TENANT + "/bundle", environment, tenant)
         query = {
             "file": file,
             "folder": folder,
@@ -59,10 +56,7 @@ class FilesOperations:
         self, environment: str, tenant: str, body: FileDeletion, *, idempotency_key: str | None = None
     ) -> FilesDeleted:
         """Remove files and folders in one version of the tenant, all of them or none; the past stays."""
-        place = path_of(
-            "/api/v1/environments/{environment}/tenants/{tenant}/file-deletions",
-            {"environment": environment, "tenant": tenant},
-        )
+        place = path_of(TENANT + "/file-deletions", environment, tenant)
         headers = {"idempotency-key": idempotency_key}
         return cast("FilesDeleted", self._connection.json("POST", place, headers=headers, body=body))
 
@@ -70,10 +64,7 @@ class FilesOperations:
         self, environment: str, tenant: str, *, path: str, limit: int | None = None
     ) -> FileHistory:
         """List a file's versions, the newest first, deletions included."""
-        place = path_of(
-            "/api/v1/environments/{environment}/tenants/{tenant}/file-history",
-            {"environment": environment, "tenant": tenant},
-        )
+        place = path_of(TENANT + "/file-history", environment, tenant)
         query = {"path": path, "limit": limit}
         return cast("FileHistory", self._connection.json("GET", place, query=query))
 
@@ -81,10 +72,7 @@ class FilesOperations:
         self, environment: str, tenant: str, body: FileMove, *, idempotency_key: str | None = None
     ) -> File:
         """Give a file another path, in one change."""
-        place = path_of(
-            "/api/v1/environments/{environment}/tenants/{tenant}/file-moves",
-            {"environment": environment, "tenant": tenant},
-        )
+        place = path_of(TENANT + "/file-moves", environment, tenant)
         headers = {"idempotency-key": idempotency_key}
         return cast("File", self._connection.json("POST", place, headers=headers, body=body))
 
@@ -92,10 +80,7 @@ class FilesOperations:
         self, environment: str, tenant: str, body: FileReturn, *, idempotency_key: str | None = None
     ) -> Restoration:
         """Bring a file back as it was at a version of the tenant, deleted or changed since."""
-        place = path_of(
-            "/api/v1/environments/{environment}/tenants/{tenant}/file-returns",
-            {"environment": environment, "tenant": tenant},
-        )
+        place = path_of(TENANT + "/file-returns", environment, tenant)
         headers = {"idempotency-key": idempotency_key}
         return cast("Restoration", self._connection.json("POST", place, headers=headers, body=body))
 
@@ -113,10 +98,7 @@ class FilesOperations:
         tenant_version: int | None = None,
     ) -> FilePage:
         """List what a folder holds, now or earlier."""
-        place = path_of(
-            "/api/v1/environments/{environment}/tenants/{tenant}/files",
-            {"environment": environment, "tenant": tenant},
-        )
+        place = path_of(TENANT + "/files", environment, tenant)
         query = {
             "folder": folder,
             "recursive": recursive,
@@ -144,10 +126,7 @@ class FilesOperations:
 
         `Content-Digest: sha-256=:…:` is checked before anything happens.
         """
-        place = path_of(
-            "/api/v1/environments/{environment}/tenants/{tenant}/files/{path}",
-            {"environment": environment, "tenant": tenant, "path": path},
-        )
+        place = path_of(TENANT + "/files/{path}", environment, tenant, path)
         query = {"sealed": sealed, "message": message}
         headers = {"if-match": if_match, "if-none-match": if_none_match}
         return cast(
@@ -180,10 +159,7 @@ class FilesOperations:
 
         Reading a sealed one leaves an entry in the audit.
         """
-        place = path_of(
-            "/api/v1/environments/{environment}/tenants/{tenant}/files/{path}",
-            {"environment": environment, "tenant": tenant, "path": path},
-        )
+        place = path_of(TENANT + "/files/{path}", environment, tenant, path)
         query = {"as_of": as_of, "version": version, "tenant_version": tenant_version}
         headers = {
             "range": range_,
@@ -204,10 +180,7 @@ class FilesOperations:
         if_none_match: str | None = None,
     ) -> Dropped:
         """Remove a file; its older versions can still be read and brought back."""
-        place = path_of(
-            "/api/v1/environments/{environment}/tenants/{tenant}/files/{path}",
-            {"environment": environment, "tenant": tenant, "path": path},
-        )
+        place = path_of(TENANT + "/files/{path}", environment, tenant, path)
         query = {"message": message}
         headers = {"if-match": if_match, "if-none-match": if_none_match}
         return cast("Dropped", self._connection.json("DELETE", place, query=query, headers=headers))
@@ -216,10 +189,7 @@ class FilesOperations:
         self, environment: str, tenant: str, body: FolderMove, *, idempotency_key: str | None = None
     ) -> FolderMoved:
         """Give a folder another path with all that is below it, in one version of the tenant."""
-        place = path_of(
-            "/api/v1/environments/{environment}/tenants/{tenant}/folder-moves",
-            {"environment": environment, "tenant": tenant},
-        )
+        place = path_of(TENANT + "/folder-moves", environment, tenant)
         headers = {"idempotency-key": idempotency_key}
         return cast("FolderMoved", self._connection.json("POST", place, headers=headers, body=body))
 
@@ -227,9 +197,6 @@ class FilesOperations:
         self, environment: str, tenant: str, body: NewFolder, *, idempotency_key: str | None = None
     ) -> Folder:
         """Make a folder that holds nothing yet."""
-        place = path_of(
-            "/api/v1/environments/{environment}/tenants/{tenant}/folders",
-            {"environment": environment, "tenant": tenant},
-        )
+        place = path_of(TENANT + "/folders", environment, tenant)
         headers = {"idempotency-key": idempotency_key}
         return cast("Folder", self._connection.json("POST", place, headers=headers, body=body))

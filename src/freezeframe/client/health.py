@@ -20,15 +20,15 @@ class HealthOperations:
 
     def live(self) -> Health:
         """Whether the process lives."""
-        place = path_of("/health/live", {})
+        place = path_of("/health/live")
         return cast("Health", self._connection.json("GET", place))
 
     def ready(self) -> Health:
         """Whether the store and the control database can be used."""
-        place = path_of("/health/ready", {})
+        place = path_of("/health/ready")
         return cast("Health", self._connection.json("GET", place))
 
     def metrics(self) -> bytes:
         """Numbers for Prometheus; no tenant's name is among them."""
-        place = path_of("/metrics", {})
+        place = path_of("/metrics")
         return self._connection.content("GET", place)

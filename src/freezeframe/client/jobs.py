@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal, cast
 
-from freezeframe.client.connection import Connection, path_of
+from freezeframe.client.connection import TENANT, Connection, path_of
 from freezeframe.client.types import (
     Job,
     JobPage,
@@ -33,7 +33,7 @@ class JobsOperations:
         cursor: str | None = None,
     ) -> JobPage:
         """List the jobs of all tenants that are the caller's business, the newest first."""
-        place = path_of("/api/v1/environments/{environment}/jobs", {"environment": environment})
+        place = path_of("/api/v1/environments/{environment}/jobs", environment)
         query = {"tenant": tenant, "status": status, "job_id": job_id, "limit": limit, "cursor": cursor}
         return cast("JobPage", self._connection.json("GET", place, query=query))
 
@@ -48,10 +48,7 @@ class JobsOperations:
         cursor: str | None = None,
     ) -> JobPage:
         """List a tenant's jobs, the newest first."""
-        place = path_of(
-            "/api/v1/environments/{environment}/tenants/{tenant}/jobs",
-            {"environment": environment, "tenant": tenant},
-        )
+        place = path_of(TENANT + "/jobs", environment, tenant)
         query = {"status": status, "limit": limit, "cursor": cursor}
         return cast("JobPage", self._connection.json("GET", place, query=query))
 
@@ -62,29 +59,20 @@ class JobsOperations:
 
         A worker does it, `Location` shows how far it is.
         """
-        place = path_of(
-            "/api/v1/environments/{environment}/tenants/{tenant}/jobs",
-            {"environment": environment, "tenant": tenant},
-        )
+        place = path_of(TENANT + "/jobs", environment, tenant)
         headers = {"idempotency-key": idempotency_key}
         return cast("Job", self._connection.json("POST", place, headers=headers, body=body))
 
     def show_job(self, environment: str, tenant: str, job_id: str) -> Job:
         """Show a job, and what became of it."""
-        place = path_of(
-            "/api/v1/environments/{environment}/tenants/{tenant}/jobs/{job_id}",
-            {"environment": environment, "tenant": tenant, "job_id": job_id},
-        )
+        place = path_of(TENANT + "/jobs/{job_id}", environment, tenant, job_id)
         return cast("Job", self._connection.json("GET", place))
 
     def cancel_job(
         self, environment: str, tenant: str, job_id: str, *, idempotency_key: str | None = None
     ) -> Job:
         """Ask for a job's end; one that has ended stays as it is."""
-        place = path_of(
-            "/api/v1/environments/{environment}/tenants/{tenant}/jobs/{job_id}/cancel",
-            {"environment": environment, "tenant": tenant, "job_id": job_id},
-        )
+        place = path_of(TENANT + "/jobs/{job_id}/cancel", environment, tenant, job_id)
         headers = {"idempotency-key": idempotency_key}
         return cast("Job", self._connection.json("POST", place, headers=headers))
 
@@ -94,31 +82,21 @@ class JobsOperations:
         """Follow a job's log as server-sent events, to its end.
 
         Each `line` has the place behind it in the log as its id; `status` tells what the job has
-        become, and
-        the one that is final is the last event.
+        become, and the one that is final is the last event.
         """
-        place = path_of(
-            "/api/v1/environments/{environment}/tenants/{tenant}/jobs/{job_id}/logs",
-            {"environment": environment, "tenant": tenant, "job_id": job_id},
-        )
+        place = path_of(TENANT + "/jobs/{job_id}/logs", environment, tenant, job_id)
         headers = {"last-event-id": last_event_id}
         return self._connection.lines("GET", place, headers=headers)
 
     def download_notebook(self, environment: str, tenant: str, job_id: str) -> bytes:
         """Download a job's notebook as it was executed, with what its cells showed."""
-        place = path_of(
-            "/api/v1/environments/{environment}/tenants/{tenant}/jobs/{job_id}/notebook",
-            {"environment": environment, "tenant": tenant, "job_id": job_id},
-        )
+        place = path_of(TENANT + "/jobs/{job_id}/notebook", environment, tenant, job_id)
         return self._connection.content("GET", place)
 
     def repeat_job(
         self, environment: str, tenant: str, job_id: str, *, idempotency_key: str | None = None
     ) -> Job:
         """Run a job again that has ended: the same script and parameters, under an id of its own."""
-        place = path_of(
-            "/api/v1/environments/{environment}/tenants/{tenant}/jobs/{job_id}/repetitions",
-            {"environment": environment, "tenant": tenant, "job_id": job_id},
-        )
+        place = path_of(TENANT + "/jobs/{job_id}/repetitions", environment, tenant, job_id)
         headers = {"idempotency-key": idempotency_key}
         return cast("Job", self._connection.json("POST", place, headers=headers))

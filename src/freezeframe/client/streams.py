@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal, cast
 
-from freezeframe.client.connection import Connection, Content, path_of
+from freezeframe.client.connection import TENANT, Connection, Content, path_of
 from freezeframe.client.types import (
     Dropped,
     HistoryPage,
@@ -34,10 +34,7 @@ class StreamsOperations:
         self, environment: str, tenant: str, *, version: int | None = None, tenant_version: int | None = None
     ) -> StreamList:
         """List a tenant's streams, now or at a version of the tenant."""
-        place = path_of(
-            "/api/v1/environments/{environment}/tenants/{tenant}/streams",
-            {"environment": environment, "tenant": tenant},
-        )
+        place = path_of(TENANT + "/streams", environment, tenant)
         query = {"version": version, "tenant_version": tenant_version}
         return cast("StreamList", self._connection.json("GET", place, query=query))
 
@@ -51,10 +48,7 @@ class StreamsOperations:
         if_none_match: str | None = None,
     ) -> StreamDetail:
         """Show a stream: its versions, key, columns and how many rows it has."""
-        place = path_of(
-            "/api/v1/environments/{environment}/tenants/{tenant}/streams/{stream}",
-            {"environment": environment, "tenant": tenant, "stream": stream},
-        )
+        place = path_of(TENANT + "/streams/{stream}", environment, tenant, stream)
         headers = {"if-match": if_match, "if-none-match": if_none_match}
         return cast("StreamDetail", self._connection.json("GET", place, headers=headers))
 
@@ -69,10 +63,7 @@ class StreamsOperations:
         if_none_match: str | None = None,
     ) -> Dropped:
         """Remove a stream in a new version; its past can be read and restored."""
-        place = path_of(
-            "/api/v1/environments/{environment}/tenants/{tenant}/streams/{stream}",
-            {"environment": environment, "tenant": tenant, "stream": stream},
-        )
+        place = path_of(TENANT + "/streams/{stream}", environment, tenant, stream)
         query = {"message": message}
         headers = {"if-match": if_match, "if-none-match": if_none_match}
         return cast("Dropped", self._connection.json("DELETE", place, query=query, headers=headers))
@@ -92,14 +83,10 @@ class StreamsOperations:
         """What became of the rows between two versions of the tenant, in the order of the key.
 
         `_change_type` is insert, update (with the old row in `_before`) or delete; without `since` from
-        the
-        stream's beginning, without `until` to now, which for all pages is the version that the first
-        one was of.
+        the stream's beginning, without `until` to now, which for all pages is the version that the
+        first one was of.
         """
-        place = path_of(
-            "/api/v1/environments/{environment}/tenants/{tenant}/streams/{stream}/changes",
-            {"environment": environment, "tenant": tenant, "stream": stream},
-        )
+        place = path_of(TENANT + "/streams/{stream}/changes", environment, tenant, stream)
         query = {"since": since, "until": until, "limit": limit, "cursor": cursor, "count": count}
         return cast("Rows", self._connection.json("GET", place, query=query))
 
@@ -121,10 +108,7 @@ class StreamsOperations:
 
         It is made while it is sent. Damage that is found on the way breaks the connection off.
         """
-        place = path_of(
-            "/api/v1/environments/{environment}/tenants/{tenant}/streams/{stream}/export",
-            {"environment": environment, "tenant": tenant, "stream": stream},
-        )
+        place = path_of(TENANT + "/streams/{stream}/export", environment, tenant, stream)
         query = {
             "format": format_,
             "stream_version": stream_version,
@@ -144,10 +128,7 @@ class StreamsOperations:
         cursor: str | None = None,
     ) -> HistoryPage:
         """List the tenant's versions that changed the stream, the newest first."""
-        place = path_of(
-            "/api/v1/environments/{environment}/tenants/{tenant}/streams/{stream}/history",
-            {"environment": environment, "tenant": tenant, "stream": stream},
-        )
+        place = path_of(TENANT + "/streams/{stream}/history", environment, tenant, stream)
         query = {"limit": limit, "cursor": cursor}
         return cast("HistoryPage", self._connection.json("GET", place, query=query))
 
@@ -172,10 +153,7 @@ class StreamsOperations:
         A JSON body names a finished upload of the purpose `import` instead, of any size; it is then
         gone.
         """
-        place = path_of(
-            "/api/v1/environments/{environment}/tenants/{tenant}/streams/{stream}/import",
-            {"environment": environment, "tenant": tenant, "stream": stream},
-        )
+        place = path_of(TENANT + "/streams/{stream}/import", environment, tenant, stream)
         query = {"key": key, "mode": mode, "job_id": job_id, "message": message}
         headers = {"idempotency-key": idempotency_key}
         return cast(
@@ -204,10 +182,7 @@ class StreamsOperations:
         `beginning=true`: its columns and types are told, and rows are not counted. It needs the scopes
         `snapshots:write` and `snapshots:read`: counts and examples tell what the stream holds.
         """
-        place = path_of(
-            "/api/v1/environments/{environment}/tenants/{tenant}/streams/{stream}/import-preview",
-            {"environment": environment, "tenant": tenant, "stream": stream},
-        )
+        place = path_of(TENANT + "/streams/{stream}/import-preview", environment, tenant, stream)
         query = {"key": key, "mode": mode, "beginning": beginning}
         headers = {"idempotency-key": idempotency_key}
         return cast(
@@ -227,10 +202,7 @@ class StreamsOperations:
         idempotency_key: str | None = None,
     ) -> Restoration:
         """Bring a stream back to what it was at a version of the tenant, as a new version."""
-        place = path_of(
-            "/api/v1/environments/{environment}/tenants/{tenant}/streams/{stream}/restore",
-            {"environment": environment, "tenant": tenant, "stream": stream},
-        )
+        place = path_of(TENANT + "/streams/{stream}/restore", environment, tenant, stream)
         headers = {"idempotency-key": idempotency_key}
         return cast("Restoration", self._connection.json("POST", place, headers=headers, body=body))
 
@@ -250,10 +222,7 @@ class StreamsOperations:
         With `dry_run` the effect is told and nothing is done. `If-Match` is the tenant's version in
         quotes.
         """
-        place = path_of(
-            "/api/v1/environments/{environment}/tenants/{tenant}/streams/{stream}/row-restorations",
-            {"environment": environment, "tenant": tenant, "stream": stream},
-        )
+        place = path_of(TENANT + "/streams/{stream}/row-restorations", environment, tenant, stream)
         headers = {"if-match": if_match, "if-none-match": if_none_match, "idempotency-key": idempotency_key}
         return cast("RowRestoration", self._connection.json("POST", place, headers=headers, body=body))
 
@@ -277,13 +246,9 @@ class StreamsOperations:
         """Read some rows, in the order of the key, as JSON or (by `Accept`) as an Arrow IPC stream.
 
         Of a stream of any size little more than the page is read. A cursor goes on in the version that
-        the
-        first page was of. Rows without a key are in the order of their files.
+        the first page was of. Rows without a key are in the order of their files.
         """
-        place = path_of(
-            "/api/v1/environments/{environment}/tenants/{tenant}/streams/{stream}/rows",
-            {"environment": environment, "tenant": tenant, "stream": stream},
-        )
+        place = path_of(TENANT + "/streams/{stream}/rows", environment, tenant, stream)
         query = {
             "columns": columns,
             "where": where,
@@ -320,10 +285,7 @@ class StreamsOperations:
         A stream that is too large to be sorted at once is refused (413): choose fewer columns, or
         filter.
         """
-        place = path_of(
-            "/api/v1/environments/{environment}/tenants/{tenant}/streams/{stream}/sorted-rows",
-            {"environment": environment, "tenant": tenant, "stream": stream},
-        )
+        place = path_of(TENANT + "/streams/{stream}/sorted-rows", environment, tenant, stream)
         query = {
             "by": by,
             "descending": descending,
@@ -353,13 +315,9 @@ class StreamsOperations:
         """Show what the columns hold: nulls, distinct values, smallest and greatest, and their shape.
 
         Of a stream of more than a million rows the first million are read; `rows_read` says so. Columns
-        that
-        were not read within some seconds have `rows_read` 0: ask for them by name.
+        that were not read within some seconds have `rows_read` 0: ask for them by name.
         """
-        place = path_of(
-            "/api/v1/environments/{environment}/tenants/{tenant}/streams/{stream}/statistics",
-            {"environment": environment, "tenant": tenant, "stream": stream},
-        )
+        place = path_of(TENANT + "/streams/{stream}/statistics", environment, tenant, stream)
         query = {
             "columns": columns,
             "stream_version": stream_version,

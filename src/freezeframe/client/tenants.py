@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import cast
 
-from freezeframe.client.connection import Connection, path_of
+from freezeframe.client.connection import TENANT, Connection, path_of
 from freezeframe.client.types import (
     Certificate,
     EnvironmentList,
@@ -27,12 +27,12 @@ class TenantsOperations:
 
     def list_environments(self) -> EnvironmentList:
         """List the environments that have tenants."""
-        place = path_of("/api/v1/environments", {})
+        place = path_of("/api/v1/environments")
         return cast("EnvironmentList", self._connection.json("GET", place))
 
     def show_overviews(self, environment: str, *, tenant: list[str]) -> TenantSummaries:
         """Show what a list shows of some tenants; those that are not there are left out."""
-        place = path_of("/api/v1/environments/{environment}/overviews", {"environment": environment})
+        place = path_of("/api/v1/environments/{environment}/overviews", environment)
         query = {"tenant": tenant}
         return cast("TenantSummaries", self._connection.json("GET", place, query=query))
 
@@ -45,7 +45,7 @@ class TenantsOperations:
         cursor: str | None = None,
     ) -> TenantPage:
         """List tenants by id, a page at a time."""
-        place = path_of("/api/v1/environments/{environment}/tenants", {"environment": environment})
+        place = path_of("/api/v1/environments/{environment}/tenants", environment)
         query = {"prefix": prefix, "limit": limit, "cursor": cursor}
         return cast("TenantPage", self._connection.json("GET", place, query=query))
 
@@ -53,16 +53,13 @@ class TenantsOperations:
         self, environment: str, body: NewTenant, *, idempotency_key: str | None = None
     ) -> TenantDetail:
         """Make a tenant; one that is there stays as it is (200)."""
-        place = path_of("/api/v1/environments/{environment}/tenants", {"environment": environment})
+        place = path_of("/api/v1/environments/{environment}/tenants", environment)
         headers = {"idempotency-key": idempotency_key}
         return cast("TenantDetail", self._connection.json("POST", place, headers=headers, body=body))
 
     def show_tenant(self, environment: str, tenant: str) -> TenantDetail:
         """Show a tenant: its version, streams and how many files it has."""
-        place = path_of(
-            "/api/v1/environments/{environment}/tenants/{tenant}",
-            {"environment": environment, "tenant": tenant},
-        )
+        place = path_of("/api/v1/environments/{environment}/tenants/{tenant}", environment, tenant)
         return cast("TenantDetail", self._connection.json("GET", place))
 
     def delete_tenant(self, environment: str, tenant: str, *, confirm: str) -> Certificate:
@@ -73,10 +70,7 @@ class TenantsOperations:
         `confirm` has to be the tenant's id: a client that shortens the path `…/files/..` deletes
         nothing.
         """
-        place = path_of(
-            "/api/v1/environments/{environment}/tenants/{tenant}",
-            {"environment": environment, "tenant": tenant},
-        )
+        place = path_of("/api/v1/environments/{environment}/tenants/{tenant}", environment, tenant)
         query = {"confirm": confirm}
         return cast("Certificate", self._connection.json("DELETE", place, query=query))
 
@@ -84,10 +78,7 @@ class TenantsOperations:
         self, environment: str, tenant: str, body: NewTenant, *, idempotency_key: str | None = None
     ) -> TenantDetail:
         """Make a new tenant with the newest streams and files of this one, and none of its past."""
-        place = path_of(
-            "/api/v1/environments/{environment}/tenants/{tenant}/clone",
-            {"environment": environment, "tenant": tenant},
-        )
+        place = path_of(TENANT + "/clone", environment, tenant)
         headers = {"idempotency-key": idempotency_key}
         return cast("TenantDetail", self._connection.json("POST", place, headers=headers, body=body))
 
@@ -95,10 +86,7 @@ class TenantsOperations:
         self, environment: str, tenant: str, *, version: int | None = None, tenant_version: int | None = None
     ) -> Overview:
         """Show a tenant's streams with rows, sizes and last changes, now or at a version of the tenant."""
-        place = path_of(
-            "/api/v1/environments/{environment}/tenants/{tenant}/overview",
-            {"environment": environment, "tenant": tenant},
-        )
+        place = path_of(TENANT + "/overview", environment, tenant)
         query = {"version": version, "tenant_version": tenant_version}
         return cast("Overview", self._connection.json("GET", place, query=query))
 
@@ -109,10 +97,10 @@ class TenantsOperations:
 
         As server-sent events, as far as it is the caller's business.
 
-        `anew` comes first: from now on all is told. `lost`: some was not, read everything again.
-        `job` tells what a job has become, `version` what a watched tenant's newest version is.
-        `tenants`: some of the environment came or went.
+        `anew` comes first: from now on all is told. `lost`: some was not, read everything again. `job`
+        tells what a job has become, `version` what a watched tenant's newest version is. `tenants`:
+        some of the environment came or went.
         """
-        place = path_of("/api/v1/events", {})
+        place = path_of("/api/v1/events")
         query = {"environment": environment, "tenant": tenant, "seconds": seconds}
         return self._connection.lines("GET", place, query=query)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from freezeframe.client.connection import Connection, Content, path_of
+from freezeframe.client.connection import TENANT, Connection, Content, path_of
 from freezeframe.client.types import (
     UploadState,
 )
@@ -20,10 +20,7 @@ class UploadsOperations:
 
     def tus_options(self, environment: str, tenant: str) -> dict[str, str]:
         """What of tus the service speaks, and the largest upload."""
-        place = path_of(
-            "/api/v1/environments/{environment}/tenants/{tenant}/uploads",
-            {"environment": environment, "tenant": tenant},
-        )
+        place = path_of(TENANT + "/uploads", environment, tenant)
         return self._connection.headers("OPTIONS", place)
 
     def begin_upload(
@@ -40,10 +37,7 @@ class UploadsOperations:
 
         It becomes a file with its last byte. One for an import waits for the import that names it.
         """
-        place = path_of(
-            "/api/v1/environments/{environment}/tenants/{tenant}/uploads",
-            {"environment": environment, "tenant": tenant},
-        )
+        place = path_of(TENANT + "/uploads", environment, tenant)
         headers = {
             "upload-length": upload_length,
             "upload-metadata": upload_metadata,
@@ -56,10 +50,7 @@ class UploadsOperations:
         self, environment: str, tenant: str, upload_id: str, *, tus_resumable: str | None = None
     ) -> dict[str, str]:
         """How far an upload has come."""
-        place = path_of(
-            "/api/v1/environments/{environment}/tenants/{tenant}/uploads/{upload_id}",
-            {"environment": environment, "tenant": tenant, "upload_id": upload_id},
-        )
+        place = path_of(TENANT + "/uploads/{upload_id}", environment, tenant, upload_id)
         headers = {"tus-resumable": tus_resumable}
         return self._connection.headers("HEAD", place, headers=headers)
 
@@ -77,10 +68,7 @@ class UploadsOperations:
 
         One for an import is then complete, and waits.
         """
-        place = path_of(
-            "/api/v1/environments/{environment}/tenants/{tenant}/uploads/{upload_id}",
-            {"environment": environment, "tenant": tenant, "upload_id": upload_id},
-        )
+        place = path_of(TENANT + "/uploads/{upload_id}", environment, tenant, upload_id)
         headers = {"upload-offset": upload_offset, "tus-resumable": tus_resumable}
         return self._connection.headers(
             "PATCH", place, headers=headers, content=content, content_type="application/offset+octet-stream"
@@ -90,9 +78,6 @@ class UploadsOperations:
         self, environment: str, tenant: str, upload_id: str, *, tus_resumable: str | None = None
     ) -> dict[str, str]:
         """Give an upload up; its bytes are removed."""
-        place = path_of(
-            "/api/v1/environments/{environment}/tenants/{tenant}/uploads/{upload_id}",
-            {"environment": environment, "tenant": tenant, "upload_id": upload_id},
-        )
+        place = path_of(TENANT + "/uploads/{upload_id}", environment, tenant, upload_id)
         headers = {"tus-resumable": tus_resumable}
         return self._connection.headers("DELETE", place, headers=headers)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from freezeframe.client.connection import Connection, path_of
+from freezeframe.client.connection import TENANT, Connection, path_of
 from freezeframe.client.types import (
     Difference,
     Growth,
@@ -38,19 +38,13 @@ class VersionsOperations:
         texts: bool | None = None,
     ) -> Difference:
         """What differs between two versions of the tenant (without `after`: and now)."""
-        place = path_of(
-            "/api/v1/environments/{environment}/tenants/{tenant}/diff",
-            {"environment": environment, "tenant": tenant},
-        )
+        place = path_of(TENANT + "/diff", environment, tenant)
         query = {"before": before, "after": after, "texts": texts}
         return cast("Difference", self._connection.json("GET", place, query=query))
 
     def show_growth(self, environment: str, tenant: str, *, limit: int | None = None) -> Growth:
         """How many rows and bytes the tenant had after each of its newest versions, the oldest first."""
-        place = path_of(
-            "/api/v1/environments/{environment}/tenants/{tenant}/growth",
-            {"environment": environment, "tenant": tenant},
-        )
+        place = path_of(TENANT + "/growth", environment, tenant)
         query = {"limit": limit}
         return cast("Growth", self._connection.json("GET", place, query=query))
 
@@ -66,27 +60,18 @@ class VersionsOperations:
         job_id: str | None = None,
     ) -> HistoryPage:
         """List a tenant's versions, the newest first; every one of them can be read and restored."""
-        place = path_of(
-            "/api/v1/environments/{environment}/tenants/{tenant}/history",
-            {"environment": environment, "tenant": tenant},
-        )
+        place = path_of(TENANT + "/history", environment, tenant)
         query = {"limit": limit, "cursor": cursor, "stream": stream, "path": path, "job_id": job_id}
         return cast("HistoryPage", self._connection.json("GET", place, query=query))
 
     def show_policy(self, environment: str, tenant: str) -> Policy:
         """How long a tenant's versions are kept; without limits for ever."""
-        place = path_of(
-            "/api/v1/environments/{environment}/tenants/{tenant}/policy",
-            {"environment": environment, "tenant": tenant},
-        )
+        place = path_of(TENANT + "/policy", environment, tenant)
         return cast("Policy", self._connection.json("GET", place))
 
     def set_policy(self, environment: str, tenant: str, body: NewPolicy) -> Policy:
         """Say how long a tenant's versions are kept; `gc` carries it out."""
-        place = path_of(
-            "/api/v1/environments/{environment}/tenants/{tenant}/policy",
-            {"environment": environment, "tenant": tenant},
-        )
+        place = path_of(TENANT + "/policy", environment, tenant)
         return cast("Policy", self._connection.json("PUT", place, body=body))
 
     def restore_tenant(
@@ -104,10 +89,7 @@ class VersionsOperations:
         With `dry_run` the effect is told and nothing is done. `If-Match` is the tenant's version in
         quotes.
         """
-        place = path_of(
-            "/api/v1/environments/{environment}/tenants/{tenant}/restorations",
-            {"environment": environment, "tenant": tenant},
-        )
+        place = path_of(TENANT + "/restorations", environment, tenant)
         headers = {"if-match": if_match, "if-none-match": if_none_match, "idempotency-key": idempotency_key}
         return cast("Restoration", self._connection.json("POST", place, headers=headers, body=body))
 
@@ -129,10 +111,7 @@ class VersionsOperations:
         Rows are in the order of the key. A cursor goes on between the versions that the first page was
         of.
         """
-        place = path_of(
-            "/api/v1/environments/{environment}/tenants/{tenant}/streams/{stream}/diff",
-            {"environment": environment, "tenant": tenant, "stream": stream},
-        )
+        place = path_of(TENANT + "/streams/{stream}/diff", environment, tenant, stream)
         query = {
             "before": before,
             "after": after,
@@ -145,24 +124,15 @@ class VersionsOperations:
 
     def list_tags(self, environment: str, tenant: str) -> TagList:
         """List a tenant's tags, and the versions that they keep."""
-        place = path_of(
-            "/api/v1/environments/{environment}/tenants/{tenant}/tags",
-            {"environment": environment, "tenant": tenant},
-        )
+        place = path_of(TENANT + "/tags", environment, tenant)
         return cast("TagList", self._connection.json("GET", place))
 
     def set_tag(self, environment: str, tenant: str, tag: str, body: NewTag) -> Tag:
         """Name a version of the tenant, which is then kept whatever the policy says."""
-        place = path_of(
-            "/api/v1/environments/{environment}/tenants/{tenant}/tags/{tag}",
-            {"environment": environment, "tenant": tenant, "tag": tag},
-        )
+        place = path_of(TENANT + "/tags/{tag}", environment, tenant, tag)
         return cast("Tag", self._connection.json("PUT", place, body=body))
 
     def remove_tag(self, environment: str, tenant: str, tag: str) -> dict[str, str]:
         """Take a tag off; the version is then kept as long as the policy says."""
-        place = path_of(
-            "/api/v1/environments/{environment}/tenants/{tenant}/tags/{tag}",
-            {"environment": environment, "tenant": tenant, "tag": tag},
-        )
+        place = path_of(TENANT + "/tags/{tag}", environment, tenant, tag)
         return self._connection.headers("DELETE", place)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Literal, NotRequired, TypedDict
 
+JobStatus = Literal["queued", "running", "succeeded", "failed", "cancelled", "timed_out", "dead"]
+
 
 class Job(TypedDict):
     """A job at this moment."""
@@ -14,7 +16,7 @@ class Job(TypedDict):
     job_id: str
     environment: str
     tenant: str
-    status: Literal["queued", "running", "succeeded", "failed", "cancelled", "timed_out", "dead"]
+    status: JobStatus
     schedule: str | None
     priority: int
     attempts: int

@@ -7,23 +7,17 @@ from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
 
+Scope = Literal[
+    "tenants:read", "snapshots:read", "snapshots:write", "snapshots:delete", "jobs:read", "jobs:run", "admin"
+]
+
 
 class Key(TypedDict):
     """A key without its secret."""
 
     id: str
     name: str
-    scopes: list[
-        Literal[
-            "tenants:read",
-            "snapshots:read",
-            "snapshots:write",
-            "snapshots:delete",
-            "jobs:read",
-            "jobs:run",
-            "admin",
-        ]
-    ]
+    scopes: list[Scope]
     environments: list[str] | None
     tenants: list[str] | None
     created: str
@@ -40,29 +34,9 @@ class KeyPage(TypedDict):
     next_cursor: str | None
 
 
-class KeyWithSecret(TypedDict):
+class KeyWithSecret(Key):
     """A key with what a client sends, ``id.secret``; it is told this once."""
 
-    id: str
-    name: str
-    scopes: list[
-        Literal[
-            "tenants:read",
-            "snapshots:read",
-            "snapshots:write",
-            "snapshots:delete",
-            "jobs:read",
-            "jobs:run",
-            "admin",
-        ]
-    ]
-    environments: list[str] | None
-    tenants: list[str] | None
-    created: str
-    created_by: str
-    expires: str | None
-    revoked: str | None
-    last_used: str | None
     key: str
 
 
@@ -70,19 +44,7 @@ class NewKey(TypedDict):
     """A key that is to be made."""
 
     name: NotRequired[str]
-    scopes: NotRequired[
-        list[
-            Literal[
-                "tenants:read",
-                "snapshots:read",
-                "snapshots:write",
-                "snapshots:delete",
-                "jobs:read",
-                "jobs:run",
-                "admin",
-            ]
-        ]
-    ]
+    scopes: NotRequired[list[Scope]]
     environments: NotRequired[list[str] | None]
     tenants: NotRequired[list[str] | None]
     days: NotRequired[float | None]

@@ -7,6 +7,10 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
+Scope = Literal[
+    "tenants:read", "snapshots:read", "snapshots:write", "snapshots:delete", "jobs:read", "jobs:run", "admin"
+]
+
 
 class KeySignIn(TypedDict):
     """A key that its owner looks at the console with."""
@@ -33,17 +37,7 @@ class Who(TypedDict):
     kind: Literal["key", "person"]
     id: str
     name: str
-    scopes: list[
-        Literal[
-            "tenants:read",
-            "snapshots:read",
-            "snapshots:write",
-            "snapshots:delete",
-            "jobs:read",
-            "jobs:run",
-            "admin",
-        ]
-    ]
+    scopes: list[Scope]
     environments: list[str] | None
     tenants: list[str] | None
     body_bytes_max: int

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from freezeframe.client.types.versions import Counts, TenantVersion
 
 
+JobStatus = Literal["queued", "running", "succeeded", "failed", "cancelled", "timed_out", "dead"]
+
+
 class Certificate(TypedDict):
     """What was removed with a tenant, and that nothing is left of it."""
 
@@ -47,7 +50,7 @@ class LastJob(TypedDict):
     """The job of a tenant that was submitted last."""
 
     job_id: str
-    status: Literal["queued", "running", "succeeded", "failed", "cancelled", "timed_out", "dead"]
+    status: JobStatus
     created: str
     finished: str | None
 

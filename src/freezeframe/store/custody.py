@@ -37,13 +37,13 @@ from freezeframe.store.guard import (
 )
 from freezeframe.store.landing import is_landed
 from freezeframe.store.layout import table_folder
-from freezeframe.store.net_commit import commit_info, net_commit
+from freezeframe.store.net_commit import net_commit
 from freezeframe.store.reading import read_rows
 from freezeframe.store.scope import committed
 from freezeframe.store.staged_stream import Step, StepResult
 from freezeframe.store.staging import Attempt
 from freezeframe.store.state import NO_VERSION, TenantState
-from freezeframe.store.table_commit import Origin
+from freezeframe.store.table_commit import Origin, commit_info
 from freezeframe.store.tables import require_no_case_twin, table_snapshot
 from freezeframe.store.transaction import Check, TenantPlace
 from freezeframe.store.work import Work

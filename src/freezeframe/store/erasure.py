@@ -20,22 +20,20 @@ from freezeframe.errors import BadInput, ConflictError, InvalidOption, StreamNot
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot, rows
 from freezeframe.log.action_columns import to_adds
-from freezeframe.log.actions import Action, Add, CommitInfo, Remove
+from freezeframe.log.actions import Action, CommitInfo, Remove
 from freezeframe.log.commit_digest import signed_content
-from freezeframe.log.data_files import SHA256_TAG
 from freezeframe.store.columns import arrow_columns, physical_names, written_columns
 from freezeframe.store.entries import THIS_VERSION, Counts, TenantChange
 from freezeframe.store.erasure_proof import Proof, scan
 from freezeframe.store.evolution import PRINTED
 from freezeframe.store.guard import stored_key
 from freezeframe.store.lease import live_leases
-from freezeframe.store.net_commit import commit_info
 from freezeframe.store.purge import purge
 from freezeframe.store.scope import committed
 from freezeframe.store.staged_stream import Step, StepResult
-from freezeframe.store.staging import Attempt, DataFile
+from freezeframe.store.staging import Attempt
 from freezeframe.store.state import TenantState
-from freezeframe.store.table_commit import Origin
+from freezeframe.store.table_commit import Origin, commit_info, file_action
 from freezeframe.store.tables import stream_base
 from freezeframe.store.transaction import TenantPlace
 from freezeframe.store.work import Work
@@ -116,7 +114,7 @@ class _Erasing:
         erased = [0]
         paths = attempt.write(self._kept(snapshot, names, erased), schema)
         files = attempt.seal(paths, schema)
-        actions = (*_removals(snapshot, origin), *_additions(files))
+        actions = (*_removals(snapshot, origin), *map(file_action, files))
         info = CommitInfo(commit_info("ERASE", {}, origin))
         content = signed_content(info, actions).decode()
         return StepResult(content, Counts(deleted=erased[0]), tuple(paths))
@@ -145,17 +143,6 @@ def _removals(snapshot: Snapshot, origin: Origin) -> Iterator[Action]:
             partition_values=add.partition_values,
             size=add.size,
             deletion_vector=add.deletion_vector,
-        )
-
-
-def _additions(files: Iterable[DataFile]) -> Iterator[Action]:
-    for file in files:
-        yield Add(
-            path=file.path,
-            size=file.size,
-            modification_time=file.modified_ms,
-            stats=file.statistics,
-            tags={SHA256_TAG: file.sha256},
         )
 
 

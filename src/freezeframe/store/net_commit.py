@@ -22,7 +22,7 @@ from freezeframe.log.commit_digest import signed_content
 from freezeframe.log.row_deletion import removal
 from freezeframe.store.columns import DeltaSchema, column_id_max, is_mapped
 from freezeframe.store.guard import joined_protocol
-from freezeframe.store.table_commit import Origin, engine_info
+from freezeframe.store.table_commit import Origin
 
 _OURS = "freezeframe."
 _MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"
@@ -45,21 +45,6 @@ def drop_commit(base: Snapshot, info: Mapping[str, Any], origin: Origin) -> str:
     kept = {name: text for name, text in stored.configuration.items() if not name.startswith(_OURS)}
     removals = (removal(add, origin.timestamp_ms) for add in to_adds(base.files))
     return signed_content(CommitInfo(dict(info)), (replace(stored, configuration=kept), *removals)).decode()
-
-
-def commit_info(operation: str, parameters: Mapping[str, str], origin: Origin) -> dict[str, Any]:
-    """The fields of the ``commitInfo`` of a commit that moves no rows."""
-    return {
-        "timestamp": origin.timestamp_ms,
-        "inCommitTimestamp": origin.timestamp_ms,
-        "operation": operation,
-        "operationParameters": dict(parameters),
-        "isBlindAppend": False,
-        "engineInfo": engine_info(),
-        "txnId": origin.write_id,
-        "writeId": origin.write_id,
-        "jobId": origin.job_id,
-    }
 
 
 def is_same_table(base: Snapshot, final: Snapshot) -> bool:

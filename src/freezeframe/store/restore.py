@@ -21,12 +21,12 @@ from freezeframe.log import Snapshot, rows
 from freezeframe.storage import Storage
 from freezeframe.store.entries import Counts, FileChange, TenantChange
 from freezeframe.store.layout import blob_file, table_folder
-from freezeframe.store.net_commit import commit_info, drop_commit, is_same_table, net_commit
+from freezeframe.store.net_commit import drop_commit, is_same_table, net_commit
 from freezeframe.store.scope import committed, listed_state
 from freezeframe.store.staged_stream import Step, StepResult
 from freezeframe.store.staging import Attempt
 from freezeframe.store.state import JobRecord, TenantState
-from freezeframe.store.table_commit import Origin
+from freezeframe.store.table_commit import Origin, commit_info
 from freezeframe.store.tables import stream_base, table_snapshot
 from freezeframe.store.transaction import Check, TenantPlace
 from freezeframe.store.work import Work

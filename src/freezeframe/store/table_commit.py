@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib.metadata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
@@ -84,7 +84,9 @@ class Origin:
 def commit_text(base: Snapshot, rewrite: Rewrite, origin: Origin) -> str:
     """The text of ``_delta_log/N.json`` for version ``base.version + 1``, one action a line."""
     # In-commit timestamps ask for commitInfo as the first action (protocol, "In-Commit Timestamps").
-    info = CommitInfo(_commit_info(rewrite, origin))
+    parameters = {"key": ",".join(rewrite.key), "plan": rewrite.plan}
+    metrics = {**row_metrics(rewrite.counts), "numTargetFilesAdded": str(len(rewrite.added))}
+    info = CommitInfo(commit_info(rewrite.operation, parameters, origin, metrics))
     return signed_content(info, tuple(_actions(base, rewrite, origin))).decode()
 
 
@@ -104,14 +106,18 @@ def _actions(base: Snapshot, rewrite: Rewrite, origin: Origin) -> Iterator[Actio
     if not is_new:
         yield from _removes(base, rewrite, origin.timestamp_ms)
     yield from rewrite.marks
-    for file in rewrite.added:
-        yield Add(
-            path=quote(file.path),
-            size=file.size,
-            modification_time=file.modified_ms,
-            stats=file.statistics,
-            tags={SHA256_TAG: file.sha256},
-        )
+    yield from map(file_action, rewrite.added)
+
+
+def file_action(file: DataFile) -> Add:
+    """The action that makes a data file part of a table."""
+    return Add(
+        path=quote(file.path),
+        size=file.size,
+        modification_time=file.modified_ms,
+        stats=file.statistics,
+        tags={SHA256_TAG: file.sha256},
+    )
 
 
 def _removes(base: Snapshot, rewrite: Rewrite, timestamp_ms: int) -> Iterator[Remove]:
@@ -122,18 +128,18 @@ def _removes(base: Snapshot, rewrite: Rewrite, timestamp_ms: int) -> Iterator[Re
         yield removal(add, timestamp_ms)
 
 
-def _commit_info(rewrite: Rewrite, origin: Origin) -> dict[str, Any]:
+def commit_info(
+    operation: str, parameters: Mapping[str, str], origin: Origin, metrics: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """The fields of the ``commitInfo`` of a commit; without ``metrics`` it moves no rows."""
     return {
         "timestamp": origin.timestamp_ms,
         "inCommitTimestamp": origin.timestamp_ms,
-        "operation": rewrite.operation,
-        "operationParameters": {"key": ",".join(rewrite.key), "plan": rewrite.plan},
-        "operationMetrics": {
-            **row_metrics(rewrite.counts),
-            "numTargetFilesAdded": str(len(rewrite.added)),
-        },
+        "operation": operation,
+        "operationParameters": dict(parameters),
+        **({} if metrics is None else {"operationMetrics": dict(metrics)}),
         "isBlindAppend": False,
-        "engineInfo": engine_info(),
+        "engineInfo": _engine_info(),
         "txnId": origin.write_id,
         "writeId": origin.write_id,
         "jobId": origin.job_id,
@@ -151,6 +157,6 @@ def row_metrics(counts: Counts) -> dict[str, str]:
 
 
 @functools.cache
-def engine_info() -> str:
+def _engine_info() -> str:
     """How commits of ours name their writer."""
     return f"freezeframe/{importlib.metadata.version('freezeframe')}"

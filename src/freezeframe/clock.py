@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import time
+from datetime import datetime
 
 
 def now_ms() -> int:
     """Milliseconds since 1970, in UTC."""
     return time.time_ns() // 1_000_000
+
+
+def rfc3339(moment: datetime, timespec: str = "auto") -> str:
+    """A moment in UTC as text with a ``Z`` (RFC 3339); ``timespec`` is as of ``datetime.isoformat``."""
+    return moment.isoformat(timespec=timespec).replace("+00:00", "Z")

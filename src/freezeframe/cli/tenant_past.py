@@ -11,6 +11,7 @@ from freezeframe.cli.options import AsOf, DryRun, Json, LaterVersion, Message, T
 from freezeframe.cli.output import Output
 from freezeframe.cli.place import Place
 from freezeframe.cli.progress import progress
+from freezeframe.clock import rfc3339
 from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import FilePath, StreamName
 
@@ -46,7 +47,7 @@ def show(
     fields: dict[str, Any] = {
         "tenant": str(place),
         "version": -1 if seen is None else seen.version,
-        "timestamp": None if seen is None else seen.timestamp.isoformat().replace("+00:00", "Z"),
+        "timestamp": None if seen is None else rfc3339(seen.timestamp),
         "tags": tenant.tags(),
         "retention": tenant.retention().to_json(),
     }

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, get_args
 
+from freezeframe import clock
 from freezeframe.errors import InvalidOption
 
 JobStatus = Literal["queued", "running", "succeeded", "failed", "cancelled", "timed_out", "dead"]
@@ -97,7 +98,7 @@ class JobPage:
 
 def rfc3339(moment: datetime | None) -> str | None:
     """The moment in UTC to the millisecond, ``2026-11-21T08:00:00.000Z``."""
-    return None if moment is None else moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return None if moment is None else clock.rfc3339(moment, "milliseconds")
 
 
 def checked_job_id(job_id: str) -> str:

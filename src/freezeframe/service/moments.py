@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import overload
 
+from freezeframe import clock
+
 
 @overload
 def rfc3339(milliseconds: int) -> str: ...
@@ -14,5 +16,4 @@ def rfc3339(milliseconds: int | None) -> str | None:
     """Milliseconds since 1970 as text with a ``Z``; None stays None."""
     if milliseconds is None:
         return None
-    moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return clock.rfc3339(datetime.fromtimestamp(milliseconds / 1000, UTC), "milliseconds")

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 from freezeframe.errors import CorruptData
 from freezeframe.storage import Storage
+from freezeframe.store.file_identity import file_identity
 from freezeframe.store.layout import blob_file
-from freezeframe.store.proved_blobs import ProvedBlobs, identity_of
+from freezeframe.store.proved_blobs import ProvedBlobs
 
 CHUNK_BYTES = 4 * 1024 * 1024
 _PROVED = ProvedBlobs()
@@ -100,7 +101,7 @@ def blob_part(storage: Storage, blob: Blob, first: int, last: int) -> Iterator[b
     """
     path = storage.local_path(blob_file(blob.name))
     if not _PROVED.holds(path):
-        before = identity_of(path)
+        before = None if path is None else file_identity(path)
         _prove(storage, blob)
         _PROVED.note(path, before)
     return _chunks(storage, blob, first, min(last + 1, blob.size))

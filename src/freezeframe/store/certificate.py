@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from freezeframe.clock import rfc3339
 from freezeframe.errors import CorruptLog
 
 
@@ -44,7 +45,7 @@ class DeletionCertificate:
         """All fields by name; moments are RFC 3339."""
         found = {name: getattr(self, name) for name in self.__dataclass_fields__}
         for name in ("requested", "finished"):
-            found[name] = found[name].isoformat().replace("+00:00", "Z")
+            found[name] = rfc3339(found[name])
         return found
 
     def to_bytes(self) -> bytes:

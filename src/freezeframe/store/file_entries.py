@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from freezeframe.clock import rfc3339
 from freezeframe.store.entries import Entry, FileChange
 from freezeframe.store.state import HeldFile
 
@@ -76,4 +77,4 @@ def _moment(timestamp_ms: int) -> datetime:
 
 
 def _value(value: Any) -> Any:
-    return value.isoformat().replace("+00:00", "Z") if isinstance(value, datetime) else value
+    return rfc3339(value) if isinstance(value, datetime) else value

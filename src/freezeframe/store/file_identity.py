@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 
 from freezeframe.storage.local import failure
 
@@ -16,9 +17,10 @@ class FileIdentity:
     inode: int
     size: int
     modified_ns: int
+    changed_ns: int
 
 
-def file_identity(path: str) -> FileIdentity | None:
+def file_identity(path: str | Path) -> FileIdentity | None:
     """The identity of the file that lies there now; None: there is none.
 
     It is looked at and not opened: where a link leads does not matter.
@@ -32,4 +34,4 @@ def file_identity(path: str) -> FileIdentity | None:
         return None
     except OSError as error:
         raise failure("look at", os.path.basename(path), error) from error  # noqa: PTH119 - no Path is at hand
-    return FileIdentity(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+    return FileIdentity(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)

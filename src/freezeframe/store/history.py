@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from freezeframe.clock import rfc3339
 from freezeframe.errors import InvalidOption
 from freezeframe.store.entries import Counts, Entry
 from freezeframe.store.state import TenantState
@@ -41,7 +42,7 @@ class HistoryEntry:
         """The entry as JSON values; the moment is RFC 3339."""
         return {
             "version": self.version,
-            "timestamp": self.timestamp.isoformat().replace("+00:00", "Z"),
+            "timestamp": rfc3339(self.timestamp),
             "kind": self.kind,
             "restored": self.restored,
             "who": self.who,

@@ -23,6 +23,19 @@ from freezeframe.store.transaction import TenantPlace
 from freezeframe.store.work import Work
 
 
+def _refused(call: str) -> Any:
+    """A method that says that the call would be a commit of its own."""
+
+    def refuse(*_: Any, **__: Any) -> NoReturn:
+        raise InvalidOption(
+            f"A script cannot call {call} while it is run as a job.",
+            cause="A run is one commit of streams and files; this would be another one in the middle of it.",
+            remedy="Call it outside of the run: by the freezeframe command, or from a program of your own.",
+        )
+
+    return refuse
+
+
 class JobTenant(Tenant):
     """The tenant of one open job; threads of the script take turns.
 
@@ -60,37 +73,14 @@ class JobTenant(Tenant):
             self._work.require(_refuse_broken)
             raise
 
-    def restore(self, *_: Any, **__: Any) -> NoReturn:
-        """Refused: a commit of its own."""
-        _refuse("restore")
-
-    def drop_stream(self, *_: Any, **__: Any) -> NoReturn:
-        """Refused: a commit of its own."""
-        _refuse("drop_stream")
-
-    def tag(self, *_: Any, **__: Any) -> NoReturn:
-        """Refused: a commit of its own."""
-        _refuse("tag")
-
-    def untag(self, *_: Any, **__: Any) -> NoReturn:
-        """Refused: a commit of its own."""
-        _refuse("untag")
-
-    def adopt(self, *_: Any, **__: Any) -> NoReturn:
-        """Refused: a commit of its own."""
-        _refuse("adopt")
-
-    def set_retention(self, *_: Any, **__: Any) -> NoReturn:
-        """Refused: a commit of its own."""
-        _refuse("set_retention")
-
-    def gc(self, **__: Any) -> NoReturn:
-        """Refused: a commit of its own."""
-        _refuse("gc")
-
-    def erase(self, *_: Any, **__: Any) -> NoReturn:
-        """Refused: a commit of its own."""
-        _refuse("erase")
+    restore = _refused("restore")
+    drop_stream = _refused("drop_stream")
+    tag = _refused("tag")
+    untag = _refused("untag")
+    adopt = _refused("adopt")
+    set_retention = _refused("set_retention")
+    gc = _refused("gc")
+    erase = _refused("erase")
 
 
 class _SharedScope(JobScope):
@@ -140,14 +130,6 @@ def open_job_tenant(
     with committed(Work(place, job_id=job_id, token=token, author=who, message=message)) as work:
         work.announce()
         yield JobTenant(place, work, token)
-
-
-def _refuse(call: str) -> NoReturn:
-    raise InvalidOption(
-        f"A script cannot call {call} while it is run as a job.",
-        cause="A run is one commit of streams and files; this would be another one in the middle of it.",
-        remedy="Call it outside of the run: by the freezeframe command, or from a program of your own.",
-    )
 
 
 def _refuse_broken(_: TenantState) -> None:

@@ -10,9 +10,10 @@ import threading
 import time
 from pathlib import Path
 
+from freezeframe.store.file_identity import FileIdentity, file_identity
+
 _HOLDS_SECONDS = 600.0
 _REMEMBERED_MAX = 10_000
-_Identity = tuple[int, int, int, int, int]
 
 
 class ProvedBlobs:
@@ -20,7 +21,7 @@ class ProvedBlobs:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._proved: dict[Path, tuple[_Identity, float]] = {}
+        self._proved: dict[Path, tuple[FileIdentity, float]] = {}
 
     def holds(self, path: Path | None) -> bool:
         """Whether the file was proved not long ago and is the same since."""
@@ -28,24 +29,13 @@ class ProvedBlobs:
             return False
         with self._lock:
             found = self._proved.get(path)
-        return found is not None and found[1] > time.monotonic() and found[0] == identity_of(path)
+        return found is not None and found[1] > time.monotonic() and found[0] == file_identity(path)
 
-    def note(self, path: Path | None, before: _Identity | None) -> None:
+    def note(self, path: Path | None, before: FileIdentity | None) -> None:
         """The file was read whole and proved; ``before`` is what it was when the reading began."""
-        if path is None or before is None or before != identity_of(path):
+        if path is None or before is None or before != file_identity(path):
             return
         with self._lock:
             if len(self._proved) >= _REMEMBERED_MAX:
                 self._proved.clear()
             self._proved[path] = (before, time.monotonic() + _HOLDS_SECONDS)
-
-
-def identity_of(path: Path | None) -> _Identity | None:
-    """What a file is known by: any writing to it changes this. None: it is not there."""
-    if path is None:
-        return None
-    try:
-        found = path.lstat()
-    except OSError:
-        return None
-    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)

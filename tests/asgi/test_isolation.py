@@ -93,7 +93,7 @@ class World:
         keys.revoke(revoked.key.id)
         expired = keys.create(scopes=["admin"], days=1e-9)
         person = served.service.people.create("eve", "correct horse battery", "admin", tenants=["globex"])
-        token = served.service.people.sign_in(person.name, "correct horse battery").token
+        token = served.service.people.begin_session(person).token
         known = keys.create(scopes=["admin"]).key.id
         elsewhere = {"environments": ["staging"], "tenants": [VICTIM]}
         self.headers = {

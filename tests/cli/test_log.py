@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from tests.log.tables import TableBuilder
 from typer.testing import CliRunner
 
 from freezeframe.cli.log import app
@@ -10,7 +11,6 @@ from freezeframe.errors import FreezeframeError
 from freezeframe.log import DeltaLog
 from freezeframe.log.paths import commit_name
 from freezeframe.storage import LocalStorage
-from freezeframe.testing.tables import TableBuilder
 
 
 @pytest.fixture

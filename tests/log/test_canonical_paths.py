@@ -4,10 +4,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.log.tables import TableBuilder, file
 
 from freezeframe.log.actions import Remove
 from freezeframe.log.canonical_paths import canonical_path, canonical_paths
-from freezeframe.testing.tables import TableBuilder, file
 
 
 @pytest.mark.parametrize(

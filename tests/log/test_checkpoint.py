@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.faulty import FaultyStorage
+from tests.log.tables import UNIQUE_ID, TableBuilder, file, parquet
 
 from freezeframe.errors import CorruptLog
 from freezeframe.log.actions import DomainMetadata, Protocol, Remove, Txn
@@ -18,7 +19,6 @@ from freezeframe.log.paths import (
     v2_checkpoint_name,
 )
 from freezeframe.storage import LocalStorage
-from freezeframe.testing.tables import UNIQUE_ID, TableBuilder, file, parquet
 
 KINDS = ["classic", "parts", "json", "parquet"]
 V2 = Protocol(3, 7, ("v2Checkpoint",), ("v2Checkpoint",))

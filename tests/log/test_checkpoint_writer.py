@@ -6,6 +6,7 @@ import json
 import pyarrow.parquet as pq
 import pytest
 from tests.faulty import FaultyStorage
+from tests.log.tables import TableBuilder
 
 from freezeframe.errors import InvalidOption
 from freezeframe.log import rows
@@ -16,7 +17,6 @@ from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.hint import Hint, parse_hint
 from freezeframe.log.upkeep import Upkeep
 from freezeframe.storage import LocalStorage, MemoryStorage
-from freezeframe.testing.tables import TableBuilder
 
 KINDS = {"classic": {}, "v2": {"checkpointPolicy": "v2"}}
 NEVER = Upkeep(checkpoint_interval=1_000_000)

@@ -4,10 +4,10 @@ import json
 
 import pytest
 from tests.faulty import FaultyStorage
+from tests.log.tables import TableBuilder
 
 from freezeframe.log.checksum import parse_checksum
 from freezeframe.log.paths import checkpoint_name, checksum_name
-from freezeframe.testing.tables import TableBuilder
 
 
 def known(table, version):

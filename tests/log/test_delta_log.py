@@ -4,12 +4,12 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.log.tables import TableBuilder, file
 
 from freezeframe.errors import InvalidOption
 from freezeframe.log import DeltaLog, LogOptions
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.storage.overlay import OverlayStorage
-from freezeframe.testing.tables import TableBuilder, file
 
 
 @pytest.fixture(autouse=True)

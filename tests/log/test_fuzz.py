@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from tests.log.mutations import ODD, Mutations
+from tests.log.tables import UNIQUE_ID, TableBuilder
 
 from freezeframe.errors import FreezeframeError
 from freezeframe.log.actions import Add, from_json
@@ -24,7 +25,6 @@ from freezeframe.log.rows import files_matching
 from freezeframe.log.schema import arrow_type
 from freezeframe.log.skipping import is_only_nulls, value_bounds
 from freezeframe.storage import MemoryStorage
-from freezeframe.testing.tables import UNIQUE_ID, TableBuilder
 
 ROUNDS = [pytest.param(40, id="short"), pytest.param(5_000, id="long", marks=pytest.mark.nightly)]
 TYPES = [

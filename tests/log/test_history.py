@@ -5,13 +5,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from tests.faulty import FaultyStorage
+from tests.log.tables import TableBuilder, file
 
 from freezeframe.errors import CorruptLog, VersionNotFound
 from freezeframe.log.actions import CommitInfo, Metadata
 from freezeframe.log.history import iso, to_ms
 from freezeframe.log.paths import checkpoint_name, commit_name
 from freezeframe.storage import LocalStorage
-from freezeframe.testing.tables import TableBuilder, file
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -1,11 +1,11 @@
 """Choosing among listed names: complete checkpoints, search backwards, compacted files."""
 
 from tests.faulty import FaultyStorage
+from tests.log.tables import TableBuilder
 
 from freezeframe.log.listing import complete_checkpoints, find_checkpoint_before, list_log, sort_listing
 from freezeframe.log.paths import checkpoint_name, checkpoint_part_name, commit_name
 from freezeframe.storage import MemoryStorage
-from freezeframe.testing.tables import TableBuilder
 
 
 def folder_of(*names, size=1):

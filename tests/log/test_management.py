@@ -5,13 +5,13 @@ import threading
 
 import pytest
 from tests.faulty import Fault, FaultyStorage, Way
+from tests.log.tables import TableBuilder, file
 
 from freezeframe.errors import CorruptLog, InvalidOption, StorageUnavailable, VersionNotFound
 from freezeframe.log import SnapshotManagement
 from freezeframe.log.actions import Metadata, Protocol, Remove
 from freezeframe.log.paths import checkpoint_name, commit_name
 from freezeframe.storage import MemoryStorage
-from freezeframe.testing.tables import TableBuilder, file
 
 
 class Clock:

@@ -1,11 +1,11 @@
 """Which tables are read, and which are refused by name."""
 
 import pytest
+from tests.log.tables import TableBuilder
 
 from freezeframe.errors import UnsupportedTable
 from freezeframe.log.actions import Metadata, Protocol
 from freezeframe.log.protocol import READER_FEATURES, mismatched_features, require_readable
-from freezeframe.testing.tables import TableBuilder
 
 
 @pytest.mark.parametrize(

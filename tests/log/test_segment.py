@@ -1,6 +1,7 @@
 """LogSegment: what its constructor guarantees, and when two segments are the same."""
 
 import pytest
+from tests.log.tables import TableBuilder
 
 from freezeframe.errors import CorruptLog, VersionNotFound
 from freezeframe.log.listing import CheckpointFiles, Listing
@@ -13,7 +14,6 @@ from freezeframe.log.paths import (
     parse_name,
 )
 from freezeframe.log.segment import LogSegment, choose_segment
-from freezeframe.testing.tables import TableBuilder
 
 
 def listed(name, size=1, modified_ms=1):

@@ -4,8 +4,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-
-from freezeframe.testing.tables import TableBuilder, file
+from tests.log.tables import TableBuilder, file
 
 THREADS, READS, COMMITS = 8, 60, 40
 

@@ -4,13 +4,13 @@ import json
 
 import pyarrow.compute as pc
 import pytest
+from tests.log.tables import TableBuilder, file
 
 from freezeframe.errors import CorruptLog, InvalidOption
 from freezeframe.log.actions import Add, DomainMetadata, Metadata, Protocol, Remove, Txn
 from freezeframe.log.intervals import milliseconds
 from freezeframe.log.paths import commit_name
 from freezeframe.log.rows import files_matching
-from freezeframe.testing.tables import TableBuilder, file
 
 DAY_MS = 86_400_000
 NOW = 100 * DAY_MS

@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from tests.log.tables import TableBuilder, parquet
 
 from freezeframe.log.checkpoint_writer import write_checkpoint
 from freezeframe.log.paths import checkpoint_name
 from freezeframe.log.rows import files_matching
 from freezeframe.log.statistics_json import statistics_texts
-from freezeframe.testing.tables import TableBuilder, parquet
 
 FAR = pa.scalar(2_932_897, pa.int32()).cast(pa.date32())  # +10000-01-01
 

@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from tests.log.tables import TableBuilder
 
 from freezeframe.errors import CorruptLog, FreezeframeError, InvalidOption, SchemaDriftError
 from freezeframe.log.actions import Metadata, Protocol
@@ -14,7 +15,6 @@ from freezeframe.log.hint import GarbledHint, parse_hint
 from freezeframe.log.new_files import new_files
 from freezeframe.log.paths import commit_name
 from freezeframe.log.rows import files_matching
-from freezeframe.testing.tables import TableBuilder
 
 DEEP = '{"a":' * 100_000
 

@@ -3,12 +3,12 @@
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.log.tables import TableBuilder
 
 from freezeframe.log.actions import Add
 from freezeframe.log.paths import checkpoint_name, commit_name
 from freezeframe.log.verification import verify_log
 from freezeframe.storage import LocalStorage
-from freezeframe.testing.tables import TableBuilder
 
 
 @pytest.fixture

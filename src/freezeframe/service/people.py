@@ -142,10 +142,6 @@ class People:
             connection.execute(delete(sessions).where(sessions.c.person == found["id"]))
             return _person({**found, "disabled_ms": now})
 
-    def sign_in(self, name: str, password: str) -> NewSession:
-        """A new session; errors as of ``verified``."""
-        return self.begin_session(self.verified(name, password))
-
     def verified(self, name: str, password: str) -> Person:
         """The person who knows that password.
 

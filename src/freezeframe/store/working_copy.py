@@ -21,7 +21,6 @@ from freezeframe.storage.local import failure, make_private
 from freezeframe.store.files import Files
 from freezeframe.store.layout import OURS, is_table_folder
 
-_CHUNK_BYTES = 1024 * 1024
 # What opening says of a link, a socket, a file that is gone, and one that its owner may not read.
 _NOT_PLAIN = {errno.ELOOP, errno.ENXIO, errno.ENOENT, errno.ENOTDIR, errno.EACCES}
 

@@ -18,7 +18,6 @@ Scope = Literal[
     "jobs:run",
     "admin",
 ]
-Role = Literal["admin", "editor", "viewer"]
 
 
 class NewKey(Order):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
@@ -108,3 +108,43 @@ class UploadState(Answer):
     length: int
     offset: int
     expires: datetime
+
+
+_Path = Annotated[str, Field(min_length=1, max_length=800)]
+
+
+class FolderMove(Order):
+    """A folder that is to get another path, with all that is below it, in one version of the tenant."""
+
+    model_config = ConfigDict(json_schema_extra=example(path="exports", target="archive/exports"))
+
+    path: _Path
+    target: _Path
+    message: str = Field(default="", max_length=1000)
+
+
+class FolderMoved(Answer):
+    """The folder's new path, and how many files are below it, the marks of empty folders included."""
+
+    path: str
+    files: int
+
+
+_NAMES_MAX = 10_000
+
+
+class FileDeletion(Order):
+    """Files, and folders with all below them, that are to go in one version of the tenant."""
+
+    model_config = ConfigDict(json_schema_extra=example(paths=["a.csv"], folders=["exports"]))
+
+    paths: list[_Path] = Field(default_factory=list, max_length=_NAMES_MAX)
+    folders: list[_Path] = Field(default_factory=list, max_length=_NAMES_MAX)
+    message: str = Field(default="", max_length=1000)
+
+
+class FilesDeleted(Answer):
+    """The version without them, and every path that went."""
+
+    tenant_version: int
+    paths: list[str]

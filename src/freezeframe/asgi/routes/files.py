@@ -13,12 +13,16 @@ from freezeframe.asgi.caller import Conditional, TenantCaller, TenantCalling
 from freezeframe.asgi.checked_route import tried_at_once
 from freezeframe.asgi.models.files import (
     File,
+    FileDeletion,
     FileHistory,
     FileMove,
     FilePage,
     FileReturn,
     FileRevision,
+    FilesDeleted,
     Folder,
+    FolderMove,
+    FolderMoved,
     NewFolder,
 )
 from freezeframe.asgi.models.streams import Dropped
@@ -31,8 +35,10 @@ from freezeframe.asgi.routes.routing import tenant_router
 from freezeframe.asgi.routes.streams import attachment
 from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import FilePath
-from freezeframe.service import files
+from freezeframe.service import files, folder_moves
+from freezeframe.service.bundle import Selection, bundled, selected_files
 from freezeframe.service.conditions import Conditions
+from freezeframe.service.file_deletions import delete_files, selected
 from freezeframe.service.files import Author, etag_of
 from freezeframe.store import Tenant
 from freezeframe.store.file_entries import FileEntry
@@ -257,3 +263,52 @@ def _bounds(wanted: re.Match[str], size: int) -> tuple[int, int]:
     if not first:
         return (max(0, size - int(last)), size - 1) if last and int(last) else (1, 0)
     return int(first), min(int(last), size - 1) if last else size - 1
+
+
+@router.post("/file-deletions")
+def delete_many(caller: TenantCalling, order: FileDeletion) -> FilesDeleted:
+    """Remove files and folders in one version of the tenant, all of them or none; the past stays."""
+    tenant = caller.tenant("snapshots:delete")
+    named = selected(tenant.files, order.paths, order.folders)
+    with caller.noting("file.delete", *named, **({"folders": order.folders} if order.folders else {})):
+        gone = delete_files(tenant, order.paths, order.folders, Author(caller.who, order.message))
+    return FilesDeleted(tenant_version=tenant.version, paths=gone)
+
+
+@router.post("/folder-moves")
+def move_folder(caller: TenantCalling, order: FolderMove) -> FolderMoved:
+    """Give a folder another path with all that is below it, in one version of the tenant."""
+    tenant = caller.tenant("snapshots:write")
+    move = folder_moves.FolderMove(str(FilePath(order.path)), str(FilePath(order.target)))
+    with caller.noting("folder.move", move.source, target=move.target):
+        moved = folder_moves.move_folder(tenant, move, Author(caller.who, order.message))
+    return FolderMoved(path=move.target, files=moved)
+
+
+_ZIP = "application/zip"
+_NAMES_MAX = 1000
+
+
+@router.get(
+    "/bundle",
+    response_class=StreamingResponse,
+    responses={200: {"content": {_ZIP: {"schema": {"type": "string", "format": "binary"}}}}},
+)
+def download_bundle(
+    caller: TenantCalling,
+    version: TenantVersion,
+    file: Annotated[list[str] | None, Query(max_length=_NAMES_MAX, description="Paths of files.")] = None,
+    folder: Annotated[list[str] | None, Query(max_length=_NAMES_MAX, description="Paths of folders.")] = None,
+    stream: Annotated[list[str] | None, Query(max_length=_NAMES_MAX, description="Streams, as CSV.")] = None,
+) -> StreamingResponse:
+    """Download files, folders and streams as one zip; each sealed file leaves an entry in the audit."""
+    tenant = caller.tenant("snapshots:read")
+    chosen = Selection(tuple(file or ()), tuple(folder or ()), tuple(stream or ()))
+    view = tenant.at(tenant.version if version is None else version)
+    entries = selected_files(view, chosen)
+    for entry in entries:
+        if entry.sealed:
+            caller.note("file.unseal", entry.path, version=entry.version)
+    name = f"{caller.tenant_id}-version-{view.version}.zip"
+    headers = {"Content-Disposition": attachment(name)}
+    return StreamingResponse(bundled(view, entries, chosen.streams), media_type=_ZIP, headers=headers)

@@ -1,4 +1,4 @@
-"""A tenant's versions: history, differences, restorations, tags and the policy."""
+"""A tenant's versions: history, differences, growth, restorations, tags and the policy."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from typing import Annotated, Any
 from fastapi import Path, Query, Response
 
 from freezeframe.asgi.caller import Conditional, TenantCaller, TenantCalling
+from freezeframe.asgi.models.rows import RowDifference
 from freezeframe.asgi.models.versions import (
     Difference,
     FileDifference,
+    Growth,
+    GrowthPoint,
     HistoryPage,
     NewPolicy,
     NewTag,
@@ -23,9 +26,11 @@ from freezeframe.asgi.models.versions import (
     TenantVersion,
 )
 from freezeframe.asgi.problems import declared
-from freezeframe.asgi.routes.parameters import VERSION_MAX, CursorText, Limit
+from freezeframe.asgi.routes.parameters import VERSION_MAX, CursorText, Limit, StreamPath
 from freezeframe.asgi.routes.routing import tenant_router
 from freezeframe.service.audit import UNCHANGED
+from freezeframe.service.growth import growth
+from freezeframe.service.row_differences import DifferencePlace, DifferenceWanted, row_difference
 from freezeframe.store import Tenant
 from freezeframe.store.restore import VersionCheck
 
@@ -146,3 +151,38 @@ def history_page(
     found = list(tenant.history(limit + 1, until=until, **wanted))
     following = caller.service.cursors.made(listing, found[limit].version) if len(found) > limit else None
     return HistoryPage(versions=list(map(TenantVersion.of, found[:limit])), next_cursor=following)
+
+
+@router.get("/growth")
+def show_growth(caller: TenantCalling, limit: Limit = 200) -> Growth:
+    """How many rows and bytes the tenant had after each of its newest versions, the oldest first."""
+    return Growth(points=list(map(GrowthPoint.of, growth(caller.tenant("snapshots:read"), limit))))
+
+
+@router.get("/streams/{stream}/diff")
+def show_row_difference(
+    caller: TenantCalling,
+    stream: StreamPath,
+    before: Annotated[int, Query(ge=0, le=VERSION_MAX, description="A version of the tenant.")],
+    after: Annotated[int | None, Query(ge=0, le=VERSION_MAX, description="Without it: now.")] = None,
+    offset: Annotated[int, Query(ge=0, le=VERSION_MAX)] = 0,
+    limit: Limit = 100,
+    cursor: CursorText = None,
+    count: Annotated[
+        bool | None, Query(description="Whether to count all rows that differ; without it where it is quick.")
+    ] = None,
+) -> RowDifference:
+    """Show which rows of a stream differ between two versions of the tenant, with each changed cell.
+
+    Rows are in the order of the key. A cursor goes on between the versions that the first page was of.
+    """
+    tenant = caller.tenant("snapshots:read")
+    listing = caller.listing("diff", stream, before, after)
+    place = None
+    if cursor is not None:
+        place = DifferencePlace.of_json(caller.service.cursors.read(listing, cursor))
+    wanted = DifferenceWanted(limit, 0 if cursor else offset, count)
+    seen = row_difference(tenant, stream, before, after, wanted, place)
+    following = seen.following
+    next_cursor = None if following is None else caller.service.cursors.made(listing, following.to_json())
+    return RowDifference.of(seen, next_cursor=next_cursor)

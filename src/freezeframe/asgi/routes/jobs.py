@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from fastapi import Header, Path, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
-from fastapi.responses import StreamingResponse
+from fastapi.responses import FileResponse, StreamingResponse
 from fastapi.sse import format_sse_event
 
 from freezeframe.asgi.authentication import identified_anew
@@ -19,9 +19,10 @@ from freezeframe.asgi.open_streams import OpenStreams
 from freezeframe.asgi.problems import declared
 from freezeframe.asgi.routes.parameters import CursorText, Limit
 from freezeframe.asgi.routes.routing import tenant_router
-from freezeframe.asgi.routes.streams import job_location
+from freezeframe.asgi.routes.streams import attachment, job_location
 from freezeframe.errors import FreezeframeError
 from freezeframe.service.jobs import JobOrder, LogPlace, TenantJob, parse_log_place
+from freezeframe.service.past_jobs import executed_notebook, repeated_order
 
 router = tenant_router("jobs")
 JobId = Annotated[str, Path(min_length=1, max_length=500, description="The job's id.")]
@@ -155,3 +156,36 @@ def _may_still_read(request: Request, caller: TenantCaller) -> bool:
 def _found(caller: TenantCaller, job_id: str) -> Any:
     caller.tenant("jobs:read")
     return caller.service.jobs.get(caller.job(job_id))
+
+
+_NOTEBOOK = "application/x-ipynb+json"
+
+
+@router.post("/jobs/{job_id}/repetitions", status_code=202)
+def repeat_job(caller: TenantCalling, job_id: JobId, response: Response) -> Job:
+    """Run a job again that has ended: the same script and parameters, under an id of its own."""
+    caller.tenant("jobs:run")
+    past = caller.service.jobs.get(caller.job(job_id))
+    order = repeated_order(past, caller.service.settings)
+    job = caller.job(caller.new_id())
+    with caller.noting("job.run", job.job_id, script=order.script, repeats=job_id):
+        queued = caller.service.jobs.submit(job, order, caller.who)
+    response.headers["Location"] = job_location(caller, queued.job_id)
+    return Job(**caller.service.jobs.told(queued))
+
+
+@router.get(
+    "/jobs/{job_id}/notebook",
+    response_class=FileResponse,
+    responses={
+        200: {"content": {_NOTEBOOK: {"schema": {"type": "string", "format": "binary"}}}},
+        **declared(404),
+    },
+)
+def download_notebook(caller: TenantCalling, job_id: JobId) -> FileResponse:
+    """Download a job's notebook as it was executed, with what its cells showed."""
+    caller.tenant("jobs:read")
+    job = caller.service.jobs.get(caller.job(job_id))
+    notebook = executed_notebook(job)
+    headers = {"Content-Disposition": attachment(notebook.name)}
+    return FileResponse(notebook, media_type=_NOTEBOOK, headers=headers)

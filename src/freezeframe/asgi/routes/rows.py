@@ -1,0 +1,161 @@
+"""Rows of a stream: by a column, brought back, previewed before an import, and what their columns hold."""
+
+from __future__ import annotations
+
+import functools
+import json
+from typing import Annotated, Any
+
+from fastapi import Query, Request, Response
+
+from freezeframe.asgi.caller import Conditional, TenantCalling
+from freezeframe.asgi.media_type import media_type
+from freezeframe.asgi.models.rows import (
+    ImportPreview,
+    RowRestoration,
+    RowRestorationOrder,
+    SortedRows,
+    StreamStatistics,
+)
+from freezeframe.asgi.models.streams import ImportMode
+from freezeframe.asgi.problems import declared
+from freezeframe.asgi.received_body import Received
+from freezeframe.asgi.routes.parameters import Limit, StreamPath, When
+from freezeframe.asgi.routes.routing import tenant_router
+from freezeframe.errors import TooLarge, UnreadableRequest
+from freezeframe.script.json_lines import json_lines
+from freezeframe.service import sorted_rows
+from freezeframe.service.audit import UNCHANGED
+from freezeframe.service.column_statistics import StatisticsCache, stream_statistics
+from freezeframe.service.import_preview import PREVIEW_BYTES_MAX, ImportFile, import_preview
+from freezeframe.service.jobs import IMPORT_KINDS
+from freezeframe.service.row_restoration import restored_rows
+from freezeframe.service.sorted_rows import ROWS_MAX, Order
+
+router = tenant_router("streams")
+
+
+@router.get("/streams/{stream}/sorted-rows", responses={200: {"model": SortedRows}})
+def list_sorted_rows(
+    caller: TenantCalling,
+    stream: StreamPath,
+    when: When,
+    by: Annotated[str, Query(min_length=1, max_length=300, description="The column.")],
+    descending: Annotated[bool, Query(description="The greatest first.")] = False,  # noqa: FBT002 - a query
+    columns: Annotated[list[str] | None, Query(description="Only these columns.", max_length=1000)] = None,
+    where: Annotated[
+        list[str] | None,
+        Query(description="Conditions such as `City = Bern`; all must hold.", max_length=20),
+    ] = None,
+    offset: Annotated[int, Query(ge=0, le=ROWS_MAX, description="How many to leave out first.")] = 0,
+    limit: Limit = 100,
+) -> Any:
+    """Read the first rows by a column, down to row 10,000; missing values come last either way.
+
+    A stream that is too large to be sorted at once is refused (413): choose fewer columns, or filter.
+    """
+    tenant = caller.tenant("snapshots:read")
+    seen = sorted_rows.sorted_rows(
+        tenant,
+        stream,
+        when,
+        Order(by, is_down=descending),
+        columns=columns or (),
+        where=where or (),
+        offset=offset,
+        limit=limit,
+    )
+    head = json.dumps({"total": seen.total, "columns": seen.rows.column_names}, ensure_ascii=False)
+    lines = b"".join(json_lines(seen.rows, len(seen.rows) or 1)).splitlines()
+    body = head.encode()[:-1] + b', "rows": [' + b",".join(lines) + b"]}"
+    return Response(body, media_type="application/json")
+
+
+@router.post("/streams/{stream}/row-restorations", responses=declared(412))
+def restore_rows(
+    caller: TenantCalling, stream: StreamPath, order: RowRestorationOrder, conditions: Conditional
+) -> RowRestoration:
+    """Bring rows back by their keys, as one new version; rows that were not there then are removed.
+
+    With `dry_run` the effect is told and nothing is done. `If-Match` is the tenant's version in quotes.
+    """
+    tenant = caller.tenant("snapshots:read" if order.dry_run else "snapshots:write")
+    restore = functools.partial(
+        restored_rows,
+        tenant,
+        stream,
+        order.version,
+        order.keys,
+        dry_run=order.dry_run,
+        message=order.message,
+        who=caller.who,
+        check=lambda version: conditions.require(f'"{version}"'),
+    )
+    if order.dry_run:
+        done = restore()
+    else:
+        noted = {"version": order.version, "rows": len(order.keys)}
+        with caller.noting("rows.restore", stream, **noted) as undertaking:
+            done = restore()
+            undertaking.outcome = "" if done.committed else UNCHANGED
+    return RowRestoration.of(done)
+
+
+_RAW: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {kind: {"schema": {"type": "string", "format": "binary"}} for kind in IMPORT_KINDS},
+    }
+}
+
+
+@router.post("/streams/{stream}/import-preview", openapi_extra=_RAW)
+def preview_import(
+    caller: TenantCalling,
+    request: Request,
+    stream: StreamPath,
+    body: Received,
+    key: Annotated[list[str] | None, Query(description="The key's columns.", max_length=50)] = None,
+    mode: Annotated[ImportMode, Query(description="`full`: what the file lacks is deleted.")] = "upsert",
+    beginning: Annotated[bool, Query(description="The body is only the beginning of a longer file.")] = False,  # noqa: FBT002 - a query
+) -> ImportPreview:
+    """Tell what importing a file would do: its columns, how many rows are new or change, and examples.
+
+    Nothing is kept. Of a CSV or JSON Lines file of more than 16 MiB send the beginning, with
+    `beginning=true`: its columns and types are told, and rows are not counted. It needs the scopes
+    `snapshots:write` and `snapshots:read`: counts and examples tell what the stream holds.
+    """
+    caller.access.require(caller.environment, caller.tenant_id, "snapshots:read")
+    tenant = caller.tenant("snapshots:write")
+    given = media_type(request)
+    if given not in IMPORT_KINDS:
+        raise UnreadableRequest(
+            f"Rows cannot be imported from {given or 'a body without a Content-Type'}.",
+            remedy=f"Send one of {', '.join(IMPORT_KINDS)}.",
+        )
+    if body.size > PREVIEW_BYTES_MAX:
+        raise TooLarge(
+            f"A preview takes at most {PREVIEW_BYTES_MAX:,} bytes.",
+            remedy="Send the file's beginning with beginning=true, or import it without a preview.",
+        )
+    file = ImportFile(IMPORT_KINDS[given], body.content, is_beginning=beginning)
+    return ImportPreview.of(import_preview(tenant, stream, file, key or (), mode))
+
+
+_CACHE = StatisticsCache()
+
+
+@router.get("/streams/{stream}/statistics")
+def show_statistics(
+    caller: TenantCalling,
+    stream: StreamPath,
+    when: When,
+    columns: Annotated[list[str] | None, Query(description="Only these columns.", max_length=1000)] = None,
+) -> StreamStatistics:
+    """Show what the columns hold: nulls, distinct values, smallest and greatest, and their shape.
+
+    Of a stream of more than a million rows the first million are read; `rows_read` says so. Columns that
+    were not read within some seconds have `rows_read` 0: ask for them by name.
+    """
+    tenant = caller.tenant("snapshots:read")
+    return StreamStatistics.of(stream_statistics(tenant, stream, when, _CACHE, columns=columns or ()))

@@ -31,7 +31,7 @@ from freezeframe.service.stream_snapshots import (
 )
 from freezeframe.service.streams import Moment
 from freezeframe.store import Tenant
-from freezeframe.store.columns import delta_columns, physical_names
+from freezeframe.store.columns import delta_columns, physical_names, type_names
 from freezeframe.store.own_columns import stored_own_columns
 
 ROWS_MAX = 1_000_000
@@ -116,7 +116,7 @@ def stream_statistics(
     snapshot = stream_snapshot(tenant, stream, moment)
     known = shown_columns(snapshot)
     require_columns(known, columns)
-    types = {field["name"]: _type_name(field["type"]) for field in delta_columns(known, None)["fields"]}
+    types = type_names(delta_columns(known, None))
     total = rows.count(snapshot)
     log_known = _of_log(snapshot, known) if total > rows_max else {}
     ends_at = time.monotonic() + seconds_max
@@ -235,7 +235,3 @@ def _of_log(snapshot: Snapshot, columns: pa.Schema) -> dict[str, _Logged]:
 def _place(snapshot: Snapshot) -> tuple[str, int]:
     # By the table's own id: a tenant that is made anew under the name of one that was deleted has another.
     return f"{snapshot.metadata.id} {snapshot.storage.root}/{snapshot.table}", snapshot.version
-
-
-def _type_name(kind: Any) -> str:
-    return kind if isinstance(kind, str) else str(kind["type"])

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +25,7 @@ from freezeframe.service.changed_rows import ChangedRow, changed_rows
 from freezeframe.service.received_file import received_file
 from freezeframe.store import Tenant
 from freezeframe.store.changes import BEFORE, CHANGE_TYPE, DELETE, INSERT, UPDATE
-from freezeframe.store.columns import delta_columns
+from freezeframe.store.columns import delta_columns, type_names
 from freezeframe.store.deletion_guard import require_few_deletions
 from freezeframe.store.entries import Counts
 from freezeframe.store.evolution import is_undecided
@@ -181,8 +181,7 @@ def _type_names(schema: pa.Schema) -> dict[str, str]:
     decided = pa.schema(
         [pa.field(one.name, pa.string() if pa.types.is_null(one.type) else one.type) for one in schema]
     )
-    kinds: dict[str, Any] = {field["name"]: field["type"] for field in delta_columns(decided, None)["fields"]}
-    return {name: kind if isinstance(kind, str) else str(kind["type"]) for name, kind in kinds.items()}
+    return type_names(delta_columns(decided, None))
 
 
 def _gone(stream: Stream, rows: pa.Table, key: Sequence[str]) -> pa.Table:

@@ -12,6 +12,7 @@ from freezeframe.service.changed_rows import ChangedRow, changed_rows
 from freezeframe.store import Tenant
 from freezeframe.store.change_pages import ChangePlace, Comparison, change_counts
 from freezeframe.store.changes import changed_cells
+from freezeframe.store.columns import type_names
 from freezeframe.store.entries import Counts
 from freezeframe.store.guard import stored_key
 from freezeframe.store.tenant_diff import StreamDifference
@@ -178,10 +179,4 @@ def _told(
 
 def _columns(snapshot: Any) -> dict[str, str]:
     """The types of a snapshot's columns by name, as Delta names them."""
-    if snapshot is None:
-        return {}
-    return {field["name"]: _kind(field["type"]) for field in snapshot.schema["fields"]}
-
-
-def _kind(kind: Any) -> str:
-    return kind if isinstance(kind, str) else str(kind["type"])
+    return {} if snapshot is None else type_names(snapshot.schema)

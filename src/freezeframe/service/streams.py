@@ -18,7 +18,7 @@ from freezeframe.script.unpacking import UnpackLimits
 from freezeframe.service.files import Author
 from freezeframe.service.received_file import received_file
 from freezeframe.store import Receipt, Stream, Tenant
-from freezeframe.store.columns import delta_columns
+from freezeframe.store.columns import delta_columns, type_names
 from freezeframe.store.evolution import is_undecided
 
 ExportKind = Literal["csv", "parquet", "jsonl"]
@@ -71,10 +71,8 @@ def stream_detail(stream: Stream) -> StreamDetail:
         StreamNotFound: there is none of that name.
     """
     schema = stream.columns()
-    types = {field["name"]: field["type"] for field in delta_columns(schema, None)["fields"]}
-    columns = tuple(
-        Column(field.name, _type_name(types[field.name]), is_undecided(field)) for field in schema
-    )
+    types = type_names(delta_columns(schema, None))
+    columns = tuple(Column(field.name, types[field.name], is_undecided(field)) for field in schema)
     return StreamDetail(
         stream.name, stream.version(), stream.stream_version(), stream.key(), stream.row_count(), columns
     )
@@ -142,7 +140,3 @@ def require_stream(tenant: Tenant, name: str) -> Stream:
             stream=name,
         )
     return stream
-
-
-def _type_name(kind: Any) -> str:
-    return kind if isinstance(kind, str) else str(kind["type"])

@@ -28,6 +28,12 @@ _PHYSICAL_KEY = "delta.columnMapping.physicalName"
 _NEEDS_MAPPING = frozenset(" ,;{}()\n\t=")
 
 
+def type_names(schema: DeltaSchema) -> dict[str, str]:
+    """The types of the columns by name, of a nested one what it is: ``struct``, ``array`` or ``map``."""
+    kinds = {field["name"]: field["type"] for field in schema["fields"]}
+    return {name: kind if isinstance(kind, str) else str(kind["type"]) for name, kind in kinds.items()}
+
+
 def arrow_columns(schema: DeltaSchema) -> pa.Schema:
     """The logical columns as Arrow, with the marks that ``evolve`` goes by."""
     fields = []

@@ -5,6 +5,8 @@ import os
 import subprocess
 import sys
 
+from pyspark.sql.connect.session import SparkSession
+
 SCRIPT = """
 import json, sys, threading
 import pandas as pd
@@ -52,6 +54,13 @@ EXPECTED = {
 }
 
 _PROCESS_VARIABLES = ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "FREEZEFRAME_OWN_REMOTE")
+
+
+def end_session():
+    """End the session of this process: the next Spark frame belongs to one that its own engine makes."""
+    session = SparkSession._get_default_session()
+    if session is not None:
+        session.stop()
 
 
 def plain_environment(**variables):

@@ -4,6 +4,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from tests.buckets import client, keys, made_bucket
+from tests.one_session import end_session
 
 from freezeframe.engine.spark import SparkEngine
 from freezeframe.identifiers import StreamName
@@ -39,11 +40,13 @@ def places(bucket, spark_settings, tmp_path_factory):
     engine = SparkEngine(there)
     here = Settings(**options)
     disk = SparkEngine(here)
+    end_session()
     yield (
         Store(storage_at(there.root, there), engine, there),
         Store(LocalStorage(tmp_path_factory.mktemp("disk")), disk, here),
         engine,
     )
+    end_session()
     engine.close()
     disk.close()
 

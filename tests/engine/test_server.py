@@ -109,7 +109,7 @@ def test_a_server_killed_between_two_calls_is_started_again(own, tmp_path, monke
     monkeypatch.setenv("FREEZEFRAME_SPARK", "auto")
     told = []
     engine = SparkEngine(Settings(), told.append)
-    assert 3 == engine.session.range(3).count()
+    assert 3 == engine._own.connected().session.range(3).count()
     first = engine._work.connected().attachment.address
     os.kill(first.process, signal.SIGKILL)
     wait_for(lambda: not is_alive(first.process))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from freezeframe.engine.connect import connect
 from freezeframe.engine.spark import SparkEngine
 from freezeframe.errors import CorruptData, EngineUnavailable
 from freezeframe.log.schema import arrow_to_delta
@@ -131,6 +132,9 @@ def test_a_private_server_serves_its_process_and_goes(spark_settings, tmp_path, 
     engine = SparkEngine(spark_settings.model_copy(update={"spark": "local", "state_dir": state}))
     assert 2 == engine._own.connected().session.range(2).count()
     process = engine._own._connection.attachment.address.process
+    session = connect(engine._settings, print, is_process=True)
+    assert process == session.attachment.address.process
+    session.close()
     assert ["private"] == [path.name.partition("-")[0] for path in state.iterdir()]
     engine.close()
     deadline = time.monotonic() + 60

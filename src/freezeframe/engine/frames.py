@@ -55,11 +55,6 @@ def kind_of(frame: Any) -> FrameKind:
     )
 
 
-def is_connect_frame(frame: Any) -> bool:
-    """Whether a Spark frame is of Spark Connect, and not of a Spark in this process."""
-    return any(_is_frame_of("pyspark.sql.connect.", kind) for kind in type(frame).__mro__)
-
-
 def _is_frame_of(package: str, kind: type) -> bool:
     return kind.__name__ == "DataFrame" and kind.__module__.startswith(package)
 

@@ -70,8 +70,11 @@ class Attachment:
     _clients: IO[str]
 
     def is_alive(self) -> bool:
-        """Whether the server that was found then still runs."""
-        found = living_address(self.folder)
+        """Whether the server that was found then still runs, and is held."""
+        try:
+            found = None if self._clients.closed else living_address(self.folder)
+        except FileNotFoundError:
+            return False  # the folder of a private server goes with it
         return found is not None and found.start == self.address.start
 
     def close(self) -> None:
@@ -83,17 +86,22 @@ class Attachment:
         return _log_tail(self.folder)
 
 
+# The newest hold of this process on a private server, by what the server was started with.
+_private: dict[str, Attachment] = {}
+
+
 def attach(settings: Settings, master: str, progress: Progress, *, is_private: bool = False) -> Attachment:
     """Hold the warm server for ``master``, started if there is none; safe from any number of processes.
 
-    A private server is started for this process alone and stops as soon as the process lets go.
+    A private server is started for this process alone and stops as soon as the process lets go; what else
+    the process holds meanwhile is the same one.
 
     Raises:
         JavaNotFound, JavaUnsupported: no Java to start it with.
         SetupError: the state folder is somebody else's.
         EngineUnavailable: it did not start in ``spark_start_seconds``; the cause holds its log's end.
     """
-    folder = _private_server_folder(settings) if is_private else server_folder(settings, master)
+    folder = _private_folder(settings, master) if is_private else server_folder(settings, master)
     clients = (folder / "clients.lock").open("a")
     try:
         fcntl.flock(clients, fcntl.LOCK_SH)
@@ -101,11 +109,18 @@ def attach(settings: Settings, master: str, progress: Progress, *, is_private: b
     except BaseException:
         clients.close()
         raise
-    return Attachment(address, folder, clients)
+    attachment = Attachment(address, folder, clients)
+    if is_private:
+        _private[_server_name(settings, master)] = attachment
+    return attachment
 
 
 def server_folder(settings: Settings, master: str) -> Path:
     """The folder of the server that these settings mean, created with mode 0700."""
+    return private_folder(private_folder(settings.state_dir) / f"spark-{_server_name(settings, master)}")
+
+
+def _server_name(settings: Settings, master: str) -> str:
     identity = {
         "configuration": server_configuration(settings, master),
         "pyspark": version("pyspark"),
@@ -113,12 +128,13 @@ def server_folder(settings: Settings, master: str) -> Path:
         "python": worker_python(settings, master, sys.prefix),
         "environment": {name: os.environ.get(name, "") for name in ("JAVA_HOME", "SPARK_CONF_DIR")},
     }
-    name = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
-    state = private_folder(settings.state_dir)
-    return private_folder(state / f"spark-{name}")
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _private_server_folder(settings: Settings) -> Path:
+def _private_folder(settings: Settings, master: str) -> Path:
+    held = _private.get(_server_name(settings, master))
+    if held is not None and held.is_alive() and held.folder.parent == settings.state_dir:
+        return held.folder
     return private_folder(private_folder(settings.state_dir) / f"{_PRIVATE}{secrets.token_hex(8)}")
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from freezeframe.engine.remote import own_remote
 from freezeframe.errors import InvalidOption
 from freezeframe.runs.job_root import JobRoot
 from freezeframe.runs.request import RunRequest
@@ -50,6 +51,13 @@ def test_credentials_of_a_bucket_go_only_where_the_store_is_one():
     assert "hunter" not in repr(_environment(**key))
     opened = _environment(root="s3://bucket/prefix", **key)
     assert ("hunter2", "hunter3") == tuple(opened[f"FREEZEFRAME_{name.upper()}"] for name in key)
+
+
+def test_only_the_spark_that_a_user_named_is_handed_on():
+    """The address that the library has set in this process is not the user's wish for a run."""
+    theirs = {"SPARK_REMOTE": "sc://elsewhere"}
+    assert "sc://elsewhere" == _environment(inherited=theirs)["SPARK_REMOTE"]
+    assert "SPARK_REMOTE" not in _environment(inherited=own_remote("sc://localhost:1/;token=t"))
 
 
 def test_what_a_request_does_not_say_is_absent():

@@ -20,7 +20,7 @@ from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
 from pyspark.sql.connect.plan import LocalRelation
 from pyspark.sql.connect.session import SparkSession
 
-from freezeframe.engine.base import FindTask
+from freezeframe.engine.base import INLINE_KEYS_MAX, FindTask
 from freezeframe.engine.configuration import BROADCAST_KEYS_MAX, KEYS_PER_TASK, SMALL_BYTES, cores
 from freezeframe.engine.spark_columns import fitted, quoted, struct_type
 from freezeframe.engine.spark_files import FILE, ROW, read_files, size_of
@@ -53,6 +53,8 @@ def _collected(session: SparkSession, frame: DataFrame) -> pa.Table:
 
 def _is_small(task: FindTask) -> bool:
     """Whether one task of Spark's is enough for all of the files."""
+    if task.rows > INLINE_KEYS_MAX:
+        return False
     keys = () if isinstance(task.keys, pa.Table) else task.keys
     size = size_of([*task.stored, *keys])
     return size is not None and size <= SMALL_BYTES

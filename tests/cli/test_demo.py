@@ -63,6 +63,12 @@ def test_text_survives_two_syncs(told):
             assert row[column] == ("" if not isinstance(value, str) else value)
 
 
+def test_the_demo_says_what_spark_took(told):
+    """Its version, and for each job the seconds until there was a session."""
+    assert told[0]["spark"].startswith("4.")
+    assert all(0 < job["spark_seconds"] < job["seconds"] for job in told[0]["jobs"])
+
+
 def test_the_neighbour_sees_nothing(told):
     """The other tenant's streams hold its own rows only, and a name cannot lead to the first one's."""
     acme, globex = (get_snapshot(told[1] / name / "snapshots", "Lead") for name in ("acme", "globex"))

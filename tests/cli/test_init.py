@@ -24,6 +24,7 @@ def test_a_project_can_be_used_at_once(tmp_path, capsys, monkeypatch):
     assert f"cd {project}" == told["next"][0]
     monkeypatch.chdir(project)
     assert str(project / "freezeframe-data") == load_settings().root
+    assert "pyspark" in (project / "etl.py").read_text()
     ast.parse((project / "etl.py").read_text())
     assert {"Lead", "Invoice", "GeneralLedgerCashReport"} == set(gs.read_csv_folder("sync-1"))
     assert 60 == len(gs.read_csv_folder("sync-1")["Lead"])
@@ -42,6 +43,15 @@ def test_the_script_can_be_a_notebook(tmp_path, capsys):
     script = ast.parse((tmp_path / "b" / "etl.py").read_text())
     assert ast.dump(ast.Module(script.body[1:], [])) == ast.dump(ast.parse(cells))
     assert not (tmp_path / "a" / "etl.py").exists()
+
+
+def test_the_script_can_use_pandas(tmp_path):
+    """With --pandas it reads and writes pandas frames, and needs no session."""
+    assert 0 == main(["init", str(tmp_path), "--pandas"])
+    script = (tmp_path / "etl.py").read_text()
+    ast.parse(script)
+    assert "to_csv" in script
+    assert "pyspark" not in script
 
 
 def test_nothing_is_overwritten(tmp_path, capsys):

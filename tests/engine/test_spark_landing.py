@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql.connect.functions import col, expr, rand
 
 from freezeframe.engine.base import LandTask
-from freezeframe.engine.spark_landing import settle, write_frame
+from freezeframe.engine.spark_landing import landed_schema, settle, write_frame
 from freezeframe.errors import (
     BadInput,
     DuplicateKeyError,
@@ -175,7 +175,8 @@ def test_threads_of_one_session_land_alike(bench, int96_session):
 def test_a_part_that_is_lost_after_the_write_is_missed(bench, spark_session, key):
     """As many rows as Spark counted on their way have to be here, or nothing is landed."""
     task = LandTask(bench.new("landed"), key=key)
-    written = write_frame(spark_session.range(0, 10, 1, 2), task)
+    frame = spark_session.range(0, 10, 1, 2)
+    written = write_frame(frame, task, landed_schema(frame, task))
     assert 10 == written.rows
     min(Path(task.output).glob("*.parquet")).unlink()
     with pytest.raises(StorageNotShared, match="wrote 10 rows, and 5 of them are in the 1 files") as caught:

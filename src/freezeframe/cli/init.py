@@ -27,17 +27,19 @@ def init(
         Path, typer.Argument(metavar="DIR", help="The project's folder; the working folder without it.")
     ] = _HERE,
     notebook: Annotated[bool, typer.Option("--notebook", help="The script as etl.ipynb.")] = False,
+    pandas: Annotated[bool, typer.Option("--pandas", help="The script with pandas, not PySpark.")] = False,
     as_json: Json = False,
 ) -> None:
     """Start a project.
 
-    It gets freezeframe.toml, a script, .gitignore, and two invented syncs to run it with. Nothing that is
-    there is overwritten.
+    It gets freezeframe.toml, a PySpark script, .gitignore, and two invented syncs to run it with. Nothing
+    that is there is overwritten.
     """
     script = "etl.ipynb" if notebook else "etl.py"
+    code = _text("etl_pandas.py" if pandas else "etl.py")
     texts = {
         "freezeframe.toml": _text("freezeframe.toml"),
-        script: _notebook(_text("etl.py")) if notebook else _text("etl.py"),
+        script: _notebook(code) if notebook else code,
         ".gitignore": _text("gitignore"),
     }
     _require_free(directory, [*texts, *_SYNCS])

@@ -180,6 +180,8 @@ class Landed:
     """Rows left out: exact repetitions, and with ``order_by`` the earlier rows of a key."""
     null_keys: int = 0
     """Rows left out because their key has a null (``null_keys="drop"``)."""
+    table: pa.Table | None = None
+    """The rows themselves, in place of files, where they are few and ``LandTask.takes_table`` allows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +199,8 @@ class LandTask:
     """False: a repeated key is an error even if the rows are equal."""
     columns: Mapping[str, str] = field(default_factory=dict)
     """Physical names of the columns that are written under another name than their own."""
+    takes_table: bool = False
+    """Whether few rows may come as a table, in the types of the schema, and nothing be written."""
     within: str = ""
     """An existing folder above ``output``: the frame's session is asked whether it sees it."""
 

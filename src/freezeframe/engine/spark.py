@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,11 +27,12 @@ from freezeframe.engine.spark_columns import struct_type
 from freezeframe.engine.spark_errors import spark_errors
 from freezeframe.engine.spark_files import local_folder
 from freezeframe.engine.spark_finding import count_found, find, find_all
-from freezeframe.engine.spark_landing import settle, write_frame
+from freezeframe.engine.spark_landing import landed_schema, settle, write_frame
 from freezeframe.engine.spark_link import SparkLink
 from freezeframe.engine.spark_merge import merge
 from freezeframe.engine.spark_row_hash import row_sums
 from freezeframe.engine.spark_sharing import require_shared, requiring_sight
+from freezeframe.engine.spark_small import small_rows
 from freezeframe.engine.spark_vectors import are_large, live_rows
 from freezeframe.settings import Settings
 
@@ -66,7 +68,11 @@ class SparkEngine:
         """Write a Spark frame as Parquet; see `TableEngine.land`."""
         self._require_seen(frame.sparkSession, task.within)
         with spark_errors():
-            written = write_frame(frame, task, self._storage_options(task.output))
+            schema = landed_schema(frame, task)
+            rows = small_rows(frame, task, schema) if task.takes_table else None
+            if rows is not None:
+                return Landed(json.loads(schema.json()), (), len(rows), table=rows)
+            written = write_frame(frame, task, schema, self._storage_options(task.output))
         return self._work.answered(lambda session: settle(session, task, written))
 
     def _require_seen(self, session: Any, folder: str) -> None:

@@ -58,17 +58,17 @@ class Written:
     """Whether the files have the layout of stored ones; else they are written again in our session."""
 
 
-def write_frame(frame: Any, task: LandTask, options: Mapping[str, str] = MappingProxyType({})) -> Written:
+def write_frame(
+    frame: Any, task: LandTask, schema: StructType, options: Mapping[str, str] = MappingProxyType({})
+) -> Written:
     """Write the frame in its own session, whose settings stay as they are.
 
-    ``options`` are for this write alone: what the session has to know to write there.
+    ``schema`` is what ``landed_schema`` gave; ``options`` are for this write alone: what the session has to
+    know to write there.
 
     Raises:
-        MissingColumn: a key or order column is not in the frame.
-        SchemaDriftError: a column's type is none that a stream can keep.
-        BadInput: two columns have one name.
+        BadInput: no column has a type.
     """
-    schema = _schema(frame, task)
     held = written_fields(schema)
     if not held:
         raise BadInput("The frame has no column with values to write.", remedy="Pass a frame with columns.")
@@ -152,7 +152,15 @@ def _has_our_settings(session: Any, names: Sequence[str]) -> bool:
     return all(str(value) == LANDING_CONFIGURATION[name] for name, value in zip(names, values, strict=True))
 
 
-def _schema(frame: Any, task: LandTask) -> StructType:
+def landed_schema(frame: Any, task: LandTask) -> StructType:
+    """The frame's schema, with the physical names of the task, checked before anything is written.
+
+    Raises:
+        MissingColumn: a key or order column is not in the frame.
+        SchemaDriftError: a column's type is none that a stream can keep.
+        NullKeyError: a key column has the type void.
+        BadInput: two columns have one name.
+    """
     given = frame.schema
     require_key_columns(given.names, task.key)
     require_order_columns(given.names, task.order_by)

@@ -19,7 +19,7 @@ from freezeframe.store.update import Update
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """Checked rows: in memory (``table``), or landed as Parquet by Spark (``paths``, an empty ``table``).
+    """Checked rows: in memory (``table``), or written as Parquet by Spark (``paths``, an empty ``table``).
 
     ``table`` always has the columns and types. Each key is there once, no key has a null unless
     nulls match.
@@ -31,6 +31,8 @@ class Incoming:
     paths: tuple[str, ...] = ()
     attempt: Attempt | None = None
     """Where the files of landed rows are."""
+    values_known: bool = True
+    """Whether values may decide a column's type; of a Spark frame its types do, however many rows it has."""
 
     @property
     def in_memory(self) -> bool:
@@ -83,9 +85,13 @@ def _landed(frame: Any, update: Update, engine: TableEngine, attempt: Attempt) -
             null_keys=update.null_keys,
             order_by=update.order_by,
             drop_duplicates=update.drop_duplicates,
+            takes_table=True,
             within=attempt.folder_uri,
         ),
     )
+    if landed.table is not None:
+        return Incoming(to_arrow(landed.table), landed.rows, 0, values_known=False)
     schema = delta_to_arrow(landed.schema)
     paths = attempt.landed_paths(landed.files)
-    return Incoming(schema.empty_table(), landed.rows, landed.null_keys, paths, attempt if paths else None)
+    held = attempt if paths else None
+    return Incoming(schema.empty_table(), landed.rows, landed.null_keys, paths, held, values_known=not paths)

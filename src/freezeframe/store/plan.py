@@ -102,7 +102,7 @@ def _evolution(
         key=key,
         drop=update.drop_columns,
         ranges=_ranges(snapshot) if keeps_columns else None,
-        values_known=incoming.in_memory,
+        values_known=incoming.values_known,
         values=incoming.values,
         rules=SchemaRules(update.schema == "frozen", update.on_drift == "string"),
     )

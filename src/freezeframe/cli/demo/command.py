@@ -25,7 +25,7 @@ def demo(
     keep: Annotated[Path | None, typer.Option(help="An empty folder to work in and leave behind.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Run a transformation script for two syncs of a tenant and show what was kept."""
+    """Run a PySpark script for two syncs of a tenant and show what was kept."""
     from freezeframe.cli.demo.look_back import changed_row
     from freezeframe.cli.demo.progress import Progress
 
@@ -39,6 +39,7 @@ def demo(
             output.record(_as_json(reports, globex, refused, cells))
             return
         output.table("What the jobs kept", [row for report in reports for row in _rows(report)])
+        output.line(f"\n{_spark_line(reports)}")
         output.line(
             f"\n{globex.name} sees {', '.join(globex.tenant().streams())} of its own, and nothing else:"
         )
@@ -63,13 +64,23 @@ def _run_jobs(
             inputs.from_samples(samples.resolve(), folder, sync)
 
     reports = []
-    with progress.step("acme, job 1: a full sync"):
+    with progress.step("acme, job 1: a full sync (the first job starts Spark)"):
         reports.append(acme.run(lambda folder: bring(folder, 1)))
-    with progress.step("acme, job 2: new and changed rows, a window of the report (which starts Spark)"):
+    with progress.step("acme, job 2: new and changed rows, a window of the report"):
         reports.append(acme.run(lambda folder: bring(folder, 2)))
     with progress.step("globex, job 1: another tenant, with the same script and a folder of its own"):
         reports.append(globex.run(lambda folder: inputs.of_another_tenant(folder, 1)))
     return acme, globex, reports
+
+
+def _spark_line(reports: list[JobReport]) -> str:
+    waits = ", ".join(
+        f"{report.spark_seconds:.1f} s in {report.tenant}'s job {report.job}" for report in reports
+    )
+    return (
+        f"Spark {reports[0].spark_version} read the syncs, searched and merged the stored rows, and joined"
+        f" them. A session took {waits}: the server stays for later jobs."
+    )
 
 
 def _workplace(keep: Path | None, stack: ExitStack) -> Path:
@@ -135,7 +146,11 @@ def _as_json(
 ) -> dict[str, Any]:
     return {
         "updates": [row for report in reports for row in _rows(report)],
-        "jobs": [{"tenant": r.tenant, "job": r.job, "seconds": r.seconds} for r in reports],
+        "jobs": [
+            {"tenant": r.tenant, "job": r.job, "seconds": r.seconds, "spark_seconds": r.spark_seconds}
+            for r in reports
+        ],
+        "spark": reports[0].spark_version,
         "neighbour": {"tenant": globex.name, "streams": list(globex.tenant().streams()), "refused": refused},
         "lookBack": [
             {"column": cell.column, "before": cell.before, "after": cell.after, "changed": cell.is_changed}

@@ -1,13 +1,17 @@
-"""A transformation script: keep what a sync brought, then write what the target wants.
+"""A PySpark job: keep what a sync brought, then write what the target wants.
 
 It is run once per sync of a tenant, with ``ROOT_DIR`` naming the job's folder.
 """
 
+import csv
+import json
 import os
 import time
+from pathlib import Path
 
-import pandas as pd
+from pyspark.sql import functions as F
 
+import freezeframe
 import freezeframe.gluestick as gs
 from freezeframe import script as util
 
@@ -17,38 +21,49 @@ INPUT_DIR = f"{ROOT_DIR}/sync-output"
 OUTPUT_DIR = f"{ROOT_DIR}/etl-output"
 SNAPSHOT_DIR = f"{ROOT_DIR}/snapshots"
 
-# Read input data
-input_data = gs.read_csv_folder(INPUT_DIR)
+started = time.monotonic()
+spark = freezeframe.spark()
+spark_seconds = time.monotonic() - started
+
+# Read input data: a Spark frame for each stream
+input_data = util.read_csv_folder(INPUT_DIR, as_="spark")
 
 updates = []
 for stream, rows in input_data.items():
     started = time.monotonic()
     if stream.endswith("Report"):
         # A report has no key: a sync sends it again from a date on, and that window is replaced.
-        first_day = rows["Date"].min()
+        first_day = rows.agg(F.min("Date")).first()[0]
         util.update_snapshot(SNAPSHOT_DIR, stream, None, rows, replace_where=f"Date >= '{first_day}'")
     else:
         util.update_snapshot(SNAPSHOT_DIR, stream, ["Id"], rows)
-    updates.append({"stream": stream, "rows_sent": len(rows), "seconds": time.monotonic() - started})
+    updates.append({"stream": stream, "rows_sent": rows.count(), "seconds": time.monotonic() - started})
 
-os.makedirs(OUTPUT_DIR, exist_ok=True)  # noqa: PTH103 - a script in the style of scripts
-pd.DataFrame(updates).to_csv(f"{OUTPUT_DIR}/updates.csv", index=False)
+Path(OUTPUT_DIR).mkdir(exist_ok=True)
+with Path(OUTPUT_DIR, "updates.csv").open("w", newline="") as file:
+    writer = csv.DictWriter(file, ["stream", "rows_sent", "seconds"])
+    writer.writeheader()
+    writer.writerows(updates)
 
-# Two integrations meet: each lead of the CRM with what accounting has billed to its company.
-leads = util.get_snapshot(SNAPSHOT_DIR, "Lead")
-invoices = util.get_snapshot(SNAPSHOT_DIR, "Invoice")
-if leads is not None and invoices is not None:
-    invoices["Billed"] = pd.to_numeric(invoices["TotalAmt"])
-    billed = invoices.groupby("CustomerRef__name", as_index=False)["Billed"].sum()
-    leads = leads.merge(billed, how="left", left_on="Company", right_on="CustomerRef__name")
-    leads[["Id", "Name", "Company", "Status", "Billed"]].to_csv(
-        f"{OUTPUT_DIR}/LeadsWithBilling.csv", index=False
+# Two integrations meet in SQL: each lead of the CRM with what accounting has billed to its company.
+views = util.snapshot_views(SNAPSHOT_DIR)
+if {"Lead", "Invoice"} <= set(views):
+    billed = spark.sql(
+        """
+        SELECT l.Id, l.Name, l.Company, l.Status, sum(CAST(i.TotalAmt AS double)) AS Billed
+        FROM Lead l LEFT JOIN Invoice i ON i.CustomerRef__name = l.Company
+        GROUP BY l.Id, l.Name, l.Company, l.Status ORDER BY l.Id
+        """
     )
+    gs.to_export(billed, "LeadsWithBilling", OUTPUT_DIR)
 
 # The whole ledger, though the last sync brought a few weeks of it.
-ledger = util.get_snapshot(SNAPSHOT_DIR, "GeneralLedgerCashReport")
+ledger = util.get_snapshot(SNAPSHOT_DIR, "GeneralLedgerCashReport", as_="spark")
 if ledger is not None:
-    ledger["Amount"] = pd.to_numeric(ledger["Amount"])
-    ledger["Month"] = ledger["Date"].astype(str).str.slice(0, 7)
-    sums = ledger.groupby(["Account", "Month"], as_index=False)["Amount"].sum().round(2)
-    sums.to_csv(f"{OUTPUT_DIR}/LedgerByMonth.csv", index=False)
+    month = F.substring(F.col("Date").cast("string"), 1, 7).alias("Month")
+    sums = ledger.groupBy("Account", month).agg(
+        F.round(F.sum(F.col("Amount").cast("double")), 2).alias("Amount")
+    )
+    gs.to_export(sums.orderBy("Account", "Month"), "LedgerByMonth", OUTPUT_DIR)
+
+Path(OUTPUT_DIR, "spark.json").write_text(json.dumps({"version": spark.version, "seconds": spark_seconds}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import shutil
 import subprocess
@@ -34,12 +35,18 @@ class StreamChange:
 
 @dataclass(frozen=True, slots=True)
 class JobReport:
-    """What one job did to its tenant; ``seconds`` is the whole process, Python's start included."""
+    """What one job did to its tenant.
+
+    ``seconds`` is the whole process, Python's start included; ``spark_seconds`` is the part until it had a
+    Spark session.
+    """
 
     tenant: str
     job: int
     seconds: float
     changes: tuple[StreamChange, ...]
+    spark_version: str
+    spark_seconds: float
 
 
 class TenantFolder:
@@ -75,7 +82,9 @@ class TenantFolder:
         started = time.monotonic()
         self._run_script(script)
         seconds = time.monotonic() - started
-        return JobReport(self.name, self._jobs, seconds, tuple(self._changes_since(before)))
+        spark = json.loads((self.path / "etl-output" / "spark.json").read_text(encoding="utf-8"))
+        changes = tuple(self._changes_since(before))
+        return JobReport(self.name, self._jobs, seconds, changes, spark["version"], spark["seconds"])
 
     def _run_script(self, script: Path) -> None:
         environment = {

@@ -4,7 +4,8 @@ It is run once for each sync of a tenant; ROOT_DIR names the job's folder.
 """
 
 import os
-from pathlib import Path
+
+from pyspark.sql import functions as F
 
 import freezeframe.gluestick as gs
 from freezeframe import script as util
@@ -15,8 +16,8 @@ INPUT_DIR = f"{ROOT_DIR}/sync-output"
 OUTPUT_DIR = f"{ROOT_DIR}/etl-output"
 SNAPSHOT_DIR = f"{ROOT_DIR}/snapshots"
 
-# What the sync brought: a frame for each stream, its text as it was sent
-input_data = gs.read_csv_folder(INPUT_DIR)
+# What the sync brought: a Spark frame for each stream
+input_data = util.read_csv_folder(INPUT_DIR, as_="spark")
 
 # Keep each stream: rows are told apart by their Id, and an empty value clears nothing
 for stream, rows in input_data.items():
@@ -24,11 +25,10 @@ for stream, rows in input_data.items():
         util.update_snapshot(SNAPSHOT_DIR, stream, ["Id"], rows)
     else:
         # A report has no key: a sync sends it again from some day on, and that window is replaced
-        first_day = rows["Date"].min()
+        first_day = rows.agg(F.min("Date")).first()[0]
         util.update_snapshot(SNAPSHOT_DIR, stream, None, rows, replace_where=f"Date >= '{first_day}'")
 
 # Write all leads that there are, though this sync may have brought a few of them
-leads = util.get_snapshot(SNAPSHOT_DIR, "Lead")
+leads = util.get_snapshot(SNAPSHOT_DIR, "Lead", as_="spark")
 if leads is not None:
-    Path(OUTPUT_DIR).mkdir(exist_ok=True)
-    leads[["Id", "Name", "Company", "Status"]].to_csv(f"{OUTPUT_DIR}/Leads.csv", index=False)
+    gs.to_export(leads.select("Id", "Name", "Company", "Status"), "Leads", OUTPUT_DIR)

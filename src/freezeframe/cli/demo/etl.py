@@ -55,7 +55,7 @@ if {"Lead", "Invoice"} <= set(views):
         GROUP BY l.Id, l.Name, l.Company, l.Status ORDER BY l.Id
         """
     )
-    gs.to_export(billed, "LeadsWithBilling", OUTPUT_DIR)
+    gs.to_export(billed, "LeadsWithBilling", OUTPUT_DIR, export_format="csv")
 
 # The whole ledger, though the last sync brought a few weeks of it.
 ledger = util.get_snapshot(SNAPSHOT_DIR, "GeneralLedgerCashReport", as_="spark")
@@ -64,6 +64,6 @@ if ledger is not None:
     sums = ledger.groupBy("Account", month).agg(
         F.round(F.sum(F.col("Amount").cast("double")), 2).alias("Amount")
     )
-    gs.to_export(sums.orderBy("Account", "Month"), "LedgerByMonth", OUTPUT_DIR)
+    gs.to_export(sums.orderBy("Account", "Month"), "LedgerByMonth", OUTPUT_DIR, export_format="csv")
 
 Path(OUTPUT_DIR, "spark.json").write_text(json.dumps({"version": spark.version, "seconds": spark_seconds}))

@@ -31,4 +31,4 @@ for stream, rows in input_data.items():
 # Write all leads that there are, though this sync may have brought a few of them
 leads = util.get_snapshot(SNAPSHOT_DIR, "Lead", as_="spark")
 if leads is not None:
-    gs.to_export(leads.select("Id", "Name", "Company", "Status"), "Leads", OUTPUT_DIR)
+    gs.to_export(leads.select("Id", "Name", "Company", "Status"), "Leads", OUTPUT_DIR, export_format="csv")

@@ -144,7 +144,7 @@ class Connection:
         with contextlib.suppress(PySparkException, grpc.RpcError, ValueError):
             if self.database:
                 if self.session.is_stopped:  # by a script
-                    self.session = _Session(connection=self.variables[REMOTE])
+                    self.session = _session(self.variables[REMOTE], {}, is_local=True)
                 self.database.leave(self.session)
             self.session.client.release_session()
         self._leave()

@@ -103,6 +103,20 @@ def test_a_few_rows_are_the_same_frame(tmp_path, spark_session):
     assert to_arrow(frame.toArrow()).equals(workers_rows(spark_session, [file], part_bytes=16))
 
 
+def test_a_sessions_time_zone_changes_no_moment(tmp_path, spark_session):
+    """Times with and without a zone are the same in a session that is not in UTC."""
+    file = tmp_path / "A-1.csv"
+    file.write_text("row,t,n\n1,2020-07-01 00:00:00,2020-07-01T00:00:00Z\n")
+    expected = KnownTypes().table(read_csv_text(file)).to_pylist()
+    spark_session.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        found = workers_rows(spark_session, [file]).to_pylist()
+    finally:
+        spark_session.conf.set("spark.sql.session.timeZone", "UTC")
+
+    assert expected == found
+
+
 def test_parquet_files_whose_types_differ_are_one_frame(tmp_path, spark_session):
     """Types are joined as elsewhere, by values where types alone do not decide; row groups are parts."""
     files = [tmp_path / "A-1.parquet", tmp_path / "A-2.parquet"]

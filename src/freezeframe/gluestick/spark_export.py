@@ -205,12 +205,12 @@ def _messages(table: pa.Table, scratch: Path, write: Write) -> tuple[str, list[b
 
 def _append(target: Path, head: bytes, records: Path, end: bytes) -> None:
     """Add to the file, which holds other streams' messages; if that fails, it is as it was."""
-    size = target.stat().st_size if target.is_file() else 0
+    size = target.stat().st_size if target.exists() else None
     try:
         with target.open("ab") as file, records.open("rb") as lines:
             file.write(head)
             shutil.copyfileobj(lines, file, _COPY_BYTES)
             file.write(end)
     except BaseException:
-        os.truncate(target, size)
+        target.unlink(missing_ok=True) if size is None else os.truncate(target, size)
         raise

@@ -7,16 +7,15 @@ frame whose keys repeat or are missing goes the other way, which knows what to d
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.connect.dataframe import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from freezeframe.engine.base import INLINE_KEYS_MAX, LandTask
-from freezeframe.log.schema import delta_to_arrow
 
 ROWS_MAX = INLINE_KEYS_MAX
 ESTIMATE_BYTES_MAX = 4 * 1024 * 1024
@@ -42,7 +41,7 @@ def small_rows(frame: Any, task: LandTask, schema: StructType) -> pa.Table | Non
     table = _collected(frame.limit(ROWS_MAX + 1) if _GROWS.search(plan) else frame)
     if table is None:
         return None
-    target = delta_to_arrow(json.loads(schema.json()))
+    target = to_arrow_schema(schema)
     try:
         table = table.rename_columns(target.names).cast(target)
         table.validate(full=True)

@@ -89,9 +89,9 @@ def _landed(frame: Any, update: Update, engine: TableEngine, attempt: Attempt) -
             within=attempt.folder_uri,
         ),
     )
-    if landed.table is not None:
-        return Incoming(to_arrow(landed.table), landed.rows, 0, values_known=False)
     schema = delta_to_arrow(landed.schema)
+    if landed.table is not None:
+        return Incoming(to_arrow(landed.table.cast(schema)), landed.rows, 0, values_known=False)
     paths = attempt.landed_paths(landed.files)
     held = attempt if paths else None
     return Incoming(schema.empty_table(), landed.rows, landed.null_keys, paths, held, values_known=not paths)

@@ -9,9 +9,11 @@ from pyspark.sql.connect.session import SparkSession
 
 SCRIPT = """
 import json, sys, threading
+from pathlib import Path
 import pandas as pd
+import pyarrow.parquet as pq
 from freezeframe import get_snapshot, spark, update_snapshot
-from freezeframe.script import snapshot_views
+from freezeframe.script import read_csv_folder, read_parquet_folder, snapshot_views
 
 folder, first = sys.argv[1:]
 update_snapshot(folder, "Lead", "Id", pd.DataFrame({"Id": ["1", "2"], "v": [1, 2]}))
@@ -29,13 +31,19 @@ found = []
 thread = threading.Thread(target=lambda: found.append(spark()))
 thread.start()
 thread.join()
-sessions = [spark(), kept.sparkSession, preview.sparkSession, after.sparkSession, *found]
+sync = Path(folder, "sync-output")
+sync.mkdir()
+(sync / "Call-1.csv").write_text("Id,w\\n2,20\\n")
+pq.write_table(new.toArrow(), sync / "Call-1.parquet")
+calls = [read_csv_folder(sync, as_="spark")["Call"], read_parquet_folder(sync, as_="spark")["Call"]]
+sessions = [spark(), *found, *(one.sparkSession for one in (*calls, kept, preview, after))]
 new.createOrReplaceTempView("new")
 views = [snapshot_views(folder), snapshot_views(folder, 0, prefix="old_")]
 query = "select Id, old_Lead.v, Lead.v, w from Lead left join old_Lead using (Id) left join new using (Id)"
 print(json.dumps({
     "others": sum(one is not session for one in sessions),
     "joined": [list(row) for row in kept.join(new, "Id").collect()],
+    "read": [kept.join(one, "Id").count() for one in calls],
     "after": [list(row) for row in after.join(new, "Id", "left").orderBy("Id").collect()],
     "preview": [list(row) for row in preview.collect()],
     "views": views,
@@ -47,6 +55,7 @@ print(json.dumps({
 EXPECTED = {
     "others": 0,
     "joined": [["2", 2, 20]],
+    "read": [1, 1],
     "after": [["1", 1, None], ["2", 20, 20], ["3", 30, 30]],
     "preview": [["1", 1], ["2", 20], ["3", 30]],
     "views": [{"Lead": "Lead"}, {"Lead": "old_Lead"}],

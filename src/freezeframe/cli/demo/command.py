@@ -120,7 +120,7 @@ def _rows(report: JobReport) -> list[dict[str, Any]]:
             "updated": change.counts.updated,
             "unchanged": change.counts.unchanged,
             "deleted": change.counts.deleted,
-            "seconds": change.seconds,
+            "seconds": round(change.seconds, 2),
         }
         for change in report.changes
     ]

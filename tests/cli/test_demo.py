@@ -15,7 +15,7 @@ pytestmark = pytest.mark.spark
 
 
 @pytest.fixture(scope="module")
-def told(spark_settings, tmp_path_factory):
+def told(spark_settings, spark_session, tmp_path_factory):
     """The demo on invented data, run once: what it printed as JSON, and what it left."""
     keep = tmp_path_factory.mktemp("demo") / "kept"
     printed = tmp_path_factory.mktemp("printed") / "out.json"

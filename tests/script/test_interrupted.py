@@ -109,7 +109,7 @@ def test_a_full_disk_changes_nothing(small_disk, spark_engine, asked_spark, wher
     free = os.statvfs(small_disk).f_bavail * os.statvfs(small_disk).f_frsize
     (small_disk / "ballast").write_bytes(b"\0" * (free - room))
     large = pd.DataFrame(
-        {"Id": [str(n) for n in range(15_000)], "v": [os.urandom(16).hex() for _ in range(15_000)]}
+        {"Id": [str(n) for n in range(25_000)], "v": [os.urandom(16).hex() for _ in range(25_000)]}
     )
 
     with pytest.raises(StorageFull) as caught:

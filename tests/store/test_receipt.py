@@ -32,6 +32,7 @@ def test_a_receipt_is_a_plain_value(open_on, memory):
         "null_keys_dropped": 0,
         "bytes_written": receipt.bytes_written,
         "seconds": receipt.seconds,
+        "engine": "",
     } == json.loads(json.dumps(receipt.to_json()))
     assert 0 < receipt.bytes_written
     assert 0 < receipt.seconds

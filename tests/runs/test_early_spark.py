@@ -5,7 +5,7 @@ import threading
 import pyarrow as pa
 import pytest
 
-from freezeframe.runs.early_spark import start_early
+from freezeframe.runs.script_spark import script_spark
 from freezeframe.service.row_counter import RowCounter
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage
@@ -23,7 +23,10 @@ def begun(tmp_path, tenant, environment=None, **settings):
     place = tmp_path / "state"
     asked = Settings(**{"engine": "spark", "state_dir": place, **settings})
     hurried = asked.model_copy(update={"spark_start_seconds": 0})
-    start_early(hurried, tenant, environment or {}, lambda _: None)
+    script = tmp_path / "etl.py"
+    script.write_text("")
+    with script_spark(script, hurried, environment or {}, lambda _: None, tenant):
+        pass
     for thread in threading.enumerate():
         if thread is not threading.current_thread() and thread.daemon and "_start" in thread.name:
             thread.join()

@@ -45,7 +45,7 @@ def kind_of(frame: Any) -> FrameKind:
         return "arrow"
     if any(_is_frame_of("pandas.core.", kind) for kind in type(frame).__mro__):
         return "pandas"
-    if any(_is_frame_of("pyspark.sql.", kind) for kind in type(frame).__mro__):
+    if is_spark(frame):
         return "spark"
     raise BadInput(
         f"Rows cannot be read from {type(frame).__module__}.{type(frame).__qualname__}.",
@@ -53,6 +53,11 @@ def kind_of(frame: Any) -> FrameKind:
         remedy="Convert them first; most libraries have to_arrow() or to_pandas().",
         type=type(frame).__qualname__,
     )
+
+
+def is_spark(frame: Any) -> bool:
+    """Whether it is a Spark frame, classic or Connect, without loading PySpark."""
+    return any(_is_frame_of("pyspark.sql.", kind) for kind in type(frame).__mro__)
 
 
 def _is_frame_of(package: str, kind: type) -> bool:

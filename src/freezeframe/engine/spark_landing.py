@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -33,6 +32,7 @@ from freezeframe.engine.spark_columns import (
 )
 from freezeframe.engine.spark_counting import Counting
 from freezeframe.engine.spark_files import (
+    NO_OPTIONS,
     read_files,
     require_found,
     require_rows,
@@ -59,7 +59,7 @@ class Written:
 
 
 def write_frame(
-    frame: Any, task: LandTask, schema: StructType, options: Mapping[str, str] = MappingProxyType({})
+    frame: Any, task: LandTask, schema: StructType, options: Mapping[str, str] = NO_OPTIONS
 ) -> Written:
     """Write the frame in its own session, whose settings stay as they are.
 

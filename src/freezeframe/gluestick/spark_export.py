@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from freezeframe.engine.base import LandTask
-from freezeframe.engine.frames import to_pandas
+from freezeframe.engine.frames import is_spark, to_pandas
 from freezeframe.errors import InvalidOption, SetupError
 from freezeframe.gluestick import installed
 from freezeframe.log.schema import delta_to_arrow
@@ -77,11 +77,6 @@ def to_singer(df: Any, stream: str, output_dir: str | os.PathLike[str], *args: A
         _singer(df, Path(output_dir), lambda rows, folder: write(rows, stream, folder, *args, **options))
     else:
         write(df, stream, output_dir, *args, **options)
-
-
-def is_spark(frame: Any) -> bool:
-    """Whether it is a Spark frame, without loading PySpark."""
-    return type(frame).__module__.startswith("pyspark.")
 
 
 def _require_possible(name: str, kind: str, given: dict[str, Any]) -> None:

@@ -20,7 +20,6 @@ from typing import Any
 
 from freezeframe.clock import now_ms
 from freezeframe.configuration.layers import nearest
-from freezeframe.runs.early_spark import start_early
 from freezeframe.runs.given_paths import given_file, given_folder
 from freezeframe.runs.job_root import JobRoot, latest_root, make_job_root
 from freezeframe.runs.outcome import RunOutcome, Status
@@ -126,8 +125,7 @@ def _carried_out(
         # The packages that a script asks for are there in its functions as well.
         settings = settings.model_copy(update={"spark_python": python})
         environment = {**environment, "FREEZEFRAME_SPARK_PYTHON": python}
-    start_early(settings, tenant, environment, on_line)
-    with script_spark(request.script, settings, environment, on_line) as spark:
+    with script_spark(request.script, settings, environment, on_line, tenant) as spark:
         ScriptPlan(request, settings, os.getpid()).write(root)
         reading, writing = _wide_pipe()
         try:

@@ -15,15 +15,23 @@ from freezeframe.engine.configuration import cores
 from freezeframe.engine.job_database import VARIABLE, claimed
 from freezeframe.engine.remote import REMOTE, foreign_remote, own_remote
 from freezeframe.engine.server import Address, attach, living_address, server_folder
+from freezeframe.runs.early_spark import start_early
 from freezeframe.script.tenants import spark
 from freezeframe.settings import Settings
+from freezeframe.store.tenant import Tenant
 
 
 @contextmanager
 def script_spark(
-    script: Path, settings: Settings, environment: Mapping[str, str], progress: Callable[[str], None]
+    script: Path,
+    settings: Settings,
+    environment: Mapping[str, str],
+    progress: Callable[[str], None],
+    tenant: Tenant,
 ) -> Iterator[dict[str, str]]:
     """The variables that tell the script where Spark is; the warm server is held until the block ends.
+
+    Beside a script that does not speak to Spark itself, a server that its updates will need is started.
 
     Raises:
         JavaNotFound, JavaUnsupported, EngineUnavailable: the script wants Spark and it cannot be started.
@@ -39,6 +47,7 @@ def script_spark(
         folder = server_folder(settings, master)
         address = living_address(folder)
         if address is None:
+            start_early(settings, master, tenant, progress)
             yield {}
             return
         with claimed(folder) as database:

@@ -122,18 +122,6 @@ def csv_parts(file: Path, part_bytes: int = PART_BYTES) -> tuple[InputPart, ...]
         return divided(file, [0] if small else _csv_cuts(file, part_bytes))
 
 
-def line_parts(file: Path, part_bytes: int = PART_BYTES) -> tuple[InputPart, ...]:
-    """A file of lines in parts of whole lines, of about ``part_bytes``."""
-    cuts = [0]
-    with reads_of(str(file)), file.open("rb") as content:
-        end = content.seek(0, io.SEEK_END)
-        while cuts[-1] + part_bytes < end:
-            content.seek(cuts[-1] + part_bytes)
-            content.readline()
-            cuts.append(content.tell())
-    return divided(file, cuts if cuts[-1] < end or len(cuts) == 1 else cuts[:-1])
-
-
 def _csv_cuts(file: Path, part_bytes: int) -> list[int]:
     cuts, is_quoted = [0], False
     for place, block, before in _blocks(file):

@@ -72,9 +72,9 @@ def parquet_frame(
     part_bytes: int = PART_BYTES,
 ) -> Any:
     """The rows of a stream's Parquet files; errors as of ``read_parquet_files``."""
-    parts = [part for file in files for part in parquet_parts(file, part_bytes)]
     if _bytes(files) <= in_process_bytes_max:
         return _local(session, read_parquet_files(files))
+    parts = [part for file in files for part in parquet_parts(file, part_bytes)]
     schema = parquet_schema(files)
     return frame_of(session, [functools.partial(parquet_tables, part, schema) for part in parts], schema)
 

@@ -26,11 +26,8 @@ def search(work: Staging, files: pa.Table, keys: pa.Table) -> tuple[pa.Table, En
         return scan(work.snapshot, files, keys), "process"
     work.engine.require_shared(work.storage.uri(""))
     paths = files["path"].to_pylist()
-    if len(keys) <= INLINE_KEYS_MAX:
-        task = find_task(work, paths, keys, len(keys))
-    else:
-        task = find_task(work, paths, [work.attempt.land_keys(keys)], len(keys))
-    return work.engine.find(task), "spark"
+    sent = keys if len(keys) <= INLINE_KEYS_MAX else [work.attempt.land_keys(keys)]
+    return work.engine.find(find_task(work, paths, sent, len(keys))), "spark"
 
 
 def find_task(work: Staging, paths: Sequence[str], keys: pa.Table | Sequence[str], rows: int) -> FindTask:

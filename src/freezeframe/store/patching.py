@@ -9,7 +9,7 @@ a file is written anew.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -65,8 +65,15 @@ class _Met:
     file: _Numbers
     row: _Numbers
     place: _Numbers
-    searched: str
     engine: EngineName = ""
+
+    @property
+    def searched(self) -> str:
+        """How the keys were searched, in words that follow "an upsert of so many rows, "."""
+        if not self.engine:
+            return "whose keys no file can hold"
+        who = {"spark": "Spark", "process": "this process"}[self.engine]
+        return f"whose keys {who} looked for in {len(self.files):,} files"
 
     def positions(self, which: Flags) -> dict[str, _Numbers]:
         """By path the positions of the flagged rows."""
@@ -154,16 +161,14 @@ def _met(work: Staging, batch: pa.Table) -> _Met:
     candidates = files_with(work.snapshot, keys)
     if not candidates.num_rows or not len(batch):
         nothing = np.empty(0, np.int64)
-        return _Met((), nothing, nothing, nothing, "whose keys no file can hold")
+        return _Met((), nothing, nothing, nothing)
     found, engine = search(work, candidates, keys)
-    who = {"spark": "Spark", "process": "this process"}[engine]
-    met = _sorted(candidates, found, deleted_positions(work.snapshot, candidates), plan.key)
-    return replace(
-        met, engine=engine, searched=f"whose keys {who} looked for in {candidates.num_rows:,} files"
-    )
+    return _sorted(candidates, found, deleted_positions(work.snapshot, candidates), plan.key, engine)
 
 
-def _sorted(files: pa.Table, found: pa.Table, deleted: Mapping[str, _Numbers], key: Sequence[str]) -> _Met:
+def _sorted(
+    files: pa.Table, found: pa.Table, deleted: Mapping[str, _Numbers], key: Sequence[str], engine: EngineName
+) -> _Met:
     paths = tuple(files["path"].to_pylist())
     file = found["file"].to_numpy().astype(np.int64)
     row, place = found["row"].to_numpy(), found["place"].to_numpy()
@@ -180,7 +185,7 @@ def _sorted(files: pa.Table, found: pa.Table, deleted: Mapping[str, _Numbers], k
             remedy="Replace the stream's content with override=True.",
         )
     order = np.lexsort((row, file))
-    return _Met(paths, file[order], row[order], place[order], "")
+    return _Met(paths, file[order], row[order], place[order], engine)
 
 
 def _filled(work: Staging, batch: pa.Table, met: _Met) -> Filled:

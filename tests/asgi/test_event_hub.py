@@ -2,7 +2,11 @@
 
 import asyncio
 
-from freezeframe.asgi.event_hub import Follower
+import pytest
+
+from freezeframe.asgi import event_hub
+from freezeframe.asgi.event_hub import EventHub, Follower
+from freezeframe.errors import TryAgain
 from freezeframe.service.principal import Principal
 from freezeframe.service.watch import TenantsEvent
 
@@ -45,3 +49,33 @@ def test_nothing_waits_any_more_when_a_page_goes_away():
         return page.cancelled()
 
     assert (True, 0) == followed(work)
+
+
+class FailingWatch:
+    """A store at which each look fails but the last, which finds nothing."""
+
+    def __init__(self, errors):
+        self._errors = errors
+
+    def look(self, _wanted):
+        if self._errors:
+            raise self._errors.pop()
+        return []
+
+
+@pytest.mark.parametrize(
+    "error", [TryAgain("No.", cause="a", remedy="b"), RuntimeError("a look that went wrong")]
+)
+def test_a_look_that_fails_is_followed_by_another(monkeypatch, error):
+    """Whatever the error is: who follows is told to read everything anew, and does not wait for ever."""
+    monkeypatch.setattr(event_hub, "_LOOKED_EVERY_SECONDS", 0.001)
+
+    async def work(follower, ending):
+        hub = EventHub(FailingWatch([error, error]))
+        async with hub.following(follower):
+            told = await follower.next_told(ending, 5)
+        hub._task.cancel()
+        await asyncio.wait({hub._task})
+        return told
+
+    assert ((None,), 0) == followed(work)

@@ -76,7 +76,8 @@ def test_another_ones_change_is_seen_without_a_reload(page, visit, served):
     page.goto("/tenants/customer-0013?panel=snapshots")
     expect(page.get_by_text("Nothing kept for customer-0013 yet.")).to_be_visible()
     place = f"{served.url}/api/v1/environments/default/tenants/customer-0013"
-    page.request.put(f"{place}/files/rates.csv", data="a", headers={"Origin": served.url})
+    uploaded = page.request.put(f"{place}/files/rates.csv", data="a", headers={"Origin": served.url})
+    assert uploaded.ok, uploaded.text()
     expect(page.get_by_role("gridcell", name="File rates.csv")).to_be_visible()
     viewer = visit("viewer")
     viewer.goto("/jobs")
@@ -125,8 +126,10 @@ def test_the_audit_tells_what_was_done_and_that_nothing_is_missing(page, served)
     """By tenant and action, in the address; the chain is whole."""
     place = f"{served.url}/api/v1/environments/default/tenants/customer-0015"
     for name in ("a.txt", "b.txt"):
-        page.request.put(f"{place}/files/{name}", data=name, headers={"Origin": served.url})
-    page.request.delete(f"{place}/files/a.txt", headers={"Origin": served.url})
+        uploaded = page.request.put(f"{place}/files/{name}", data=name, headers={"Origin": served.url})
+        assert uploaded.ok, uploaded.text()
+    deleted = page.request.delete(f"{place}/files/a.txt", headers={"Origin": served.url})
+    assert deleted.ok, deleted.text()
     page.goto("/audit?tenant=customer-0015")
     grid = page.get_by_role("grid", name="Audit of customer-0015")
     expect(grid.get_by_role("row")).to_have_count(4)

@@ -8,12 +8,15 @@ import time
 from contextlib import contextmanager
 
 import pytest
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql.connect.functions import call_udf, lit, udf
+from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
+from freezeframe.engine.configuration import cores
 from freezeframe.engine.connect import connect
 from freezeframe.engine.job_database import VARIABLE, claimed
+from freezeframe.engine.server import attach
 from freezeframe.engine.watcher import DATABASES
 from freezeframe.errors import InvalidOption
 
@@ -137,6 +140,25 @@ def test_what_all_jobs_would_see_is_refused(jobs):
     assert before == databases(jobs[1])
 
 
+def test_what_is_outside_of_any_job_can_save_no_table(jobs, spark_settings):
+    """A process of a script that makes a session without the library; Spark's error says what to use."""
+    attachment = attach(spark_settings, f"local[{cores()}]", print)
+    plain = SparkSession(attachment.address.url)
+    try:
+        for save in (
+            lambda: plain.range(1).write.saveAsTable("leads"),
+            lambda: plain.sql("create table leads as select 1").collect(),
+        ):
+            with pytest.raises(PySparkException):
+                save()
+        with pytest.raises(PySparkException, match=r"freezeframe\.spark\(\)"):
+            plain.sql("create table leads (a int) using parquet")
+        assert [] == plain.sql("show tables").collect()
+    finally:
+        plain.stop()
+        attachment.close()
+
+
 def test_a_job_that_ends_leaves_nothing(spark_settings, jobs):
     """No database, no folder of its tables, no name for the watcher to look at."""
     before = databases(jobs[0])
@@ -168,6 +190,7 @@ import sys, time
 from pathlib import Path
 import pyarrow as pa
 from pyspark.sql.types import LongType, StructField, StructType
+from freezeframe.engine.configuration import cores
 from freezeframe.engine.connect import connect
 from freezeframe.settings import Settings
 

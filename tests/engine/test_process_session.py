@@ -1,18 +1,23 @@
 """The one Spark session of a process, wherever Spark is and whoever makes the session."""
 
+import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from tests.one_session import EXPECTED, facts, plain_environment
 
 import freezeframe
 from freezeframe.engine.configuration import cores
+from freezeframe.engine.connect import connect
 from freezeframe.engine.process_session import process_session
 from freezeframe.engine.server import attach
+from freezeframe.errors import InvalidOption
 
 pytestmark = pytest.mark.spark
 
@@ -78,6 +83,26 @@ def test_a_session_that_was_stopped_is_replaced(spark_engine):
     third = SparkSession.builder.getOrCreate()
     assert third is freezeframe.spark()
     third.stop()
+
+
+def test_sessions_of_sparks_builder_are_in_the_database_of_their_job(spark_engine, spark_settings):
+    """The one after a stop, and a further one: other jobs see nothing of what they save or define."""
+    freezeframe.spark().stop()
+    again = SparkSession.builder.appName("again").config("spark.sql.shuffle.partitions", "3").getOrCreate()
+    further = SparkSession.builder.remote(os.environ["SPARK_REMOTE"]).create()
+    try:
+        assert again is freezeframe.spark() is not further
+        assert "3" == again.conf.get("spark.sql.shuffle.partitions")
+        for number, session in enumerate([again, further]):
+            session.range(number + 1).write.saveAsTable("leads")
+            with pytest.raises(InvalidOption):
+                session.range(1).createGlobalTempView("leads")
+        assert [1, 2] == [session.table("leads").count() for session in (again, further)]
+        with closing(connect(spark_settings, print)) as other, pytest.raises(AnalysisException):
+            other.session.table("leads").count()
+    finally:
+        further.stop()
+        again.stop()
 
 
 def test_a_frame_comes_back_in_the_session_of_the_callers(tmp_path, spark_session):

@@ -47,6 +47,24 @@ def test_whole_rows_are_taken_if_nulls_overwrite(stream):
     assert [["1", None, 1], ["2", "B", 2]] == _rows(stream.read())
 
 
+def test_a_row_keeps_the_key_that_it_has(tmp_path, spark_engine):
+    """Zeros of both signs are one key: a row is told as changed where its cells changed, and only there."""
+    stream = open_tenant(tmp_path).stream("Zero")
+    stream.update(pa.table({"k": [-0.0, 1.0, 2.0], "v": ["a", "b", "c"]}), key="k")
+
+    receipt = stream.update(pa.table({"k": [0.0, 1.0], "v": ["a", "B"]}), key="k", mode="full")
+
+    assert (0, 1, 1, 1) == _counts(receipt)
+    told = receipt.changed_rows("arrow").select(["_change_type", "k"]).to_pylist()
+    assert [("update", 1.0), ("delete", 2.0)] == [tuple(row.values()) for row in told]
+    assert ["-0.0", "1.0"] == sorted(map(repr, stream.read(as_="arrow")["k"].to_pylist()))
+
+    receipt = stream.update(pa.table({"k": [0.0, 1.0], "v": ["a", "B"]}), override=True)
+
+    assert (0, 0, 2, 0) == _counts(receipt)
+    assert [] == receipt.changed_rows("arrow").to_pylist()
+
+
 def test_an_equal_extract_makes_no_version(stream):
     """Nothing is deleted, nothing is written."""
     receipt = stream.update(ROWS, mode="full")

@@ -98,9 +98,10 @@ class EventHub:
             idle = 0 if self._followers else idle + 1
             try:
                 events = await run_in_threadpool(self._watch.look, self._wanted())
-            except FreezeframeError as error:
+            except Exception as error:
                 if not is_blind:
-                    _logger.warning("Events cannot be told: %s", error)
+                    is_foreseen = isinstance(error, FreezeframeError)
+                    _logger.warning("Events cannot be told: %s", error, exc_info=not is_foreseen)
                 is_blind = True
             else:
                 for one in tuple(self._followers):

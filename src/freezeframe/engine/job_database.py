@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 VARIABLE = "FREEZEFRAME_SPARK_DATABASE"
 """The variable that names a run's file to its processes."""
 
+DEFAULT_CLOSED = "default.closed"
+"""A file in the folder of a server in whose database ``default`` no table can be saved."""
+
+# Spark's error names this path: it says what to do. No folder can be made below a device.
+_NO_FOLDER = "/dev/null/shared_by_all_jobs__use_freezeframe.spark()"
+
 # What reaches the tables and views of other jobs by its nature.
 _SHARED_BY_ALL = re.compile(
     r"\bcreate\s+(or\s+replace\s+)?global\s+temp|\bglobal_temp\s*\.|"
@@ -62,6 +68,7 @@ class JobDatabase:
         is_maker = not lock.tell()
         lock.write(f"{session.session_id}\n")
         lock.flush()
+        _close_default(session, folder)
         session.sql(f"create database if not exists {file.name}")
         session.sql(f"use {file.name}")
         return cls(file, lock, is_maker)
@@ -94,6 +101,17 @@ def require_own(request: object) -> None:
             remedy="Use createOrReplaceTempView, or a table without a database's name: the job is in a"
             " database of its own, which goes with the job.",
         )
+
+
+def _close_default(session: SparkSession, folder: Path) -> None:
+    """Have no table saved in the database that every session begins in: all jobs of the server see it.
+
+    A session that a process of the job makes without the library stays in it.
+    """
+    closed = folder / DEFAULT_CLOSED
+    if not closed.exists():
+        session.sql(f"alter database default set location '{_NO_FOLDER}'")
+        closed.touch()
 
 
 def _new_file(folder: Path) -> Path:

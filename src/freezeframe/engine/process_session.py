@@ -3,12 +3,12 @@
 A session that somebody else made is taken as it is, classic or Connect. Where there is none, one is made
 where the settings say that Spark is, and becomes the default session of the process and the active one of
 the thread. ``SPARK_REMOTE`` and Spark's own switch for Connect are set then, because its builder asks them.
+On a server of ours the builder makes further sessions as the first was made: in the job's own database.
 """
 
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession as AnySession
 from pyspark.sql.connect.session import SparkSession
 
 from freezeframe.engine.connect import Connection, connect
-from freezeframe.engine.remote import foreign_remote
+from freezeframe.engine.remote import REMOTE, foreign_remote
 from freezeframe.engine.spark_errors import spark_errors
 from freezeframe.errors import EngineUnavailable
 from freezeframe.settings import Settings
@@ -28,9 +28,11 @@ _Answer = TypeVar("_Answer")
 # Set by PySpark itself for as long as a process uses Connect.
 _CONNECT_SWITCH = "SPARK_CONNECT_MODE_ENABLED"
 
-_lock = threading.Lock()
+# Spark's builder holds this while it has a session made: a second lock could be taken crosswise.
+_lock = SparkSession._lock  # noqa: SLF001
 _made: Connection | None = None
 _before: dict[str, str | None] = {}
+_BUILDER = SparkSession.Builder
 
 
 def process_session(settings: Settings, progress: Callable[[str], None]) -> Any:
@@ -78,12 +80,35 @@ def _found() -> Any:
 def _begun(settings: Settings, progress: Callable[[str], None]) -> SparkSession:
     global _made  # noqa: PLW0603 - there is one process
     _made = connect(settings, progress, is_process=True)
+    if _made.database is not None:
+        SparkSession.Builder = _builder(settings, progress)  # type: ignore[misc]
     SparkSession._set_default_and_active_session(_made.session)  # noqa: SLF001 - as its own builder does
     address = {} if foreign_remote(os.environ) else _made.variables
     for name, value in {**address, _CONNECT_SWITCH: "1"}.items():
         _before[name] = os.environ.get(name)
         os.environ[name] = value
     return _made.session
+
+
+def _builder(settings: Settings, progress: Callable[[str], None]) -> type[SparkSession.Builder]:
+    class Builder(_BUILDER):
+        """Spark's own, but a session on a server of ours is made like that of the process."""
+
+        def create(self) -> SparkSession:
+            made = _made
+            is_ours = made is not None and self._options.get("spark.remote") == made.variables[REMOTE]
+            if not is_ours:
+                return super().create()
+            is_first = made is None or made.session.is_stopped
+            session: SparkSession = (
+                process_session(settings, progress)
+                if is_first
+                else connect(settings, progress, is_process=True).session
+            )
+            self._apply_options(session)
+            return session
+
+    return Builder
 
 
 def _end(*, is_gone: bool = False) -> None:

@@ -28,6 +28,7 @@ from typing import IO
 from freezeframe.engine import watcher
 from freezeframe.engine.configuration import server_configuration
 from freezeframe.engine.java import Java, find_java
+from freezeframe.engine.job_database import DEFAULT_CLOSED
 from freezeframe.engine.launch import class_archive, worker_python, write_launch
 from freezeframe.engine.private_folder import private_folder
 from freezeframe.errors import EngineUnavailable
@@ -215,7 +216,7 @@ def _launched(
 ) -> Address:
     for remains in (*folder.glob("work-*"), folder / watcher.DATABASES):
         shutil.rmtree(remains, ignore_errors=True)
-    for name in ("address.json", "retire", watcher.IDLE_SECONDS):
+    for name in ("address.json", "retire", watcher.IDLE_SECONDS, DEFAULT_CLOSED):
         (folder / name).unlink(missing_ok=True)
     write_launch(folder, settings, master, java, is_private=is_private)
     # Isolated and without site-packages: the watcher needs the standard library only.

@@ -246,6 +246,9 @@ def _results(sides: _Sides, key: list[int]) -> list[Column]:
             result = is_absent if task.flags_absent else is_absent & _is_flagged(sides)
         elif updates and name not in sides.given:
             result = old
+        elif updates and index in key:
+            # Keys that are one may differ in the sign of a zero: a row that did not change keeps its own.
+            result = F.when(F.col("fate") == _UNCHANGED, old).otherwise(F.coalesce(new, old))
         elif index in key or (updates and task.nulls == "keep"):
             result = F.coalesce(new, old)
         else:

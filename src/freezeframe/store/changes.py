@@ -83,7 +83,8 @@ def table_changes(old: pa.Table, new: pa.Table, key: Sequence[str], flag: str | 
     in_both = found.filter(pc.and_(pc.is_valid(found["old"]), pc.is_valid(found["new"])))
     inserted = found.filter(pc.is_null(found["old"]))["new"]
     deleted = found.filter(pc.is_null(found["new"]))["old"]
-    differs = _differs(old.take(in_both["old"]), new.take(in_both["new"]))
+    # Of the key only the sign of a zero can differ, by which no row has changed.
+    differs = _differs(old.take(in_both["old"]), new.take(in_both["new"]).drop_columns([*key]))
     updated = in_both.filter(differs)
     flagged = updated.slice(0, 0)
     if flag is not None:

@@ -1,16 +1,21 @@
-"""The tutorial is carried out as a newcomer would: each command runs, and prints what the page says."""
+"""The pages for newcomers are carried out: each command runs, and prints what the page says."""
 
 import re
 import shlex
+import shutil
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from sybil import Sybil
 from sybil.parsers.markdown import CodeBlockParser
 
+import freezeframe
 from freezeframe.cli.main import main
 
-PAGE = Path(__file__).parent.parent.parent / "docs" / "tutorial.md"
+REPOSITORY = Path(__file__).parent.parent.parent
+PAGE = REPOSITORY / "docs" / "tutorial.md"
+EXAMPLES = REPOSITORY / "examples"
 
 
 def commands(block):
@@ -34,9 +39,9 @@ def _line(line):
     return ".*".join(map(re.escape, re.split(r" *\.\.\. *", line))) + " *\n"
 
 
-@pytest.mark.spark
-def test_every_block_runs_in_order(tmp_path, monkeypatch, capsys, spark_session, default_engine):
-    """From an empty folder to a schedule, with the outputs that the page shows."""
+@pytest.fixture
+def carried_out(tmp_path, monkeypatch, capsys, spark_session, default_engine):
+    """Runs each block of a page's commands in an empty folder; gives how many there were."""
     # The session holds the server: between two runs it would stop, and starting it again is most of the time.
     monkeypatch.setenv("FREEZEFRAME_RUNNER_IDLE_SECONDS", "60")
     monkeypatch.chdir(tmp_path)
@@ -55,11 +60,47 @@ def test_every_block_runs_in_order(tmp_path, monkeypatch, capsys, spark_session,
             assert 0 == code, f"{line}\n{printed.err}"
             assert as_pattern(promised).fullmatch(printed.out), f"{line}\n{printed.out}"
 
-    blocks = list(Sybil(parsers=[CodeBlockParser("console", run)]).parse(PAGE).examples())
-    for block in blocks:
-        block.evaluate()
+    def carry_out(page):
+        blocks = list(Sybil(parsers=[CodeBlockParser("console", run)]).parse(page).examples())
+        for block in blocks:
+            block.evaluate()
+        return len(blocks)
 
-    assert len(blocks) >= 8
+    return carry_out
+
+
+@pytest.mark.spark
+def test_every_block_of_the_tutorial_runs_in_order(carried_out):
+    """From an empty folder to a schedule, with the outputs that the page shows."""
+    assert carried_out(PAGE) >= 8
+
+
+@pytest.mark.spark
+def test_the_two_examples_store_and_export_the_same(tmp_path, carried_out):
+    """The commands of their page run, and PySpark and pandas keep equal rows and write equal files."""
+    shutil.copytree(EXAMPLES, tmp_path, dirs_exist_ok=True)
+    assert 2 == carried_out(EXAMPLES / "README.md")
+    store = freezeframe.open(tmp_path / "freezeframe-data")
+    kept = [
+        [store.tenant(name).stream(stream).read(as_="pandas") for stream in ("Account", "Invoice")]
+        for name in ("acme", "globex")
+    ]
+    for ours, theirs in zip(*kept, strict=True):
+        pd.testing.assert_frame_equal(
+            *(one.sort_values("Id", ignore_index=True) for one in (ours, theirs)), check_like=True
+        )
+    roots = {
+        name: tmp_path.glob(f"freezeframe-data/job-roots/{store.folder(name)}/*")
+        for name in ("acme", "globex")
+    }
+    exports = {
+        name: [(root / "etl-output" / "Billed.csv").read_text() for root in sorted(found)]
+        for name, found in roots.items()
+    }
+
+    assert exports["acme"] == exports["globex"]
+    newest = "Id,Name,Billed\n007,Alder Mills,100.0\n008,NA,\n009,Cedar Works,21.75\n010,Dogwood,5.5\n"
+    assert newest == exports["acme"][1]
 
 
 def test_promised_lines_are_compared():

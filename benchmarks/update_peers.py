@@ -6,6 +6,7 @@ is used by one process and makes its imports there, so that its memory is its ow
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -66,6 +67,21 @@ class Ours(Peer):
 
     def rows(self) -> pa.Table:
         return self.stream.read(as_="arrow")
+
+
+class OursFromPandas(Ours):
+    """The same with a pandas frame, as most callers have it."""
+
+    def frame(self, batch: pa.Table) -> Any:
+        return to_pandas(batch)
+
+
+class OursInProcess(Ours):
+    """The same with the setting ``engine=auto``: keys are looked for without Spark."""
+
+    def open(self, stream: str = STREAM) -> None:
+        os.environ["FREEZEFRAME_ENGINE"] = "auto"
+        super().open(stream)
 
 
 class OursWithFrame(Ours):
@@ -148,6 +164,16 @@ class DeltaRs(Peer):
     @property
     def _path(self) -> str:
         return str(self.folder / "table")
+
+
+class DeltaRsFromPandas(DeltaRs):
+    """The same with a pandas frame, as most callers have it."""
+
+    def frame(self, batch: pa.Table) -> Any:
+        return to_pandas(batch)
+
+    def update(self, frame: Any) -> None:
+        super().update(pa.Table.from_pandas(frame, preserve_index=False))
 
 
 class DeltaRsNotStreamed(DeltaRs):
@@ -300,7 +326,10 @@ class Gluestick(Peer):
 
 RECEIPT_PEERS: dict[str, type[Peer]] = {
     "freezeframe": Ours,
+    "freezeframe_pandas": OursFromPandas,
+    "freezeframe_auto": OursInProcess,
     "delta_rs": DeltaRs,
+    "delta_rs_pandas": DeltaRsFromPandas,
     "duckdb": DuckDb,
     "merge_with_vectors": MergeWithVectors,
     "merge": Merge,

@@ -18,7 +18,10 @@ from matplotlib.ticker import FuncFormatter
 ASSETS = Path(__file__).parent.parent / "docs" / "assets"
 NAMES = {
     "freezeframe": "freezeframe",
+    "freezeframe_auto": "freezeframe, engine=auto",
+    "freezeframe_pandas": "freezeframe, pandas in",
     "delta_rs": "delta-rs merge",
+    "delta_rs_pandas": "delta-rs merge, pandas in",
     "duckdb": "DuckDB",
     "merge_with_vectors": "Spark MERGE, vectors",
     "merge": "Spark MERGE",

@@ -48,6 +48,7 @@ def test_words_decide_the_class(said, expected):
         "[INVALID_HANDLE.SESSION_CLOSED] The handle is invalid. Session was closed.",
         "Cannot invoke RPC on closed channel!",
         "org.apache.spark.SparkException: Job 3 cancelled because SparkContext was shut down",
+        "[INTERNAL_ERROR] No active or default Spark session found SQLSTATE: XX000",
     ],
 )
 def test_a_server_that_is_gone_may_be_asked_anew(said):

@@ -11,6 +11,7 @@ import os
 import secrets
 import sys
 import time
+import zipfile
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -86,8 +87,12 @@ def _command(settings: Settings, master: str, java: Java, work: Path, archive: P
     properties = work / "spark.properties"
     pools = work / "pools.xml"
     pools.write_text(FAIR_SCHEDULER)
+    configuration = server_configuration(settings, master)
+    first_jars = [str(_first_jar(work))] if master.startswith("local") else []
+    jars = [*filter(None, [configuration.get("spark.jars")]), *_default_jars(), *first_jars]
     configuration = {
-        **_with_default_jars(server_configuration(settings, master)),
+        **configuration,
+        **({"spark.jars": ",".join(jars)} if jars else {}),
         "spark.local.dir": str(work),
         "spark.scheduler.allocation.file": pools.as_uri(),
     }
@@ -113,15 +118,26 @@ def _command(settings: Settings, master: str, java: Java, work: Path, archive: P
     ]
 
 
-def _with_default_jars(configuration: dict[str, str]) -> dict[str, str]:
-    """The configuration; jars that the user's own defaults name are kept beside ours."""
-    ours = configuration.get("spark.jars")
+def _first_jar(work: Path) -> Path:
+    """A jar without classes, which Spark gets from itself at its start, over an encrypted connection.
+
+    What encrypts is set up by the class loader of the thread that first needs it. A task holds its class
+    loader while it asks the driver for a class: both would wait for each other for two minutes, and the
+    first job of a new server would fail.
+    """
+    jar = work / "first.jar"
+    zipfile.ZipFile(jar, "w").close()
+    return jar
+
+
+def _default_jars() -> list[str]:
+    """The jars that the user's own defaults name; what we name in the configuration replaces them."""
     defaults = Path(os.environ.get("SPARK_CONF_DIR", ""), "spark-defaults.conf")
-    if not ours or not os.environ.get("SPARK_CONF_DIR") or not defaults.is_file():
-        return configuration
-    lines = (line.strip().replace("=", " ", 1).split(maxsplit=1) for line in defaults.open())
-    theirs = [words[1].strip() for words in lines if len(words) > 1 and words[0] == "spark.jars"]
-    return {**configuration, "spark.jars": ",".join([ours, *theirs])}
+    if not os.environ.get("SPARK_CONF_DIR") or not defaults.is_file():
+        return []
+    text = defaults.read_text()
+    lines = (line.strip().replace("=", " ", 1).split(maxsplit=1) for line in text.splitlines())
+    return [words[1].strip() for words in lines if len(words) > 1 and words[0] == "spark.jars"]
 
 
 def _class_sharing(settings: Settings, archive: Path, work: Path) -> list[str]:

@@ -38,6 +38,7 @@ _GONE = (
     "SparkContext was shut down",
     "stopped SparkContext",
     "has been shut down",
+    "No active or default Spark session found",
 )
 # Words of Spark or the system, by what they mean and what to do; the first that fits decides.
 _SIGNS: tuple[tuple[type[FreezeframeError], str, str, tuple[str, ...]], ...] = (

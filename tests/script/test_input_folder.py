@@ -21,7 +21,7 @@ def test_a_stream_is_the_name_up_to_the_last_dash(tmp_path):
         (tmp_path / name).touch()
     (tmp_path / "Folder-1.csv").mkdir()
 
-    found = stream_files(tmp_path, ".csv", ignore=["Skipped"])
+    found = stream_files(tmp_path, [".csv"], ignore=["Skipped"])
 
     assert {
         "-odd": ["-odd.csv"],
@@ -36,10 +36,10 @@ def test_a_single_file_is_a_folder_of_one(tmp_path):
     file = tmp_path / "Account-1.csv"
     file.touch()
 
-    assert {"Account": [file]} == stream_files(str(file), ".csv")
+    assert {"Account": [file]} == stream_files(str(file), [".csv"])
 
 
 def test_a_missing_folder_is_named(tmp_path):
     """A wrong INPUT_DIR is said at once, not taken for a sync without rows."""
     with pytest.raises(InputNotFound, match="nowhere"):
-        stream_files(tmp_path / "nowhere", ".csv")
+        stream_files(tmp_path / "nowhere", [".csv"])

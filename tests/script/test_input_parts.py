@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from freezeframe.errors import StorageNotShared, UnreadableInput
 from freezeframe.script import input_parts
 from freezeframe.script.csv_file import csv_text_pieces, read_csv_text
-from freezeframe.script.input_parts import csv_parts, divided
+from freezeframe.script.input_parts import csv_parts, divided, line_parts
 
 QUOTED_TEXTS = st.text('a",\n\r', max_size=4)
 
@@ -39,6 +39,19 @@ def test_a_file_is_divided_at_its_rows(tmp_path, monkeypatch):
     file.write_bytes(b'a,b\n1,"\n\n\n\n\n\n\n\n"\n3,4\n5,6\n')
 
     assert [(0, 17), (17, 25)] == [(part.start, part.stop) for part in csv_parts(file, 5)]
+
+
+def test_a_file_of_lines_is_divided_behind_newlines(tmp_path, monkeypatch):
+    """A line longer than a part is one; each part knows how many lines are before it."""
+    monkeypatch.setattr(input_parts, "_BLOCK_BYTES", 7)
+    file = tmp_path / "A-1.jsonl"
+    file.write_bytes(b"1\n\n" + b"2" * 20 + b"\n3\n4\n5")
+
+    found = [(part.start, part.stop, part.lines_before()) for part in line_parts(file, 3)]
+
+    assert [(0, 3, 0), (3, 24, 2), (24, 28, 3), (28, 29, 5)] == found
+    file.write_bytes(b"")
+    assert [True] == [part.is_whole for part in line_parts(file, 3)]
 
 
 @pytest.mark.parametrize("row", [b'5" pipe,1\n', b'"a"b"c,1\n'])

@@ -10,6 +10,8 @@ import pytest
 
 from freezeframe.errors import SchemaDriftError, UnreadableInput
 from freezeframe.script.parquet_files import read_parquet_files
+from freezeframe.script.streamed_rows import streamed_parquet
+from freezeframe.script.unpacking import UNLIMITED, UnpackLimits
 
 
 @pytest.fixture
@@ -112,3 +114,23 @@ def test_nanoseconds_are_refused_with_the_file(tmp_path):
         read_parquet_files([file])
 
     assert str(file) == caught.value.details["file"]
+
+
+@pytest.mark.parametrize("limits", [UNLIMITED, UnpackLimits(rows_max=10)])
+@pytest.mark.parametrize(
+    "index", [[7, 8], pd.Index([7, 8], name="Id"), pd.RangeIndex(2), [["a", "b"], [1, 2]]]
+)
+def test_a_streamed_file_is_read_alike(index, limits, tmp_path):
+    """An index without a name is left out, unsigned numbers are int64 unless a value needs more."""
+    file = tmp_path / "A-1.parquet"
+    columns = {"u": [1, 2**63 - 1], "w": [0, 2**63], "text": ["a", "b"]}
+    frame = pd.DataFrame(columns, index=index).astype({"u": "uint64", "w": "uint64", "text": "category"})
+    frame.to_parquet(file, row_group_size=1)
+
+    whole = read_parquet_files([file])
+    streamed = streamed_parquet(file, limits).read_all()
+
+    assert whole.schema == streamed.schema
+    assert whole.to_pylist() == streamed.to_pylist()
+    assert ["u", "w", "text"] == whole.column_names[:3]
+    assert not any("index_level" in name for name in whole.column_names)

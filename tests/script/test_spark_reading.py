@@ -3,14 +3,16 @@
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.script.json_values import KNOWN, OWN
 from tests.script.text_columns import EXACT, INEXACT, KEPT, TYPED
 
 from freezeframe.engine.frames import to_arrow
 from freezeframe.errors import UnreadableInput
 from freezeframe.script.csv_file import read_csv_text, read_csv_texts
+from freezeframe.script.json_rows import read_json_files
 from freezeframe.script.parquet_files import read_parquet_files
 from freezeframe.script.reading import read_csv_folder, read_parquet_folder
-from freezeframe.script.spark_reading import csv_frames, parquet_frame
+from freezeframe.script.spark_reading import CSV, JSON_LINES, parquet_frame, text_frames
 from freezeframe.script.typed_columns import KnownTypes
 
 pytestmark = pytest.mark.spark
@@ -33,9 +35,10 @@ def csv_of(columns):
     return "\n".join([*lines, ""])
 
 
-def workers_rows(session, files, known=NOTHING, part_bytes=64):
+def workers_rows(session, files, known=NOTHING, part_bytes=64, text=CSV):
     """The rows as Spark's workers read them, many parts to a file; sorted by ``row``."""
-    frame = csv_frames(session, {"A": (files, known)}, in_process_bytes_max=0, part_bytes=part_bytes)["A"]
+    streams = {"A": (files, known)}
+    frame = text_frames(text, session, streams, in_process_bytes_max=0, part_bytes=part_bytes)["A"]
     return to_arrow(frame.toArrow()).sort_by("row")
 
 
@@ -90,6 +93,68 @@ def test_a_fault_names_the_file_and_its_line(content, message, line, tmp_path, s
         workers_rows(spark_session, [file])
 
     assert (str(file), line) == (caught.value.details["file"], caught.value.details["line"])
+
+
+def json_lines_of(columns):
+    """Lines with these columns of JSON values, None where a line lacks the column, and a column ``row``."""
+    height = max(map(len, columns.values()))
+    for row in range(height):
+        cells = {name: values[row] for name, values in columns.items() if row < len(values)}
+        found = {"row": row} | {name: value for name, value in cells.items() if value is not None}
+        yield "{" + ", ".join(f'"{name}": {value}' for name, value in found.items()) + "}\n"
+
+
+def test_every_json_value_becomes_what_it_becomes_elsewhere(tmp_path, spark_session):
+    """All columns of the tests of JSON Lines, in two files of many parts, with blank lines and a mark."""
+    values = {f"own{number}": case[0] for number, case in enumerate(OWN)}
+    values |= {f"stored{number}": case[0] for number, case in enumerate(KNOWN)}
+    values |= {f"declared{number}": case[0] for number, case in enumerate(KNOWN)}
+    kinds = {number: case[1] for number, case in enumerate(KNOWN)}
+    stored = pa.schema([(f"stored{number}", kind) for number, kind in kinds.items()])
+    known = KnownTypes(stored, {f"declared{number}": kind for number, kind in kinds.items()})
+    lines = list(json_lines_of(values))
+    files = [tmp_path / f"A-{number}.jsonl" for number in range(4)]
+    files[0].write_text("\ufeff" + "\n".join(lines[:2]) + "\r\n\r\n")
+    files[1].write_text("")
+    files[2].write_text("".join(lines[2:]).rstrip())
+    files[3].write_text("\ufeff")
+
+    expected = read_json_files(files, known)
+    found = workers_rows(spark_session, files, known, text=JSON_LINES)
+
+    assert len(lines) == len(expected)
+    assert expected.schema == found.schema
+    assert repr(expected.to_pylist()) == repr(found.to_pylist())
+    small = text_frames(JSON_LINES, spark_session, {"A": (files, known)})["A"]
+    assert found.equals(to_arrow(small.toArrow()).sort_by("row"))
+
+
+@pytest.mark.parametrize("odd", ['{"row": 1, "a": "x"}', "{", '{"row": 1, "a": 9007199254740993}'])
+def test_a_fault_in_json_lines_names_the_file_and_its_line(odd, tmp_path, spark_session):
+    """In a part that is not the first of its file, as this process names it."""
+    file = tmp_path / "A-1.jsonl"
+    file.write_text('{"row": 1, "a": 0.5}\n\n' * 50 + odd + "\n")
+
+    with pytest.raises(UnreadableInput) as here:
+        read_json_files([file], NOTHING)
+    with pytest.raises(UnreadableInput) as caught:
+        workers_rows(spark_session, [file], text=JSON_LINES)
+
+    assert here.value.to_json() == caught.value.to_json()
+    assert 101 == caught.value.details["line"]
+
+
+def test_a_stream_without_lines_is_a_frame_without_columns(tmp_path, spark_session):
+    """An empty file, in this process or by the workers."""
+    file = tmp_path / "A-1.jsonl"
+    file.write_text("\n" * 100)
+
+    frames = [
+        text_frames(JSON_LINES, spark_session, {"A": ([file], NOTHING)}, in_process_bytes_max=most)["A"]
+        for most in (0, 1000)
+    ]
+
+    assert [([], 0)] * 2 == [(frame.columns, frame.count()) for frame in frames]
 
 
 def test_a_few_rows_are_the_same_frame(tmp_path, spark_session):

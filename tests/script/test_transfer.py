@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from freezeframe.errors import InputNotFound, InvalidOption, SchemaDriftError, UnreadableInput
-from freezeframe.script import csv_file, streamed_rows
+from freezeframe.script import csv_file, json_rows, streamed_rows
 from freezeframe.script.transfer import export_stream, import_stream, schema_file
 from freezeframe.service.row_counter import RowCounter
 from freezeframe.settings import Settings
@@ -86,6 +86,22 @@ def test_bad_lines_are_named(line, tmp_path):
         import_stream(stream(), file, "a")
 
 
+@pytest.mark.parametrize("memory_bytes_max", [0, 2**20], ids=["streamed", "in memory"])
+def test_json_lines_are_of_the_stored_types(memory_bytes_max, tmp_path):
+    """Exact texts are dates and decimals; columns that no line has keep what is stored, whatever the size."""
+    goal = stream()
+    columns = {"Id": pa.int64(), "on": pa.date32(), "d": pa.decimal128(20, 2), "kept": pa.string()}
+    row = {"Id": 1, "on": date(2026, 1, 1), "d": Decimal("0.50"), "kept": "x"}
+    goal.update(pa.Table.from_pylist([row], pa.schema(columns)), "Id")
+    file = tmp_path / "a.jsonl"
+    file.write_text('{"Id": 1, "on": "2026-02-03", "d": 9007199254740993}\n')
+
+    import_stream(goal, file, memory_bytes_max=memory_bytes_max)
+
+    expected = {**row, "on": date(2026, 2, 3), "d": Decimal("9007199254740993.00")}
+    assert [expected] == goal.read(as_="arrow").to_pylist()
+
+
 def test_what_cannot_be_imported_is_told(tmp_path):
     """A missing file, an unknown kind, a schema file that is none."""
     with pytest.raises(InputNotFound):
@@ -106,6 +122,7 @@ def test_what_cannot_be_imported_is_told(tmp_path):
 def test_a_streamed_file_gives_the_same_rows(kind, has_schema, tmp_path, monkeypatch):
     """Piece by piece, whatever the pieces: rows, types and the receipt are those of one piece."""
     monkeypatch.setattr(streamed_rows, "_ROWS", 2)
+    monkeypatch.setattr(json_rows, "_PIECE_BYTES", 200)
     tenant = Tenant(MemoryStorage(), None, Settings())
     texts = ["007", "8", None, "x", '"a,b"\n']
     table = pa.table(

@@ -17,6 +17,7 @@ from freezeframe.log.verification import verify_log
 from freezeframe.script.reading import read_csv_folder, read_parquet_folder
 from freezeframe.script.snapshots import update_snapshot
 from freezeframe.script.streamed_rows import streamed_csv, streamed_parquet
+from freezeframe.script.typed_columns import KnownTypes
 from freezeframe.service.row_counter import RowCounter
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
@@ -50,7 +51,7 @@ def operations(base):
         "export": lambda: write_archive(LocalStorage(work), work / "new.tar.gz", SETTINGS),
         "import": lambda: read_archive(base / "a.tar.gz", LocalStorage(work / "new"), SETTINGS),
         "adopt": lambda: update_snapshot(work / "old", "P", ["Id"], NEW),
-        "csv": lambda: (read_csv_folder(given), streamed_csv(given / "X-1.csv", None).read_all()),
+        "csv": lambda: (read_csv_folder(given), streamed_csv(given / "X-1.csv", KnownTypes()).read_all()),
         "parquet": lambda: (read_parquet_folder(given), streamed_parquet(given / "Y.parquet").read_all()),
     }
 

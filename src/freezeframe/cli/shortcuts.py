@@ -90,7 +90,7 @@ def _import(file: Path, stream: str | None, key: tuple[str, ...], mode: Mode) ->
 def _stream_of(file: Path) -> str:
     from freezeframe.script.input_folder import stream_files
 
-    name = next(iter(stream_files(file, file.suffix.casefold())))
+    name = next(iter(stream_files(file, ())))
     return name.removesuffix(".snapshot")
 
 

@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from freezeframe.script.reading import read_csv_folder, read_parquet_folder
+    from freezeframe.script.reading import read_csv_folder, read_json_folder, read_parquet_folder
     from freezeframe.script.snapshots import get_snapshot, update_snapshot
     from freezeframe.script.tenants import open_tenant, spark
     from freezeframe.script.views import snapshot_views
@@ -18,6 +18,7 @@ __all__ = [
     "get_snapshot",
     "open_tenant",
     "read_csv_folder",
+    "read_json_folder",
     "read_parquet_folder",
     "snapshot_views",
     "spark",
@@ -28,6 +29,7 @@ _HOME = {
     "get_snapshot": "snapshots",
     "open_tenant": "tenants",
     "read_csv_folder": "reading",
+    "read_json_folder": "reading",
     "read_parquet_folder": "reading",
     "snapshot_views": "views",
     "spark": "tenants",

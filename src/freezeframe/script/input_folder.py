@@ -14,9 +14,9 @@ from freezeframe.errors import InputNotFound
 
 
 def stream_files(
-    path: str | os.PathLike[str], extension: str, ignore: Collection[str] = ()
+    path: str | os.PathLike[str], extensions: Collection[str], ignore: Collection[str] = ()
 ) -> dict[str, list[Path]]:
-    """The files with that extension (``".csv"``) by stream, in order of the stamps in their names.
+    """The files with one of these extensions (``".csv"``) by stream, in order of the stamps in their names.
 
     ``path`` is a folder or a single file. Files of other extensions, hidden ones, sub-folders
     and the streams in ``ignore`` are left out. Streams are in alphabetical order.
@@ -26,7 +26,7 @@ def stream_files(
     """
     place = Path(path)
     if place.is_dir():
-        files = [file for file in place.iterdir() if _is_input(file, extension)]
+        files = [file for file in place.iterdir() if _is_input(file, extensions)]
     elif place.is_file():
         files = [place]
     else:
@@ -44,8 +44,8 @@ def stream_files(
     return streams
 
 
-def _is_input(file: Path, extension: str) -> bool:
-    return file.is_file() and not file.name.startswith(".") and file.suffix.casefold() == extension
+def _is_input(file: Path, extensions: Collection[str]) -> bool:
+    return file.is_file() and not file.name.startswith(".") and file.suffix.casefold() in extensions
 
 
 def _stream_and_stamp(file: Path) -> tuple[str, str]:

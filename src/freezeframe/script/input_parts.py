@@ -52,6 +52,12 @@ class InputPart:
         """The bytes of the part, to be read once."""
         return _Section(self.file, self.start, self.stop)
 
+    def lines_before(self) -> int:
+        """How many lines of the file end before the part; it is one of a text file."""
+        with self.file.open("rb") as content:
+            sizes = [_BLOCK_BYTES] * (self.start // _BLOCK_BYTES) + [self.start % _BLOCK_BYTES]
+            return sum(content.read(size).count(b"\n") for size in sizes)
+
     def require_unchanged(self) -> None:
         """Check that the file is still the one that was divided, also in another process.
 
@@ -109,6 +115,18 @@ def divided(file: Path, cuts: list[int], end: int | None = None) -> tuple[InputP
         InputPart(file, start, stop, end, found.st_size, found.st_mtime_ns)
         for start, stop in zip(cuts, stops, strict=True)
     )
+
+
+def line_parts(file: Path, part_bytes: int = PART_BYTES) -> tuple[InputPart, ...]:
+    """A file in parts of whole lines, of about ``part_bytes``."""
+    cuts = [0]
+    with reads_of(str(file)), file.open("rb") as content:
+        end = content.seek(0, io.SEEK_END)
+        while cuts[-1] + part_bytes < end:
+            content.seek(cuts[-1] + part_bytes - 1)
+            content.readline()
+            cuts.append(content.tell())
+    return divided(file, cuts if cuts[-1] < end or len(cuts) == 1 else cuts[:-1])
 
 
 def csv_parts(file: Path, part_bytes: int = PART_BYTES) -> tuple[InputPart, ...]:

@@ -127,9 +127,10 @@ def _typed(file: Path, parquet: pq.ParquetFile) -> pa.Table:
     """The file's columns, without rows; of unsigned ones only the values say whether they are ``int64``."""
     empty = _kept(file, parquet.schema_arrow.empty_table())
     names = [field.name for field in parquet.schema_arrow if field.type == pa.uint64()]
-    found = _kept(file, parquet.read(names)).schema if names else pa.schema([])
-    fields = [found.field(one.name) if one.name in found.names else one for one in empty.schema]
-    return pa.schema(fields).empty_table()
+    batches = parquet.iter_batches(_ROWS, columns=names) if names else ()
+    tables = (_kept(file, pa.Table.from_batches([batch])) for batch in batches)
+    wide = {one.name: one for table in tables for one in table.schema if one.type != pa.int64()}
+    return pa.schema([wide.get(one.name, one) for one in empty.schema]).empty_table()
 
 
 def _odd(schema: pa.Schema, other: pa.Schema) -> list[str]:
@@ -137,15 +138,21 @@ def _odd(schema: pa.Schema, other: pa.Schema) -> list[str]:
     return [one.name for one in other if one.name in schema.names and one.type != schema.field(one.name).type]
 
 
-def parquet_tables(part: InputPart, schema: pa.Schema) -> Iterator[pa.Table]:
-    """The rows of a part in the columns of ``schema``, piece by piece.
+def parquet_tables(
+    part: InputPart, schema: pa.Schema, limits: UnpackLimits = UNLIMITED
+) -> Iterator[pa.Table]:
+    """The rows of a part in the columns of ``schema``, piece by piece; ``limits`` are for whole files.
 
     Raises:
+        TooLarge: the file unpacks to more than a limit.
         UnreadableInput: the file is damaged, or was changed since it was divided.
     """
     part.require_unchanged()
     with opened_parquet(part.file) as parquet:
-        for batch in parquet.iter_batches(_ROWS, row_groups=list(range(part.start, part.stop))):
+        groups = list(range(part.start, part.stop))
+        is_bounded = limits is not UNLIMITED
+        batches = parquet_batches(part.file, limits) if is_bounded else parquet.iter_batches(_ROWS, groups)
+        for batch in batches:
             yield in_schema(_kept(part.file, pa.Table.from_batches([batch])), schema)
 
 

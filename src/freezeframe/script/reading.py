@@ -3,7 +3,7 @@
 ``read_csv_folder`` and ``read_parquet_folder`` are what a transformation script begins with;
 names and first parameters are gluestick's. They differ from it where it loses data: all files
 of a stream are read, not one of them, and a CSV value becomes a number, date or boolean only
-if its text can be told from it again.
+if its text can be told from it again. ``read_json_folder`` reads JSON Lines in the same way.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from freezeframe.errors import InvalidOption, MissingColumn
 from freezeframe.script.catalog import catalog_beside
 from freezeframe.script.csv_file import read_csv_texts
 from freezeframe.script.input_folder import stream_files
+from freezeframe.script.json_rows import read_json_files
 from freezeframe.script.parquet_files import read_parquet_files
 from freezeframe.script.snapshots import stored_schemas
 from freezeframe.script.tenants import spark
@@ -73,25 +74,53 @@ def read_csv_folder(
     """
     _check_kind(as_)
     _check_options(as_, converters, index_cols)
-    place = Path(path)
-    files = stream_files(place, ".csv", ignore)
-    catalog = catalog_beside(place if place.is_dir() else place.parent)
-    stored = stored_schemas(place.parent / SNAPSHOTS) if schemas is None else schemas
-    known = {stream: KnownTypes(stored.get(stream), catalog.columns(stream)) for stream in files}
+    streams = _typed_streams(path, (".csv",), ignore, schemas)
     if as_ == "spark":
-        from freezeframe.script.spark_reading import csv_frames  # noqa: PLC0415 - others need no PySpark
+        from freezeframe.script.spark_reading import CSV, text_frames  # noqa: PLC0415 - others need no PySpark
 
-        return csv_frames(
-            session or spark(), {stream: (parts, known[stream]) for stream, parts in files.items()}
-        )
+        return text_frames(CSV, session or spark(), streams)
     frames = {}
-    for stream, parts in files.items():
-        text = read_csv_texts(parts)
+    for stream, (files, known) in streams.items():
+        text = read_csv_texts(files)
         converted = _converted(text, (converters or {}).get(stream, {}))
-        table = known[stream].table(text.drop_columns(list(converted)))
+        table = known.table(text.drop_columns(list(converted)))
         frame = _framed(table, converted, text.column_names, as_)
         frames[stream] = _indexed(frame, stream, (index_cols or {}).get(stream))
     return frames
+
+
+def read_json_folder(
+    path: str | os.PathLike[str],
+    ignore: Collection[str] = (),
+    as_: FrameKind = "pandas",
+    *,
+    schemas: Mapping[str, pa.Schema] | None = None,
+    session: Any = None,
+) -> dict[str, Any]:
+    """Each stream's rows from the JSON Lines files (``.jsonl``, ``.ndjson``) of a folder, or from one file.
+
+    Names, order of files and parameters are those of ``read_csv_folder``. A column is of the type of
+    ``schemas``, else of the one that ``catalog.json`` declares, if every value of it is exact in that type;
+    else of its JSON values' own: ``bool``, ``int64``, ``double``, text, lists, structs. A text is a value of
+    a known type where a CSV field would be; dates, times, decimals and binary (base64) are texts in JSON.
+    What a line lacks is NULL; a stream of empty files has no columns.
+
+    Raises:
+        InputNotFound: there is no such folder.
+        UnreadableInput: a line is no JSON object or not UTF-8, or no type holds all values of a column
+            (several kinds; integers beyond 2**53 beside fractions, or of more than 64 bits); file and line
+            are named.
+        InvalidOption: an unknown ``as_``.
+        SetupError: as of ``read_csv_folder``.
+    """
+    _check_kind(as_)
+    streams = _typed_streams(path, (".jsonl", ".ndjson"), ignore, schemas)
+    if as_ == "spark":
+        from freezeframe.script.spark_reading import JSON_LINES, text_frames  # noqa: PLC0415 - as above
+
+        return text_frames(JSON_LINES, session or spark(), streams)
+    tables = {stream: read_json_files(files, known) for stream, (files, known) in streams.items()}
+    return {stream: _framed(table, {}, table.column_names, as_) for stream, table in tables.items()}
 
 
 def read_parquet_folder(
@@ -117,7 +146,7 @@ def read_parquet_folder(
         SetupError: as of ``read_csv_folder``.
     """
     _check_kind(as_)
-    files = stream_files(path, ".parquet", ignore)
+    files = stream_files(path, (".parquet",), ignore)
     if as_ == "spark":
         from freezeframe.script.spark_reading import parquet_frame  # noqa: PLC0415 - as above
 
@@ -125,6 +154,23 @@ def read_parquet_folder(
         return {stream: parquet_frame(where, parts) for stream, parts in files.items()}
     tables = {stream: read_parquet_files(parts, limits) for stream, parts in files.items()}
     return {stream: _framed(table, {}, table.column_names, as_) for stream, table in tables.items()}
+
+
+def _typed_streams(
+    path: str | os.PathLike[str],
+    extensions: Collection[str],
+    ignore: Collection[str],
+    schemas: Mapping[str, pa.Schema] | None,
+) -> dict[str, tuple[list[Path], KnownTypes]]:
+    """By stream its files, and what is known of its columns."""
+    place = Path(path)
+    files = stream_files(place, extensions, ignore)
+    catalog = catalog_beside(place if place.is_dir() else place.parent)
+    stored = stored_schemas(place.parent / SNAPSHOTS) if schemas is None else schemas
+    return {
+        stream: (parts, KnownTypes(stored.get(stream), catalog.columns(stream)))
+        for stream, parts in files.items()
+    }
 
 
 def _check_kind(as_: str) -> None:

@@ -7,6 +7,7 @@ what every value of a column agrees with.
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,14 +15,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from freezeframe.engine.frames import to_arrow
 from freezeframe.errors import UnreadableInput
 from freezeframe.script.csv_file import LongRow, block_sizes, csv_text_pieces
 from freezeframe.script.inference import Left, both
 from freezeframe.script.input_parts import InputPart, divided
-from freezeframe.script.json_lines import json_line_pieces
-from freezeframe.script.parquet_batches import parquet_batches
-from freezeframe.script.parquet_files import opened_parquet
+from freezeframe.script.json_rows import joined_json, json_schema, json_tables, survey_json
+from freezeframe.script.parquet_files import parquet_parts, parquet_schema, parquet_tables
 from freezeframe.script.typed_columns import KnownTypes
 from freezeframe.script.unpacking import UNLIMITED, UnpackLimits
 
@@ -72,7 +71,7 @@ def csv_schema(known: KnownTypes, left: Mapping[str, Left]) -> pa.Schema:
 
 
 def csv_tables(
-    part: InputPart, block_bytes: int, known: KnownTypes, left: Mapping[str, Left]
+    part: InputPart, survey: CsvSurvey, known: KnownTypes, left: Mapping[str, Left]
 ) -> Iterator[pa.Table]:
     """The rows of a part in the columns of all parts that were surveyed; a column that it lacks is NULL.
 
@@ -81,7 +80,7 @@ def csv_tables(
     """
     part.require_unchanged()
     schema, rules = csv_schema(known, left), {name: known.rule(name) for name in left}
-    for piece in csv_text_pieces(part, block_bytes):
+    for piece in csv_text_pieces(part, survey.block_bytes):
         columns = [
             rules[name].read(piece.column(name), found)
             if name in piece.column_names
@@ -93,66 +92,42 @@ def csv_tables(
         yield pa.table(columns, schema=schema)
 
 
-def streamed_csv(file: Path, columns: pa.Schema | None) -> pa.RecordBatchReader:
-    """A CSV file's rows, in the types of ``columns`` where every value is exact in them, else as inferred.
+def streamed_csv(file: Path, known: KnownTypes) -> pa.RecordBatchReader:
+    """A CSV file's rows, in the known types where every value is exact in them, else as inferred.
 
     Raises:
         UnreadableInput: as ``read_csv_text`` does; the whole file has been gone through by then.
     """
-    (part,), known = divided(file, [0]), KnownTypes(columns)
+    (part,) = divided(file, [0])
     survey = survey_csv(part, known)
-    return _reader(
-        csv_schema(known, survey.left), lambda: csv_tables(part, survey.block_bytes, known, survey.left)
-    )
+    return _reader(csv_schema(known, survey.left), lambda: csv_tables(part, survey, known, survey.left))
 
 
 def streamed_json_lines(
-    file: Path, columns: pa.Schema | None, limits: UnpackLimits = UNLIMITED
+    file: Path, known: KnownTypes, columns: pa.Schema | None = None, limits: UnpackLimits = UNLIMITED
 ) -> pa.RecordBatchReader:
-    """A JSON Lines file's rows, in the types of ``columns``, others as their values are.
+    """A JSON Lines file's rows, as ``read_json_files`` gives them.
 
     Raises:
-        UnreadableInput: as ``read_json_lines`` does; the whole file has been gone through by then.
+        TooLarge, UnreadableInput: as it does; the whole file has been gone through by then.
     """
-    found: pa.Schema | None = columns
-    for piece in json_line_pieces(file, columns, _ROWS, limits):
-        found = piece.schema if found is None else _joined(file, found, piece.schema)
-    schema = found if found is not None else pa.schema([])
-    return _reader(schema, lambda: json_line_pieces(file, schema, _ROWS, limits))
+    (part,) = parts = divided(file, [0])
+    found = joined_json(parts, [survey_json(part, known, limits)], known, columns)
+    return _reader(json_schema(known, found), lambda: json_tables(part, found, known, found))
 
 
 def streamed_parquet(file: Path, limits: UnpackLimits = UNLIMITED) -> pa.RecordBatchReader:
-    """A Parquet file's rows.
+    """A Parquet file's rows, as ``read_parquet_files`` gives them.
 
     Raises:
         TooLarge: it unpacks to more than a limit; at the start, or when the reading comes to it.
         UnreadableInput: it is damaged or no Parquet; at the start, or when the reading comes to it.
         SchemaDriftError: it holds what a stream cannot keep.
     """
-    with opened_parquet(file) as parquet:
-        empty = to_arrow(pa.Table.from_batches([], parquet.schema_arrow).replace_schema_metadata())
-
-    def tables() -> Iterator[pa.Table]:
-        with opened_parquet(file) as parquet:
-            bounded = limits is not UNLIMITED
-            for batch in parquet_batches(file, limits) if bounded else parquet.iter_batches(_ROWS):
-                yield to_arrow(pa.Table.from_batches([batch])).cast(empty.schema)
-
-    return _reader(empty.schema, tables)
+    schema, (part,) = parquet_schema([file]), parquet_parts(file, sys.maxsize)
+    return _reader(schema, lambda: parquet_tables(part, schema, limits))
 
 
 def _reader(schema: pa.Schema, tables: Callable[[], Iterator[pa.Table]]) -> pa.RecordBatchReader:
     batches = itertools.chain.from_iterable(table.to_batches(_ROWS) for table in tables())
     return pa.RecordBatchReader.from_batches(schema, batches)
-
-
-def _joined(file: Path, one: pa.Schema, other: pa.Schema) -> pa.Schema:
-    try:
-        return pa.unify_schemas([one, other], promote_options="permissive")
-    except pa.ArrowException as error:
-        raise UnreadableInput(
-            f"{str(file)!r} cannot be read as JSON Lines.",
-            cause=str(error).splitlines()[0],
-            remedy="Write one JSON object a line, with one kind of value in each column.",
-            file=str(file),
-        ) from error

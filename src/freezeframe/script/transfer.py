@@ -24,10 +24,11 @@ from freezeframe.errors import InputNotFound, InvalidOption, SchemaDriftError, T
 from freezeframe.script.arrow_files import read_arrow, streamed_arrow
 from freezeframe.script.csv_file import read_csv_text
 from freezeframe.script.csv_text import csv_text
-from freezeframe.script.json_lines import json_lines, read_json_lines
+from freezeframe.script.json_lines import json_lines
+from freezeframe.script.json_rows import read_json_files
 from freezeframe.script.parquet_files import read_parquet_files
 from freezeframe.script.streamed_rows import streamed_csv, streamed_json_lines, streamed_parquet
-from freezeframe.script.typed_columns import typed_columns
+from freezeframe.script.typed_columns import KnownTypes
 from freezeframe.script.unpacking import BYTES_LIMIT, UNLIMITED, UnpackLimits
 from freezeframe.storage.local import failure, write_durably
 from freezeframe.store.columns import arrow_columns, delta_columns
@@ -128,7 +129,8 @@ def import_stream(
         held = _held(path, columns, stored, limits)
     if held is None:
         progress.begin("reading", "rows")
-        rows = _counted(_STREAMED[path.suffix](path, stored if columns is None else columns, limits))
+        types = KnownTypes(stored if columns is None else columns)
+        rows = _counted(_STREAMED[path.suffix](path, types, columns, limits))
         rows = rows if columns is None else _fitted_reader(path, rows, columns)
     else:
         rows = held if columns is None else _fitted(path, held, columns)
@@ -158,18 +160,18 @@ def file_rows(
 ) -> pa.Table:
     """The rows that an import of the file brings in; ``columns`` are the types of a schema file.
 
-    Without one, text of a CSV file is of the ``stored`` columns' types wherever it is exact in them.
+    Without one, a column of text or JSON is of its ``stored`` type wherever every value is exact in it.
 
     Raises:
         InputNotFound, TooLarge, InvalidOption, UnreadableInput: as ``import_stream``.
     """
-    kind = _existing(path).suffix
+    kind, known = _existing(path).suffix, KnownTypes(stored if columns is None else columns)
     if kind == ".csv":
-        return typed_columns(read_csv_text(path), stored if columns is None else columns)
+        return known.table(read_csv_text(path))
     if kind == ".parquet":
         return read_parquet_files([path], limits)
     if kind == ".jsonl":
-        return read_json_lines(path, columns, limits)
+        return read_json_files([path], known, columns, limits)
     if kind == ".arrow":
         return read_arrow(path, limits)
     raise InvalidOption(
@@ -276,11 +278,12 @@ def _existing(path: Path) -> Path:
     return path
 
 
-_STREAMED: dict[str, Callable[[Path, pa.Schema | None, UnpackLimits], pa.RecordBatchReader]] = {
-    ".csv": lambda path, columns, _: streamed_csv(path, columns),
+_Streamed = Callable[[Path, KnownTypes, pa.Schema | None, UnpackLimits], pa.RecordBatchReader]
+_STREAMED: dict[str, _Streamed] = {
+    ".csv": lambda path, known, *_: streamed_csv(path, known),
     ".jsonl": streamed_json_lines,
-    ".parquet": lambda path, _, limits: streamed_parquet(path, limits),
-    ".arrow": lambda path, _, limits: streamed_arrow(path, limits),
+    ".parquet": lambda path, _, __, limits: streamed_parquet(path, limits),
+    ".arrow": lambda path, _, __, limits: streamed_arrow(path, limits),
 }
 
 

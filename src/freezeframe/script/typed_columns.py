@@ -22,16 +22,23 @@ class KnownTypes:
     stored: pa.Schema | None = None
     declared: Mapping[str, pa.DataType] = field(default_factory=dict)
 
-    def rule(self, name: str) -> ColumnRule:
-        """How a column of text is read. A type is taken only if every value of the column is exact in it."""
+    def rule(self, name: str, otherwise: tuple[Reading, ...] = INFERENCE.ways) -> ColumnRule:
+        """How a column of text is read. A type is taken only if every value of the column is exact in it.
+
+        Args:
+            name: the column.
+            otherwise: the ways for values that are not exact in a stored type, or of no known one.
+        """
         place = -1 if self.stored is None else self.stored.get_field_index(name)
         if self.stored is not None and place >= 0:
             known = self.stored.field(place)
             if not is_undecided(known) and not pa.types.is_null(known.type):
                 # Values that do not fit the stored type are told as they are: the update then
                 # refuses or widens, and names the rows.
-                return ColumnRule((_exact(known.type), *INFERENCE.ways), known.type)
-        return _declared_rule(self.declared[name]) if name in self.declared else INFERENCE
+                return ColumnRule((_exact(known.type), *otherwise), known.type)
+        if name in self.declared:
+            return _declared_rule(self.declared[name])
+        return ColumnRule(otherwise, INFERENCE.kind_without_values)
 
     def table(self, text: pa.Table) -> pa.Table:
         """The columns in the known types, others as inferred."""

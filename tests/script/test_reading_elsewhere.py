@@ -1,0 +1,128 @@
+"""Folders are read by the workers of a cluster and of a server that somebody else started."""
+
+import datetime as dt
+import json
+import subprocess
+import sys
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.one_session import plain_environment
+from tests.spark_processes import connect_server, standalone_cluster
+
+from freezeframe.script.spark_reading import IN_PROCESS_BYTES_MAX
+
+pytestmark = [pytest.mark.spark, pytest.mark.nightly, pytest.mark.timeout(300)]
+
+ROWS = 20_000
+FILES = 3
+
+SCRIPT = """
+import json, sys
+from pathlib import Path
+from pyspark.sql import functions as F
+from freezeframe.errors import FreezeframeError
+from freezeframe.script import read_csv_folder, read_json_folder, read_parquet_folder
+
+told = {}
+for read in (read_csv_folder, read_json_folder, read_parquet_folder):
+    try:
+        frame = read(sys.argv[1], as_="spark")["A"]
+        sums = F.count("Id"), F.sum("n"), F.sum("f"), F.max("on"), F.sum(F.length("text"))
+        told[read.__name__] = [frame.schema.simpleString(), *map(str, frame.agg(*sums).first())]
+    except FreezeframeError as error:
+        told[read.__name__] = [error.error_code, Path(error.details["file"]).name, error.details.get("line")]
+print(json.dumps(told))
+"""
+"""Reads the folder by each function; an aggregate of the frame, or its error, as JSON."""
+
+EXPECTED = [
+    "struct<Id:string,n:bigint,f:double,on:date,text:string>",
+    *map(str, (FILES * ROWS, FILES * sum(range(ROWS)), FILES * ROWS * 0.5, "2026-01-01", FILES * ROWS * 100)),
+]
+
+
+def told(folder, **variables):
+    """What the script says in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(folder)],
+        env=plain_environment(**variables),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert 0 == done.returncode, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def write_folder(folder):
+    """Files of a stream that are too large for one process, as CSV, JSON Lines and Parquet, and a schema."""
+    folder.mkdir()
+    rows = [
+        {"Id": f"0{number}", "n": number, "f": 0.5, "on": "2026-01-01", "text": "x" * 100}
+        for number in range(ROWS)
+    ]
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    text = "".join(",".join(map(str, row.values())) + "\n" for row in rows)
+    table = pa.Table.from_pylist(rows).drop_columns("on")
+    table = table.add_column(3, "on", pa.array([dt.date(2026, 1, 1)] * ROWS))
+    for number in range(FILES):
+        (folder / f"A-{number}.jsonl").write_text(lines)
+        (folder / f"A-{number}.csv").write_text("Id,n,f,on,text\n" + text)
+        pq.write_table(table, folder / f"A-{number}.parquet", compression="none", use_dictionary=False)
+    properties = {"on": {"type": "string", "format": "date"}}
+    catalog = {"streams": [{"stream": "A", "schema": {"properties": properties}}]}
+    (folder.parent / "catalog.json").write_text(json.dumps(catalog))
+    for kind in ("csv", "jsonl", "parquet"):
+        assert sum(file.stat().st_size for file in folder.glob(f"*.{kind}")) > IN_PROCESS_BYTES_MAX
+    return folder
+
+
+def damage(folder):
+    """One line of the last file of each kind of text is none."""
+    for kind, line in (("csv", "1,2\n"), ("jsonl", "[]\n")):
+        with (folder / f"A-{FILES - 1}.{kind}").open("a") as file:
+            file.write(line)
+
+
+READ = {"read_csv_folder": EXPECTED, "read_json_folder": EXPECTED, "read_parquet_folder": EXPECTED}
+DAMAGED = READ | {
+    "read_csv_folder": ["UNREADABLE_INPUT", f"A-{FILES - 1}.csv", ROWS + 2],
+    "read_json_folder": ["UNREADABLE_INPUT", f"A-{FILES - 1}.jsonl", ROWS + 1],
+}
+
+
+def test_the_workers_of_a_cluster_read_folders(tmp_path):
+    """Two workers read the files of a stream; a fault of a line is told as in one process."""
+    folder = write_folder(tmp_path / "sync-output")
+    with standalone_cluster(tmp_path) as (master, settings):
+        assert READ == told(folder, FREEZEFRAME_SPARK=master, **settings)
+        damage(folder)
+        assert DAMAGED == told(folder, FREEZEFRAME_SPARK=master, **settings)
+    for number in range(2):
+        assert any((tmp_path / f"work-{number}").glob("app-*/*/stderr"))
+
+
+def test_the_workers_of_a_connect_server_read_folders(tmp_path):
+    """A server that Spark's own variable names, and that somebody started by itself."""
+    folder = write_folder(tmp_path / "sync-output")
+    with connect_server(tmp_path / "log") as port:
+        assert READ == told(folder, SPARK_REMOTE=f"sc://localhost:{port}")
+        damage(folder)
+        assert DAMAGED == told(folder, SPARK_REMOTE=f"sc://localhost:{port}")
+
+
+def test_a_server_that_does_not_see_the_folder_says_so(tmp_path):
+    """The file is named by the first reading; nothing is read from another place."""
+    apart = ["unshare", "--mount"]
+    if subprocess.run([*apart, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("this user may not mount")
+    hidden = tmp_path / "hidden"
+    hidden.mkdir()
+    folder = write_folder(hidden / "sync-output")
+    words = [*apart, "sh", "-c", f'mount -t tmpfs none "{hidden}" && exec "$@"', "sh"]
+    with connect_server(tmp_path / "log", *words) as port:
+        found = told(folder, SPARK_REMOTE=f"sc://localhost:{port}")
+    assert dict.fromkeys(READ, "STORAGE_NOT_SHARED") == {name: one[0] for name, one in found.items()}

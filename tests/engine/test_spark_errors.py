@@ -4,7 +4,7 @@ import grpc
 import pytest
 from pyspark.errors import PySparkException
 
-from freezeframe.engine.spark_errors import cause_of, spark_errors, translated
+from freezeframe.engine.spark_errors import cause_of, machine_error, spark_errors, translated
 from freezeframe.errors import (
     BadInput,
     CorruptData,
@@ -92,3 +92,11 @@ def test_errors_that_are_not_sparks_pass():
         with pytest.raises(type(error)) as caught, spark_errors():
             raise error
         assert error is caught.value
+
+
+def test_a_script_is_told_of_the_machine_apart_from_what_it_asked_for():
+    """Memory, disk and a server that is gone are the machine's; a path or a cast is the script's own."""
+    assert isinstance(machine_error(PySparkException("Java heap space")), EngineUnavailable)
+    assert isinstance(machine_error(PySparkException("No space left on device")), StorageFull)
+    for said in ("[PATH_NOT_FOUND] /a", "[CAST_OVERFLOW] 1", "[SOMETHING_NEW] a", "Permission denied"):
+        assert machine_error(PySparkException(said)) is None

@@ -21,6 +21,7 @@ from typing import Any
 
 import grpc
 from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
 from pyspark.sql.connect import proto
 from pyspark.sql.connect.client.retries import DefaultPolicy, RetryPolicyState
 from pyspark.sql.connect.session import SparkSession
@@ -39,6 +40,8 @@ from freezeframe.settings import Settings
 # Waits of 0.05, 0.2, 0.8 and then 2 s: some eight seconds for a server that is being restarted.
 _RETRIES_MAX = 6
 _BACKOFF_MAX_MS = 2_000
+# PySpark logs errors to them, as JSON with the JVM's stack, and raises them as well.
+_ERROR_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 
 
 class _DistantPolicy(DefaultPolicy):
@@ -263,6 +266,8 @@ def _require_same_release(theirs: str, ours: str) -> None:
 
 def _session(url: str, options: Mapping[str, str], *, is_local: bool) -> SparkSession:
     session = _Session(connection=url, hook_factories=[_OwnCatalog] if is_local else [])
+    for name in _ERROR_LOGGERS:
+        PySparkLogger.getLogger(name).disabled = True
     # By default a dead server is asked again for ten minutes; on this machine it is dead at once.
     session.client.set_retry_policies([_LoopbackPolicy() if is_local else _DistantPolicy()])
     if not options:

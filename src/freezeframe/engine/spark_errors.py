@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import grpc
 from pyspark.errors import PySparkException
 
+from freezeframe.engine.jvm_stack import without_jvm_stack
 from freezeframe.errors import (
     BadInput,
     CorruptData,
@@ -138,19 +139,29 @@ def spark_errors() -> Iterator[None]:
 
 def translated(error: Exception) -> FreezeframeError:
     """The error of ours for one of Spark's."""
-    message = str(error)
-    for kind, problem, remedy, signs in _SIGNS:
-        if any(sign in message for sign in signs):
-            found = kind(problem, cause=cause_of(error), remedy=remedy)
-            found.details["is_gone"] = signs is _GONE
-            return found
-    return EngineUnavailable(
+    return _known(error) or EngineUnavailable(
         "Spark could not carry out a step of the update.",
         cause=cause_of(error),
         remedy="Run the call again; nothing was changed. If it fails the same way, the cause says why.",
     )
 
 
-def cause_of(error: Exception) -> str:
+def machine_error(error: BaseException) -> FreezeframeError | None:
+    """The error of ours where the machine or its set-up failed, and not what Spark was asked for."""
+    found = _known(error)
+    return found if isinstance(found, SetupError | EngineUnavailable | StorageFull) else None
+
+
+def _known(error: BaseException) -> FreezeframeError | None:
+    message = str(error)
+    for kind, problem, remedy, signs in _SIGNS:
+        if any(sign in message for sign in signs):
+            found = kind(problem, cause=cause_of(error), remedy=remedy)
+            found.details["is_gone"] = signs is _GONE
+            return found
+    return None
+
+
+def cause_of(error: BaseException) -> str:
     """What Spark said, without the stack of its server."""
-    return str(error).split("\n\nJVM stacktrace:")[0].strip()[:_CAUSE_MAX]
+    return without_jvm_stack(str(error)).strip()[:_CAUSE_MAX]

@@ -10,6 +10,7 @@ from typing import TypeVar
 from pyspark.sql.connect.session import SparkSession
 
 from freezeframe.engine.connect import Connection, connect
+from freezeframe.engine.jvm_stack import without_jvm_stack
 from freezeframe.engine.spark_errors import spark_errors
 from freezeframe.errors import EngineUnavailable
 from freezeframe.settings import Settings
@@ -82,5 +83,5 @@ def _with_log(connection: Connection) -> Iterator[None]:
         yield
     except EngineUnavailable as error:
         tail = connection.log_tail()
-        error.cause = f"{error.cause}\n{tail}" if tail else error.cause
+        error.cause = without_jvm_stack(f"{error.cause}\n{tail}") if tail else error.cause
         raise

@@ -13,6 +13,7 @@ from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
 from traitlets import Type
 from traitlets.config import Config
 
+from freezeframe.engine.jvm_stack import without_jvm_stack
 from freezeframe.runs.cell_output import CellOutput, Echo
 
 
@@ -81,6 +82,6 @@ class NotebookShell(InteractiveShell):
         return result
 
     def _showtraceback(self, etype: type[BaseException], evalue: BaseException, stb: Any) -> None:
-        lines = stb if isinstance(stb, list) else str(stb).splitlines()
-        self.outputs.error(etype.__name__, str(evalue), lines)
+        lines = without_jvm_stack("\n".join(stb) if isinstance(stb, list) else str(stb)).splitlines()
+        self.outputs.error(etype.__name__, without_jvm_stack(str(evalue)), lines)
         (sys.__stderr__ or sys.stderr).write("\n".join(lines) + "\n")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -42,17 +42,19 @@ class ScriptPlan:
 
 @dataclass(frozen=True, slots=True)
 class ScriptResult:
-    """How the script's process ended in its own words: a receipt, or an error and an exit code."""
+    """How the script's process ended in its own words: a receipt, or an error and an exit code.
+
+    ``jvm_stack`` is what Spark's JVM said of the error, for the end of the log.
+    """
 
     receipt: Mapping[str, Any] | None
     error: Mapping[str, Any] | None
     exit_code: int
+    jvm_stack: str = ""
 
     def write(self, root: JobRoot) -> None:
         """Leave it for the run."""
-        _write(
-            root.own / _RESULT, {"receipt": self.receipt, "error": self.error, "exit_code": self.exit_code}
-        )
+        _write(root.own / _RESULT, asdict(self))
 
 
 def take_plan(root: JobRoot) -> ScriptPlan:

@@ -142,7 +142,17 @@ def _carried_out(
         finally:
             os.close(writing)
         limits = Limits(request.timeout_seconds, request.memory_bytes)
-        return watched(process, reading, root.log, limits, on_line, is_cancelled)
+        ending = watched(process, reading, root.log, limits, on_line, is_cancelled)
+    _log_jvm_stack(root)
+    return ending
+
+
+def _log_jvm_stack(root: JobRoot) -> None:
+    """Have the log end with the stack of Spark's JVM, where an error came with one."""
+    result = read_result(root)
+    if result is not None and result.jvm_stack:
+        with suppress(OSError), root.log.open("a", encoding="utf-8") as log:
+            log.write(f"\nThe stack of Spark's JVM:\n{result.jvm_stack}\n")
 
 
 def _wide_pipe() -> tuple[int, int]:

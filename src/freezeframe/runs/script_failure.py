@@ -6,9 +6,14 @@ import traceback
 from types import TracebackType
 from typing import Any
 
+from freezeframe.engine.jvm_stack import without_jvm_stack
 from freezeframe.errors import FreezeframeError
 
 _TEXT_MAX = 8_000
+_REMEDY = "Correct the script or its input and run it again; its log and output are in the job's root."
+_SPARK_REMEDIES = {
+    "PATH_NOT_FOUND": "Name a path that Spark sees; those of the job's own folders begin with ROOT_DIR.",
+}
 
 
 class Stopped(BaseException):
@@ -30,7 +35,9 @@ def failure_of(error: BaseException) -> ScriptFailure:
         return ScriptFailure(error, 1)
     if isinstance(error, SystemExit):
         return _exited(error)
-    text = "".join(traceback.format_exception_only(error)).strip()
+    if type(error).__module__.startswith("pyspark.errors"):
+        return ScriptFailure(_spark_error(error), 1)
+    text = without_jvm_stack("".join(traceback.format_exception_only(error))).strip()
     return ScriptFailure(_failed(text, exception=type(error).__name__), 1)
 
 
@@ -46,7 +53,7 @@ def script_trace(error: BaseException, file: str) -> str:
     trace: TracebackType | None = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename != file:
         trace = trace.tb_next
-    return "".join(traceback.format_exception(type(error), error, trace))
+    return without_jvm_stack("".join(traceback.format_exception(type(error), error, trace)))
 
 
 def _exited(end: SystemExit) -> ScriptFailure:
@@ -55,11 +62,26 @@ def _exited(end: SystemExit) -> ScriptFailure:
     return ScriptFailure(_failed(f"SystemExit with code {code}{said}"), code)
 
 
+def _spark_error(error: BaseException) -> FreezeframeError:
+    """What Spark told the script, as an error of ours; its stack is left to the log."""
+    # PySpark is loaded then: a script without Spark need not load it to fail.
+    from freezeframe.engine.spark_errors import cause_of, machine_error  # noqa: PLC0415
+
+    condition = error.getCondition() or ""  # type: ignore[attr-defined]
+    return machine_error(error) or FreezeframeError(
+        "Spark could not do what the script asked for; nothing of the run was kept.",
+        cause=cause_of(error),
+        remedy=_SPARK_REMEDIES.get(condition, _REMEDY),
+        code="SCRIPT_FAILED",
+        exception=type(error).__name__,
+    )
+
+
 def _failed(text: str, **details: Any) -> FreezeframeError:
     return FreezeframeError(
         "The script failed; nothing of the run was kept.",
         cause=text[:_TEXT_MAX],
-        remedy="Correct the script or its input and run it again; its log and output are in the job's root.",
+        remedy=_REMEDY,
         code="SCRIPT_FAILED",
         **details,
     )

@@ -20,6 +20,7 @@ from multiprocessing import active_children
 from pathlib import Path
 from types import FrameType
 
+from freezeframe.engine.jvm_stack import jvm_stack
 from freezeframe.errors import FreezeframeError
 from freezeframe.runs.job_root import JobRoot
 from freezeframe.runs.plan import ScriptPlan, ScriptResult, take_plan
@@ -57,7 +58,7 @@ def main(job_folder: str) -> int:
     except BaseException as error:  # noqa: BLE001 - the last one to see it
         if os.getpid() != process:
             os._exit(1)
-        result = ScriptResult(None, _told(error), 1)
+        result = ScriptResult(None, _told(error), 1, jvm_stack(error))
     result.write(root)
     return result.exit_code
 
@@ -67,7 +68,7 @@ def _result(root: JobRoot, plan: ScriptPlan) -> ScriptResult:
     try:
         receipt = _committed(root, plan, process)
     except ScriptFailure as failure:
-        return ScriptResult(None, failure.error.to_json(), failure.exit_code)
+        return ScriptResult(None, failure.error.to_json(), failure.exit_code, jvm_stack(failure))
     return ScriptResult(receipt.to_json(), None, 0)
 
 

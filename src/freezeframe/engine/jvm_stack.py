@@ -1,0 +1,27 @@
+"""The stack of Spark's JVM that PySpark puts into the text of an error: taken out, or taken alone."""
+
+from __future__ import annotations
+
+import re
+
+_HEADING = "JVM stacktrace:\n"
+_STACK_MAX = 64 * 1024
+# It ends where a traceback goes on to the next exception of a chain.
+_STACK = re.compile(rf"\n*{_HEADING}.*?(?=\n\n(?:The above exception|During handling)|\Z)", re.DOTALL)
+# Spark quotes the stack of a failed task in the message itself.
+_FRAMES = re.compile(r"\n(?:\s+at \S+\(.*\)|\s+\.\.\. \d+ more|Driver stacktrace:)(?=\n|\Z)")
+
+
+def without_jvm_stack(text: str) -> str:
+    """The text of an error, or of a traceback, without the frames of the JVM."""
+    return _FRAMES.sub("", _STACK.sub("", text))
+
+
+def jvm_stack(error: BaseException | None) -> str:
+    """The stack that the error or one of its causes came with, at most 64 KiB; empty if none did."""
+    while error is not None:
+        stack = str(error).partition(_HEADING)[2]
+        if stack:
+            return stack[:_STACK_MAX]
+        error = error.__cause__ or error.__context__
+    return ""

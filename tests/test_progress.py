@@ -21,6 +21,9 @@ class Notes:
     def advance(self, count):
         self.parts[-1][3] += count
 
+    def wait_for(self, what):
+        self.parts.append(what)
+
 
 def test_a_watcher_hears_its_own_block_only():
     """Before, after, and without a watcher, saying something does nothing."""
@@ -30,9 +33,11 @@ def test_a_watcher_hears_its_own_block_only():
         progress.begin("copying", "bytes")
         assert [b"ab", b"c"] == list(progress.counted([b"ab", b"c"]))
         progress.advance()
+        progress.wait_for("Spark")
     progress.advance(7)
+    progress.wait_for("nobody")
 
-    assert [["copying", "bytes", None, 4]] == notes.parts
+    assert [["copying", "bytes", None, 4], "Spark"] == notes.parts
 
 
 @pytest.fixture

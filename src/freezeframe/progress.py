@@ -24,6 +24,9 @@ class Watcher(Protocol):
     def advance(self, count: int) -> None:
         """So much more of it is done."""
 
+    def wait_for(self, what: str) -> None:
+        """The work waits for another program, such as Spark; ``what`` is empty once it goes on."""
+
 
 _watcher: ContextVar[Watcher | None] = ContextVar("freezeframe_watcher", default=None)
 
@@ -50,6 +53,13 @@ def advance(count: int = 1) -> None:
     watcher = _watcher.get()
     if watcher is not None:
         watcher.advance(count)
+
+
+def wait_for(what: str) -> None:
+    """Say what another program is doing while the work waits for it; empty once it goes on."""
+    watcher = _watcher.get()
+    if watcher is not None:
+        watcher.wait_for(what)
 
 
 def counted(chunks: Iterable[bytes]) -> Iterator[bytes]:

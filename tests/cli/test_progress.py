@@ -11,6 +11,7 @@ from contextlib import suppress
 import pytest
 
 import freezeframe
+from freezeframe import progress
 from freezeframe.cli import progress as shown
 from freezeframe.cli.main import main
 from freezeframe.cli.progress import Progress
@@ -48,6 +49,35 @@ def test_the_line_says_what_is_known():
     state.advance(1234)
     assert "Exporting acme  deleting 1,234 files" == state.line(10.0)
     assert "1:01:01" in Progress("x", started=0.0).line(3661.0)
+
+
+def test_the_line_tells_what_the_work_waits_for():
+    """While another program works its words stand there, with the time; without a label nothing else does."""
+    labelled, bare = Progress("Importing acme", started=0.0), Progress("", started=0.0)
+    assert "" == bare.line(65.0)
+    for state in (labelled, bare):
+        state.wait_for("Spark: 1 of 2 tasks\x1b")
+        state.wait_for("Spark: 2 of 2 tasks")
+        state._wait_started = 60.0
+    assert "Importing acme: Spark: 2 of 2 tasks, 0:05" == labelled.line(65.0)
+    assert "Spark: 2 of 2 tasks, 0:05" == bare.line(65.0)
+    labelled.wait_for("")
+    assert "Importing acme: 1:05" == labelled.line(65.0)
+
+
+def test_a_terminals_line_makes_way_for_other_lines(monkeypatch, soon):
+    """It is taken away before something else is written, and comes again only after that."""
+    monkeypatch.setattr("sys.stderr", err := Terminal())
+    with shown.progress("") as line:
+        progress.wait_for("Spark: 1 of 2 tasks")
+        time.sleep(0.05)
+        with line.away():
+            before = err.getvalue()
+            time.sleep(0.05)
+            assert before == err.getvalue()
+        progress.wait_for("")
+    assert before.endswith("tasks, 0:00\r\x1b[K")
+    assert err.getvalue().endswith("\r\x1b[K")
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])

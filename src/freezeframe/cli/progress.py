@@ -1,7 +1,8 @@
 """One line that tells how far a long command is, on standard error.
 
 A terminal gets a line that changes, with the time that is left; anything else gets a plain line every few
-seconds; a command that is done soon says nothing, and so does one with ``--json`` or ``--quiet``.
+seconds; a command that is done soon says nothing, and so does one with ``--json`` or ``--quiet``. While the
+work waits for Spark, the line tells how far that is.
 """
 
 from __future__ import annotations
@@ -25,18 +26,22 @@ _KILO = 1000
 
 
 @contextmanager
-def progress(label: str, *, as_json: bool = False) -> Iterator[None]:
-    """Show how far the block is; ``label`` is what is done, such as ``Exporting acme``."""
-    if as_json or _is_quiet():
-        yield
-        return
+def progress(label: str, *, as_json: bool = False) -> Iterator[ProgressLine]:
+    """Show how far the block is; ``label`` is what is done, such as ``Exporting acme``.
+
+    Without a label there is a line only while the work waits for another program.
+    """
     state = Progress(label)
+    line = ProgressLine(state)
+    if as_json or _is_quiet():
+        yield line
+        return
     stop = threading.Event()
-    thread = threading.Thread(target=_show, args=(state, stop), daemon=True)
+    thread = threading.Thread(target=line.show, args=(stop,), daemon=True)
     thread.start()
     try:
         with watched_by(state):
-            yield
+            yield line
     finally:
         stop.set()
         thread.join()
@@ -53,6 +58,8 @@ class Progress:
         self._done = 0
         self._started = time.monotonic() if started is None else started
         self._part_started = self._started
+        self._waits_for = ""
+        self._wait_started = self._started
 
     def begin(self, doing: str, unit: Unit, total: int | None) -> None:
         """See ``Watcher.begin``."""
@@ -63,9 +70,20 @@ class Progress:
         """See ``Watcher.advance``."""
         self._done += count
 
+    def wait_for(self, what: str) -> None:
+        """See ``Watcher.wait_for``."""
+        if not self._waits_for:
+            self._wait_started = time.monotonic()
+        self._waits_for = what
+
     def line(self, now: float | None = None, *, has_bar: bool = False) -> str:
-        """What is known now, in one line."""
+        """What is known now, in one line; empty if that is nothing."""
         moment = time.monotonic() if now is None else now
+        if what := visible(self._waits_for):
+            label = f"{visible(self._label)}: " if self._label else ""
+            return f"{label}{what}, {_time(moment - self._wait_started)}"
+        if not self._label:
+            return ""
         parts = [visible(self._label)]
         if not self._doing or not self._done:
             return f"{parts[0]}: {self._doing + ', ' if self._doing else ''}{_time(moment - self._started)}"
@@ -81,23 +99,45 @@ class Progress:
         return "  ".join(parts)
 
 
-def _show(state: Progress, stop: threading.Event) -> None:
-    """Show the state until it is over; a terminal's line is taken away then."""
-    changes = is_terminal(sys.stderr)
-    first, then = _TERMINAL_SECONDS if changes else _PLAIN_SECONDS
-    if stop.wait(first):
-        return
-    while True:
-        if changes:
-            width = max(20, shutil.get_terminal_size().columns - 1)
-            sys.stderr.write(f"\r{state.line(has_bar=True)[:width]}\x1b[K")
-        else:
-            sys.stderr.write(f"{state.line()}\n")
-        sys.stderr.flush()
-        if stop.wait(then):
-            break
-    if changes:
-        sys.stderr.write("\r\x1b[K")
+class ProgressLine:
+    """Shows the state until it is over; a terminal's line is taken away then."""
+
+    def __init__(self, state: Progress) -> None:
+        self._state = state
+        self._lock = threading.Lock()
+        self._is_there = False
+
+    def show(self, stop: threading.Event) -> None:
+        """Write the line again and again until ``stop``."""
+        changes = is_terminal(sys.stderr)
+        first, then = _TERMINAL_SECONDS if changes else _PLAIN_SECONDS
+        wait = first
+        while not stop.wait(wait):
+            wait = then
+            text = self._state.line(has_bar=changes)
+            if not changes:
+                _write(f"{text}\n" if text else "")
+                continue
+            with self.away():
+                width = max(20, shutil.get_terminal_size().columns - 1)
+                _write(text[:width])
+                self._is_there = bool(text)
+        with self.away():
+            pass
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """Take a terminal's line away, for as long as the block writes something else."""
+        with self._lock:
+            if self._is_there:
+                _write("\r\x1b[K")
+                self._is_there = False
+            yield
+
+
+def _write(text: str) -> None:
+    if text:
+        sys.stderr.write(text)
         sys.stderr.flush()
 
 

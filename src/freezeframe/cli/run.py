@@ -19,6 +19,7 @@ from freezeframe.cli.exit_codes import INTERRUPTED
 from freezeframe.cli.options import Json, Message, Who
 from freezeframe.cli.output import Output
 from freezeframe.cli.place import Environment, StoreRoot
+from freezeframe.cli.progress import ProgressLine, progress
 from freezeframe.cli.run_report import report_run
 from freezeframe.cli.run_request import Asked, Flow, Input, Memory, Parameters, Script, Tenant, Timeout
 from freezeframe.cli.visible import visible_lines
@@ -100,12 +101,12 @@ def run(
         job_root=job_root,
         who=who or "",
     )
-    with _cancelled_by_signal() as is_cancelled:
+    with _cancelled_by_signal() as is_cancelled, progress("", as_json=as_json) as line:
         outcome = run_request(
             request,
             settings=settings,
             variables=dict(map(_variable, variables or ())),
-            on_line=_silent if as_json else _shown(),
+            on_line=_silent if as_json else _shown(line),
             is_cancelled=is_cancelled,
         )
     output = Output(as_json=as_json)
@@ -165,7 +166,7 @@ def _error_of(record: Mapping[str, Any]) -> FreezeframeError:
     )
 
 
-def _shown() -> Callable[[str], None]:
+def _shown(progress_line: ProgressLine) -> Callable[[str], None]:
     """Prints what the script prints; once nobody reads it any more, the script goes on all the same."""
     is_read = True
 
@@ -173,8 +174,9 @@ def _shown() -> Callable[[str], None]:
         nonlocal is_read
         if is_read:
             try:
-                sys.stdout.write(f"{visible_lines(line)}\n")
-                sys.stdout.flush()
+                with progress_line.away():
+                    sys.stdout.write(f"{visible_lines(line)}\n")
+                    sys.stdout.flush()
             except BrokenPipeError:
                 is_read = False
 

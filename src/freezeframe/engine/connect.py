@@ -34,6 +34,7 @@ from freezeframe.engine.s3_configuration import session_options
 from freezeframe.engine.server import Attachment, Progress, attach
 from freezeframe.engine.spark_errors import spark_errors
 from freezeframe.engine.spark_sharing import has_our_files
+from freezeframe.engine.stage_progress import tell_stages
 from freezeframe.errors import InvalidOption, SetupError
 from freezeframe.settings import Settings
 
@@ -268,6 +269,7 @@ def _session(url: str, options: Mapping[str, str], *, is_local: bool) -> SparkSe
     session = _Session(connection=url, hook_factories=[_OwnCatalog] if is_local else [])
     for name in _ERROR_LOGGERS:
         PySparkLogger.getLogger(name).disabled = True
+    session.registerProgressHandler(tell_stages)  # type: ignore[arg-type]
     # By default a dead server is asked again for ten minutes; on this machine it is dead at once.
     session.client.set_retry_policies([_LoopbackPolicy() if is_local else _DistantPolicy()])
     if not options:

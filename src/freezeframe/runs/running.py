@@ -20,6 +20,7 @@ from typing import Any
 
 from freezeframe.clock import now_ms
 from freezeframe.configuration.layers import nearest
+from freezeframe.progress import wait_for
 from freezeframe.runs.given_paths import given_file, given_folder
 from freezeframe.runs.job_root import JobRoot, latest_root, make_job_root
 from freezeframe.runs.outcome import RunOutcome, Status
@@ -30,6 +31,7 @@ from freezeframe.runs.run_error import run_error
 from freezeframe.runs.script_spark import script_spark
 from freezeframe.runs.tenants import request_store
 from freezeframe.runs.variables import require_variables, script_environment
+from freezeframe.runs.waiting import WaitingFile
 from freezeframe.runs.warm import spawn
 from freezeframe.runs.watching import Ending, Limits, Reason, watched
 from freezeframe.settings import Settings
@@ -142,9 +144,20 @@ def _carried_out(
         finally:
             os.close(writing)
         limits = Limits(request.timeout_seconds, request.memory_bytes)
-        ending = watched(process, reading, root.log, limits, on_line, is_cancelled)
+        ending = watched(process, reading, root.log, limits, on_line, _told_waits(root, is_cancelled))
     _log_jvm_stack(root)
     return ending
+
+
+def _told_waits(root: JobRoot, is_cancelled: Callable[[], bool]) -> Callable[[], bool]:
+    """The question, which is asked again and again; each time it is told what the script waits for."""
+    waiting = WaitingFile(root.own)
+
+    def ask() -> bool:
+        wait_for(waiting.read())
+        return is_cancelled()
+
+    return ask
 
 
 def _log_jvm_stack(root: JobRoot) -> None:

@@ -22,6 +22,7 @@ from types import FrameType
 
 from freezeframe.engine.jvm_stack import jvm_stack
 from freezeframe.errors import FreezeframeError
+from freezeframe.progress import watched_by
 from freezeframe.runs.job_root import JobRoot
 from freezeframe.runs.plan import ScriptPlan, ScriptResult, take_plan
 from freezeframe.runs.python_script import run_python
@@ -29,6 +30,7 @@ from freezeframe.runs.request import RunRequest
 from freezeframe.runs.script_failure import ScriptFailure, Stopped, failure_of
 from freezeframe.runs.script_spark import begin_session
 from freezeframe.runs.tenants import request_store
+from freezeframe.runs.waiting import WaitingFile
 from freezeframe.script.current_job import current_job
 from freezeframe.script.exported_file import own_exports
 from freezeframe.script.run_copies import refresh_copies
@@ -81,7 +83,7 @@ def _committed(root: JobRoot, plan: ScriptPlan, process: int) -> JobReceipt:
         before = check_out(tenant.files, root.snapshots)
         names = {"root": request.root, "environment": request.environment}
         names |= {"tenant": request.tenant, "job": request.job_id}
-        with current_job(root.snapshots, tenant, names):
+        with current_job(root.snapshots, tenant, names), watched_by(WaitingFile(root.own)):
             refresh_copies(root.snapshots, tenant, before)
             begin_session(request.script)
             _run_script(request, root, process)

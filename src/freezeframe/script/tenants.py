@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from freezeframe.engine.base import TableEngine
 from freezeframe.engine.deferred import DeferredEngine
 from freezeframe.errors import InvalidOption
+from freezeframe.progress import wait_for
 from freezeframe.script.current_job import job_at, job_folder_beside
 from freezeframe.script.exported_file import export
 from freezeframe.script.left_file import refresh_left
@@ -98,4 +99,4 @@ def spark() -> SparkSession:
 def _spark_engine() -> TableEngine:
     from freezeframe.engine.spark import SparkEngine  # noqa: PLC0415 - reading must not load PySpark
 
-    return SparkEngine(load_settings())
+    return SparkEngine(load_settings(), wait_for)

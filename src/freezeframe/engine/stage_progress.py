@@ -1,0 +1,28 @@
+"""Tells how far Spark is with a question that takes long, by what its server reports every two seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+
+from pyspark.sql.connect.shell.progress import StageInfo
+
+from freezeframe import progress
+
+
+def tell_stages(
+    stages: Iterable[StageInfo] | None,
+    inflight_tasks: int,  # noqa: ARG001 - Spark gives its arguments by these names
+    operation_id: str | None,  # noqa: ARG001
+    done: bool,  # noqa: FBT001
+) -> None:
+    """Tell this thread's watcher; a handler for ``SparkSession.registerProgressHandler``."""
+    # Spark calls it between two answers of its server: an error here would be one of the question.
+    with suppress(Exception):
+        progress.wait_for("" if done else _told(list(stages or ())))
+
+
+def _told(stages: list[StageInfo]) -> str:
+    tasks = sum(stage.num_tasks for stage in stages)
+    ended = sum(stage.num_completed_tasks for stage in stages)
+    return f"Spark: {ended:,} of {tasks:,} tasks, {sum(one.done for one in stages)} of {len(stages)} stages"

@@ -1,0 +1,32 @@
+"""What a script waits for, told by its process to the run that watches over it, in a file."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+from freezeframe.progress import Unit
+
+
+class WaitingFile:
+    """A watcher that keeps in a file what is waited for, and leaves all else untold."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "waiting.txt"
+
+    def begin(self, doing: str, unit: Unit, total: int | None) -> None:
+        """See ``Watcher.begin``: a script's own parts are its business."""
+
+    def advance(self, count: int) -> None:
+        """See ``Watcher.advance``."""
+
+    def wait_for(self, what: str) -> None:
+        """See ``Watcher.wait_for``."""
+        with suppress(OSError):
+            self._path.write_text(what, encoding="utf-8")
+
+    def read(self) -> str:
+        """What is waited for; empty if nothing is."""
+        with suppress(OSError):
+            return self._path.read_text(encoding="utf-8", errors="replace")
+        return ""

@@ -1,10 +1,10 @@
 """How long does `freezeframe run` take: the first job of a day, the second, the third, and four at once?
 
 The script is of the seed's shape: it reads a sync's CSV of 10,000 rows, brings it into a snapshot and
-writes the whole content out. "Cold" is a day's first job with nothing running and, but for the very first
+writes the whole content out, once in PySpark with the engine ``spark``, and once in pandas with ``auto``,
+which starts no Spark. "Cold" is a day's first job with nothing running and, but for the very first
 one ever, the class archive that the server of the day before has left. The whole command is measured, as
-a shell sees it. A job of this size looks for its keys itself; what it takes where it has to ask Spark, as
-jobs of large streams do, is measured apart. `--runs N` repeats the warm ones; processor time of all that is
+a shell sees it. `--runs N` repeats the warm ones; processor time of all that is
 below a command is beside the wall time, because on a machine that does other things only that can be
 compared.
 """
@@ -24,11 +24,23 @@ from pathlib import Path
 from measured import RESULTS, batch, keep, rows, summary
 
 ROWS, CHANGED = 10_000, 1_000
-SECOND_LIMIT_SECONDS, SECOND_AIM_SECONDS, COLD_LIMIT_SECONDS = 4.0, 2.0, 15.0
+SECOND_LIMIT_SECONDS, SECOND_AIM_SECONDS, COLD_LIMIT_SECONDS, FOUR_LIMIT_SECONDS = 1.5, 1.0, 10.0, 3.0
 TENANTS_AT_ONCE = 4
 REST_SECONDS_MAX = 240
 OF_THE_RUN = ("question", "machine", "python", "versions")
-SCRIPT = """
+PYSPARK = """
+import os
+from pyspark.sql import functions as F
+from freezeframe import update_snapshot
+from freezeframe.gluestick import to_export
+from freezeframe.script import read_csv_folder
+
+root = os.environ["ROOT_DIR"]
+leads = read_csv_folder(f"{root}/sync-output", as_="spark")["Lead"].where(F.col("Id") != "")
+content = update_snapshot(f"{root}/snapshots", "Lead", "Id", leads)
+to_export(content, "Lead", f"{root}/etl-output", export_format="csv")
+"""
+PANDAS = """
 import os
 import pandas as pd
 from freezeframe import update_snapshot
@@ -44,11 +56,11 @@ print(len(content), "leads")
 class Farm:
     """A store, a script, and inputs of which each has other rows."""
 
-    def __init__(self, folder: Path, **environment: str) -> None:
+    def __init__(self, folder: Path, script: str, **environment: str) -> None:
         folder.mkdir()
         self.folder = folder
         self.script = folder / "etl.py"
-        self.script.write_text(SCRIPT)
+        self.script.write_text(script)
         self.numbers = iter(range(1, 1000))
         self.environment = {
             **os.environ,
@@ -124,9 +136,11 @@ def main() -> int:
     result = {name: value for name, value in kept.items() if name not in OF_THE_RUN}
     with tempfile.TemporaryDirectory(prefix="freezeframe-bench-") as name:
         if given.only != "asking":
-            result["without_spark"] = alone(Farm(Path(name) / "alone"), given.runs, given.cold_runs)
+            result["without_spark"] = alone(
+                Farm(Path(name) / "alone", PANDAS, FREEZEFRAME_ENGINE="auto"), given.runs, given.cold_runs
+            )
         if given.only != "alone":
-            farm = Farm(Path(name) / "asking", FREEZEFRAME_ENGINE="spark")
+            farm = Farm(Path(name) / "asking", PYSPARK)
             try:
                 result |= measure(farm, given.runs, given.cold_runs)
             finally:
@@ -200,8 +214,10 @@ def measure(farm: Farm, runs: int, cold_runs: int) -> dict[str, object]:
             "second": SECOND_LIMIT_SECONDS,
             "second_aim": SECOND_AIM_SECONDS,
             "cold": COLD_LIMIT_SECONDS,
+            "four_at_once": FOUR_LIMIT_SECONDS,
         },
-        "passes": second_seconds["median_seconds"] <= SECOND_LIMIT_SECONDS
+        "passes": summary([whole for whole, _ in at_once])["median_seconds"] <= FOUR_LIMIT_SECONDS
+        and second_seconds["median_seconds"] <= SECOND_LIMIT_SECONDS
         and cold_seconds["median_seconds"] <= COLD_LIMIT_SECONDS,
     }
 

@@ -1,7 +1,7 @@
 """``to_export`` and ``to_singer`` for Spark frames: gluestick's files, whatever the number of rows.
 
-Spark writes the rows as Parquet, once; this process then reads them in pieces and joins what gluestick,
-or pandas, writes for each into one file. Names, options and variables mean what they mean to gluestick.
+Few rows come by one request. More are written as Parquet by Spark, once; this process then reads them in
+pieces and joins what gluestick, or pandas, writes for each into one file. Names, options and variables mean what they mean to gluestick.
 """
 
 from __future__ import annotations
@@ -101,8 +101,12 @@ def _rows_of(frame: Any, output: Path) -> Iterator[tuple[Path, pa.Schema, Tables
     try:
         scratch.mkdir(parents=True)
         scratch = scratch.resolve()
-        landed = shared_engine().land(frame, LandTask(str(scratch / "rows"), within=str(scratch)))
+        task = LandTask(str(scratch / "rows"), takes_table=True, within=str(scratch))
+        landed = shared_engine().land(frame, task)
         schema = delta_to_arrow(landed.schema)
+        if landed.table is not None:
+            yield scratch, schema, iter([in_schema(landed.table, schema)])
+            return
         files = [scratch / "rows" / name for name in landed.files]
         yield scratch, schema, _tables(files, schema)
     except OSError as error:
@@ -120,6 +124,8 @@ def _tables(files: list[Path], schema: pa.Schema) -> Tables:
 
 def _file_name(scratch: Path, name: str, kind: str, options: dict[str, Any]) -> str:
     """The name that gluestick gives the file, by prefixes and variables; without gluestick the plain one."""
+    if not options.get("output_file_prefix", os.environ.get("OUTPUT_FILE_PREFIX")):
+        return f"{name}.{kind}"  # its import takes longer than to write some ten thousand rows
     try:
         write = installed.__getattr__("to_export")
     except SetupError:

@@ -84,14 +84,18 @@ def _floats(text: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
     values = cast_or_none(text, kind)
     if values is None or not pc.all(pc.is_finite(values), min_count=0).as_py():
         return None
-    digits = pc.replace_substring_regex(text, r"[eE].*$|[-.]", "")
-    digits = pc.utf8_ltrim(digits, "0")
+    digits = _digits(text)
     vanished = pc.and_(pc.equal(values, pa.scalar(0, kind)), pc.not_equal(digits, ""))
     is_short = pc.less_equal(pc.utf8_length(digits), _SAFE_DIGITS[kind])
-    # A longer one is exact only if it is the very text that the value would be written as.
-    is_same = pc.equal(pc.replace_substring_regex(text, r"\.0$", ""), values.cast(pa.string()))
+    # A longer one is exact only if the value would be written with the same digits: the same number, then.
+    is_same = pc.equal(pc.utf8_rtrim(digits, "0"), pc.utf8_rtrim(_digits(values.cast(pa.string())), "0"))
     is_exact = pc.and_(pc.or_(is_short, is_same), pc.invert(vanished))
     return values if pc.all(is_exact, min_count=0).as_py() else None
+
+
+def _digits(text: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Of each number its digits from the first on that is not zero, without sign, point and exponent."""
+    return pc.utf8_ltrim(pc.replace_substring_regex(text, r"[eE].*$|[-.]", ""), "0")
 
 
 def _booleans(text: pa.ChunkedArray, _: pa.DataType) -> pa.ChunkedArray | None:

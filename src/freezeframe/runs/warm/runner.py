@@ -41,6 +41,8 @@ _FOR_JOBS = (
     "freezeframe.runs.running",
     "freezeframe.cli.run",
     "freezeframe.cli.application",
+    # PySpark looks for its frames in the stack of each call.
+    "ipykernel",
 )
 # Loaded when nobody waits: only notebooks need them.
 _FOR_LATER = ("freezeframe.runs.notebook",)

@@ -7,6 +7,7 @@ import shutil
 import pytest
 
 from freezeframe.cli.demo import inputs
+from freezeframe.cli.demo.command import _step
 from freezeframe.cli.main import main
 from freezeframe.script import get_snapshot
 from freezeframe.testing import sync_output
@@ -125,3 +126,11 @@ def test_real_exports_make_two_syncs(samples, tmp_path):
     assert {"Lead", "Invoice", "GeneralLedgerCashReport"} <= streams[0]
     assert streams[1] == {"Lead", "GeneralLedgerCashReport"}
     shutil.rmtree(tmp_path / "first")
+
+
+def test_steps_are_told_to_people_alone(capsys):
+    """Each is a line on standard error; a program that reads JSON gets none."""
+    for as_json in (False, True):
+        with _step("acme, job 1", as_json=as_json):
+            pass
+    assert ("", "• acme, job 1\n") == capsys.readouterr()

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from freezeframe.cli.output import Output
+from freezeframe.cli.progress import progress
 from freezeframe.errors import InvalidName, InvalidOption
 
 if TYPE_CHECKING:
     from freezeframe.cli.demo.job import JobReport, TenantFolder
     from freezeframe.cli.demo.look_back import Cell
-    from freezeframe.cli.demo.progress import Progress
 
 
 def demo(
@@ -27,12 +29,11 @@ def demo(
 ) -> None:
     """Run a PySpark script for two syncs of a tenant and show what was kept."""
     from freezeframe.cli.demo.look_back import changed_row
-    from freezeframe.cli.demo.progress import Progress
 
     output = Output(as_json=as_json)
     with ExitStack() as stack:
         root = _workplace(keep, stack)
-        acme, globex, reports = _run_jobs(root, samples, Progress(is_quiet=as_json))
+        acme, globex, reports = _run_jobs(root, samples, as_json=as_json)
         refused = _knock(globex)
         cells = changed_row(acme.tenant())
         if as_json:
@@ -50,7 +51,7 @@ def demo(
 
 
 def _run_jobs(
-    root: Path, samples: Path | None, progress: Progress
+    root: Path, samples: Path | None, *, as_json: bool
 ) -> tuple[TenantFolder, TenantFolder, list[JobReport]]:
     from freezeframe.cli.demo import inputs
     from freezeframe.cli.demo.job import TenantFolder
@@ -64,13 +65,24 @@ def _run_jobs(
             inputs.from_samples(samples.resolve(), folder, sync)
 
     reports = []
-    with progress.step("acme, job 1: a full sync (the first job starts Spark)"):
+    with _step("acme, job 1: a full sync (the first job starts Spark)", as_json=as_json):
         reports.append(acme.run(lambda folder: bring(folder, 1)))
-    with progress.step("acme, job 2: new and changed rows, a window of the report"):
+    with _step("acme, job 2: new and changed rows, a window of the report", as_json=as_json):
         reports.append(acme.run(lambda folder: bring(folder, 2)))
-    with progress.step("globex, job 1: another tenant, with the same script and a folder of its own"):
+    with _step(
+        "globex, job 1: another tenant, with the same script and a folder of its own", as_json=as_json
+    ):
         reports.append(globex.run(lambda folder: inputs.of_another_tenant(folder, 1)))
     return acme, globex, reports
+
+
+@contextmanager
+def _step(text: str, *, as_json: bool) -> Iterator[None]:
+    """Say what is done, on standard error, and how long it takes while it goes on."""
+    if not as_json:
+        sys.stderr.write(f"• {text}\n")
+    with progress("Working", as_json=as_json):
+        yield
 
 
 def _spark_line(reports: list[JobReport]) -> str:

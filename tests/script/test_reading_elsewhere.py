@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+import shutil
 import subprocess
 import sys
 
@@ -25,17 +26,20 @@ from pyspark.sql import functions as F
 from freezeframe.errors import FreezeframeError
 from freezeframe.script import read_csv_folder, read_json_folder, read_parquet_folder
 
-told = {}
-for read in (read_csv_folder, read_json_folder, read_parquet_folder):
-    try:
-        frame = read(sys.argv[1], as_="spark")["A"]
-        sums = F.count("Id"), F.sum("n"), F.sum("f"), F.max("on"), F.sum(F.length("text"))
-        told[read.__name__] = [frame.schema.simpleString(), *map(str, frame.agg(*sums).first())]
-    except FreezeframeError as error:
-        told[read.__name__] = [error.error_code, Path(error.details["file"]).name, error.details.get("line")]
+told = []
+for folder in sys.argv[1:]:
+    told.append({})
+    for read in (read_csv_folder, read_json_folder, read_parquet_folder):
+        try:
+            frame = read(folder, as_="spark")["A"]
+            sums = F.count("Id"), F.sum("n"), F.sum("f"), F.max("on"), F.sum(F.length("text"))
+            told[-1][read.__name__] = [frame.schema.simpleString(), *map(str, frame.agg(*sums).first())]
+        except FreezeframeError as error:
+            place = [Path(error.details["file"]).name, error.details.get("line")]
+            told[-1][read.__name__] = [error.error_code, *place]
 print(json.dumps(told))
 """
-"""Reads the folder by each function; an aggregate of the frame, or its error, as JSON."""
+"""Reads folders by each function; the sums of each frame, or its error, as JSON."""
 
 EXPECTED = [
     "struct<Id:string,n:bigint,f:double,on:date,text:string>",
@@ -43,10 +47,10 @@ EXPECTED = [
 ]
 
 
-def told(folder, **variables):
-    """What the script says in a process of its own."""
+def told(*folders, **variables):
+    """What the script says of each folder in a process of its own."""
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(folder)],
+        [sys.executable, "-c", SCRIPT, *map(str, folders)],
         env=plain_environment(**variables),
         capture_output=True,
         text=True,
@@ -80,11 +84,15 @@ def write_folder(folder):
     return folder
 
 
-def damage(folder):
-    """One line of the last file of each kind of text is none."""
+def write_folders(root):
+    """Such a folder, and a copy in which one line of the last file of each kind of text is none."""
+    folder = write_folder(root / "sync-output")
+    damaged = root / "damaged"
+    shutil.copytree(folder, damaged)
     for kind, line in (("csv", "1,2\n"), ("jsonl", "[]\n")):
-        with (folder / f"A-{FILES - 1}.{kind}").open("a") as file:
+        with (damaged / f"A-{FILES - 1}.{kind}").open("a") as file:
             file.write(line)
+    return folder, damaged
 
 
 READ = {"read_csv_folder": EXPECTED, "read_json_folder": EXPECTED, "read_parquet_folder": EXPECTED}
@@ -96,22 +104,18 @@ DAMAGED = READ | {
 
 def test_the_workers_of_a_cluster_read_folders(tmp_path):
     """Two workers read the files of a stream; a fault of a line is told as in one process."""
-    folder = write_folder(tmp_path / "sync-output")
+    folders = write_folders(tmp_path)
     with standalone_cluster(tmp_path) as (master, settings):
-        assert READ == told(folder, FREEZEFRAME_SPARK=master, **settings)
-        damage(folder)
-        assert DAMAGED == told(folder, FREEZEFRAME_SPARK=master, **settings)
+        assert [READ, DAMAGED] == told(*folders, FREEZEFRAME_SPARK=master, **settings)
     for number in range(2):
         assert any((tmp_path / f"work-{number}").glob("app-*/*/stderr"))
 
 
 def test_the_workers_of_a_connect_server_read_folders(tmp_path):
     """A server that Spark's own variable names, and that somebody started by itself."""
-    folder = write_folder(tmp_path / "sync-output")
+    folders = write_folders(tmp_path)
     with connect_server(tmp_path / "log") as port:
-        assert READ == told(folder, SPARK_REMOTE=f"sc://localhost:{port}")
-        damage(folder)
-        assert DAMAGED == told(folder, SPARK_REMOTE=f"sc://localhost:{port}")
+        assert [READ, DAMAGED] == told(*folders, SPARK_REMOTE=f"sc://localhost:{port}")
 
 
 def test_a_server_that_does_not_see_the_folder_says_so(tmp_path):
@@ -124,5 +128,5 @@ def test_a_server_that_does_not_see_the_folder_says_so(tmp_path):
     folder = write_folder(hidden / "sync-output")
     words = [*apart, "sh", "-c", f'mount -t tmpfs none "{hidden}" && exec "$@"', "sh"]
     with connect_server(tmp_path / "log", *words) as port:
-        found = told(folder, SPARK_REMOTE=f"sc://localhost:{port}")
+        (found,) = told(folder, SPARK_REMOTE=f"sc://localhost:{port}")
     assert dict.fromkeys(READ, "STORAGE_NOT_SHARED") == {name: one[0] for name, one in found.items()}

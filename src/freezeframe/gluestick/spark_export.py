@@ -1,8 +1,8 @@
 """``to_export`` and ``to_singer`` for Spark frames: gluestick's files, whatever the number of rows.
 
 Few rows come by one request. More are written as Parquet by Spark, once; this process then reads them in
-pieces and joins what gluestick, or pandas, writes for each into one file. Names, options and variables
-mean what they mean to gluestick.
+pieces and joins what gluestick, or pandas, writes for each into one file. Names, options and variables mean
+what they mean to gluestick.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ CASES = (
         Rows(10_000, 1_000),
         (*_FAST, "merge", *_FROM_PANDAS, "pyiceberg", *_FRAMES),
         # What a server's code is compiled to depends on how often it ran; a day's jobs are some dozens.
-        warm_up=40,
+        warm_up=20,
     ),
     Case(
         "1m_100k",

@@ -9,6 +9,7 @@ from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
 from freezeframe.store.layout import TENANT_LOG_FOLDER
+from freezeframe.store.log_tail import LogTail
 from freezeframe.store.snapshot_store import Store
 
 
@@ -100,3 +101,21 @@ def test_pages_of_tenants_follow_each_change(tmp_path):
     assert ("a", "b") == here.tenants()
     here.delete_tenant("a")
     assert ("b",) == there.tenants()
+
+
+class ForgottenMeanwhile(LogTail):
+    """A tail that another thread forgets whenever the disk is looked at."""
+
+    def _identity(self, version):
+        self.forget()
+        return super()._identity(version)
+
+
+def test_a_checkpoint_of_another_thread_comes_between_two_looks(storage):
+    """Each method goes by what was seen when it was called; after it the log is listed."""
+    _tenant(storage).files.write("a.csv", b"1")
+    tail = ForgottenMeanwhile(storage, TENANT_LOG_FOLDER)
+    tail.note(0)
+    assert (True, False) == (tail.is_at(0), tail.is_at(0))
+    tail.note(0)
+    assert tail.note_added(1) is None

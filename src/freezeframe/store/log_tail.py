@@ -13,7 +13,11 @@ from freezeframe.store.file_identity import FileIdentity, file_identity
 
 
 class LogTail:
-    """The newest entry of one log, as far as somebody has seen it. For one thread at a time."""
+    """The newest entry of one log, as far as somebody has seen it.
+
+    Safe from several threads: what was seen is replaced as a whole, and read once in each method. A thread
+    that writes a checkpoint forgets it while another one looks.
+    """
 
     def __init__(self, storage: Storage, folder: str) -> None:
         path = storage.local_path(folder)
@@ -26,11 +30,12 @@ class LogTail:
         Raises:
             StorageUnavailable: the storage could not be asked.
         """
-        if self._seen is None or self._seen[0] != version:
+        seen = self._seen
+        if seen is None or seen[0] != version:
             return False
         # The next one first: what is deleted goes in ascending order, so an entry that is still there
         # afterwards says that the next one was not deleted before either.
-        return self._identity(version + 1) is None and self._identity(version) == self._seen[1]
+        return self._identity(version + 1) is None and self._identity(version) == seen[1]
 
     def note(self, version: int) -> None:
         """A listing has found ``version`` to be the newest.
@@ -54,7 +59,8 @@ class LogTail:
         Raises:
             StorageUnavailable: the storage could not be asked.
         """
-        if self._seen is None or self._seen[0] != version - 1 or self._identity(version - 1) != self._seen[1]:
+        seen = self._seen
+        if seen is None or seen[0] != version - 1 or self._identity(version - 1) != seen[1]:
             return None
         found = self._identity(version)
         if found is None:

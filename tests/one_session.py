@@ -78,15 +78,20 @@ def plain_environment(**variables):
     return {**kept, **variables}
 
 
-def facts(folder, first, **variables):
-    """What the script says in a process of its own, where the library or Spark's builder is asked first."""
+def answered(script, *arguments, environment, timeout=300):
+    """What a script says last, as JSON, in a process of its own."""
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(folder), first],
-        env=plain_environment(**variables),
+        [sys.executable, "-c", script, *map(str, arguments)],
+        env=environment,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=timeout,
         check=False,
     )
     assert 0 == done.returncode, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
+
+
+def facts(folder, first, **variables):
+    """What the script says in a process of its own, where the library or Spark's builder is asked first."""
+    return answered(SCRIPT, folder, first, environment=plain_environment(**variables))

@@ -1,7 +1,6 @@
 """Spark that is not ours: a Connect server and a standalone cluster give what the warm server gives."""
 
 import contextlib
-import json
 import os
 import socket
 import ssl
@@ -16,7 +15,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from tests.one_session import EXPECTED, facts, plain_environment
+from tests.one_session import EXPECTED, answered, facts, plain_environment
 from tests.spark_processes import COUNTS, ROWS_AND_UPDATE, connect_server, standalone_cluster
 
 from freezeframe import open_tenant
@@ -63,16 +62,8 @@ print(json.dumps([told, found]))
 
 def answers(folder, spark, **environment):
     """What the job was told, and the rows that the stream has then."""
-    done = subprocess.run(
-        [sys.executable, "-c", JOB, str(folder)],
-        env={**os.environ, "FREEZEFRAME_SPARK": spark, "FREEZEFRAME_ENGINE": "spark", **environment},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert 0 == done.returncode, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    variables = {"FREEZEFRAME_SPARK": spark, "FREEZEFRAME_ENGINE": "spark", **environment}
+    return answered(JOB, folder, environment={**os.environ, **variables})
 
 
 @pytest.fixture(scope="module")
@@ -199,16 +190,9 @@ print(json.dumps([told, sorted(kinds), spark.conf.get("spark.sql.parquet.outputT
 
 def test_frames_of_a_spark_in_the_scripts_own_process_land(spark_settings, tmp_path):
     """Classic PySpark: rows are counted on their way, its setting stays INT96, and no file has INT96."""
-    done = subprocess.run(
-        [sys.executable, "-c", CLASSIC, str(tmp_path)],
-        env=plain_environment(SPARK_CONF_DIR=str(tmp_path)),
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
+    told, kinds, setting = answered(
+        CLASSIC, tmp_path, environment=plain_environment(SPARK_CONF_DIR=str(tmp_path))
     )
-    assert 0 == done.returncode, done.stderr
-    told, kinds, setting = json.loads(done.stdout.splitlines()[-1])
     assert [[5, 0, 0], [0, 0, 5], [0, 0, 0]] == told
     assert (["INT64"], "INT96") == (kinds, setting)
 
@@ -320,16 +304,8 @@ ROWS = 1_000_000  # of a kilobyte each: more than twice the driver's heap
 def large(cluster, folder, victim, count=ROWS):
     """What an update by a large frame was told, how many processes were killed, and the version after it."""
     _, master, settings = cluster
-    done = subprocess.run(
-        [sys.executable, "-c", LARGE, str(folder), victim, str(count)],
-        env={**os.environ, **settings, "FREEZEFRAME_SPARK": master},
-        capture_output=True,
-        text=True,
-        timeout=1500,
-        check=False,
-    )
-    assert 0 == done.returncode, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    environment = {**os.environ, **settings, "FREEZEFRAME_SPARK": master}
+    return answered(LARGE, folder, victim, count, environment=environment, timeout=1500)
 
 
 @pytest.mark.timeout(1800)

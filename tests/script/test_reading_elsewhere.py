@@ -4,12 +4,11 @@ import datetime as dt
 import json
 import shutil
 import subprocess
-import sys
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.one_session import plain_environment
+from tests.one_session import answered, plain_environment
 from tests.spark_processes import connect_server, standalone_cluster
 
 from freezeframe.script.spark_reading import IN_PROCESS_BYTES_MAX
@@ -49,16 +48,7 @@ EXPECTED = [
 
 def told(*folders, **variables):
     """What the script says of each folder in a process of its own."""
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, *map(str, folders)],
-        env=plain_environment(**variables),
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert 0 == done.returncode, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    return answered(SCRIPT, *folders, environment=plain_environment(**variables))
 
 
 def write_folder(folder):

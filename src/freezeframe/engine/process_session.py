@@ -96,13 +96,11 @@ def _builder(settings: Settings, progress: Callable[[str], None]) -> type[SparkS
 
         def create(self) -> SparkSession:
             made = _made
-            is_ours = made is not None and self._options.get("spark.remote") == made.variables[REMOTE]
-            if not is_ours:
+            if made is None or self._options.get("spark.remote") != made.variables[REMOTE]:
                 return super().create()
-            is_first = made is None or made.session.is_stopped
             session: SparkSession = (
                 process_session(settings, progress)
-                if is_first
+                if made.session.is_stopped
                 else connect(settings, progress, is_process=True).session
             )
             self._apply_options(session)

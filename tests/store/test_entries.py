@@ -7,7 +7,8 @@ import pytest
 
 from freezeframe.errors import CorruptLog, InvalidName
 from freezeframe.identifiers import StreamName
-from freezeframe.store.entries import Counts, Entry, FileChange, StreamChange, TenantChange, parse_entry
+from freezeframe.store.entries import Entry, FileChange, StreamChange, TenantChange, parse_entry
+from freezeframe.store.row_counts import Counts
 
 
 def _entry(**options):

@@ -12,10 +12,10 @@ from freezeframe.store.file_choice import (
     SETTLED_BYTES,
     SMALLEST_BYTES,
     FileRule,
-    LiveFile,
     choose,
     size_class,
 )
+from freezeframe.store.live_files import LiveFile
 
 VECTORS = FileRule(0, is_plain=False)
 PLAIN = FileRule(0, is_plain=True)

@@ -4,7 +4,8 @@ import pytest
 
 from freezeframe.errors import CorruptLog, InvalidName
 from freezeframe.identifiers import StreamName
-from freezeframe.store.entries import Counts, Entry, StreamChange
+from freezeframe.store.entries import Entry, StreamChange
+from freezeframe.store.row_counts import Counts
 from freezeframe.store.state import TenantState, parse_checkpoint
 
 

@@ -27,8 +27,8 @@ from freezeframe.store import Tenant
 from freezeframe.store.changes import BEFORE, CHANGE_TYPE, DELETE, INSERT, UPDATE
 from freezeframe.store.columns import delta_columns, type_names
 from freezeframe.store.deletion_guard import require_few_deletions
-from freezeframe.store.entries import Counts
 from freezeframe.store.evolution import is_undecided
+from freezeframe.store.row_counts import Counts
 from freezeframe.store.scope import TenantScope
 from freezeframe.store.stream import Stream
 from freezeframe.store.update import update_from

@@ -13,8 +13,8 @@ from freezeframe.store import Tenant
 from freezeframe.store.change_pages import ChangePlace, Comparison, change_counts
 from freezeframe.store.changes import changed_cells
 from freezeframe.store.columns import type_names
-from freezeframe.store.entries import Counts
 from freezeframe.store.guard import stored_key
+from freezeframe.store.row_counts import Counts
 from freezeframe.store.tenant_diff import StreamDifference
 
 

@@ -27,7 +27,7 @@ from freezeframe.log.actions import Action, CommitInfo
 from freezeframe.log.commit_digest import signed_content
 from freezeframe.log.writability import require_writable
 from freezeframe.store.columns import arrow_columns
-from freezeframe.store.entries import Counts, StreamChange, TenantChange
+from freezeframe.store.entries import StreamChange, TenantChange
 from freezeframe.store.guard import (
     TENANT_LOG_FEATURE,
     guarded_protocol,
@@ -39,10 +39,11 @@ from freezeframe.store.landing import is_landed
 from freezeframe.store.layout import table_folder
 from freezeframe.store.net_commit import net_commit
 from freezeframe.store.reading import read_rows
+from freezeframe.store.row_counts import Counts
 from freezeframe.store.scope import committed
-from freezeframe.store.staged_stream import Step, StepResult
 from freezeframe.store.staging import Attempt
 from freezeframe.store.state import NO_VERSION, TenantState
+from freezeframe.store.step import Step, StepResult
 from freezeframe.store.table_commit import Origin, commit_info
 from freezeframe.store.tables import require_no_case_twin, table_snapshot
 from freezeframe.store.transaction import Check, TenantPlace

@@ -17,7 +17,6 @@ from freezeframe.store.entry_chain import Link
 from freezeframe.store.entry_changes import (
     THIS_VERSION,
     Change,
-    Counts,
     FileChange,
     StreamChange,
     TenantChange,
@@ -27,7 +26,6 @@ from freezeframe.store.signed_json import from_signed_line, to_signed_line
 
 __all__ = [
     "THIS_VERSION",
-    "Counts",
     "Entry",
     "FileChange",
     "Kind",

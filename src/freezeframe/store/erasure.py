@@ -23,16 +23,17 @@ from freezeframe.log.action_columns import to_adds
 from freezeframe.log.actions import Action, CommitInfo, Remove
 from freezeframe.log.commit_digest import signed_content
 from freezeframe.store.columns import arrow_columns, physical_names, written_columns
-from freezeframe.store.entries import THIS_VERSION, Counts, TenantChange
+from freezeframe.store.entries import THIS_VERSION, TenantChange
 from freezeframe.store.erasure_proof import Proof, scan
 from freezeframe.store.evolution import PRINTED
 from freezeframe.store.guard import stored_key
 from freezeframe.store.lease import live_leases
 from freezeframe.store.purge import purge
+from freezeframe.store.row_counts import Counts
 from freezeframe.store.scope import committed
-from freezeframe.store.staged_stream import Step, StepResult
 from freezeframe.store.staging import Attempt
 from freezeframe.store.state import TenantState
+from freezeframe.store.step import Step, StepResult
 from freezeframe.store.table_commit import Origin, commit_info, file_action
 from freezeframe.store.tables import stream_base
 from freezeframe.store.transaction import TenantPlace

@@ -8,9 +8,9 @@ from typing import Any
 
 from freezeframe.log import Snapshot
 from freezeframe.settings import Settings
-from freezeframe.store.entries import Counts
 from freezeframe.store.file_choice import Choice, FileRule, choose, size_class
 from freezeframe.store.live_files import live_files
+from freezeframe.store.row_counts import Counts
 from freezeframe.store.staged import Route, Staged
 
 

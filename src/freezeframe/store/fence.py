@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Protocol
-
-from freezeframe.errors import FreezeframeError, TenantNotFound
-from freezeframe.storage import Storage
-from freezeframe.store.registry import Registry
-from freezeframe.store.removal import remove_tree
 
 
 class Fence(Protocol):
@@ -38,37 +32,3 @@ class NoFence:
 
 
 NO_FENCE = NoFence()
-
-
-class RegistryFence:
-    """Of a tenant in a store: it is there as long as the registry names its folder."""
-
-    def __init__(self, registry: Registry, folder: str, place: Storage) -> None:
-        self._registry = registry
-        self._folder = folder
-        self._place = place
-
-    def require_writable(self) -> None:
-        """See ``Fence.require_writable``."""
-
-    def require_open(self) -> None:
-        """See ``Fence.require_open``.
-
-        Raises:
-            TenantNotFound: it was deleted.
-            StorageUnavailable: the registry could not be read.
-        """
-        if not self._registry.knows(self._folder):
-            raise TenantNotFound(
-                "The tenant was deleted while the job was under way.",
-                cause="The store's registry does not name its folder any more.",
-                remedy="Nothing of the job was kept; make the tenant again, then run it once more.",
-            )
-
-    def clear(self) -> None:
-        """See ``Fence.clear``; what fails here is left to ``Store.sweep``."""
-        with suppress(FreezeframeError):
-            try:
-                self.require_open()
-            except TenantNotFound:
-                remove_tree(self._place)

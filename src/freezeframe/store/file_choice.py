@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from freezeframe.store.live_files import LiveFile
+
 Fate = Literal["left", "marked", "rewritten"]
 
 MARKED_SHARE_MAX = 0.5
@@ -25,16 +27,6 @@ SMALLEST_BYTES = 16 * 1024
 
 SETTLED_BYTES = 64 * 1024 * 1024
 """Files from this size on are never joined with others."""
-
-
-@dataclass(frozen=True, slots=True)
-class LiveFile:
-    """A file of a stream: its path in the log, its bytes, its rows, and how many of these are deleted."""
-
-    path: str
-    size: int
-    rows: int
-    deleted: int = 0
 
 
 @dataclass(frozen=True, slots=True)

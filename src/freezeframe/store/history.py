@@ -9,7 +9,8 @@ from typing import Any
 
 from freezeframe.clock import rfc3339
 from freezeframe.errors import InvalidOption
-from freezeframe.store.entries import Counts, Entry
+from freezeframe.store.entries import Entry
+from freezeframe.store.row_counts import Counts
 from freezeframe.store.state import TenantState
 from freezeframe.store.tenant_log import TenantLog
 

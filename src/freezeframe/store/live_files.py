@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +17,17 @@ from freezeframe.log.file_rows import deleted_rows
 from freezeframe.log.protocol import has_reader_feature
 from freezeframe.log.row_deletion import VECTORS_KEY
 from freezeframe.log.rows import ReadableSnapshot
-from freezeframe.store.file_choice import LiveFile
 from freezeframe.store.guard import VECTORS_FEATURE
+
+
+@dataclass(frozen=True, slots=True)
+class LiveFile:
+    """A file of a stream: its path in the log, its bytes, its rows, and how many of these are deleted."""
+
+    path: str
+    size: int
+    rows: int
+    deleted: int = 0
 
 
 def live_files(files: pa.Table) -> tuple[LiveFile, ...]:

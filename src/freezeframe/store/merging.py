@@ -19,7 +19,6 @@ from freezeframe.log.schema import arrow_to_delta
 from freezeframe.store.columns import arrow_columns, written_columns
 from freezeframe.store.comparison import ComparedColumns, compared_columns, compared_type
 from freezeframe.store.deletion_guard import require_few_deletions
-from freezeframe.store.entries import Counts
 from freezeframe.store.evolution import is_undecided
 from freezeframe.store.file_choice import Choice, choose
 from freezeframe.store.guard import stored_key
@@ -30,6 +29,7 @@ from freezeframe.store.own_columns import DELETED, VALID_FROM, VALID_TO
 from freezeframe.store.plan import NO_COLUMNS, Plan
 from freezeframe.store.reading import live_row_count
 from freezeframe.store.rewriting import rewritten
+from freezeframe.store.row_counts import Counts
 from freezeframe.store.staged import Route, Staged, Staging
 
 

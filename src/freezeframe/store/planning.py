@@ -17,7 +17,6 @@ from freezeframe.log import Snapshot
 from freezeframe.storage import Storage
 from freezeframe.store.columns import arrow_columns
 from freezeframe.store.deletion_guard import require_few_deletions
-from freezeframe.store.entries import Counts
 from freezeframe.store.evolution import is_undecided
 from freezeframe.store.file_choice import FileRule
 from freezeframe.store.incoming import Incoming
@@ -27,6 +26,7 @@ from freezeframe.store.patching import LANDED_BYTES_MAX, batch_rows, breadth, ob
 from freezeframe.store.plan import plan_update
 from freezeframe.store.reading import live_row_count
 from freezeframe.store.rewriting import patched
+from freezeframe.store.row_counts import Counts
 from freezeframe.store.staged import Route, Staged, Staging
 from freezeframe.store.staging import Attempt
 from freezeframe.store.types import widens

@@ -15,7 +15,7 @@ from freezeframe.log.commit import Committed
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.store.blobs import Measured, write_blob
-from freezeframe.store.entries import Counts, Entry, FileChange, StreamChange
+from freezeframe.store.entries import Entry, FileChange, StreamChange
 from freezeframe.store.entry_changes import Change
 from freezeframe.store.file_paths import FileNames
 from freezeframe.store.format import ensure_format
@@ -24,6 +24,7 @@ from freezeframe.store.landing import keep_long_commits, roll_forward, shortened
 from freezeframe.store.layout import table_folder
 from freezeframe.store.occasion import NO_OCCASION, Occasion
 from freezeframe.store.portable import PortableFile
+from freezeframe.store.row_counts import Counts
 from freezeframe.store.sealing import seal
 from freezeframe.store.state import TenantState
 from freezeframe.store.table_commit import Origin

@@ -19,13 +19,14 @@ from freezeframe.errors import ConflictError, CorruptData, FileNotFound, StreamN
 from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.log import Snapshot, rows
 from freezeframe.storage import Storage
-from freezeframe.store.entries import Counts, FileChange, TenantChange
+from freezeframe.store.entries import FileChange, TenantChange
 from freezeframe.store.layout import blob_file, table_folder
 from freezeframe.store.net_commit import drop_commit, is_same_table, net_commit
+from freezeframe.store.row_counts import Counts
 from freezeframe.store.scope import committed, listed_state
-from freezeframe.store.staged_stream import Step, StepResult
 from freezeframe.store.staging import Attempt
 from freezeframe.store.state import JobRecord, TenantState
+from freezeframe.store.step import Step, StepResult
 from freezeframe.store.table_commit import Origin, commit_info
 from freezeframe.store.tables import stream_base, table_snapshot
 from freezeframe.store.transaction import Check, TenantPlace

@@ -25,14 +25,14 @@ from freezeframe.log import Snapshot, rows
 from freezeframe.log.schema import arrow_to_delta, arrow_type
 from freezeframe.store.columns import arrow_columns, delta_columns, written_columns
 from freezeframe.store.comparison import compared_type, exact_cast
-from freezeframe.store.entries import Counts
 from freezeframe.store.evolution import is_undecided, retyped_field
 from freezeframe.store.guard import stored_key
 from freezeframe.store.own_columns import stored_own_columns
 from freezeframe.store.restore import explained
+from freezeframe.store.row_counts import Counts
 from freezeframe.store.scope import committed
-from freezeframe.store.staged_stream import Step, StepResult
 from freezeframe.store.staging import Attempt
+from freezeframe.store.step import Step, StepResult
 from freezeframe.store.table_commit import Origin, Rewrite, commit_text
 from freezeframe.store.tables import stream_base, table_snapshot
 from freezeframe.store.transaction import TenantPlace

@@ -20,7 +20,6 @@ from freezeframe.log.row_deletion import VECTORS_KEY, marked_rows
 from freezeframe.store.changes import CHANGE_TYPE, DELETE, INSERT, UPDATE, table_changes
 from freezeframe.store.columns import arrow_columns
 from freezeframe.store.comparison import compared_type, exact_cast
-from freezeframe.store.entries import Counts
 from freezeframe.store.guard import stored_key
 from freezeframe.store.key_numbers import KeyNumbers
 from freezeframe.store.key_scan import files_with, scan
@@ -28,11 +27,12 @@ from freezeframe.store.key_values import keys_as
 from freezeframe.store.live_files import deleted_positions, has_vectors
 from freezeframe.store.own_columns import stored_own_columns
 from freezeframe.store.restore import VersionCheck, at_version, explained, planned_again
+from freezeframe.store.row_counts import Counts
 from freezeframe.store.row_shape import in_schema
 from freezeframe.store.scope import committed, listed_state
-from freezeframe.store.staged_stream import Step, StepResult
 from freezeframe.store.staging import Attempt
 from freezeframe.store.state import TenantState
+from freezeframe.store.step import Step, StepResult
 from freezeframe.store.table_commit import Origin, Rewrite, commit_text
 from freezeframe.store.tables import table_snapshot
 from freezeframe.store.transaction import TenantPlace

@@ -24,7 +24,6 @@ from freezeframe.store.archive import read_archive, write_archive
 from freezeframe.store.archive_reader import ARCHIVE_BYTES_MAX, ARCHIVE_RATIO_MAX, ArchiveLimits
 from freezeframe.store.certificate import DeletionCertificate
 from freezeframe.store.cloning import clone_into
-from freezeframe.store.fence import RegistryFence
 from freezeframe.store.format import ensure_format, require_known_format
 from freezeframe.store.keyring import rewrap
 from freezeframe.store.layout import TENANTS_FOLDER, tenant_folder
@@ -34,6 +33,7 @@ from freezeframe.store.occasion import NO_OCCASION, Occasion
 from freezeframe.store.place_kind import require_no_tenant
 from freezeframe.store.registry import Registry
 from freezeframe.store.registry_entries import RegistryState
+from freezeframe.store.registry_fence import RegistryFence
 from freezeframe.store.removal import remove_tenant, remove_tree
 from freezeframe.store.state import NO_VERSION
 from freezeframe.store.tenant import Tenant

@@ -8,48 +8,22 @@ that have been taken in once.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 from urllib.parse import quote
 
 from freezeframe.errors import ConflictError
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.storage import Storage
-from freezeframe.store.entries import Counts
 from freezeframe.store.layout import table_folder
 from freezeframe.store.net_commit import commit_fields, is_same_table, net_commit, restamped
 from freezeframe.store.net_counts import net_counts
+from freezeframe.store.row_counts import Counts
 from freezeframe.store.staged_view import staged_view
 from freezeframe.store.staging import Attempt
+from freezeframe.store.step import Step, StepResult
 from freezeframe.store.table_commit import Origin, row_metrics
-
-
-@dataclass(frozen=True, slots=True)
-class StepResult:
-    """What one step made of a table: its next commit (empty: nothing changed) and its new files."""
-
-    content: str
-    counts: Counts
-    paths: tuple[str, ...] = ()
-    answer: Any = None
-    """What the step knows beside that, for the receipt."""
-    is_net: bool = False
-    """Whether the counts are what a comparison of the table before and after it would find."""
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One change of a stream that can be carried out on any state of it.
-
-    ``carry_out`` gets the table, a folder for new files and who makes the commit. ``intake`` holds rows
-    that were taken in before once; it lives as long as the step.
-    """
-
-    carry_out: Callable[[Snapshot, Attempt, Origin], StepResult]
-    expected_version: int | None = None
-    intake: Attempt | None = None
 
 
 @dataclass(slots=True)

@@ -20,7 +20,6 @@ from freezeframe.log.data_files import SHA256_TAG
 from freezeframe.log.deletion_vectors import VectorFile
 from freezeframe.log.row_deletion import removal
 from freezeframe.store.columns import DeltaSchema
-from freezeframe.store.entries import Counts
 from freezeframe.store.guard import (
     Notes,
     Properties,
@@ -28,6 +27,7 @@ from freezeframe.store.guard import (
     joined_protocol,
     table_metadata,
 )
+from freezeframe.store.row_counts import Counts
 from freezeframe.store.staging import DataFile
 
 

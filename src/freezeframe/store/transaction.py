@@ -45,8 +45,9 @@ from freezeframe.store.net_commit import restamped
 from freezeframe.store.occasion import NO_OCCASION, Occasion
 from freezeframe.store.place_kind import require_no_store
 from freezeframe.store.staged_files import StagedFiles
-from freezeframe.store.staged_stream import StagedStream, Step, StepResult
+from freezeframe.store.staged_stream import StagedStream
 from freezeframe.store.state import NO_VERSION, JobRecord, TenantState
+from freezeframe.store.step import Step, StepResult
 from freezeframe.store.table_commit import Origin
 from freezeframe.store.tables import present_tables, require_no_case_twin, stream_base, table_snapshot
 from freezeframe.store.tenant_log import TenantLog

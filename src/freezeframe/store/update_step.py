@@ -26,9 +26,9 @@ from freezeframe.store.plan import Plan
 from freezeframe.store.planning import stage
 from freezeframe.store.receipt import Receipt
 from freezeframe.store.staged import Staged
-from freezeframe.store.staged_stream import Step, StepResult
 from freezeframe.store.staging import Attempt
 from freezeframe.store.state import NO_VERSION
+from freezeframe.store.step import Step, StepResult
 from freezeframe.store.streamed_batch import taken_in
 from freezeframe.store.table_commit import Origin, commit_text
 from freezeframe.store.update import Update

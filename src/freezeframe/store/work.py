@@ -30,8 +30,9 @@ from freezeframe.store.input_hash import InputHash
 from freezeframe.store.job_receipt import JobReceipt, joined_receipts, parse_job_receipt
 from freezeframe.store.joint_updates import done_together
 from freezeframe.store.receipt import Receipt
-from freezeframe.store.staged_stream import StagedStream, Step, StepResult
+from freezeframe.store.staged_stream import StagedStream
 from freezeframe.store.state import NO_VERSION, JobRecord, TenantState
+from freezeframe.store.step import Step, StepResult
 from freezeframe.store.system_user import system_user
 from freezeframe.store.table_commit import Origin
 from freezeframe.store.tables import table_snapshot

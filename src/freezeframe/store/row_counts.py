@@ -1,0 +1,41 @@
+"""How many rows a change inserted, updated, left unchanged or deleted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many rows of a stream met which fate in one change."""
+
+    inserted: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    deleted: int = 0
+
+    def __post_init__(self) -> None:
+        if min(self.inserted, self.updated, self.unchanged, self.deleted) < 0:
+            raise ValueError(f"counts cannot be negative: {self}")
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(
+            self.inserted + other.inserted,
+            self.updated + other.updated,
+            self.unchanged + other.unchanged,
+            self.deleted + other.deleted,
+        )
+
+    @property
+    def changed(self) -> int:
+        """Rows that are not as they were."""
+        return self.inserted + self.updated + self.deleted
+
+    def to_json(self) -> dict[str, int]:
+        """The counts by name."""
+        return {
+            "inserted": self.inserted,
+            "updated": self.updated,
+            "unchanged": self.unchanged,
+            "deleted": self.deleted,
+        }

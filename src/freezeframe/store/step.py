@@ -1,0 +1,38 @@
+"""One change of a stream that can be made on any state of it, and what it made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from freezeframe.log import Snapshot
+from freezeframe.store.row_counts import Counts
+from freezeframe.store.staging import Attempt
+from freezeframe.store.table_commit import Origin
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """What one step made of a table: its next commit (empty: nothing changed) and its new files."""
+
+    content: str
+    counts: Counts
+    paths: tuple[str, ...] = ()
+    answer: Any = None
+    """What the step knows beside that, for the receipt."""
+    is_net: bool = False
+    """Whether the counts are what a comparison of the table before and after it would find."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One change of a stream that can be carried out on any state of it.
+
+    ``carry_out`` gets the table, a folder for new files and who makes the commit. ``intake`` holds rows
+    that were taken in before once; it lives as long as the step.
+    """
+
+    carry_out: Callable[[Snapshot, Attempt, Origin], StepResult]
+    expected_version: int | None = None
+    intake: Attempt | None = None

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from freezeframe.script.snapshots import get_snapshot, update_snapshot
     from freezeframe.script.stores import open  # noqa: A004 - freezeframe.open
     from freezeframe.script.tenants import open_tenant, spark
-    from freezeframe.store.receipt import Receipt
+    from freezeframe.store.model.receipt import Receipt
     from freezeframe.store.snapshot_store import Store
     from freezeframe.store.stream import Stream
     from freezeframe.store.tenant import Tenant
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 _HOME = {
-    "Receipt": "freezeframe.store.receipt",
+    "Receipt": "freezeframe.store.model.receipt",
     "Stream": "freezeframe.store.stream",
     "Tenant": "freezeframe.store.tenant",
     "Store": "freezeframe.store.snapshot_store",

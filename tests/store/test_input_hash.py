@@ -14,8 +14,8 @@ from freezeframe.identifiers import StreamName
 from freezeframe.storage import LocalStorage
 from freezeframe.store.incoming import Incoming
 from freezeframe.store.input_hash import InputHash
+from freezeframe.store.model.update_options import Update
 from freezeframe.store.tenant import Tenant
-from freezeframe.store.update import Update
 
 ROWS = pa.table(
     {

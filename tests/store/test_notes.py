@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from freezeframe.errors import ConflictError
-from freezeframe.store.update import Update
+from freezeframe.store.model.update_options import Update
 
 ROWS = pd.DataFrame({"Id": ["1"], "v": [1]})
 

@@ -20,7 +20,7 @@ from freezeframe.errors import (
     VersionNotFound,
 )
 from freezeframe.storage import MemoryStorage
-from freezeframe.store.row_counts import Counts
+from freezeframe.store.model.row_counts import Counts
 
 
 def table(*ids):

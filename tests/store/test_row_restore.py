@@ -11,7 +11,7 @@ from freezeframe.service.row_counter import RowCounter
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
-from freezeframe.store.occasion import Occasion
+from freezeframe.store.model.request_context import Occasion
 from freezeframe.store.row_restore import RowSelection, restore_rows
 
 FIRST = pa.table({"Id": [1, 2, 3, 4], "City": ["Bern", "Basel", None, "Chur"], "Age": [1.0, 2.0, 3.0, 4.0]})

@@ -5,7 +5,7 @@ import pytest
 from freezeframe.errors import CorruptLog, InvalidName
 from freezeframe.identifiers import StreamName
 from freezeframe.store.entries import Entry, StreamChange
-from freezeframe.store.row_counts import Counts
+from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.state import TenantState, parse_checkpoint
 
 

@@ -23,7 +23,7 @@ from freezeframe.service.jobs import TenantJob
 from freezeframe.service.principal import Principal, Scope
 from freezeframe.service.service import Service
 from freezeframe.store import Tenant
-from freezeframe.store.occasion import Occasion
+from freezeframe.store.model.request_context import Occasion
 
 
 @dataclass(frozen=True, slots=True)

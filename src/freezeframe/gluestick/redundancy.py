@@ -17,7 +17,7 @@ from freezeframe.script.legacy import adopt, leave
 from freezeframe.script.row_hashes import frame_hashes, row_hash
 from freezeframe.script.snapshots import Directory, get_snapshot, update_snapshot
 from freezeframe.script.tenants import open_tenant
-from freezeframe.store.update import update_from
+from freezeframe.store.model.update_options import update_from
 
 HASH_COLUMN = "hash"
 UPDATED_COLUMN = "_updated"

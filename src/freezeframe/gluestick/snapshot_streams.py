@@ -17,7 +17,7 @@ from freezeframe.script.tenants import open_tenant
 from freezeframe.script.text_values import exact_values
 from freezeframe.store import Stream
 from freezeframe.store.evolution import evolve
-from freezeframe.store.update import Update, update_from
+from freezeframe.store.model.update_options import Update, update_from
 
 Key = str | list[str]
 

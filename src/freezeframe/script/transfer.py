@@ -32,10 +32,10 @@ from freezeframe.script.typed_columns import KnownTypes
 from freezeframe.script.unpacking import BYTES_LIMIT, UNLIMITED, UnpackLimits
 from freezeframe.storage.local import failure, write_durably
 from freezeframe.store.columns import arrow_columns, delta_columns
+from freezeframe.store.model.receipt import Receipt
+from freezeframe.store.model.update_options import UpdateOptions
 from freezeframe.store.points import Point
-from freezeframe.store.receipt import Receipt
 from freezeframe.store.stream import Stream
-from freezeframe.store.update import UpdateOptions
 
 FileKind = Literal["csv", "parquet", "jsonl"]
 _BATCH_ROWS = 50_000

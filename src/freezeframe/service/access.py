@@ -19,7 +19,7 @@ from freezeframe.service.principal import Principal, Scope
 from freezeframe.service.stores import Stores
 from freezeframe.store import Tenant
 from freezeframe.store.certificate import DeletionCertificate
-from freezeframe.store.occasion import NO_OCCASION, Occasion
+from freezeframe.store.model.request_context import NO_OCCASION, Occasion
 from freezeframe.store.snapshot_store import Store
 
 _T = TypeVar("_T")

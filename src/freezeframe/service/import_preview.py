@@ -28,10 +28,10 @@ from freezeframe.store.changes import BEFORE, CHANGE_TYPE, DELETE, INSERT, UPDAT
 from freezeframe.store.columns import delta_columns, type_names
 from freezeframe.store.deletion_guard import require_few_deletions
 from freezeframe.store.evolution import is_undecided
-from freezeframe.store.row_counts import Counts
+from freezeframe.store.model.row_counts import Counts
+from freezeframe.store.model.update_options import update_from
 from freezeframe.store.scope import TenantScope
 from freezeframe.store.stream import Stream
-from freezeframe.store.update import update_from
 
 PREVIEW_BYTES_MAX = 16 * 1024 * 1024
 EXAMPLES_MAX = 10

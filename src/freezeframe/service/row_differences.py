@@ -14,7 +14,7 @@ from freezeframe.store.change_pages import ChangePlace, Comparison, change_count
 from freezeframe.store.changes import changed_cells
 from freezeframe.store.columns import type_names
 from freezeframe.store.guard import stored_key
-from freezeframe.store.row_counts import Counts
+from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.tenant_diff import StreamDifference
 
 

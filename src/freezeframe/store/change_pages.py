@@ -33,9 +33,9 @@ from freezeframe.store.changes import (
 from freezeframe.store.columns import arrow_columns
 from freezeframe.store.comparison import compared_type, in_common
 from freezeframe.store.guard import stored_key
+from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.own_columns import DELETED, stored_own_columns
 from freezeframe.store.reading import read_rows
-from freezeframe.store.row_counts import Counts
 from freezeframe.store.row_pages import RowPage, RowPlace, rows_after_key
 
 WHOLE_ROWS_MAX = 500_000

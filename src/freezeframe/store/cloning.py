@@ -18,7 +18,7 @@ from freezeframe.storage import Storage
 from freezeframe.store.blobs import CHUNK_BYTES, Blob, blob_chunks
 from freezeframe.store.keyring import data_key
 from freezeframe.store.layout import table_folder
-from freezeframe.store.occasion import NO_OCCASION, Occasion
+from freezeframe.store.model.request_context import NO_OCCASION, Occasion
 from freezeframe.store.planting import Planting
 from freezeframe.store.portable import PortableFile, portable_stream
 from freezeframe.store.removal import remove_tree

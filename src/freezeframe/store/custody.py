@@ -37,9 +37,9 @@ from freezeframe.store.guard import (
 )
 from freezeframe.store.landing import is_landed
 from freezeframe.store.layout import table_folder
+from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.net_commit import net_commit
 from freezeframe.store.reading import read_rows
-from freezeframe.store.row_counts import Counts
 from freezeframe.store.scope import committed
 from freezeframe.store.staging import Attempt
 from freezeframe.store.state import NO_VERSION, TenantState

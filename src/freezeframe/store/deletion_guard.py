@@ -6,7 +6,7 @@ Rule: ``docs/reference/semantics.md``, "Full extracts".
 from __future__ import annotations
 
 from freezeframe.errors import TooManyDeletions
-from freezeframe.store.update import Update
+from freezeframe.store.model.update_options import Update
 
 
 def require_few_deletions(update: Update, *, lost: int, live: int) -> None:

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from freezeframe.identifiers import StreamName
-from freezeframe.store.row_counts import Counts
+from freezeframe.store.model.row_counts import Counts
 
 THIS_VERSION = -1
 _DIGEST_LENGTH = 64

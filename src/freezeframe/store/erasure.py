@@ -28,8 +28,8 @@ from freezeframe.store.erasure_proof import Proof, scan
 from freezeframe.store.evolution import PRINTED
 from freezeframe.store.guard import stored_key
 from freezeframe.store.lease import live_leases
+from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.purge import purge
-from freezeframe.store.row_counts import Counts
 from freezeframe.store.scope import committed
 from freezeframe.store.staging import Attempt
 from freezeframe.store.state import TenantState

@@ -10,7 +10,7 @@ from typing import Any
 from freezeframe.clock import rfc3339
 from freezeframe.errors import InvalidOption
 from freezeframe.store.entries import Entry
-from freezeframe.store.row_counts import Counts
+from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.state import TenantState
 from freezeframe.store.tenant_log import TenantLog
 

@@ -13,8 +13,8 @@ from freezeframe.engine.batch import checked_batch
 from freezeframe.engine.frames import kind_of, to_arrow
 from freezeframe.errors import InvalidOption
 from freezeframe.log.schema import delta_to_arrow
+from freezeframe.store.model.update_options import Update
 from freezeframe.store.staging import Attempt
-from freezeframe.store.update import Update
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from freezeframe.storage import Storage
 from freezeframe.store import input_hash_v1
 from freezeframe.store.incoming import Incoming
 from freezeframe.store.layout import table_folder
-from freezeframe.store.update import Update
+from freezeframe.store.model.update_options import Update
 
 _PREFIX = "2:"
 

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from freezeframe.storage import Storage
 from freezeframe.store.incoming import Incoming
-from freezeframe.store.update import Update
+from freezeframe.store.model.update_options import Update
 
 _OPTIONS = (
     "key",

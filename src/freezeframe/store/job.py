@@ -11,12 +11,12 @@ from typing import Any, Unpack
 
 from freezeframe.identifiers import StreamName
 from freezeframe.store.files import Files
-from freezeframe.store.job_receipt import JobReceipt
-from freezeframe.store.receipt import Receipt
+from freezeframe.store.model.job_receipt import JobReceipt
+from freezeframe.store.model.receipt import Receipt
+from freezeframe.store.model.update_options import Names, UpdateOptions, update_asked
 from freezeframe.store.scope import JobScope, TenantScope, committed
 from freezeframe.store.stream import Stream
 from freezeframe.store.transaction import TenantPlace
-from freezeframe.store.update import Names, UpdateOptions, update_asked
 from freezeframe.store.work import Work
 
 

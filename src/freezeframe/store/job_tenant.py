@@ -15,7 +15,7 @@ from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.store.job import Job
-from freezeframe.store.job_receipt import JobReceipt
+from freezeframe.store.model.job_receipt import JobReceipt
 from freezeframe.store.scope import JobScope, committed
 from freezeframe.store.state import TenantState
 from freezeframe.store.tenant import Tenant

@@ -25,11 +25,11 @@ from freezeframe.store.guard import stored_key
 from freezeframe.store.incoming import Incoming
 from freezeframe.store.key_search import find_task
 from freezeframe.store.live_files import deleted_positions, live_files
+from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.own_columns import DELETED, VALID_FROM, VALID_TO
 from freezeframe.store.plan import NO_COLUMNS, Plan
 from freezeframe.store.reading import live_row_count
 from freezeframe.store.rewriting import rewritten
-from freezeframe.store.row_counts import Counts
 from freezeframe.store.staged import Route, Staged, Staging
 
 

@@ -10,7 +10,7 @@ from freezeframe.errors import CorruptData, InvalidOption
 from freezeframe.log import Snapshot
 from freezeframe.store.change_pages import Comparison
 from freezeframe.store.guard import stored_key
-from freezeframe.store.row_counts import Counts
+from freezeframe.store.model.row_counts import Counts
 
 
 def compared_counts(before: Snapshot | None, after: Snapshot | None) -> Counts:

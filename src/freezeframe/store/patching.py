@@ -25,8 +25,8 @@ from freezeframe.store.incoming import Incoming
 from freezeframe.store.key_scan import files_with
 from freezeframe.store.key_search import search
 from freezeframe.store.live_files import LiveFile, deleted_positions, live_files
+from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.plan import NO_COLUMNS, Plan
-from freezeframe.store.row_counts import Counts
 from freezeframe.store.row_shape import in_schema
 from freezeframe.store.staged import EngineName, Staging
 from freezeframe.store.staging import Attempt

@@ -14,8 +14,8 @@ from freezeframe.store.columns import arrow_columns, delta_columns, physical_nam
 from freezeframe.store.evolution import Evolution, Ranges, SchemaRules, decided, evolve
 from freezeframe.store.guard import stored_key
 from freezeframe.store.incoming import Incoming
+from freezeframe.store.model.update_options import Update
 from freezeframe.store.own_columns import OwnColumns, agreed_own_columns, stored_own_columns
-from freezeframe.store.update import Update
 
 NO_COLUMNS: dict[str, Any] = {"type": "struct", "fields": []}
 

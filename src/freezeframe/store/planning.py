@@ -21,16 +21,16 @@ from freezeframe.store.evolution import is_undecided
 from freezeframe.store.file_choice import FileRule
 from freezeframe.store.incoming import Incoming
 from freezeframe.store.merging import can_look_for_keys, load, merge, merge_touched
+from freezeframe.store.model.row_counts import Counts
+from freezeframe.store.model.update_options import Update
 from freezeframe.store.own_columns import stored_own_columns
 from freezeframe.store.patching import LANDED_BYTES_MAX, batch_rows, breadth, obstacle, patch
 from freezeframe.store.plan import plan_update
 from freezeframe.store.reading import live_row_count
 from freezeframe.store.rewriting import patched
-from freezeframe.store.row_counts import Counts
 from freezeframe.store.staged import Route, Staged, Staging
 from freezeframe.store.staging import Attempt
 from freezeframe.store.types import widens
-from freezeframe.store.update import Update
 
 
 def stage(

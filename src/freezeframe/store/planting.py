@@ -22,9 +22,9 @@ from freezeframe.store.format import ensure_format
 from freezeframe.store.keyring import data_key
 from freezeframe.store.landing import keep_long_commits, roll_forward, shortened
 from freezeframe.store.layout import table_folder
-from freezeframe.store.occasion import NO_OCCASION, Occasion
+from freezeframe.store.model.request_context import NO_OCCASION, Occasion
+from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.portable import PortableFile
-from freezeframe.store.row_counts import Counts
 from freezeframe.store.sealing import seal
 from freezeframe.store.state import TenantState
 from freezeframe.store.table_commit import Origin

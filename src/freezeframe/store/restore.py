@@ -21,8 +21,8 @@ from freezeframe.log import Snapshot, rows
 from freezeframe.storage import Storage
 from freezeframe.store.entries import FileChange, TenantChange
 from freezeframe.store.layout import blob_file, table_folder
+from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.net_commit import drop_commit, is_same_table, net_commit
-from freezeframe.store.row_counts import Counts
 from freezeframe.store.scope import committed, listed_state
 from freezeframe.store.staging import Attempt
 from freezeframe.store.state import JobRecord, TenantState

@@ -27,9 +27,9 @@ from freezeframe.store.columns import arrow_columns, delta_columns, written_colu
 from freezeframe.store.comparison import compared_type, exact_cast
 from freezeframe.store.evolution import is_undecided, retyped_field
 from freezeframe.store.guard import stored_key
+from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.own_columns import stored_own_columns
 from freezeframe.store.restore import explained
-from freezeframe.store.row_counts import Counts
 from freezeframe.store.scope import committed
 from freezeframe.store.staging import Attempt
 from freezeframe.store.step import Step, StepResult

@@ -25,9 +25,10 @@ from freezeframe.store.key_numbers import KeyNumbers
 from freezeframe.store.key_scan import files_with, scan
 from freezeframe.store.key_values import keys_as
 from freezeframe.store.live_files import deleted_positions, has_vectors
+from freezeframe.store.model.row_counts import Counts
+from freezeframe.store.model.update_options import Update
 from freezeframe.store.own_columns import stored_own_columns
 from freezeframe.store.restore import VersionCheck, at_version, explained, planned_again
-from freezeframe.store.row_counts import Counts
 from freezeframe.store.row_shape import in_schema
 from freezeframe.store.scope import committed, listed_state
 from freezeframe.store.staging import Attempt
@@ -36,7 +37,6 @@ from freezeframe.store.step import Step, StepResult
 from freezeframe.store.table_commit import Origin, Rewrite, commit_text
 from freezeframe.store.tables import table_snapshot
 from freezeframe.store.transaction import TenantPlace
-from freezeframe.store.update import Update
 from freezeframe.store.work import Work
 
 

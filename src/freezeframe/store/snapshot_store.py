@@ -29,7 +29,7 @@ from freezeframe.store.keyring import rewrap
 from freezeframe.store.layout import TENANTS_FOLDER, tenant_folder
 from freezeframe.store.looks import look_together
 from freezeframe.store.master_key import MasterKey
-from freezeframe.store.occasion import NO_OCCASION, Occasion
+from freezeframe.store.model.request_context import NO_OCCASION, Occasion
 from freezeframe.store.place_kind import require_no_tenant
 from freezeframe.store.registry import Registry
 from freezeframe.store.registry_entries import RegistryState

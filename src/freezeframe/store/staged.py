@@ -12,8 +12,8 @@ from freezeframe.log import Snapshot
 from freezeframe.storage import Storage
 from freezeframe.store.file_choice import Choice, Fate, FileRule
 from freezeframe.store.incoming import Incoming
+from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.plan import Plan
-from freezeframe.store.row_counts import Counts
 from freezeframe.store.staging import Attempt
 from freezeframe.store.table_commit import Rewrite
 

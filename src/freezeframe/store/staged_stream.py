@@ -17,9 +17,9 @@ from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.storage import Storage
 from freezeframe.store.layout import table_folder
+from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.net_commit import commit_fields, is_same_table, net_commit, restamped
 from freezeframe.store.net_counts import net_counts
-from freezeframe.store.row_counts import Counts
 from freezeframe.store.staged_view import staged_view
 from freezeframe.store.staging import Attempt
 from freezeframe.store.step import Step, StepResult

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from freezeframe.log import Snapshot
-from freezeframe.store.row_counts import Counts
+from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.staging import Attempt
 from freezeframe.store.table_commit import Origin
 

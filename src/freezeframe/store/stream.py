@@ -19,6 +19,16 @@ from freezeframe.store.columns import arrow_columns
 from freezeframe.store.custody import Repair, release, repair
 from freezeframe.store.explanation import Explanation, explained_state
 from freezeframe.store.guard import stored_key, stored_notes
+from freezeframe.store.model.receipt import Receipt
+from freezeframe.store.model.update_options import (
+    KeyedUpdate,
+    Names,
+    Update,
+    UpdateOptions,
+    replaces_rows,
+    update_asked,
+    update_from,
+)
 from freezeframe.store.own_columns import VALID_FROM, stored_own_columns
 from freezeframe.store.points import Point
 from freezeframe.store.previewed_frame import previewed_frame
@@ -32,20 +42,10 @@ from freezeframe.store.reading import (
     row_count,
     sorted_frame,
 )
-from freezeframe.store.receipt import Receipt
 from freezeframe.store.retyping import Retyping, retype
 from freezeframe.store.row_order import ordered
 from freezeframe.store.scope import TenantScope
 from freezeframe.store.transaction import TenantPlace
-from freezeframe.store.update import (
-    KeyedUpdate,
-    Names,
-    Update,
-    UpdateOptions,
-    replaces_rows,
-    update_asked,
-    update_from,
-)
 from freezeframe.store.writing import Previewed, StreamPlace, explain, preview, write
 
 _NO_CHANGES = pa.schema([(CHANGE_TYPE, pa.string())])

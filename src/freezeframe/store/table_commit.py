@@ -27,7 +27,7 @@ from freezeframe.store.guard import (
     joined_protocol,
     table_metadata,
 )
-from freezeframe.store.row_counts import Counts
+from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.staging import DataFile
 
 

@@ -22,7 +22,7 @@ from freezeframe.store.garbage import Garbage, collect_garbage
 from freezeframe.store.history import HistoryEntry, history
 from freezeframe.store.job import Job, open_job
 from freezeframe.store.looks import look_together
-from freezeframe.store.occasion import Occasion
+from freezeframe.store.model.request_context import Occasion
 from freezeframe.store.place_kind import require_no_store
 from freezeframe.store.points import Point, version_at_point
 from freezeframe.store.purge import purge

@@ -13,9 +13,9 @@ from freezeframe.storage import Storage
 from freezeframe.store.changes import snapshot_changes, table_changes
 from freezeframe.store.guard import stored_key
 from freezeframe.store.layout import blob_file
+from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.net_counts import compared_counts
 from freezeframe.store.reading import as_kind, read_rows
-from freezeframe.store.row_counts import Counts
 from freezeframe.store.state import HeldFile, TenantState
 from freezeframe.store.tables import table_snapshot
 

@@ -41,8 +41,8 @@ from freezeframe.store.landing import forget_long_commits, keep_long_commits, ro
 from freezeframe.store.layout import blob_file
 from freezeframe.store.lease import Lease
 from freezeframe.store.looks import look_together
+from freezeframe.store.model.request_context import NO_OCCASION, Occasion
 from freezeframe.store.net_commit import restamped
-from freezeframe.store.occasion import NO_OCCASION, Occasion
 from freezeframe.store.place_kind import require_no_store
 from freezeframe.store.staged_files import StagedFiles
 from freezeframe.store.staged_stream import StagedStream

@@ -21,17 +21,17 @@ from freezeframe.store.explanation import rule_of
 from freezeframe.store.guard import stored_key
 from freezeframe.store.incoming import Incoming, take
 from freezeframe.store.layout import table_folder
+from freezeframe.store.model.receipt import Receipt
+from freezeframe.store.model.update_options import Update
 from freezeframe.store.net_counts import was_dropped
 from freezeframe.store.plan import Plan
 from freezeframe.store.planning import stage
-from freezeframe.store.receipt import Receipt
 from freezeframe.store.staged import Staged
 from freezeframe.store.staging import Attempt
 from freezeframe.store.state import NO_VERSION
 from freezeframe.store.step import Step, StepResult
 from freezeframe.store.streamed_batch import taken_in
 from freezeframe.store.table_commit import Origin, commit_text
-from freezeframe.store.update import Update
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,18 +27,18 @@ from freezeframe.store.entries import FileChange, Kind, StreamChange, TenantChan
 from freezeframe.store.guard import stored_key
 from freezeframe.store.incoming import Incoming
 from freezeframe.store.input_hash import InputHash
-from freezeframe.store.job_receipt import JobReceipt, joined_receipts, parse_job_receipt
 from freezeframe.store.joint_updates import done_together
-from freezeframe.store.receipt import Receipt
+from freezeframe.store.model.job_receipt import JobReceipt, joined_receipts, parse_job_receipt
+from freezeframe.store.model.receipt import Receipt
+from freezeframe.store.model.system_user import system_user
+from freezeframe.store.model.update_options import KeyedUpdate, Update
 from freezeframe.store.staged_stream import StagedStream
 from freezeframe.store.state import NO_VERSION, JobRecord, TenantState
 from freezeframe.store.step import Step, StepResult
-from freezeframe.store.system_user import system_user
 from freezeframe.store.table_commit import Origin
 from freezeframe.store.tables import table_snapshot
 from freezeframe.store.tenant_log import TenantLog
 from freezeframe.store.transaction import Check, Meaning, TenantPlace, Transaction
-from freezeframe.store.update import KeyedUpdate, Update
 from freezeframe.store.update_step import UpdatePlace, taken_update
 
 

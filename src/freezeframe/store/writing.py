@@ -19,13 +19,13 @@ from freezeframe.storage import Storage
 from freezeframe.store.explanation import Explanation, explained_update
 from freezeframe.store.layout import table_folder
 from freezeframe.store.lease import Lease
-from freezeframe.store.receipt import Receipt
+from freezeframe.store.model.receipt import Receipt
+from freezeframe.store.model.update_options import KeyedUpdate, Update
 from freezeframe.store.scope import TenantScope
 from freezeframe.store.staged_stream import StagedStream
 from freezeframe.store.staging import Attempt
 from freezeframe.store.table_commit import Origin
 from freezeframe.store.tables import require_no_case_twin
-from freezeframe.store.update import KeyedUpdate, Update
 from freezeframe.store.update_step import UpdatePlace, taken_update
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from freezeframe.errors import FreezeframeError
 from freezeframe.script.tenants import open_tenant
 from freezeframe.store import Tenant
-from freezeframe.store.row_counts import Counts
+from freezeframe.store.model.row_counts import Counts
 
 _ERROR_LINES_MAX = 12
 

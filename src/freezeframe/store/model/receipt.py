@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from freezeframe.errors import InvalidOption
-from freezeframe.store.row_counts import Counts
+from freezeframe.store.model.row_counts import Counts
 
 
 @dataclass(frozen=True, slots=True)

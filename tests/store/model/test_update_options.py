@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from freezeframe.errors import InvalidOption
-from freezeframe.store.update import UpdateOptions, update_from
+from freezeframe.store.model.update_options import UpdateOptions, update_from
 
 
 def test_names_may_be_one_text_or_several():

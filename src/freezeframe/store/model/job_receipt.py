@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any
 
-from freezeframe.store.receipt import Receipt
+from freezeframe.store.model.receipt import Receipt
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ from freezeframe.log.paths import commit_name
 from freezeframe.service.stores import Stores
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
-from freezeframe.store.layout import REGISTRY_FOLDER
+from freezeframe.store.directory.paths import REGISTRY_FOLDER
 from freezeframe.store.registry import Registry
 from freezeframe.store.registry_entries import RegistryEntry
 

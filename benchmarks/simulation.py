@@ -32,7 +32,7 @@ from freezeframe.log.schema import arrow_to_delta
 from freezeframe.log.transaction import Transaction
 from freezeframe.log.upkeep import Upkeep
 from freezeframe.settings import Settings
-from freezeframe.store.layout import REGISTRY_FOLDER, tenant_folder
+from freezeframe.store.directory.paths import REGISTRY_FOLDER, tenant_folder
 from freezeframe.store.registry_entries import RegistryEntry, RegistryState
 from freezeframe.store.snapshot_store import Store
 from freezeframe.store.tenant import Tenant

@@ -31,7 +31,7 @@ from freezeframe.log.commit import Committed, land
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
-from freezeframe.store.layout import REGISTRY_FOLDER, table_folder
+from freezeframe.store.directory.paths import REGISTRY_FOLDER, table_folder
 from freezeframe.store.registry_entries import RegistryEntry
 from freezeframe.store.snapshot_store import Store
 

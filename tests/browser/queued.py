@@ -10,7 +10,7 @@ from freezeframe.runs.job_root import make_job_root
 from freezeframe.runs.request import RunRequest, parse_run_request
 from freezeframe.runs.tenants import request_tenant
 from freezeframe.settings import load_settings
-from freezeframe.store.job_roots import job_roots_folder
+from freezeframe.store.directory.job_folders import job_roots_folder
 
 NOTEBOOK = {
     "cells": [

@@ -12,8 +12,8 @@ from freezeframe.service.row_counter import RowCounter
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.store import Tenant
+from freezeframe.store.directory.paths import FORMAT_FILE, REGISTRY_FOLDER, TENANT_LOG_FOLDER
 from freezeframe.store.entry_chain import Chain, Link
-from freezeframe.store.layout import FORMAT_FILE, REGISTRY_FOLDER, TENANT_LOG_FOLDER
 from freezeframe.store.snapshot_store import Store
 
 

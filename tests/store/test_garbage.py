@@ -9,7 +9,7 @@ from tests.faulty import Crash, Fault, FaultyStorage, Way
 from freezeframe.errors import InvalidOption, JobRevoked, VersionNotFound
 from freezeframe.storage import MemoryStorage
 from freezeframe.store import landing
-from freezeframe.store.layout import STAGING_FOLDER
+from freezeframe.store.directory.paths import STAGING_FOLDER
 
 NOW = {"gc_grace_seconds": 0, "lease_dead_seconds": 0}
 

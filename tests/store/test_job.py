@@ -20,8 +20,8 @@ from freezeframe.errors import (
 )
 from freezeframe.storage import MemoryStorage
 from freezeframe.store import landing
+from freezeframe.store.directory.paths import STAGING_FOLDER
 from freezeframe.store.entries import Entry, TenantChange
-from freezeframe.store.layout import STAGING_FOLDER
 from freezeframe.store.state import TenantState
 
 

@@ -8,7 +8,7 @@ from freezeframe.service.row_counter import RowCounter
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
-from freezeframe.store.layout import TENANT_LOG_FOLDER
+from freezeframe.store.directory.paths import TENANT_LOG_FOLDER
 from freezeframe.store.log_tail import LogTail
 from freezeframe.store.snapshot_store import Store
 

@@ -9,7 +9,7 @@ from tests.faulty import Crash, Fault, FaultyStorage, Way
 from freezeframe.errors import CorruptLog, InputNotFound, StorageUnavailable
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
-from freezeframe.store.layout import BLOBS_FOLDER, TENANT_LOG_FOLDER
+from freezeframe.store.directory.paths import BLOBS_FOLDER, TENANT_LOG_FOLDER
 from freezeframe.store.verification import verify_tenant
 
 

@@ -133,8 +133,8 @@ class Place:
     def _storage(self) -> Storage:
         self._require_folder()
         from freezeframe.storage import LocalStorage
-        from freezeframe.store.format import require_known_format
-        from freezeframe.store.place_kind import require_no_store
+        from freezeframe.store.directory.format import require_known_format
+        from freezeframe.store.directory.place_kind import require_no_store
 
         storage = LocalStorage(self._folder)
         require_known_format(storage)

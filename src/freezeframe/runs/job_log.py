@@ -12,7 +12,7 @@ from freezeframe.runs.job_root import latest_root
 from freezeframe.runs.request import parse_run_request
 from freezeframe.runs.tenants import request_tenant
 from freezeframe.settings import Settings
-from freezeframe.store.job_roots import job_roots_folder
+from freezeframe.store.directory.job_folders import job_roots_folder
 
 _CHUNK_BYTES = 64 * 1024
 _LOOK_SECONDS = 0.5

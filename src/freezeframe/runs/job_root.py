@@ -29,8 +29,8 @@ from pathlib import Path
 from freezeframe.errors import InvalidOption
 from freezeframe.runs.request import RunRequest
 from freezeframe.storage.local import failure, make_private, write_durably
-from freezeframe.store.job_roots import job_roots, root_stamp
-from freezeframe.store.layout import OURS
+from freezeframe.store.directory.job_folders import job_roots, root_stamp
+from freezeframe.store.directory.paths import OURS
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.]+")
 _SLUG_LENGTH = 40

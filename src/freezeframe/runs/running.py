@@ -35,8 +35,14 @@ from freezeframe.runs.waiting import WaitingFile
 from freezeframe.runs.warm import spawn
 from freezeframe.runs.watching import Ending, Limits, Reason, watched
 from freezeframe.settings import Settings
+from freezeframe.store.directory.job_folders import (
+    in_use,
+    is_in_use,
+    job_roots,
+    job_roots_folder,
+    remove_expired_roots,
+)
 from freezeframe.store.job_fate import committed_job
-from freezeframe.store.job_roots import in_use, is_in_use, job_roots, job_roots_folder, remove_expired_roots
 from freezeframe.store.model.job_receipt import JobReceipt
 from freezeframe.store.tenant import Tenant
 

@@ -26,7 +26,7 @@ from freezeframe.script.exported_file import (
 )
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Stream
-from freezeframe.store.layout import OURS
+from freezeframe.store.directory.paths import OURS
 
 PARQUET, CSV = ".snapshot.parquet", ".snapshot.csv"
 

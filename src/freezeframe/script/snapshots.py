@@ -20,7 +20,7 @@ from freezeframe.errors import StreamNotFound, VersionNotFound
 from freezeframe.script.current_job import is_working_copy
 from freezeframe.script.legacy import as_frame, merged, pending_adoption
 from freezeframe.script.tenants import open_tenant
-from freezeframe.store.layout import FORMAT_FILE
+from freezeframe.store.directory.paths import FORMAT_FILE
 from freezeframe.store.model.update_options import FurtherOptions, Names, update_from
 from freezeframe.store.points import Point
 from freezeframe.store.reading import FrameKind, require_kind

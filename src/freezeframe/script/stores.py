@@ -12,7 +12,7 @@ from freezeframe.settings import Settings, load_settings
 from freezeframe.storage import LocalStorage, ObjectStorage, Storage
 from freezeframe.storage.probe import require_atomic_create_daily
 from freezeframe.storage.s3_access import S3Access
-from freezeframe.store.layout import OURS
+from freezeframe.store.directory.paths import OURS
 from freezeframe.store.snapshot_store import Store
 
 _SCHEMES = ("s3", "s3a")

@@ -27,7 +27,7 @@ from freezeframe.service.stored_bytes import StoredBytes
 from freezeframe.service.stores import Stores
 from freezeframe.service.uploads import Uploads
 from freezeframe.settings import Settings
-from freezeframe.store.waiting import uploads_folder
+from freezeframe.store.directory.pending_uploads import uploads_folder
 
 _COUNTERS = "service.limits"
 _OURS = "_freezeframe"

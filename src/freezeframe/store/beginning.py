@@ -8,8 +8,8 @@ from freezeframe.clock import now_ms
 from freezeframe.identifiers import StreamName
 from freezeframe.log import DeltaLog
 from freezeframe.storage import Storage
-from freezeframe.store.format import require_known_format
-from freezeframe.store.layout import table_folder
+from freezeframe.store.directory.format import require_known_format
+from freezeframe.store.directory.paths import table_folder
 from freezeframe.store.looks import look_together
 from freezeframe.store.state import TenantState
 from freezeframe.store.tenant_log import TenantLog

@@ -16,8 +16,8 @@ from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.store.blobs import CHUNK_BYTES, Blob, blob_chunks
+from freezeframe.store.directory.paths import table_folder
 from freezeframe.store.keyring import data_key
-from freezeframe.store.layout import table_folder
 from freezeframe.store.model.request_context import NO_OCCASION, Occasion
 from freezeframe.store.planting import Planting
 from freezeframe.store.portable import PortableFile, portable_stream

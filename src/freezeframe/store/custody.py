@@ -27,6 +27,7 @@ from freezeframe.log.actions import Action, CommitInfo
 from freezeframe.log.commit_digest import signed_content
 from freezeframe.log.writability import require_writable
 from freezeframe.store.columns import arrow_columns
+from freezeframe.store.directory.paths import table_folder
 from freezeframe.store.entries import StreamChange, TenantChange
 from freezeframe.store.guard import (
     TENANT_LOG_FEATURE,
@@ -36,7 +37,6 @@ from freezeframe.store.guard import (
     table_metadata,
 )
 from freezeframe.store.landing import is_landed
-from freezeframe.store.layout import table_folder
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.net_commit import net_commit
 from freezeframe.store.reading import read_rows

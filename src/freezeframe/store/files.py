@@ -14,12 +14,12 @@ from typing import Any, BinaryIO
 from freezeframe.errors import AlreadyExists, FileNotFound, InvalidOption, StorageUnavailable, UnreadableInput
 from freezeframe.identifiers import FilePath
 from freezeframe.store.blobs import Blob, Measured, blob_chunks, blob_part, read_blob, write_blob
+from freezeframe.store.directory.paths import blob_file
 from freezeframe.store.entries import FileChange
 from freezeframe.store.file_entries import FileEntry, FileRevision, file_entry, file_revision
 from freezeframe.store.file_index import folders_in, paths_in
 from freezeframe.store.json_files import from_json_bytes, merged, to_json_bytes
 from freezeframe.store.keyring import data_key
-from freezeframe.store.layout import blob_file
 from freezeframe.store.scope import TenantScope
 from freezeframe.store.sealing import seal, unseal
 from freezeframe.store.state import HeldFile, TenantState

@@ -15,8 +15,14 @@ from freezeframe import progress
 from freezeframe.clock import now_ms
 from freezeframe.storage import Storage
 from freezeframe.storage.base import FileStatus
+from freezeframe.store.directory.paths import (
+    BLOBS_FOLDER,
+    STAGING_FOLDER,
+    lease_file,
+    long_commit_file,
+    table_name,
+)
 from freezeframe.store.entries import TenantChange
-from freezeframe.store.layout import BLOBS_FOLDER, STAGING_FOLDER, lease_file, long_commit_file, table_name
 from freezeframe.store.lease import live_leases
 from freezeframe.store.references import referenced_files
 from freezeframe.store.retention import policy_of

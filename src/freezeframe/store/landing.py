@@ -18,9 +18,9 @@ from freezeframe.log import DeltaLog
 from freezeframe.log.commit import Committed, Conflict, commit_name, land
 from freezeframe.log.upkeep import Upkeep, after_commit
 from freezeframe.storage import Storage
+from freezeframe.store.directory.paths import long_commit_file, table_folder
 from freezeframe.store.entries import Entry, StreamChange
 from freezeframe.store.entry_changes import Change
-from freezeframe.store.layout import long_commit_file, table_folder
 from freezeframe.store.looks import look_together
 from freezeframe.store.plain_copies import derive_copies
 from freezeframe.store.tenant_log import TenantLog

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from freezeframe.errors import FreezeframeError
 from freezeframe.storage import Storage
 from freezeframe.store.blobs import Blob, blob_chunks
-from freezeframe.store.layout import tenant_of
+from freezeframe.store.directory.paths import tenant_of
 from freezeframe.store.tenant_log import TenantLog
 
 _ROUNDS_MAX = 10

@@ -9,12 +9,12 @@ from freezeframe.log import DeltaLog
 from freezeframe.log.checkpoint_writer import write_checkpoint
 from freezeframe.log.paths import parse_name
 from freezeframe.storage import Storage
+from freezeframe.store.directory.job_folders import remove_job_roots
+from freezeframe.store.directory.paths import TENANT_LOG_FOLDER, table_folder
+from freezeframe.store.directory.pending_uploads import remove_waiting
 from freezeframe.store.garbage import sweep
-from freezeframe.store.job_roots import remove_job_roots
-from freezeframe.store.layout import TENANT_LOG_FOLDER, table_folder
 from freezeframe.store.tables import present_tables
 from freezeframe.store.transaction import TenantPlace
-from freezeframe.store.waiting import remove_waiting
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from freezeframe.log import DeletionVector, DeltaLog, Snapshot
 from freezeframe.log.actions import Add, parse_line
 from freezeframe.log.deletion_vectors import vector_name
 from freezeframe.storage import Storage
+from freezeframe.store.directory.paths import blob_file, table_folder
 from freezeframe.store.entries import StreamChange
 from freezeframe.store.landing import change_content
-from freezeframe.store.layout import blob_file, table_folder
 from freezeframe.store.state import NO_VERSION, TenantState
 from freezeframe.store.tenant_log import TenantLog
 

@@ -17,8 +17,8 @@ from freezeframe.log.paths import commit_name, version_prefix
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.store.checkpointed_log import CheckpointedLog
+from freezeframe.store.directory.paths import REGISTRY_FOLDER
 from freezeframe.store.entry_chain import Link
-from freezeframe.store.layout import REGISTRY_FOLDER
 from freezeframe.store.registry_entries import (
     Kind,
     RegistryEntry,

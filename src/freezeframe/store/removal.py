@@ -15,11 +15,11 @@ from freezeframe.errors import ConflictError, FreezeframeError
 from freezeframe.settings import Settings
 from freezeframe.storage import FileStatus, FolderStorage, Storage
 from freezeframe.store.certificate import DeletionCertificate, parse_certificate
-from freezeframe.store.job_roots import remove_job_roots
-from freezeframe.store.layout import KEYS_FOLDER, OURS, certificate_file, tenant_folder
+from freezeframe.store.directory.job_folders import remove_job_roots
+from freezeframe.store.directory.paths import KEYS_FOLDER, OURS, certificate_file, tenant_folder
+from freezeframe.store.directory.pending_uploads import remove_waiting
 from freezeframe.store.state import NO_VERSION, TenantState
 from freezeframe.store.tenant_log import TenantLog
-from freezeframe.store.waiting import remove_waiting
 
 _ROUNDS_MAX = 20
 

@@ -19,8 +19,8 @@ from freezeframe.errors import ConflictError, CorruptData, FileNotFound, StreamN
 from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.log import Snapshot, rows
 from freezeframe.storage import Storage
+from freezeframe.store.directory.paths import blob_file, table_folder
 from freezeframe.store.entries import FileChange, TenantChange
-from freezeframe.store.layout import blob_file, table_folder
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.net_commit import drop_commit, is_same_table, net_commit
 from freezeframe.store.scope import committed, listed_state

@@ -24,13 +24,13 @@ from freezeframe.store.archive import read_archive, write_archive
 from freezeframe.store.archive_reader import ARCHIVE_BYTES_MAX, ARCHIVE_RATIO_MAX, ArchiveLimits
 from freezeframe.store.certificate import DeletionCertificate
 from freezeframe.store.cloning import clone_into
-from freezeframe.store.format import ensure_format, require_known_format
+from freezeframe.store.directory.format import ensure_format, require_known_format
+from freezeframe.store.directory.paths import TENANTS_FOLDER, tenant_folder
+from freezeframe.store.directory.place_kind import require_no_tenant
 from freezeframe.store.keyring import rewrap
-from freezeframe.store.layout import TENANTS_FOLDER, tenant_folder
 from freezeframe.store.looks import look_together
 from freezeframe.store.master_key import MasterKey
 from freezeframe.store.model.request_context import NO_OCCASION, Occasion
-from freezeframe.store.place_kind import require_no_tenant
 from freezeframe.store.registry import Registry
 from freezeframe.store.registry_entries import RegistryState
 from freezeframe.store.registry_fence import RegistryFence

@@ -16,7 +16,7 @@ from freezeframe.errors import ConflictError
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.storage import Storage
-from freezeframe.store.layout import table_folder
+from freezeframe.store.directory.paths import table_folder
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.net_commit import commit_fields, is_same_table, net_commit, restamped
 from freezeframe.store.net_counts import net_counts

@@ -13,9 +13,9 @@ from freezeframe.errors import CorruptLog, ForeignCommit, InvalidName, StreamNot
 from freezeframe.identifiers import StreamName
 from freezeframe.log import DeltaLog, Snapshot
 from freezeframe.storage import Storage
+from freezeframe.store.directory.paths import table_folder
 from freezeframe.store.entries import StreamChange
 from freezeframe.store.landing import change_content, finish, foreign_commit, is_landed
-from freezeframe.store.layout import table_folder
 from freezeframe.store.looks import look_together
 from freezeframe.store.staged_view import staged_view
 from freezeframe.store.state import NO_VERSION, TenantState

@@ -14,16 +14,16 @@ from freezeframe.identifiers import StreamName
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.store.custody import adopt
+from freezeframe.store.directory.format import require_known_format
+from freezeframe.store.directory.place_kind import require_no_store
 from freezeframe.store.erasure import Erasure, erase
 from freezeframe.store.fence import NO_FENCE, Fence
 from freezeframe.store.files import Files
-from freezeframe.store.format import require_known_format
 from freezeframe.store.garbage import Garbage, collect_garbage
 from freezeframe.store.history import HistoryEntry, history
 from freezeframe.store.job import Job, open_job
 from freezeframe.store.looks import look_together
 from freezeframe.store.model.request_context import Occasion
-from freezeframe.store.place_kind import require_no_store
 from freezeframe.store.points import Point, version_at_point
 from freezeframe.store.purge import purge
 from freezeframe.store.restore import Restoration, VersionCheck, drop_stream, restore

@@ -11,8 +11,8 @@ from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.storage import Storage
 from freezeframe.store.changes import snapshot_changes, table_changes
+from freezeframe.store.directory.paths import blob_file
 from freezeframe.store.guard import stored_key
-from freezeframe.store.layout import blob_file
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.net_counts import compared_counts
 from freezeframe.store.reading import as_kind, read_rows

@@ -34,16 +34,16 @@ from freezeframe.log.commit import Committed, Unknown
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.store.beginning import Beginning
+from freezeframe.store.directory.format import ensure_format
+from freezeframe.store.directory.paths import blob_file
+from freezeframe.store.directory.place_kind import require_no_store
 from freezeframe.store.entries import Entry, FileChange, Kind, StreamChange, TenantChange
 from freezeframe.store.fence import NO_FENCE, Fence
-from freezeframe.store.format import ensure_format
 from freezeframe.store.landing import forget_long_commits, keep_long_commits, roll_forward, shortened
-from freezeframe.store.layout import blob_file
 from freezeframe.store.lease import Lease
 from freezeframe.store.looks import look_together
 from freezeframe.store.model.request_context import NO_OCCASION, Occasion
 from freezeframe.store.net_commit import restamped
-from freezeframe.store.place_kind import require_no_store
 from freezeframe.store.staged_files import StagedFiles
 from freezeframe.store.staged_stream import StagedStream
 from freezeframe.store.state import NO_VERSION, JobRecord, TenantState

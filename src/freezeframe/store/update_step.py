@@ -17,10 +17,10 @@ from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
+from freezeframe.store.directory.paths import table_folder
 from freezeframe.store.explanation import rule_of
 from freezeframe.store.guard import stored_key
 from freezeframe.store.incoming import Incoming, take
-from freezeframe.store.layout import table_folder
 from freezeframe.store.model.receipt import Receipt
 from freezeframe.store.model.update_options import Update
 from freezeframe.store.net_counts import was_dropped

@@ -26,11 +26,11 @@ from freezeframe.log.verification import Finding, checked, verify_log, verify_sn
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.store.blobs import Blob, blob_chunks
+from freezeframe.store.directory.format import require_known_format
+from freezeframe.store.directory.paths import TENANT_LOG_FOLDER, blob_file, table_folder
 from freezeframe.store.entries import Entry, StreamChange, parse_entry
 from freezeframe.store.entry_chain import Chain
-from freezeframe.store.format import require_known_format
 from freezeframe.store.landing import change_content, is_landed
-from freezeframe.store.layout import TENANT_LOG_FOLDER, blob_file, table_folder
 from freezeframe.store.portable import PortableFile, table_files
 from freezeframe.store.state import TenantState, parse_checkpoint
 from freezeframe.store.tables import stream_base, table_snapshot

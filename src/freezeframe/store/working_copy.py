@@ -18,8 +18,8 @@ from pathlib import Path
 from freezeframe.errors import BadInput, InvalidOption
 from freezeframe.identifiers import FilePath
 from freezeframe.storage.local import failure, make_private
+from freezeframe.store.directory.paths import OURS, is_table_folder
 from freezeframe.store.files import Files
-from freezeframe.store.layout import OURS, is_table_folder
 
 # What opening says of a link, a socket, a file that is gone, and one that its owner may not read.
 _NOT_PLAIN = {errno.ELOOP, errno.ENXIO, errno.ENOENT, errno.ENOTDIR, errno.EACCES}

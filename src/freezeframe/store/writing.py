@@ -16,8 +16,8 @@ from freezeframe.engine.base import TableEngine
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.storage import Storage
+from freezeframe.store.directory.paths import table_folder
 from freezeframe.store.explanation import Explanation, explained_update
-from freezeframe.store.layout import table_folder
 from freezeframe.store.lease import Lease
 from freezeframe.store.model.receipt import Receipt
 from freezeframe.store.model.update_options import KeyedUpdate, Update

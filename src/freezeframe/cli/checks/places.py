@@ -42,7 +42,7 @@ def storage(root: str, settings: Settings) -> Finding:
 def kind(root: str, settings: Settings, *, is_store: bool) -> Finding | None:
     """What is wrong with a place that is to be a store (else one tenant's directory); None if nothing is."""
     from freezeframe.script.stores import storage_at
-    from freezeframe.store import place_kind
+    from freezeframe.store.directory import place_kind
 
     if "://" not in root and not Path(root).is_dir():
         return None
@@ -59,23 +59,23 @@ def kind(root: str, settings: Settings, *, is_store: bool) -> Finding | None:
 
 def _way_out(root: str) -> str:
     """How the tenant whose log was begun in a store comes out of it, into a directory of its own."""
-    from freezeframe.store import layout
+    from freezeframe.store.directory import paths
 
-    parts = [layout.TENANT_LOG_FOLDER, layout.BLOBS_FOLDER, layout.STAGING_FOLDER, layout.KEYS_FOLDER]
+    parts = [paths.TENANT_LOG_FOLDER, paths.BLOBS_FOLDER, paths.STAGING_FOLDER, paths.KEYS_FOLDER]
     if "://" in root:
         moved = ", ".join(f"{part}/" for part in parts)
         return (
             "stop all jobs; with the bucket's own tool move every *.snapshot/ folder directly below it, "
-            f"{moved} to a prefix of its own, and copy {layout.FORMAT_FILE} there. The store opens again then"
+            f"{moved} to a prefix of its own, and copy {paths.FORMAT_FILE} there. The store opens again then"
         )
     place, goal = Path(root).resolve(), Path(f"{Path(root).resolve()}-tenant")
-    tables = sorted(one.name for one in place.iterdir() if layout.is_table_folder(one.name))
+    tables = sorted(one.name for one in place.iterdir() if paths.is_table_folder(one.name))
     here = [shlex.quote(str(place / part)) for part in parts if (place / part).exists()]
-    there = shlex.quote(str(goal / layout.OURS))
+    there = shlex.quote(str(goal / paths.OURS))
     steps = [f"mkdir -p {there}", f"mv {' '.join(here)} {there}"]
     if tables:
         steps.append(f"mv {shlex.join(str(place / one) for one in tables)} {shlex.quote(str(goal))}")
-    steps.append(f"cp {shlex.quote(str(place / layout.FORMAT_FILE))} {there}")
+    steps.append(f"cp {shlex.quote(str(place / paths.FORMAT_FILE))} {there}")
     command = " && ".join(steps)
     return f"stop all jobs, then run: {command} - the store opens again, and --dir {goal} is the tenant"
 

@@ -8,8 +8,8 @@ from weakref import WeakKeyDictionary
 from freezeframe.errors import CorruptLog, FormatTooNew
 from freezeframe.storage import Storage
 from freezeframe.storage.probe import require_atomic_create
+from freezeframe.store.directory.paths import FORMAT_FILE, OURS
 from freezeframe.store.file_identity import FileIdentity, file_identity
-from freezeframe.store.layout import FORMAT_FILE, OURS
 
 FORMAT_VERSION = 1
 _seen: WeakKeyDictionary[Storage, tuple[str | None, FileIdentity | None]] = WeakKeyDictionary()

@@ -8,7 +8,7 @@ from freezeframe.errors import InvalidOption
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.storage.below import FolderStorage
-from freezeframe.store.job_roots import (
+from freezeframe.store.directory.job_folders import (
     in_use,
     is_in_use,
     job_roots,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from freezeframe.errors import InvalidOption
 from freezeframe.storage import Storage
-from freezeframe.store.layout import REGISTRY_FOLDER, TENANT_LOG_FOLDER, tenant_of
+from freezeframe.store.directory.paths import REGISTRY_FOLDER, TENANT_LOG_FOLDER, tenant_of
 
 
 def is_store(storage: Storage) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.storage.local import failure
-from freezeframe.store.layout import OURS, TENANTS_FOLDER, tenant_of
+from freezeframe.store.directory.paths import OURS, TENANTS_FOLDER, tenant_of
 
 _UPLOADS = "uploads"
 

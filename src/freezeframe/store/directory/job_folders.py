@@ -21,7 +21,7 @@ from freezeframe.errors import InvalidOption
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.storage.local import failure, make_private
-from freezeframe.store.layout import JOB_ROOTS_FOLDER, OURS, TENANTS_FOLDER, tenant_of
+from freezeframe.store.directory.paths import JOB_ROOTS_FOLDER, OURS, TENANTS_FOLDER, tenant_of
 
 LOCK_FILE = f"{OURS}/lock"
 _STAMP = "%Y%m%dT%H%M%S%f"

@@ -32,11 +32,11 @@ from freezeframe.store.archive_index import ArchiveIndex, Member, refused, requi
 from freezeframe.store.archive_reader import INDEX_NAME, ArchiveLimits, ArchiveReader
 from freezeframe.store.blobs import Blob, Measured, blob_chunks
 from freezeframe.store.cloning import held_content, table_file_chunks
-from freezeframe.store.master_key import KEY_BYTES, master_key
+from freezeframe.store.encryption.cipher import seal, unseal, unwrap, wrap
+from freezeframe.store.encryption.master_key import KEY_BYTES, master_key
 from freezeframe.store.planting import Planting
 from freezeframe.store.portable import PortableFile, portable_stream
 from freezeframe.store.removal import remove_tree
-from freezeframe.store.sealing import seal, unseal, unwrap, wrap
 from freezeframe.store.state import HeldFile, TenantState
 from freezeframe.store.table_commit import Origin
 from freezeframe.store.tables import table_snapshot

@@ -17,12 +17,12 @@ from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.store.blobs import CHUNK_BYTES, Blob, blob_chunks
 from freezeframe.store.directory.paths import table_folder
-from freezeframe.store.keyring import data_key
+from freezeframe.store.encryption.cipher import unseal
+from freezeframe.store.encryption.data_key import data_key
 from freezeframe.store.model.request_context import NO_OCCASION, Occasion
 from freezeframe.store.planting import Planting
 from freezeframe.store.portable import PortableFile, portable_stream
 from freezeframe.store.removal import remove_tree
-from freezeframe.store.sealing import unseal
 from freezeframe.store.state import HeldFile, TenantState
 from freezeframe.store.tables import table_snapshot
 from freezeframe.store.tenant_log import TenantLog

@@ -15,13 +15,13 @@ from freezeframe.errors import AlreadyExists, FileNotFound, InvalidOption, Stora
 from freezeframe.identifiers import FilePath
 from freezeframe.store.blobs import Blob, Measured, blob_chunks, blob_part, read_blob, write_blob
 from freezeframe.store.directory.paths import blob_file
+from freezeframe.store.encryption.cipher import seal, unseal
+from freezeframe.store.encryption.data_key import data_key
 from freezeframe.store.entries import FileChange
 from freezeframe.store.file_entries import FileEntry, FileRevision, file_entry, file_revision
 from freezeframe.store.file_index import folders_in, paths_in
 from freezeframe.store.json_files import from_json_bytes, merged, to_json_bytes
-from freezeframe.store.keyring import data_key
 from freezeframe.store.scope import TenantScope
-from freezeframe.store.sealing import seal, unseal
 from freezeframe.store.state import HeldFile, TenantState
 from freezeframe.store.work import Work
 

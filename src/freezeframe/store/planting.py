@@ -17,15 +17,15 @@ from freezeframe.storage import Storage
 from freezeframe.store.blobs import Measured, write_blob
 from freezeframe.store.directory.format import ensure_format
 from freezeframe.store.directory.paths import table_folder
+from freezeframe.store.encryption.cipher import seal
+from freezeframe.store.encryption.data_key import data_key
 from freezeframe.store.entries import Entry, FileChange, StreamChange
 from freezeframe.store.entry_changes import Change
 from freezeframe.store.file_paths import FileNames
-from freezeframe.store.keyring import data_key
 from freezeframe.store.landing import keep_long_commits, roll_forward, shortened
 from freezeframe.store.model.request_context import NO_OCCASION, Occasion
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.portable import PortableFile
-from freezeframe.store.sealing import seal
 from freezeframe.store.state import TenantState
 from freezeframe.store.table_commit import Origin
 from freezeframe.store.tables import require_no_case_twin

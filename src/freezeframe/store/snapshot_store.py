@@ -27,9 +27,9 @@ from freezeframe.store.cloning import clone_into
 from freezeframe.store.directory.format import ensure_format, require_known_format
 from freezeframe.store.directory.paths import TENANTS_FOLDER, tenant_folder
 from freezeframe.store.directory.place_kind import require_no_tenant
-from freezeframe.store.keyring import rewrap
+from freezeframe.store.encryption.data_key import rewrap
+from freezeframe.store.encryption.master_key import MasterKey
 from freezeframe.store.looks import look_together
-from freezeframe.store.master_key import MasterKey
 from freezeframe.store.model.request_context import NO_OCCASION, Occasion
 from freezeframe.store.registry import Registry
 from freezeframe.store.registry_entries import RegistryState

@@ -115,7 +115,7 @@ def database(settings: Settings, root: str) -> Finding:
 
 def key(settings: Settings) -> Finding:
     """Whether the master key is there and only its owner may read it; it is not shown."""
-    from freezeframe.store.master_key import master_key
+    from freezeframe.store.encryption.master_key import master_key
 
     if settings.master_key_file is None and not settings.master_key_command:
         return Finding("Master key", "ok", "none is set; sealed files need one")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from freezeframe.errors import CorruptData
 from freezeframe.identifiers import FilePath
-from freezeframe.store.sealing import PIECE_BYTES, seal, unseal, unwrap, wrap
+from freezeframe.store.encryption.cipher import PIECE_BYTES, seal, unseal, unwrap, wrap
 
 KEY = secrets.token_bytes(32)
 PATH = FilePath("config.json")

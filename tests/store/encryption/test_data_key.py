@@ -9,8 +9,8 @@ from tests.faulty import Crash, Fault, FaultyStorage, Way
 from freezeframe.errors import CorruptLog, SealingUnavailable
 from freezeframe.settings import Settings
 from freezeframe.storage import FolderStorage, MemoryStorage
-from freezeframe.store.keyring import data_key, rewrap
-from freezeframe.store.master_key import MasterKey, read_master_key
+from freezeframe.store.encryption.data_key import data_key, rewrap
+from freezeframe.store.encryption.master_key import MasterKey, read_master_key
 
 
 @pytest.fixture

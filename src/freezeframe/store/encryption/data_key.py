@@ -20,8 +20,8 @@ from freezeframe.errors import CorruptLog, SealingUnavailable
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.store.directory.paths import KEYS_FOLDER, key_file, tenant_of
-from freezeframe.store.master_key import KEY_BYTES, MasterKey, master_key
-from freezeframe.store.sealing import unwrap, wrap
+from freezeframe.store.encryption.cipher import unwrap, wrap
+from freezeframe.store.encryption.master_key import KEY_BYTES, MasterKey, master_key
 
 
 @dataclass(frozen=True, slots=True)

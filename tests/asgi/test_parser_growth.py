@@ -27,7 +27,7 @@ from freezeframe.service.row_counter import RowCounter
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage
 from freezeframe.store import Tenant
-from freezeframe.store.json_files import from_json_bytes, merged
+from freezeframe.store.blobs.json_patch import from_json_bytes, merged
 
 BODY = 64 * 1024
 TEXT = 8 * 1024

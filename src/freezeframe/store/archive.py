@@ -30,7 +30,7 @@ from freezeframe.storage import Storage
 from freezeframe.storage.local import failure, sync_folder
 from freezeframe.store.archive_index import ArchiveIndex, Member, refused, require_sound_commit
 from freezeframe.store.archive_reader import INDEX_NAME, ArchiveLimits, ArchiveReader
-from freezeframe.store.blobs import Blob, Measured, blob_chunks
+from freezeframe.store.blobs.blob_store import Blob, Measured, blob_chunks
 from freezeframe.store.cloning import held_content, table_file_chunks
 from freezeframe.store.encryption.cipher import seal, unseal, unwrap, wrap
 from freezeframe.store.encryption.master_key import KEY_BYTES, master_key

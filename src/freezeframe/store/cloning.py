@@ -15,7 +15,7 @@ from freezeframe.errors import CorruptData
 from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
-from freezeframe.store.blobs import CHUNK_BYTES, Blob, blob_chunks
+from freezeframe.store.blobs.blob_store import CHUNK_BYTES, Blob, blob_chunks
 from freezeframe.store.directory.paths import table_folder
 from freezeframe.store.encryption.cipher import unseal
 from freezeframe.store.encryption.data_key import data_key

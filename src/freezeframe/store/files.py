@@ -13,14 +13,14 @@ from typing import Any, BinaryIO
 
 from freezeframe.errors import AlreadyExists, FileNotFound, InvalidOption, StorageUnavailable, UnreadableInput
 from freezeframe.identifiers import FilePath
-from freezeframe.store.blobs import Blob, Measured, blob_chunks, blob_part, read_blob, write_blob
+from freezeframe.store.blobs.blob_store import Blob, Measured, blob_chunks, blob_part, read_blob, write_blob
+from freezeframe.store.blobs.json_patch import from_json_bytes, merged, to_json_bytes
+from freezeframe.store.blobs.path_index import folders_in, paths_in
 from freezeframe.store.directory.paths import blob_file
 from freezeframe.store.encryption.cipher import seal, unseal
 from freezeframe.store.encryption.data_key import data_key
 from freezeframe.store.entries import FileChange
 from freezeframe.store.file_entries import FileEntry, FileRevision, file_entry, file_revision
-from freezeframe.store.file_index import folders_in, paths_in
-from freezeframe.store.json_files import from_json_bytes, merged, to_json_bytes
 from freezeframe.store.scope import TenantScope
 from freezeframe.store.state import HeldFile, TenantState
 from freezeframe.store.work import Work

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from freezeframe.errors import FreezeframeError
 from freezeframe.storage import Storage
-from freezeframe.store.blobs import Blob, blob_chunks
+from freezeframe.store.blobs.blob_store import Blob, blob_chunks
 from freezeframe.store.directory.paths import tenant_of
 from freezeframe.store.tenant_log import TenantLog
 

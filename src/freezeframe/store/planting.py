@@ -14,14 +14,14 @@ from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.log.commit import Committed
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
-from freezeframe.store.blobs import Measured, write_blob
+from freezeframe.store.blobs.blob_store import Measured, write_blob
+from freezeframe.store.blobs.path_conflicts import FileNames
 from freezeframe.store.directory.format import ensure_format
 from freezeframe.store.directory.paths import table_folder
 from freezeframe.store.encryption.cipher import seal
 from freezeframe.store.encryption.data_key import data_key
 from freezeframe.store.entries import Entry, FileChange, StreamChange
 from freezeframe.store.entry_changes import Change
-from freezeframe.store.file_paths import FileNames
 from freezeframe.store.landing import keep_long_commits, roll_forward, shortened
 from freezeframe.store.model.request_context import NO_OCCASION, Occasion
 from freezeframe.store.model.row_counts import Counts

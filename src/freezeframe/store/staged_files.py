@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from freezeframe.identifiers import FilePath
+from freezeframe.store.blobs.path_conflicts import FileNames, SpareNames
 from freezeframe.store.entries import FileChange
-from freezeframe.store.file_paths import FileNames, SpareNames
 from freezeframe.store.state import HeldFile, TenantState
 
 

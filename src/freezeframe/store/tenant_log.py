@@ -19,11 +19,11 @@ from freezeframe.log.own_commit import OwnCommit
 from freezeframe.log.paths import LogFile, commit_name, log_file
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
+from freezeframe.store.blobs.path_conflicts import SpareNames
 from freezeframe.store.checkpointed_log import CheckpointedLog
 from freezeframe.store.directory.paths import TENANT_LOG_FOLDER
 from freezeframe.store.entries import Entry, parse_entry
 from freezeframe.store.entry_chain import Chain, Link, broken, require_version
-from freezeframe.store.file_paths import SpareNames
 from freezeframe.store.state import JobRecord, TenantState, parse_checkpoint
 
 _DAY_MS = 24 * 60 * 60 * 1000

@@ -25,7 +25,7 @@ from freezeframe.log.paths import commit_name
 from freezeframe.log.verification import Finding, checked, verify_log, verify_snapshot
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
-from freezeframe.store.blobs import Blob, blob_chunks
+from freezeframe.store.blobs.blob_store import Blob, blob_chunks
 from freezeframe.store.directory.format import require_known_format
 from freezeframe.store.directory.paths import TENANT_LOG_FOLDER, blob_file, table_folder
 from freezeframe.store.entries import Entry, StreamChange, parse_entry

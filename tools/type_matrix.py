@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from freezeframe.engine.batch import checked_batch
 from freezeframe.errors import BadInput
-from freezeframe.store.evolution import Evolution, SchemaRules, evolve, is_undecided
+from freezeframe.store.schema.schema_evolution import Evolution, SchemaRules, evolve, is_undecided
 
 Policy = Literal["strict", "widen", "string"]
 Place = Literal["value", "key"]

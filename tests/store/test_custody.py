@@ -13,7 +13,7 @@ from freezeframe.log import DeltaLog
 from freezeframe.log.actions import Add, Metadata, Protocol
 from freezeframe.log.commit import land
 from freezeframe.log.transaction import Transaction
-from freezeframe.store.guard import TENANT_LOG_FEATURE
+from freezeframe.store.schema.table_properties import TENANT_LOG_FEATURE
 
 
 def table(*ids):

@@ -22,10 +22,10 @@ from freezeframe.errors import BadInput
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
-from freezeframe.store.evolution import evolve
 from freezeframe.store.references import referenced_files
+from freezeframe.store.schema.schema_evolution import evolve
+from freezeframe.store.schema.type_compatibility import cast_to
 from freezeframe.store.tenant_log import TenantLog
-from freezeframe.store.types import cast_to
 
 OPTIONS = {"strict": {"schema": "frozen"}, "widen": {}, "string": {"on_drift": "string"}}
 ROWS = max(len(kind.extreme) for kind in TYPES)

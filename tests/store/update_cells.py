@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 
-from freezeframe.store.types import has_exact_text
+from freezeframe.store.schema.type_compatibility import has_exact_text
 
 _EXACT = Context(prec=60)
 DAYS = {

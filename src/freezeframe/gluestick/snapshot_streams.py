@@ -16,8 +16,8 @@ from freezeframe.script.snapshots import Directory, get_snapshot, update_snapsho
 from freezeframe.script.tenants import open_tenant
 from freezeframe.script.text_values import exact_values
 from freezeframe.store import Stream
-from freezeframe.store.evolution import evolve
 from freezeframe.store.model.update_options import Update, update_from
+from freezeframe.store.schema.schema_evolution import evolve
 
 Key = str | list[str]
 

@@ -31,10 +31,10 @@ from freezeframe.script.streamed_rows import streamed_csv, streamed_json_lines, 
 from freezeframe.script.typed_columns import KnownTypes
 from freezeframe.script.unpacking import BYTES_LIMIT, UNLIMITED, UnpackLimits
 from freezeframe.storage.local import failure, write_durably
-from freezeframe.store.columns import arrow_columns, delta_columns
 from freezeframe.store.model.receipt import Receipt
 from freezeframe.store.model.update_options import UpdateOptions
 from freezeframe.store.points import Point
+from freezeframe.store.schema.column_mapping import arrow_columns, delta_columns
 from freezeframe.store.stream import Stream
 
 FileKind = Literal["csv", "parquet", "jsonl"]

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from freezeframe.script.inference import INFERENCE, ColumnRule, Reading
 from freezeframe.script.text_values import UTC_TIMESTAMP, exact_values, naive_as_utc
-from freezeframe.store.evolution import is_undecided
+from freezeframe.store.schema.schema_evolution import is_undecided
 
 _LONGEST_INTEGER = pa.decimal128(38, 0)
 

@@ -31,8 +31,8 @@ from freezeframe.service.stream_snapshots import (
 )
 from freezeframe.service.streams import Moment
 from freezeframe.store import Tenant
-from freezeframe.store.columns import delta_columns, physical_names, type_names
-from freezeframe.store.own_columns import stored_own_columns
+from freezeframe.store.schema.column_mapping import delta_columns, physical_names, type_names
+from freezeframe.store.schema.system_columns import stored_own_columns
 
 ROWS_MAX = 1_000_000
 SECONDS_MAX = 4.0

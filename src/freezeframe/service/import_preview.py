@@ -25,11 +25,11 @@ from freezeframe.service.changed_rows import ChangedRow, changed_rows
 from freezeframe.service.received_file import received_file
 from freezeframe.store import Tenant
 from freezeframe.store.changes import BEFORE, CHANGE_TYPE, DELETE, INSERT, UPDATE
-from freezeframe.store.columns import delta_columns, type_names
 from freezeframe.store.deletion_guard import require_few_deletions
-from freezeframe.store.evolution import is_undecided
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.model.update_options import update_from
+from freezeframe.store.schema.column_mapping import delta_columns, type_names
+from freezeframe.store.schema.schema_evolution import is_undecided
 from freezeframe.store.scope import TenantScope
 from freezeframe.store.stream import Stream
 

@@ -13,10 +13,10 @@ from datetime import UTC, datetime
 from freezeframe.identifiers import StreamName
 from freezeframe.service.kept import KeptByState
 from freezeframe.store import Tenant
-from freezeframe.store.guard import stored_key
 from freezeframe.store.history import HistoryEntry
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.reading import live_row_count
+from freezeframe.store.schema.table_properties import stored_key
 from freezeframe.store.scope import listed_state
 from freezeframe.store.state import TenantState
 from freezeframe.store.tables import table_snapshot

@@ -12,9 +12,9 @@ from freezeframe.service.changed_rows import ChangedRow, changed_rows
 from freezeframe.store import Tenant
 from freezeframe.store.change_pages import ChangePlace, Comparison, change_counts
 from freezeframe.store.changes import changed_cells
-from freezeframe.store.columns import type_names
-from freezeframe.store.guard import stored_key
 from freezeframe.store.model.row_counts import Counts
+from freezeframe.store.schema.column_mapping import type_names
+from freezeframe.store.schema.table_properties import stored_key
 from freezeframe.store.tenant_diff import StreamDifference
 
 

@@ -20,9 +20,9 @@ from freezeframe.script.json_lines import json_lines
 from freezeframe.service.streams import Moment
 from freezeframe.store import Stream
 from freezeframe.store.change_pages import ChangePlace, Comparison
-from freezeframe.store.columns import arrow_columns
-from freezeframe.store.own_columns import stored_own_columns
 from freezeframe.store.row_pages import RowPlace, matching_count, row_page
+from freezeframe.store.schema.column_mapping import arrow_columns
+from freezeframe.store.schema.system_columns import stored_own_columns
 
 COUNTED_ROWS_MAX = 200_000
 _BATCH_ROWS = 50_000

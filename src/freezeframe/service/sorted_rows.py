@@ -25,7 +25,7 @@ from freezeframe.service.stream_snapshots import (
 )
 from freezeframe.service.streams import Moment
 from freezeframe.store import Tenant
-from freezeframe.store.guard import stored_key
+from freezeframe.store.schema.table_properties import stored_key
 
 CELLS_MAX = 30_000_000
 """So many cells are read in about a second on one core."""

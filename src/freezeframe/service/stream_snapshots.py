@@ -11,8 +11,8 @@ from freezeframe.errors import MissingColumn
 from freezeframe.log import Snapshot, rows
 from freezeframe.service.streams import Moment
 from freezeframe.store import Tenant
-from freezeframe.store.columns import arrow_columns
-from freezeframe.store.own_columns import VALID_TO, stored_own_columns
+from freezeframe.store.schema.column_mapping import arrow_columns
+from freezeframe.store.schema.system_columns import VALID_TO, stored_own_columns
 
 
 def stream_snapshot(tenant: Tenant, stream: str, moment: Moment) -> Snapshot:

@@ -18,8 +18,8 @@ from freezeframe.script.unpacking import UnpackLimits
 from freezeframe.service.files import Author
 from freezeframe.service.received_file import received_file
 from freezeframe.store import Receipt, Stream, Tenant
-from freezeframe.store.columns import delta_columns, type_names
-from freezeframe.store.evolution import is_undecided
+from freezeframe.store.schema.column_mapping import delta_columns, type_names
+from freezeframe.store.schema.schema_evolution import is_undecided
 
 ExportKind = Literal["csv", "parquet", "jsonl"]
 EXPORT_TYPES: dict[ExportKind, str] = {

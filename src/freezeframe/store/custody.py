@@ -26,20 +26,20 @@ from freezeframe.log import DeltaLog, Snapshot, rows
 from freezeframe.log.actions import Action, CommitInfo
 from freezeframe.log.commit_digest import signed_content
 from freezeframe.log.writability import require_writable
-from freezeframe.store.columns import arrow_columns
 from freezeframe.store.directory.paths import table_folder
 from freezeframe.store.entries import StreamChange, TenantChange
-from freezeframe.store.guard import (
+from freezeframe.store.landing import is_landed
+from freezeframe.store.model.row_counts import Counts
+from freezeframe.store.net_commit import net_commit
+from freezeframe.store.reading import read_rows
+from freezeframe.store.schema.column_mapping import arrow_columns
+from freezeframe.store.schema.table_properties import (
     TENANT_LOG_FEATURE,
     guarded_protocol,
     joined_protocol,
     stored_key,
     table_metadata,
 )
-from freezeframe.store.landing import is_landed
-from freezeframe.store.model.row_counts import Counts
-from freezeframe.store.net_commit import net_commit
-from freezeframe.store.reading import read_rows
 from freezeframe.store.scope import committed
 from freezeframe.store.staging import Attempt
 from freezeframe.store.state import NO_VERSION, TenantState

@@ -20,10 +20,10 @@ from freezeframe import progress
 from freezeframe.errors import CorruptData
 from freezeframe.identifiers import StreamName
 from freezeframe.storage import Storage
-from freezeframe.store.comparison import compared_type
 from freezeframe.store.directory.paths import OURS, table_folder
 from freezeframe.store.erased_keys import LETTERS_MIN, ErasedKeys
 from freezeframe.store.key_values import keys_as
+from freezeframe.store.schema.comparison import compared_type
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
 
-from freezeframe.store.cells import cells_differ
+from freezeframe.store.schema.cell_comparison import cells_differ
 
 Flags = npt.NDArray[np.bool_]
 

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from freezeframe.log import Snapshot, rows
-from freezeframe.store.columns import arrow_columns, physical_names
 from freezeframe.store.key_numbers import KeyNumbers
 from freezeframe.store.key_ranges import may_hold
 from freezeframe.store.looks import is_near
+from freezeframe.store.schema.column_mapping import arrow_columns, physical_names
 
 PIECE_ROWS = 1 << 18
 """At least so many rows are looked up at once, and twice as many as there are keys: each piece takes a hash

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from freezeframe.store.comparison import exact_cast
-from freezeframe.store.types import cast_to
+from freezeframe.store.schema.comparison import exact_cast
+from freezeframe.store.schema.type_compatibility import cast_to
 
 
 def keys_as(keys: pa.Table, columns: pa.Schema) -> pa.Table:

@@ -17,7 +17,7 @@ from freezeframe.log.file_rows import deleted_rows
 from freezeframe.log.protocol import has_reader_feature
 from freezeframe.log.row_deletion import VECTORS_KEY
 from freezeframe.log.rows import ReadableSnapshot
-from freezeframe.store.guard import VECTORS_FEATURE
+from freezeframe.store.schema.table_properties import VECTORS_FEATURE
 
 
 @dataclass(frozen=True, slots=True)

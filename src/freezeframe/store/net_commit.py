@@ -20,8 +20,8 @@ from freezeframe.log.actions import Action, CommitInfo, DomainMetadata, Metadata
 from freezeframe.log.columns import fields_by_path
 from freezeframe.log.commit_digest import signed_content
 from freezeframe.log.row_deletion import removal
-from freezeframe.store.columns import DeltaSchema, column_id_max, is_mapped
-from freezeframe.store.guard import joined_protocol
+from freezeframe.store.schema.column_mapping import DeltaSchema, column_id_max, is_mapped
+from freezeframe.store.schema.table_properties import joined_protocol
 from freezeframe.store.table_commit import Origin
 
 _OURS = "freezeframe."

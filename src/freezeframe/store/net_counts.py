@@ -9,8 +9,8 @@ from __future__ import annotations
 from freezeframe.errors import CorruptData, InvalidOption
 from freezeframe.log import Snapshot
 from freezeframe.store.change_pages import Comparison
-from freezeframe.store.guard import stored_key
 from freezeframe.store.model.row_counts import Counts
+from freezeframe.store.schema.table_properties import stored_key
 
 
 def compared_counts(before: Snapshot | None, after: Snapshot | None) -> Counts:

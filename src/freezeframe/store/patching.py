@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 
 from freezeframe.errors import CorruptData
 from freezeframe.log import Snapshot, rows
-from freezeframe.store.columns import arrow_columns, written_columns
 from freezeframe.store.file_choice import Choice, choose
 from freezeframe.store.filling import Filled, Flags, fill
 from freezeframe.store.incoming import Incoming
@@ -28,6 +27,7 @@ from freezeframe.store.live_files import LiveFile, deleted_positions, live_files
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.plan import NO_COLUMNS, Plan
 from freezeframe.store.row_shape import in_schema
+from freezeframe.store.schema.column_mapping import arrow_columns, written_columns
 from freezeframe.store.staged import EngineName, Staging
 from freezeframe.store.staging import Attempt
 

@@ -10,12 +10,17 @@ import pyarrow as pa
 
 from freezeframe.errors import BadInput, InvalidOption, NullKeyError
 from freezeframe.log import Snapshot
-from freezeframe.store.columns import arrow_columns, delta_columns, physical_names, written_columns
-from freezeframe.store.evolution import Evolution, Ranges, SchemaRules, decided, evolve
-from freezeframe.store.guard import stored_key
 from freezeframe.store.incoming import Incoming
 from freezeframe.store.model.update_options import Update
-from freezeframe.store.own_columns import OwnColumns, agreed_own_columns, stored_own_columns
+from freezeframe.store.schema.column_mapping import (
+    arrow_columns,
+    delta_columns,
+    physical_names,
+    written_columns,
+)
+from freezeframe.store.schema.schema_evolution import Evolution, Ranges, SchemaRules, decided, evolve
+from freezeframe.store.schema.system_columns import OwnColumns, agreed_own_columns, stored_own_columns
+from freezeframe.store.schema.table_properties import stored_key
 
 NO_COLUMNS: dict[str, Any] = {"type": "struct", "fields": []}
 

@@ -15,22 +15,22 @@ from freezeframe.clock import now_ms
 from freezeframe.engine.base import TableEngine
 from freezeframe.log import Snapshot
 from freezeframe.storage import Storage
-from freezeframe.store.columns import arrow_columns
 from freezeframe.store.deletion_guard import require_few_deletions
-from freezeframe.store.evolution import is_undecided
 from freezeframe.store.file_choice import FileRule
 from freezeframe.store.incoming import Incoming
 from freezeframe.store.merging import can_look_for_keys, load, merge, merge_touched
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.model.update_options import Update
-from freezeframe.store.own_columns import stored_own_columns
 from freezeframe.store.patching import LANDED_BYTES_MAX, batch_rows, breadth, obstacle, patch
 from freezeframe.store.plan import plan_update
 from freezeframe.store.reading import live_row_count
 from freezeframe.store.rewriting import patched
+from freezeframe.store.schema.column_mapping import arrow_columns
+from freezeframe.store.schema.schema_evolution import is_undecided
+from freezeframe.store.schema.system_columns import stored_own_columns
+from freezeframe.store.schema.type_compatibility import widens
 from freezeframe.store.staged import Route, Staged, Staging
 from freezeframe.store.staging import Attempt
-from freezeframe.store.types import widens
 
 
 def stage(

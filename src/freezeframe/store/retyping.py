@@ -23,13 +23,13 @@ from freezeframe.errors import (
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot, rows
 from freezeframe.log.schema import arrow_to_delta, arrow_type
-from freezeframe.store.columns import arrow_columns, delta_columns, written_columns
-from freezeframe.store.comparison import compared_type, exact_cast
-from freezeframe.store.evolution import is_undecided, retyped_field
-from freezeframe.store.guard import stored_key
 from freezeframe.store.model.row_counts import Counts
-from freezeframe.store.own_columns import stored_own_columns
 from freezeframe.store.restore import explained
+from freezeframe.store.schema.column_mapping import arrow_columns, delta_columns, written_columns
+from freezeframe.store.schema.comparison import compared_type, exact_cast
+from freezeframe.store.schema.schema_evolution import is_undecided, retyped_field
+from freezeframe.store.schema.system_columns import stored_own_columns
+from freezeframe.store.schema.table_properties import stored_key
 from freezeframe.store.scope import committed
 from freezeframe.store.staging import Attempt
 from freezeframe.store.step import Step, StepResult

@@ -28,10 +28,10 @@ from freezeframe.log.file_rows import GroupedFile, RowGroup
 from freezeframe.log.rows import ReadableSnapshot
 from freezeframe.log.schema import fields_of
 from freezeframe.log.skipping import FileFacts, as_expression, columns_of, keep, value_bounds
-from freezeframe.store.columns import arrow_columns
-from freezeframe.store.comparison import in_common
-from freezeframe.store.guard import stored_key
-from freezeframe.store.own_columns import VALID_TO, stored_own_columns
+from freezeframe.store.schema.column_mapping import arrow_columns
+from freezeframe.store.schema.comparison import in_common
+from freezeframe.store.schema.system_columns import VALID_TO, stored_own_columns
+from freezeframe.store.schema.table_properties import stored_key
 
 _POSITION, _FILE = "_position", "_file"
 _ANYTHING = (0, None)

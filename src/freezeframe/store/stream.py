@@ -15,10 +15,8 @@ from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.store.changes import CHANGE_TYPE, snapshot_changes
-from freezeframe.store.columns import arrow_columns
 from freezeframe.store.custody import Repair, release, repair
 from freezeframe.store.explanation import Explanation, explained_state
-from freezeframe.store.guard import stored_key, stored_notes
 from freezeframe.store.model.receipt import Receipt
 from freezeframe.store.model.update_options import (
     KeyedUpdate,
@@ -29,7 +27,6 @@ from freezeframe.store.model.update_options import (
     update_asked,
     update_from,
 )
-from freezeframe.store.own_columns import VALID_FROM, stored_own_columns
 from freezeframe.store.points import Point
 from freezeframe.store.previewed_frame import previewed_frame
 from freezeframe.store.reading import (
@@ -44,6 +41,9 @@ from freezeframe.store.reading import (
 )
 from freezeframe.store.retyping import Retyping, retype
 from freezeframe.store.row_order import ordered
+from freezeframe.store.schema.column_mapping import arrow_columns
+from freezeframe.store.schema.system_columns import VALID_FROM, stored_own_columns
+from freezeframe.store.schema.table_properties import stored_key, stored_notes
 from freezeframe.store.scope import TenantScope
 from freezeframe.store.transaction import TenantPlace
 from freezeframe.store.writing import Previewed, StreamPlace, explain, preview, write

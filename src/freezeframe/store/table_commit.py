@@ -19,15 +19,15 @@ from freezeframe.log.commit_digest import signed_content
 from freezeframe.log.data_files import SHA256_TAG
 from freezeframe.log.deletion_vectors import VectorFile
 from freezeframe.log.row_deletion import removal
-from freezeframe.store.columns import DeltaSchema
-from freezeframe.store.guard import (
+from freezeframe.store.model.row_counts import Counts
+from freezeframe.store.schema.column_mapping import DeltaSchema
+from freezeframe.store.schema.table_properties import (
     Notes,
     Properties,
     guarded_protocol,
     joined_protocol,
     table_metadata,
 )
-from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.staging import DataFile
 
 

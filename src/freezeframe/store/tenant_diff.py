@@ -12,10 +12,10 @@ from freezeframe.log import Snapshot
 from freezeframe.storage import Storage
 from freezeframe.store.changes import snapshot_changes, table_changes
 from freezeframe.store.directory.paths import blob_file
-from freezeframe.store.guard import stored_key
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.net_counts import compared_counts
 from freezeframe.store.reading import as_kind, read_rows
+from freezeframe.store.schema.table_properties import stored_key
 from freezeframe.store.state import HeldFile, TenantState
 from freezeframe.store.tables import table_snapshot
 

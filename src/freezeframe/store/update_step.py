@@ -19,13 +19,13 @@ from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.store.directory.paths import table_folder
 from freezeframe.store.explanation import rule_of
-from freezeframe.store.guard import stored_key
 from freezeframe.store.incoming import Incoming, take
 from freezeframe.store.model.receipt import Receipt
 from freezeframe.store.model.update_options import Update
 from freezeframe.store.net_counts import was_dropped
 from freezeframe.store.plan import Plan
 from freezeframe.store.planning import stage
+from freezeframe.store.schema.table_properties import stored_key
 from freezeframe.store.staged import Staged
 from freezeframe.store.staging import Attempt
 from freezeframe.store.state import NO_VERSION

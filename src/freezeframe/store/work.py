@@ -24,7 +24,6 @@ from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.store.beginning import begin
 from freezeframe.store.entries import FileChange, Kind, StreamChange, TenantChange
-from freezeframe.store.guard import stored_key
 from freezeframe.store.incoming import Incoming
 from freezeframe.store.input_hash import InputHash
 from freezeframe.store.joint_updates import done_together
@@ -32,6 +31,7 @@ from freezeframe.store.model.job_receipt import JobReceipt, joined_receipts, par
 from freezeframe.store.model.receipt import Receipt
 from freezeframe.store.model.system_user import system_user
 from freezeframe.store.model.update_options import KeyedUpdate, Update
+from freezeframe.store.schema.table_properties import stored_key
 from freezeframe.store.staged_stream import StagedStream
 from freezeframe.store.state import NO_VERSION, JobRecord, TenantState
 from freezeframe.store.step import Step, StepResult

@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 
 from freezeframe.log.columns import PHYSICAL_NAME_KEY
 from freezeframe.log.schema import arrow_field, arrow_to_delta
-from freezeframe.store.cells import cells_differ
-from freezeframe.store.types import cast_to, common_nested, meet_as_text, settled
+from freezeframe.store.schema.cell_comparison import cells_differ
+from freezeframe.store.schema.type_compatibility import cast_to, common_nested, meet_as_text, settled
 
 Schema = Mapping[str, Any]
 

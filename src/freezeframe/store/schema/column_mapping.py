@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from freezeframe.log.columns import fields_by_path
 from freezeframe.log.schema import arrow_to_delta, delta_to_arrow
-from freezeframe.store.evolution import PRINTED, UNDECIDED
+from freezeframe.store.schema.schema_evolution import PRINTED, UNDECIDED
 
 DeltaSchema = Mapping[str, Any]
 

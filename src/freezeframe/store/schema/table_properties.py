@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from freezeframe.log.actions import Metadata, Protocol
-from freezeframe.store.columns import DeltaSchema, column_id_max, is_mapped
+from freezeframe.store.schema.column_mapping import DeltaSchema, column_id_max, is_mapped
 
 Notes = tuple[tuple[str, str], ...]
 Properties = Mapping[str, str | None]

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from freezeframe.errors import BadInput, SchemaDriftError
-from freezeframe.store.evolution import SchemaRules, decided, evolve, is_undecided
+from freezeframe.store.schema.schema_evolution import SchemaRules, decided, evolve, is_undecided
 
 
 def _table(**columns):

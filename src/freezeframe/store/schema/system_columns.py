@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from freezeframe.errors import BadInput, InvalidOption
 from freezeframe.log.actions import Metadata
-from freezeframe.store.guard import KEY_PROPERTY
 from freezeframe.store.model.update_options import Update
+from freezeframe.store.schema.table_properties import KEY_PROPERTY
 
 VALID_FROM = "_valid_from"
 VALID_TO = "_valid_to"

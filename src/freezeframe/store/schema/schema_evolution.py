@@ -17,8 +17,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from freezeframe.errors import BadInput
-from freezeframe.store.drift import ColumnMeeting, frozen_error
-from freezeframe.store.types import (
+from freezeframe.store.schema.type_compatibility import (
     Range,
     cast_to,
     common_nested,
@@ -30,6 +29,7 @@ from freezeframe.store.types import (
     shared_decimal,
     widens,
 )
+from freezeframe.store.schema.type_drift import ColumnMeeting, frozen_error
 
 UNDECIDED = b"freezeframe.undecided"
 PRINTED = b"freezeframe.printedIntegers"

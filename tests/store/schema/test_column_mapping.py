@@ -5,15 +5,20 @@ import json
 import pyarrow as pa
 import pytest
 
-from freezeframe.store.columns import (
+from freezeframe.store.schema.column_mapping import (
     arrow_columns,
     delta_columns,
     is_mapped,
     physical_names,
     written_columns,
 )
-from freezeframe.store.evolution import UNDECIDED
-from freezeframe.store.guard import guarded_protocol, joined_protocol, stored_key, table_metadata
+from freezeframe.store.schema.schema_evolution import UNDECIDED
+from freezeframe.store.schema.table_properties import (
+    guarded_protocol,
+    joined_protocol,
+    stored_key,
+    table_metadata,
+)
 
 PLAIN = pa.schema([("Id", pa.string()), ("Product/Service", pa.int64()), ("Account#", pa.string())])
 

@@ -1,0 +1,1 @@
+"""Columns of a stream: types, how they widen, how two are compared, and what Delta's schema says (pure)."""

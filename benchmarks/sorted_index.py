@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from freezeframe.storage import LocalStorage
 from freezeframe.store.file_choice import FILES_PER_SIZE_MAX, FileRule, choose
-from freezeframe.store.live_files import LiveFile
+from freezeframe.store.table.data_files import LiveFile
 
 ENTRY = np.dtype([("hash", "<u8"), ("place", "<u8")])
 FILE_SHIFT = 32

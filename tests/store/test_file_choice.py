@@ -15,7 +15,7 @@ from freezeframe.store.file_choice import (
     choose,
     size_class,
 )
-from freezeframe.store.live_files import LiveFile
+from freezeframe.store.table.data_files import LiveFile
 
 VECTORS = FileRule(0, is_plain=False)
 PLAIN = FileRule(0, is_plain=True)

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from tests.store.stored_tables import StoredTable
 
 from freezeframe.errors import MissingColumn, VersionNotFound
-from freezeframe.store.reading import read_rows
-from freezeframe.store.row_order import ordered
 from freezeframe.store.row_pages import RowPlace, matching_count, row_page
+from freezeframe.store.table.reader import read_rows
+from freezeframe.store.table.row_order import ordered
 
 
 def _pages(snapshot, limit, **wanted):

@@ -29,7 +29,7 @@ from freezeframe.log.schema import delta_to_arrow
 from freezeframe.script.csv_text import csv_text
 from freezeframe.script.tenants import shared_engine
 from freezeframe.storage.local import failure
-from freezeframe.store.row_shape import in_schema
+from freezeframe.store.table.row_shape import in_schema
 
 _PIECE_ROWS = 20_000
 _COPY_BYTES = 2**20

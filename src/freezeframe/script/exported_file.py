@@ -32,7 +32,7 @@ from freezeframe.storage.local import make_private
 from freezeframe.storage.passing_failures import reads_of
 from freezeframe.store import Stream
 from freezeframe.store.directory.paths import OURS
-from freezeframe.store.row_order import ordered
+from freezeframe.store.table.row_order import ordered
 
 ADOPTED_NOTE = "adoptedFile"
 

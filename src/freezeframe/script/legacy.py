@@ -40,7 +40,7 @@ from freezeframe.settings import load_settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Stream, Tenant
 from freezeframe.store.model.update_options import Mode, NullKeys, Update
-from freezeframe.store.reading import as_kind
+from freezeframe.store.table.reader import as_kind
 
 # Where both are there, gluestick reads the Parquet file.
 _SUFFIXES = (PARQUET, CSV)

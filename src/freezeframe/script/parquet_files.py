@@ -19,8 +19,8 @@ from freezeframe.script.input_parts import PART_BYTES, InputPart, divided
 from freezeframe.script.parquet_batches import announced_bytes, parquet_batches
 from freezeframe.script.unpacking import UNLIMITED, Unpacking, UnpackLimits
 from freezeframe.storage.passing_failures import reads_of
-from freezeframe.store.row_shape import in_schema
 from freezeframe.store.schema.schema_evolution import evolve, is_undecided
+from freezeframe.store.table.row_shape import in_schema
 
 _ROWS = 100_000
 # What pandas calls an index without a name when it writes it: a position, not data.

@@ -23,7 +23,7 @@ from freezeframe.script.tenants import open_tenant
 from freezeframe.store.directory.paths import FORMAT_FILE
 from freezeframe.store.model.update_options import FurtherOptions, Names, update_from
 from freezeframe.store.points import Point
-from freezeframe.store.reading import FrameKind, require_kind
+from freezeframe.store.table.reader import FrameKind, require_kind
 
 Directory = str | os.PathLike[str]
 

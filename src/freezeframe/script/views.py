@@ -12,8 +12,8 @@ from freezeframe.script.legacy import as_frame, pending_adoption
 from freezeframe.script.snapshots import Directory
 from freezeframe.script.tenants import open_tenant
 from freezeframe.store.points import Point
-from freezeframe.store.reading import moment
 from freezeframe.store.stream import require_one_version
+from freezeframe.store.table.reader import moment
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 

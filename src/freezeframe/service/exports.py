@@ -19,9 +19,9 @@ from freezeframe.script.transfer import MEMORY_BYTES_MAX
 from freezeframe.service.streams import ExportKind, Moment
 from freezeframe.service.unsent_bytes import UnsentBytes
 from freezeframe.store import Stream
-from freezeframe.store.reading import read_row_batches, read_rows
-from freezeframe.store.row_order import ordered
 from freezeframe.store.schema.table_properties import stored_key
+from freezeframe.store.table.reader import read_row_batches, read_rows
+from freezeframe.store.table.row_order import ordered
 
 _BATCH_ROWS = 20_000
 _GROUP_ROWS = 100_000

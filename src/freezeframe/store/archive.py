@@ -35,10 +35,10 @@ from freezeframe.store.cloning import held_content, table_file_chunks
 from freezeframe.store.encryption.cipher import seal, unseal, unwrap, wrap
 from freezeframe.store.encryption.master_key import KEY_BYTES, master_key
 from freezeframe.store.planting import Planting
-from freezeframe.store.portable import PortableFile, portable_stream
 from freezeframe.store.removal import remove_tree
 from freezeframe.store.state import HeldFile, TenantState
-from freezeframe.store.table_commit import Origin
+from freezeframe.store.table.commit import Origin
+from freezeframe.store.table.export import PortableFile, portable_stream
 from freezeframe.store.tables import table_snapshot
 from freezeframe.store.tenant_log import TenantLog
 

@@ -16,8 +16,8 @@ from freezeframe.errors import FormatTooNew, FreezeframeError, UnreadableInput
 from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.log.actions import CommitInfo, DomainMetadata, Metadata, Protocol, parse_line
 from freezeframe.log.file_actions import Add
-from freezeframe.store.portable import table_files
 from freezeframe.store.schema.table_properties import TENANT_LOG_FEATURE
+from freezeframe.store.table.export import table_files
 
 ARCHIVE_FORMAT = 1
 MemberKind = Literal["commit", "table", "file"]

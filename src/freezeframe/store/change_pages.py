@@ -31,12 +31,12 @@ from freezeframe.store.changes import (
     table_changes,
 )
 from freezeframe.store.model.row_counts import Counts
-from freezeframe.store.reading import read_rows
 from freezeframe.store.row_pages import RowPage, RowPlace, rows_after_key
 from freezeframe.store.schema.column_mapping import arrow_columns
 from freezeframe.store.schema.comparison import compared_type, in_common
 from freezeframe.store.schema.system_columns import DELETED, stored_own_columns
 from freezeframe.store.schema.table_properties import stored_key
+from freezeframe.store.table.reader import read_rows
 
 WHOLE_ROWS_MAX = 500_000
 COUNTED_ROWS_MAX = 200_000

@@ -22,14 +22,14 @@ from freezeframe.log import Snapshot, rows
 from freezeframe.log.actions import Metadata, Protocol
 from freezeframe.log.rows import ReadableSnapshot
 from freezeframe.storage import Storage
-from freezeframe.store.live_files import deleted_positions
-from freezeframe.store.reading import read_rows, read_rows_at
 from freezeframe.store.schema.cell_comparison import cells_differ, plain_values
 from freezeframe.store.schema.column_mapping import arrow_columns
 from freezeframe.store.schema.comparison import compared_type, exact_cast, in_common
 from freezeframe.store.schema.system_columns import DELETED, stored_own_columns
 from freezeframe.store.schema.table_properties import stored_key
 from freezeframe.store.schema.type_compatibility import may_take, meet_as_text
+from freezeframe.store.table.data_files import deleted_positions
+from freezeframe.store.table.reader import read_rows, read_rows_at
 
 CHANGE_TYPE = "_change_type"
 BEFORE = "_before"

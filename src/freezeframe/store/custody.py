@@ -30,8 +30,6 @@ from freezeframe.store.directory.paths import table_folder
 from freezeframe.store.entries import StreamChange, TenantChange
 from freezeframe.store.landing import is_landed
 from freezeframe.store.model.row_counts import Counts
-from freezeframe.store.net_commit import net_commit
-from freezeframe.store.reading import read_rows
 from freezeframe.store.schema.column_mapping import arrow_columns
 from freezeframe.store.schema.table_properties import (
     TENANT_LOG_FEATURE,
@@ -41,10 +39,12 @@ from freezeframe.store.schema.table_properties import (
     table_metadata,
 )
 from freezeframe.store.scope import committed
-from freezeframe.store.staging import Attempt
 from freezeframe.store.state import NO_VERSION, TenantState
 from freezeframe.store.step import Step, StepResult
-from freezeframe.store.table_commit import Origin, commit_info
+from freezeframe.store.table.commit import Origin, commit_info
+from freezeframe.store.table.commit_squash import net_commit
+from freezeframe.store.table.reader import read_rows
+from freezeframe.store.table.staging import Attempt
 from freezeframe.store.tables import require_no_case_twin, table_snapshot
 from freezeframe.store.transaction import Check, TenantPlace
 from freezeframe.store.work import Work

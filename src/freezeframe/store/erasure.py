@@ -31,10 +31,10 @@ from freezeframe.store.schema.column_mapping import arrow_columns, physical_name
 from freezeframe.store.schema.schema_evolution import PRINTED
 from freezeframe.store.schema.table_properties import stored_key
 from freezeframe.store.scope import committed
-from freezeframe.store.staging import Attempt
 from freezeframe.store.state import TenantState
 from freezeframe.store.step import Step, StepResult
-from freezeframe.store.table_commit import Origin, commit_info, file_action
+from freezeframe.store.table.commit import Origin, commit_info, file_action
+from freezeframe.store.table.staging import Attempt
 from freezeframe.store.tables import stream_base
 from freezeframe.store.transaction import TenantPlace
 from freezeframe.store.work import Work

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from freezeframe.store.live_files import LiveFile
+from freezeframe.store.table.data_files import LiveFile
 
 Fate = Literal["left", "marked", "rewritten"]
 

@@ -14,7 +14,7 @@ from freezeframe.engine.frames import kind_of, to_arrow
 from freezeframe.errors import InvalidOption
 from freezeframe.log.schema import delta_to_arrow
 from freezeframe.store.model.update_options import Update
-from freezeframe.store.staging import Attempt
+from freezeframe.store.table.staging import Attempt
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,10 +20,8 @@ from freezeframe.store.deletion_guard import require_few_deletions
 from freezeframe.store.file_choice import Choice, choose
 from freezeframe.store.incoming import Incoming
 from freezeframe.store.key_search import find_task
-from freezeframe.store.live_files import deleted_positions, live_files
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.plan import NO_COLUMNS, Plan
-from freezeframe.store.reading import live_row_count
 from freezeframe.store.rewriting import rewritten
 from freezeframe.store.schema.column_mapping import arrow_columns, written_columns
 from freezeframe.store.schema.comparison import ComparedColumns, compared_columns, compared_type
@@ -31,6 +29,8 @@ from freezeframe.store.schema.schema_evolution import is_undecided
 from freezeframe.store.schema.system_columns import DELETED, VALID_FROM, VALID_TO
 from freezeframe.store.schema.table_properties import stored_key
 from freezeframe.store.staged import Route, Staged, Staging
+from freezeframe.store.table.data_files import deleted_positions, live_files
+from freezeframe.store.table.reader import live_row_count
 
 
 def load(work: Staging) -> Staged:

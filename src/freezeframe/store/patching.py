@@ -23,13 +23,13 @@ from freezeframe.store.filling import Filled, Flags, fill
 from freezeframe.store.incoming import Incoming
 from freezeframe.store.key_scan import files_with
 from freezeframe.store.key_search import search
-from freezeframe.store.live_files import LiveFile, deleted_positions, live_files
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.plan import NO_COLUMNS, Plan
-from freezeframe.store.row_shape import in_schema
 from freezeframe.store.schema.column_mapping import arrow_columns, written_columns
 from freezeframe.store.staged import EngineName, Staging
-from freezeframe.store.staging import Attempt
+from freezeframe.store.table.data_files import LiveFile, deleted_positions, live_files
+from freezeframe.store.table.row_shape import in_schema
+from freezeframe.store.table.staging import Attempt
 
 LANDED_BYTES_MAX = 128 * 1024 * 1024
 """Batches that Spark wrote are taken into memory up to this many bytes there."""

@@ -23,14 +23,14 @@ from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.model.update_options import Update
 from freezeframe.store.patching import LANDED_BYTES_MAX, batch_rows, breadth, obstacle, patch
 from freezeframe.store.plan import plan_update
-from freezeframe.store.reading import live_row_count
 from freezeframe.store.rewriting import patched
 from freezeframe.store.schema.column_mapping import arrow_columns
 from freezeframe.store.schema.schema_evolution import is_undecided
 from freezeframe.store.schema.system_columns import stored_own_columns
 from freezeframe.store.schema.type_compatibility import widens
 from freezeframe.store.staged import Route, Staged, Staging
-from freezeframe.store.staging import Attempt
+from freezeframe.store.table.reader import live_row_count
+from freezeframe.store.table.staging import Attempt
 
 
 def stage(

@@ -25,9 +25,9 @@ from freezeframe.store.entry_changes import Change
 from freezeframe.store.landing import keep_long_commits, roll_forward, shortened
 from freezeframe.store.model.request_context import NO_OCCASION, Occasion
 from freezeframe.store.model.row_counts import Counts
-from freezeframe.store.portable import PortableFile
 from freezeframe.store.state import TenantState
-from freezeframe.store.table_commit import Origin
+from freezeframe.store.table.commit import Origin
+from freezeframe.store.table.export import PortableFile
 from freezeframe.store.tables import require_no_case_twin
 from freezeframe.store.tenant_log import TenantLog
 

@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import SupportsIndex
 
 from freezeframe.errors import InvalidOption
-from freezeframe.store.reading import moment
 from freezeframe.store.state import TenantState
+from freezeframe.store.table.reader import moment
 from freezeframe.store.tenant_log import TenantLog
 
 Point = int | datetime | str

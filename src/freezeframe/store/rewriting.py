@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from freezeframe.log import Snapshot
 from freezeframe.log.row_deletion import VECTORS_KEY, RowDeletion, marked_rows
-from freezeframe.store.live_files import has_vectors
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.patching import Patch
 from freezeframe.store.plan import Plan
 from freezeframe.store.schema.column_mapping import written_columns
 from freezeframe.store.schema.table_properties import stored_key, stored_notes
 from freezeframe.store.staged import Route, Staged, Staging
-from freezeframe.store.table_commit import Rewrite
+from freezeframe.store.table.commit import Rewrite
+from freezeframe.store.table.data_files import has_vectors
 
 _OPERATIONS = {"upsert": "MERGE", "full": "MERGE", "overwrite": "WRITE", "replace_where": "WRITE"}
 

@@ -21,20 +21,20 @@ from freezeframe.store.changes import CHANGE_TYPE, DELETE, INSERT, UPDATE, table
 from freezeframe.store.key_numbers import KeyNumbers
 from freezeframe.store.key_scan import files_with, scan
 from freezeframe.store.key_values import keys_as
-from freezeframe.store.live_files import deleted_positions, has_vectors
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.model.update_options import Update
 from freezeframe.store.restore import VersionCheck, at_version, explained, planned_again
-from freezeframe.store.row_shape import in_schema
 from freezeframe.store.schema.column_mapping import arrow_columns
 from freezeframe.store.schema.comparison import compared_type, exact_cast
 from freezeframe.store.schema.system_columns import stored_own_columns
 from freezeframe.store.schema.table_properties import stored_key
 from freezeframe.store.scope import committed, listed_state
-from freezeframe.store.staging import Attempt
 from freezeframe.store.state import TenantState
 from freezeframe.store.step import Step, StepResult
-from freezeframe.store.table_commit import Origin, Rewrite, commit_text
+from freezeframe.store.table.commit import Origin, Rewrite, commit_text
+from freezeframe.store.table.data_files import deleted_positions, has_vectors
+from freezeframe.store.table.row_shape import in_schema
+from freezeframe.store.table.staging import Attempt
 from freezeframe.store.tables import table_snapshot
 from freezeframe.store.transaction import TenantPlace
 from freezeframe.store.work import Work

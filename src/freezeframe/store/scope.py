@@ -19,8 +19,8 @@ from freezeframe.log import Snapshot
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.store.points import Point, version_at_point
-from freezeframe.store.reading import moment
 from freezeframe.store.state import NO_VERSION, TenantState
+from freezeframe.store.table.reader import moment
 from freezeframe.store.tables import stream_base, table_snapshot
 from freezeframe.store.tenant_log import TenantLog
 from freezeframe.store.transaction import TenantPlace

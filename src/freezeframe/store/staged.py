@@ -14,8 +14,8 @@ from freezeframe.store.file_choice import Choice, Fate, FileRule
 from freezeframe.store.incoming import Incoming
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.plan import Plan
-from freezeframe.store.staging import Attempt
-from freezeframe.store.table_commit import Rewrite
+from freezeframe.store.table.commit import Rewrite
+from freezeframe.store.table.staging import Attempt
 
 RouteKind = Literal["nothing", "load", "patch", "partial merge", "merge"]
 """``load``: the batch is the new content. ``patch``: changed rows are written beside the stored ones.

@@ -18,12 +18,12 @@ from freezeframe.log import Snapshot
 from freezeframe.storage import Storage
 from freezeframe.store.directory.paths import table_folder
 from freezeframe.store.model.row_counts import Counts
-from freezeframe.store.net_commit import commit_fields, is_same_table, net_commit, restamped
 from freezeframe.store.net_counts import net_counts
-from freezeframe.store.staged_view import staged_view
-from freezeframe.store.staging import Attempt
 from freezeframe.store.step import Step, StepResult
-from freezeframe.store.table_commit import Origin, row_metrics
+from freezeframe.store.table.commit import Origin, row_metrics
+from freezeframe.store.table.commit_squash import commit_fields, is_same_table, net_commit, restamped
+from freezeframe.store.table.staging import Attempt
+from freezeframe.store.table.uncommitted_snapshot import staged_view
 
 
 @dataclass(slots=True)

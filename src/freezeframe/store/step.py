@@ -8,8 +8,8 @@ from typing import Any
 
 from freezeframe.log import Snapshot
 from freezeframe.store.model.row_counts import Counts
-from freezeframe.store.staging import Attempt
-from freezeframe.store.table_commit import Origin
+from freezeframe.store.table.commit import Origin
+from freezeframe.store.table.staging import Attempt
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,8 +28,13 @@ from freezeframe.store.model.update_options import (
     update_from,
 )
 from freezeframe.store.points import Point
-from freezeframe.store.previewed_frame import previewed_frame
-from freezeframe.store.reading import (
+from freezeframe.store.retyping import Retyping, retype
+from freezeframe.store.schema.column_mapping import arrow_columns
+from freezeframe.store.schema.system_columns import VALID_FROM, stored_own_columns
+from freezeframe.store.schema.table_properties import stored_key, stored_notes
+from freezeframe.store.scope import TenantScope
+from freezeframe.store.table.preview import previewed_frame
+from freezeframe.store.table.reader import (
     FrameKind,
     as_kind,
     as_spark,
@@ -39,12 +44,7 @@ from freezeframe.store.reading import (
     row_count,
     sorted_frame,
 )
-from freezeframe.store.retyping import Retyping, retype
-from freezeframe.store.row_order import ordered
-from freezeframe.store.schema.column_mapping import arrow_columns
-from freezeframe.store.schema.system_columns import VALID_FROM, stored_own_columns
-from freezeframe.store.schema.table_properties import stored_key, stored_notes
-from freezeframe.store.scope import TenantScope
+from freezeframe.store.table.row_order import ordered
 from freezeframe.store.transaction import TenantPlace
 from freezeframe.store.writing import Previewed, StreamPlace, explain, preview, write
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 from freezeframe.engine.base import TableEngine
 from freezeframe.log.schema import arrow_to_delta
 from freezeframe.store.model.update_options import Update
-from freezeframe.store.staging import Attempt
+from freezeframe.store.table.staging import Attempt
 
 MEMORY_BYTES_MAX = 64 * 1024 * 1024
 """Rows of up to this many bytes are taken as a table in memory."""

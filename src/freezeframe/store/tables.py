@@ -17,8 +17,8 @@ from freezeframe.store.directory.paths import table_folder
 from freezeframe.store.entries import StreamChange
 from freezeframe.store.landing import change_content, finish, foreign_commit, is_landed
 from freezeframe.store.looks import look_together
-from freezeframe.store.staged_view import staged_view
 from freezeframe.store.state import NO_VERSION, TenantState
+from freezeframe.store.table.uncommitted_snapshot import staged_view
 from freezeframe.store.tenant_log import TenantLog
 
 

@@ -14,9 +14,9 @@ from freezeframe.store.changes import snapshot_changes, table_changes
 from freezeframe.store.directory.paths import blob_file
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.net_counts import compared_counts
-from freezeframe.store.reading import as_kind, read_rows
 from freezeframe.store.schema.table_properties import stored_key
 from freezeframe.store.state import HeldFile, TenantState
+from freezeframe.store.table.reader import as_kind, read_rows
 from freezeframe.store.tables import table_snapshot
 
 Fate = Literal["added", "changed", "removed"]

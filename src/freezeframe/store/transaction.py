@@ -43,12 +43,12 @@ from freezeframe.store.landing import forget_long_commits, keep_long_commits, ro
 from freezeframe.store.lease import Lease
 from freezeframe.store.looks import look_together
 from freezeframe.store.model.request_context import NO_OCCASION, Occasion
-from freezeframe.store.net_commit import restamped
 from freezeframe.store.staged_files import StagedFiles
 from freezeframe.store.staged_stream import StagedStream
 from freezeframe.store.state import NO_VERSION, JobRecord, TenantState
 from freezeframe.store.step import Step, StepResult
-from freezeframe.store.table_commit import Origin
+from freezeframe.store.table.commit import Origin
+from freezeframe.store.table.commit_squash import restamped
 from freezeframe.store.tables import present_tables, require_no_case_twin, stream_base, table_snapshot
 from freezeframe.store.tenant_log import TenantLog
 

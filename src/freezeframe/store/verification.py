@@ -31,8 +31,8 @@ from freezeframe.store.directory.paths import TENANT_LOG_FOLDER, blob_file, tabl
 from freezeframe.store.entries import Entry, StreamChange, parse_entry
 from freezeframe.store.entry_chain import Chain
 from freezeframe.store.landing import change_content, is_landed
-from freezeframe.store.portable import PortableFile, table_files
 from freezeframe.store.state import TenantState, parse_checkpoint
+from freezeframe.store.table.export import PortableFile, table_files
 from freezeframe.store.tables import stream_base, table_snapshot
 from freezeframe.store.tenant_log import TenantLog
 

@@ -35,7 +35,7 @@ from freezeframe.store.schema.table_properties import stored_key
 from freezeframe.store.staged_stream import StagedStream
 from freezeframe.store.state import NO_VERSION, JobRecord, TenantState
 from freezeframe.store.step import Step, StepResult
-from freezeframe.store.table_commit import Origin
+from freezeframe.store.table.commit import Origin
 from freezeframe.store.tables import table_snapshot
 from freezeframe.store.tenant_log import TenantLog
 from freezeframe.store.transaction import Check, Meaning, TenantPlace, Transaction

@@ -23,8 +23,8 @@ from freezeframe.store.model.receipt import Receipt
 from freezeframe.store.model.update_options import KeyedUpdate, Update
 from freezeframe.store.scope import TenantScope
 from freezeframe.store.staged_stream import StagedStream
-from freezeframe.store.staging import Attempt
-from freezeframe.store.table_commit import Origin
+from freezeframe.store.table.commit import Origin
+from freezeframe.store.table.staging import Attempt
 from freezeframe.store.tables import require_no_case_twin
 from freezeframe.store.update_step import UpdatePlace, taken_update
 

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from freezeframe.storage import LocalStorage, MemoryStorage
-from freezeframe.store.staging import Attempt
+from freezeframe.store.table.staging import Attempt
 
 
 @pytest.fixture(params=[True, False])

@@ -19,7 +19,7 @@ from freezeframe.log.actions import Action, Add, CommitInfo
 from freezeframe.log.commit_digest import signed_content
 from freezeframe.log.data_files import SHA256_TAG
 from freezeframe.log.deletion_vectors import vector_name
-from freezeframe.store.table_commit import Origin, commit_info
+from freezeframe.store.table.commit import Origin, commit_info
 
 _IN_FILE = "u"
 _ABSOLUTE = "p"

@@ -16,7 +16,7 @@ from freezeframe.engine.base import TableEngine
 from freezeframe.engine.spark_schema import spark_ddl
 from freezeframe.log import Snapshot, actions
 from freezeframe.storage import Storage
-from freezeframe.store.reading import as_spark, read_rows
+from freezeframe.store.table.reader import as_spark, read_rows
 
 
 @dataclass(frozen=True, slots=True)

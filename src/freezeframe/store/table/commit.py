@@ -28,7 +28,7 @@ from freezeframe.store.schema.table_properties import (
     joined_protocol,
     table_metadata,
 )
-from freezeframe.store.staging import DataFile
+from freezeframe.store.table.staging import DataFile
 
 
 @dataclass(frozen=True, slots=True)

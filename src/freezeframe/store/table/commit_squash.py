@@ -22,7 +22,7 @@ from freezeframe.log.commit_digest import signed_content
 from freezeframe.log.row_deletion import removal
 from freezeframe.store.schema.column_mapping import DeltaSchema, column_id_max, is_mapped
 from freezeframe.store.schema.table_properties import joined_protocol
-from freezeframe.store.table_commit import Origin
+from freezeframe.store.table.commit import Origin
 
 _OURS = "freezeframe."
 _MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"

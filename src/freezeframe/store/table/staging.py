@@ -28,8 +28,8 @@ from freezeframe.log.statistics import file_statistics, statistics_text
 from freezeframe.storage import Storage
 from freezeframe.storage.local import failure, make_folder, sync_file, sync_folder
 from freezeframe.storage.passing_failures import reads_of
-from freezeframe.store.row_order import ordered
 from freezeframe.store.schema.column_mapping import is_mapped
+from freezeframe.store.table.row_order import ordered
 
 _ROW_GROUP_ROWS = 250_000
 _KEYS = "keys.parquet"

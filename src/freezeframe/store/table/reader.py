@@ -19,9 +19,9 @@ from freezeframe.log import Snapshot, rows
 from freezeframe.log.rows import ReadableSnapshot
 from freezeframe.log.skipping import as_expression
 from freezeframe.storage import Storage
-from freezeframe.store.live_files import deleted_positions
 from freezeframe.store.schema.column_mapping import arrow_columns, written_columns
 from freezeframe.store.schema.system_columns import DELETED, VALID_TO, stored_own_columns
+from freezeframe.store.table.data_files import deleted_positions
 
 FrameKind = Literal["pandas", "arrow", "spark"]
 _KINDS = ("pandas", "arrow", "spark")

@@ -21,8 +21,8 @@ from freezeframe.log import Snapshot, rows
 from freezeframe.store.file_choice import Choice, choose
 from freezeframe.store.filling import Filled, Flags, fill
 from freezeframe.store.incoming import Incoming
-from freezeframe.store.key_scan import files_with
 from freezeframe.store.key_search import search
+from freezeframe.store.keys.key_scan import files_with
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.plan import NO_COLUMNS, Plan
 from freezeframe.store.schema.column_mapping import arrow_columns, written_columns

@@ -18,9 +18,9 @@ from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot, rows
 from freezeframe.log.row_deletion import VECTORS_KEY, marked_rows
 from freezeframe.store.changes import CHANGE_TYPE, DELETE, INSERT, UPDATE, table_changes
-from freezeframe.store.key_numbers import KeyNumbers
-from freezeframe.store.key_scan import files_with, scan
-from freezeframe.store.key_values import keys_as
+from freezeframe.store.keys.key_numbers import KeyNumbers
+from freezeframe.store.keys.key_scan import files_with, scan
+from freezeframe.store.keys.key_values import keys_as
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.model.update_options import Update
 from freezeframe.store.restore import VersionCheck, at_version, explained, planned_again

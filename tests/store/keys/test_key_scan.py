@@ -8,7 +8,7 @@ from tests.store.conftest import NoEngine
 from freezeframe.errors import CorruptData
 from freezeframe.settings import Settings
 from freezeframe.store import Tenant
-from freezeframe.store.key_scan import FOUND, scan
+from freezeframe.store.keys.key_scan import FOUND, scan
 
 pytestmark = pytest.mark.parametrize("piece_rows", [1, 3, 1 << 20])
 
@@ -22,7 +22,7 @@ def stream(memory):
 @pytest.fixture(autouse=True)
 def pieces(monkeypatch, piece_rows):
     """Rows are looked up together in pieces of any size."""
-    monkeypatch.setattr("freezeframe.store.key_scan.PIECE_ROWS", piece_rows)
+    monkeypatch.setattr("freezeframe.store.keys.key_scan.PIECE_ROWS", piece_rows)
     monkeypatch.setattr("freezeframe.log.file_rows._BATCH_ROWS", 2)
 
 

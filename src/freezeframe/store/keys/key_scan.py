@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from freezeframe.log import Snapshot, rows
-from freezeframe.store.key_numbers import KeyNumbers
-from freezeframe.store.key_ranges import may_hold
+from freezeframe.store.keys.key_numbers import KeyNumbers
+from freezeframe.store.keys.key_pruning import may_hold
 from freezeframe.store.looks import is_near
 from freezeframe.store.schema.column_mapping import arrow_columns, physical_names
 

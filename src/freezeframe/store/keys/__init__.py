@@ -1,0 +1,1 @@
+"""Where the keys of a batch are in a stream's files."""

@@ -11,7 +11,7 @@ from freezeframe.script.snapshots import stored_schemas
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
-from freezeframe.store.change_pages import Comparison
+from freezeframe.store.diff.row_diff_pages import Comparison
 from freezeframe.store.row_restore import RowSelection, restore_rows
 from freezeframe.store.schema.system_columns import VALID_TO
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from freezeframe.engine.python_values import shown_rows
 from freezeframe.service.json_values import json_value
-from freezeframe.store.changes import BEFORE, CHANGE_TYPE
+from freezeframe.store.diff.row_diff import BEFORE, CHANGE_TYPE
 
 RowFate = Literal["insert", "update", "delete"]
 

@@ -24,8 +24,8 @@ from freezeframe.script.unpacking import UnpackLimits
 from freezeframe.service.changed_rows import ChangedRow, changed_rows
 from freezeframe.service.received_file import received_file
 from freezeframe.store import Tenant
-from freezeframe.store.changes import BEFORE, CHANGE_TYPE, DELETE, INSERT, UPDATE
 from freezeframe.store.deletion_guard import require_few_deletions
+from freezeframe.store.diff.row_diff import BEFORE, CHANGE_TYPE, DELETE, INSERT, UPDATE
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.model.update_options import update_from
 from freezeframe.store.schema.column_mapping import delta_columns, type_names

@@ -20,8 +20,8 @@ from freezeframe.log.columns import find_column
 from freezeframe.log.conversion import conform
 from freezeframe.log.schema import arrow_field, delta_to_arrow, fields_of
 from freezeframe.storage import Storage
-from freezeframe.store.change_pages import change_counts
-from freezeframe.store.changes import table_changes
+from freezeframe.store.diff.row_diff import table_changes
+from freezeframe.store.diff.row_diff_pages import change_counts
 from freezeframe.store.table.row_shape import in_schema
 
 

@@ -10,8 +10,8 @@ from typing import Any
 from freezeframe.errors import StreamNotFound
 from freezeframe.service.changed_rows import ChangedRow, changed_rows
 from freezeframe.store import Tenant
-from freezeframe.store.change_pages import ChangePlace, Comparison, change_counts
-from freezeframe.store.changes import changed_cells
+from freezeframe.store.diff.row_diff import changed_cells
+from freezeframe.store.diff.row_diff_pages import ChangePlace, Comparison, change_counts
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.schema.column_mapping import type_names
 from freezeframe.store.schema.table_properties import stored_key

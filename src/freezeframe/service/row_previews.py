@@ -19,8 +19,8 @@ from freezeframe.script.conditions import predicate
 from freezeframe.script.json_lines import json_lines
 from freezeframe.service.streams import Moment
 from freezeframe.store import Stream
-from freezeframe.store.change_pages import ChangePlace, Comparison
-from freezeframe.store.row_pages import RowPlace, matching_count, row_page
+from freezeframe.store.diff.row_diff_pages import ChangePlace, Comparison
+from freezeframe.store.diff.row_pages import RowPlace, matching_count, row_page
 from freezeframe.store.schema.column_mapping import arrow_columns
 from freezeframe.store.schema.system_columns import stored_own_columns
 

@@ -17,7 +17,7 @@ from freezeframe.errors import InvalidOption, SchemaDriftError
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot, rows
 from freezeframe.log.row_deletion import VECTORS_KEY, marked_rows
-from freezeframe.store.changes import CHANGE_TYPE, DELETE, INSERT, UPDATE, table_changes
+from freezeframe.store.diff.row_diff import CHANGE_TYPE, DELETE, INSERT, UPDATE, table_changes
 from freezeframe.store.keys.key_numbers import KeyNumbers
 from freezeframe.store.keys.key_scan import files_with, scan
 from freezeframe.store.keys.key_values import keys_as

@@ -16,9 +16,9 @@ from freezeframe.errors import ConflictError
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.storage import Storage
+from freezeframe.store.diff.net_counts import net_counts
 from freezeframe.store.directory.paths import table_folder
 from freezeframe.store.model.row_counts import Counts
-from freezeframe.store.net_counts import net_counts
 from freezeframe.store.step import Step, StepResult
 from freezeframe.store.table.commit import Origin, row_metrics
 from freezeframe.store.table.commit_squash import commit_fields, is_same_table, net_commit, restamped

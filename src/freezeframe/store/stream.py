@@ -14,8 +14,8 @@ from freezeframe.engine.frames import kind_of
 from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
-from freezeframe.store.changes import CHANGE_TYPE, snapshot_changes
 from freezeframe.store.custody import Repair, release, repair
+from freezeframe.store.diff.row_diff import CHANGE_TYPE, snapshot_changes
 from freezeframe.store.explanation import Explanation, explained_state
 from freezeframe.store.model.receipt import Receipt
 from freezeframe.store.model.update_options import (

@@ -10,10 +10,10 @@ from typing import Any, Literal
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.storage import Storage
-from freezeframe.store.changes import snapshot_changes, table_changes
+from freezeframe.store.diff.net_counts import compared_counts
+from freezeframe.store.diff.row_diff import snapshot_changes, table_changes
 from freezeframe.store.directory.paths import blob_file
 from freezeframe.store.model.row_counts import Counts
-from freezeframe.store.net_counts import compared_counts
 from freezeframe.store.schema.table_properties import stored_key
 from freezeframe.store.state import HeldFile, TenantState
 from freezeframe.store.table.reader import as_kind, read_rows

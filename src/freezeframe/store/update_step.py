@@ -17,12 +17,12 @@ from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
+from freezeframe.store.diff.net_counts import was_dropped
 from freezeframe.store.directory.paths import table_folder
 from freezeframe.store.explanation import rule_of
 from freezeframe.store.incoming import Incoming, take
 from freezeframe.store.model.receipt import Receipt
 from freezeframe.store.model.update_options import Update
-from freezeframe.store.net_counts import was_dropped
 from freezeframe.store.plan import Plan
 from freezeframe.store.planning import stage
 from freezeframe.store.schema.table_properties import stored_key

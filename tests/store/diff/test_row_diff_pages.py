@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from tests.store.stored_tables import StoredTable
 
 from freezeframe.errors import TooLarge
-from freezeframe.store import change_pages
-from freezeframe.store.change_pages import ChangePlace, Comparison
-from freezeframe.store.changes import CHANGE_TYPE, snapshot_changes
-from freezeframe.store.row_pages import RowPlace
+from freezeframe.store.diff import row_diff_pages
+from freezeframe.store.diff.row_diff import CHANGE_TYPE, snapshot_changes
+from freezeframe.store.diff.row_diff_pages import ChangePlace, Comparison
+from freezeframe.store.diff.row_pages import RowPlace
 
 COLUMNS = pa.schema([("Id", pa.float64()), ("part", pa.string()), ("v", pa.int64())])
 
@@ -64,7 +64,7 @@ def test_pages_are_all_changes(shared, gone, came, second, window, limit):
         table.file(_rows(added, 100), groups=4)
     after = table.commit()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(change_pages, "_WINDOW_ROWS", window)
+        patch.setattr(row_diff_pages, "_WINDOW_ROWS", window)
         comparison = Comparison(before, after)
         found = _all(comparison, limit)
         counts = comparison.counts()
@@ -103,7 +103,7 @@ def test_rows_without_a_key_are_compared_whole_up_to_a_limit(monkeypatch):
     after = table.commit()
 
     assert snapshot_changes(before, after, ()).equals(_all(Comparison(before, after), 1))
-    monkeypatch.setattr(change_pages, "WHOLE_ROWS_MAX", 7)
+    monkeypatch.setattr(row_diff_pages, "WHOLE_ROWS_MAX", 7)
     with pytest.raises(TooLarge):
         Comparison(before, after).page(1)
 
@@ -118,8 +118,8 @@ def test_a_key_in_another_type_is_paged_as_well(open_finding, memory, monkeypatc
     stream.retype("Id", "string")
     stream.retype("day", "timestamp_ntz")
     stream.update(pa.table({"Id": ["7", "X", "10"], "day": days.take(pa.array([7, 7, 10])), "v": [0, 1, 10]}))
-    monkeypatch.setattr(change_pages, "_WINDOW_ROWS", 1)
-    monkeypatch.setattr(change_pages, "WHOLE_ROWS_MAX", 0)
+    monkeypatch.setattr(row_diff_pages, "_WINDOW_ROWS", 1)
+    monkeypatch.setattr(row_diff_pages, "WHOLE_ROWS_MAX", 0)
     sides = [stream.snapshot(version=0), stream.snapshot()]
     comparison = Comparison(*(reversed(sides) if back else sides))
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.typed_columns import KINDS, cells, key_form, same_form
 
-from freezeframe.store.changes import table_changes
+from freezeframe.store.diff.row_diff import table_changes
 
 
 def _changes(old, new, key=("Id",)):

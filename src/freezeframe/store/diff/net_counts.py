@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from freezeframe.errors import CorruptData, InvalidOption
 from freezeframe.log import Snapshot
-from freezeframe.store.change_pages import Comparison
+from freezeframe.store.diff.row_diff_pages import Comparison
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.schema.table_properties import stored_key
 

@@ -19,7 +19,7 @@ import pyarrow.types as kinds
 from freezeframe.errors import TooLarge
 from freezeframe.log import Snapshot
 from freezeframe.log.rows import read_at
-from freezeframe.store.changes import (
+from freezeframe.store.diff.row_diff import (
     CHANGE_TYPE,
     DELETE,
     INSERT,
@@ -30,8 +30,8 @@ from freezeframe.store.changes import (
     snapshot_changes,
     table_changes,
 )
+from freezeframe.store.diff.row_pages import RowPage, RowPlace, rows_after_key
 from freezeframe.store.model.row_counts import Counts
-from freezeframe.store.row_pages import RowPage, RowPlace, rows_after_key
 from freezeframe.store.schema.column_mapping import arrow_columns
 from freezeframe.store.schema.comparison import compared_type, in_common
 from freezeframe.store.schema.system_columns import DELETED, stored_own_columns

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.store.stored_tables import StoredTable
 
 from freezeframe.errors import MissingColumn, VersionNotFound
-from freezeframe.store.row_pages import RowPlace, matching_count, row_page
+from freezeframe.store.diff.row_pages import RowPlace, matching_count, row_page
 from freezeframe.store.table.reader import read_rows
 from freezeframe.store.table.row_order import ordered
 

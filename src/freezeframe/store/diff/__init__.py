@@ -1,0 +1,1 @@
+"""Which rows differ between two versions of a stream, whole or in pages."""

@@ -12,7 +12,7 @@ from freezeframe.script.stores import storage_at
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store.snapshot_store import Store
-from freezeframe.store.tables import table_snapshot
+from freezeframe.store.tenant_log.table_lookup import table_snapshot
 
 pytestmark = pytest.mark.spark
 

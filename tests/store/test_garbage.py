@@ -8,8 +8,8 @@ from tests.faulty import Crash, Fault, FaultyStorage, Way
 
 from freezeframe.errors import InvalidOption, JobRevoked, VersionNotFound
 from freezeframe.storage import MemoryStorage
-from freezeframe.store import landing
 from freezeframe.store.directory.paths import STAGING_FOLDER
+from freezeframe.store.tenant_log import roll_forward
 
 NOW = {"gc_grace_seconds": 0, "lease_dead_seconds": 0}
 
@@ -173,7 +173,7 @@ def _blobs(storage):
 
 def test_a_long_commit_that_has_not_landed_is_kept(open_finding, memory, monkeypatch):
     """Its staged file holds what the tables do not have yet."""
-    monkeypatch.setattr(landing, "INLINE_BYTES_MAX", 10)
+    monkeypatch.setattr(roll_forward, "INLINE_BYTES_MAX", 10)
     with_versions(open_finding(memory), 1)
     for call in range(200):
         with pytest.raises(Crash):

@@ -19,10 +19,10 @@ from freezeframe.errors import (
     StreamNotFound,
 )
 from freezeframe.storage import MemoryStorage
-from freezeframe.store import landing
 from freezeframe.store.directory.paths import STAGING_FOLDER
-from freezeframe.store.entries import Entry, TenantChange
-from freezeframe.store.state import TenantState
+from freezeframe.store.tenant_log import roll_forward
+from freezeframe.store.tenant_log.entry import Entry, TenantChange
+from freezeframe.store.tenant_log.state import TenantState
 
 
 def table(*ids):
@@ -299,7 +299,7 @@ def test_an_id_must_be_a_text(open_on, memory, job_id):
 
 def test_long_commits_are_kept_beside_the_entry(open_on, memory, monkeypatch):
     """A commit beyond the limit is named by its SHA-256, landed, and then not needed any more."""
-    monkeypatch.setattr(landing, "INLINE_BYTES_MAX", 100)
+    monkeypatch.setattr(roll_forward, "INLINE_BYTES_MAX", 100)
     tenant = open_on(memory)
     with tenant.job() as job:
         job.stream("Wide").update(table(1), key="Id")

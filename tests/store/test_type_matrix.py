@@ -25,7 +25,7 @@ from freezeframe.store import Tenant
 from freezeframe.store.references import referenced_files
 from freezeframe.store.schema.schema_evolution import evolve
 from freezeframe.store.schema.type_compatibility import cast_to
-from freezeframe.store.tenant_log import TenantLog
+from freezeframe.store.tenant_log.log import TenantLog
 
 OPTIONS = {"strict": {"schema": "frozen"}, "widen": {}, "string": {"on_drift": "string"}}
 ROWS = max(len(kind.extreme) for kind in TYPES)

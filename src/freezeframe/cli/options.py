@@ -9,7 +9,7 @@ import typer
 from freezeframe.cli.completion import stream_names
 
 if TYPE_CHECKING:
-    from freezeframe.store.points import Point
+    from freezeframe.store.tenant_log.version_reference import Point
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only tell what would be done.")]

@@ -22,8 +22,8 @@ from freezeframe.script.legacy import as_frame, merged, pending_adoption
 from freezeframe.script.tenants import open_tenant
 from freezeframe.store.directory.paths import FORMAT_FILE
 from freezeframe.store.model.update_options import FurtherOptions, Names, update_from
-from freezeframe.store.points import Point
 from freezeframe.store.table.reader import FrameKind, require_kind
+from freezeframe.store.tenant_log.version_reference import Point
 
 Directory = str | os.PathLike[str]
 

@@ -33,9 +33,9 @@ from freezeframe.script.unpacking import BYTES_LIMIT, UNLIMITED, UnpackLimits
 from freezeframe.storage.local import failure, write_durably
 from freezeframe.store.model.receipt import Receipt
 from freezeframe.store.model.update_options import UpdateOptions
-from freezeframe.store.points import Point
 from freezeframe.store.schema.column_mapping import arrow_columns, delta_columns
 from freezeframe.store.stream import Stream
+from freezeframe.store.tenant_log.version_reference import Point
 
 FileKind = Literal["csv", "parquet", "jsonl"]
 _BATCH_ROWS = 50_000

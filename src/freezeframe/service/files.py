@@ -12,9 +12,9 @@ from freezeframe.errors import AlreadyExists, ConflictError, FileNotFound
 from freezeframe.identifiers import FilePath
 from freezeframe.service.conditions import Conditions
 from freezeframe.store import Tenant
-from freezeframe.store.file_entries import FileEntry
 from freezeframe.store.files import Content, Files
 from freezeframe.store.job import Job
+from freezeframe.store.tenant_log.file_info import FileEntry
 
 # A folder exists by its files; one that was made empty holds this file, which no list shows.
 FOLDER_MARK = "_folder"

@@ -14,9 +14,9 @@ from datetime import UTC, datetime
 from freezeframe.identifiers import StreamName
 from freezeframe.log import rows
 from freezeframe.store import Tenant
-from freezeframe.store.entries import StreamChange
-from freezeframe.store.state import TenantState
-from freezeframe.store.tables import table_snapshot
+from freezeframe.store.tenant_log.entry import StreamChange
+from freezeframe.store.tenant_log.state import TenantState
+from freezeframe.store.tenant_log.table_lookup import table_snapshot
 from freezeframe.store.transaction import TenantPlace
 
 

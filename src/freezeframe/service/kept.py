@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
-from freezeframe.store.state import TenantState
+from freezeframe.store.tenant_log.state import TenantState
 
 _T = TypeVar("_T")
 

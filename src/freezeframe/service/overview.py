@@ -13,13 +13,13 @@ from datetime import UTC, datetime
 from freezeframe.identifiers import StreamName
 from freezeframe.service.kept import KeptByState
 from freezeframe.store import Tenant
-from freezeframe.store.history import HistoryEntry
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.schema.table_properties import stored_key
 from freezeframe.store.scope import listed_state
-from freezeframe.store.state import TenantState
 from freezeframe.store.table.reader import live_row_count
-from freezeframe.store.tables import table_snapshot
+from freezeframe.store.tenant_log.history import HistoryEntry
+from freezeframe.store.tenant_log.state import TenantState
+from freezeframe.store.tenant_log.table_lookup import table_snapshot
 
 _ENTRIES_MAX = 100
 _DAY_SECONDS = 86_400

@@ -3,6 +3,6 @@
 from freezeframe.store.model.receipt import Receipt
 from freezeframe.store.stream import Stream
 from freezeframe.store.tenant import Tenant
-from freezeframe.store.tenant_log import TenantLog
+from freezeframe.store.tenant_log.log import TenantLog
 
 __all__ = ["Receipt", "Stream", "Tenant", "TenantLog"]

@@ -36,11 +36,11 @@ from freezeframe.store.encryption.cipher import seal, unseal, unwrap, wrap
 from freezeframe.store.encryption.master_key import KEY_BYTES, master_key
 from freezeframe.store.planting import Planting
 from freezeframe.store.removal import remove_tree
-from freezeframe.store.state import HeldFile, TenantState
 from freezeframe.store.table.commit import Origin
 from freezeframe.store.table.export import PortableFile, portable_stream
-from freezeframe.store.tables import table_snapshot
-from freezeframe.store.tenant_log import TenantLog
+from freezeframe.store.tenant_log.log import TenantLog
+from freezeframe.store.tenant_log.state import HeldFile, TenantState
+from freezeframe.store.tenant_log.table_lookup import table_snapshot
 
 _SPOOL_BYTES = 8 * 1024 * 1024
 _LEVEL = 6

@@ -11,8 +11,8 @@ from freezeframe.storage import Storage
 from freezeframe.store.directory.format import require_known_format
 from freezeframe.store.directory.paths import table_folder
 from freezeframe.store.looks import look_together
-from freezeframe.store.state import TenantState
-from freezeframe.store.tenant_log import TenantLog
+from freezeframe.store.tenant_log.log import TenantLog
+from freezeframe.store.tenant_log.state import TenantState
 
 
 @dataclass(frozen=True, slots=True)

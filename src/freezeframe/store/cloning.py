@@ -22,10 +22,10 @@ from freezeframe.store.encryption.data_key import data_key
 from freezeframe.store.model.request_context import NO_OCCASION, Occasion
 from freezeframe.store.planting import Planting
 from freezeframe.store.removal import remove_tree
-from freezeframe.store.state import HeldFile, TenantState
 from freezeframe.store.table.export import PortableFile, portable_stream
-from freezeframe.store.tables import table_snapshot
-from freezeframe.store.tenant_log import TenantLog
+from freezeframe.store.tenant_log.log import TenantLog
+from freezeframe.store.tenant_log.state import HeldFile, TenantState
+from freezeframe.store.tenant_log.table_lookup import table_snapshot
 
 
 def clone_into(

@@ -27,8 +27,6 @@ from freezeframe.log.actions import Action, CommitInfo
 from freezeframe.log.commit_digest import signed_content
 from freezeframe.log.writability import require_writable
 from freezeframe.store.directory.paths import table_folder
-from freezeframe.store.entries import StreamChange, TenantChange
-from freezeframe.store.landing import is_landed
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.schema.column_mapping import arrow_columns
 from freezeframe.store.schema.table_properties import (
@@ -39,13 +37,15 @@ from freezeframe.store.schema.table_properties import (
     table_metadata,
 )
 from freezeframe.store.scope import committed
-from freezeframe.store.state import NO_VERSION, TenantState
 from freezeframe.store.step import Step, StepResult
 from freezeframe.store.table.commit import Origin, commit_info
 from freezeframe.store.table.commit_squash import net_commit
 from freezeframe.store.table.reader import read_rows
 from freezeframe.store.table.staging import Attempt
-from freezeframe.store.tables import require_no_case_twin, table_snapshot
+from freezeframe.store.tenant_log.entry import StreamChange, TenantChange
+from freezeframe.store.tenant_log.roll_forward import is_landed
+from freezeframe.store.tenant_log.state import NO_VERSION, TenantState
+from freezeframe.store.tenant_log.table_lookup import require_no_case_twin, table_snapshot
 from freezeframe.store.transaction import Check, TenantPlace
 from freezeframe.store.work import Work
 

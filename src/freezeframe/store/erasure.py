@@ -22,20 +22,20 @@ from freezeframe.log import Snapshot, rows
 from freezeframe.log.action_columns import to_adds
 from freezeframe.log.actions import Action, CommitInfo, Remove
 from freezeframe.log.commit_digest import signed_content
-from freezeframe.store.entries import THIS_VERSION, TenantChange
 from freezeframe.store.erasure_proof import Proof, scan
-from freezeframe.store.lease import live_leases
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.purge import purge
 from freezeframe.store.schema.column_mapping import arrow_columns, physical_names, written_columns
 from freezeframe.store.schema.schema_evolution import PRINTED
 from freezeframe.store.schema.table_properties import stored_key
 from freezeframe.store.scope import committed
-from freezeframe.store.state import TenantState
 from freezeframe.store.step import Step, StepResult
 from freezeframe.store.table.commit import Origin, commit_info, file_action
 from freezeframe.store.table.staging import Attempt
-from freezeframe.store.tables import stream_base
+from freezeframe.store.tenant_log.entry import THIS_VERSION, TenantChange
+from freezeframe.store.tenant_log.lease import live_leases
+from freezeframe.store.tenant_log.state import TenantState
+from freezeframe.store.tenant_log.table_lookup import stream_base
 from freezeframe.store.transaction import TenantPlace
 from freezeframe.store.work import Work
 

@@ -22,12 +22,12 @@ from freezeframe.store.directory.paths import (
     long_commit_file,
     table_name,
 )
-from freezeframe.store.entries import TenantChange
-from freezeframe.store.lease import live_leases
 from freezeframe.store.references import referenced_files
 from freezeframe.store.retention import policy_of
 from freezeframe.store.scope import committed
-from freezeframe.store.state import TenantState
+from freezeframe.store.tenant_log.entry import TenantChange
+from freezeframe.store.tenant_log.lease import live_leases
+from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.transaction import TenantPlace
 from freezeframe.store.work import Work
 

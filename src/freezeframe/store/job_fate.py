@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from freezeframe.store.entries import TenantChange
-from freezeframe.store.lease import live_leases
 from freezeframe.store.model.job_receipt import JobReceipt, parse_job_receipt
 from freezeframe.store.scope import committed
+from freezeframe.store.tenant_log.entry import TenantChange
+from freezeframe.store.tenant_log.lease import live_leases
 from freezeframe.store.transaction import TenantPlace
 from freezeframe.store.work import Work
 

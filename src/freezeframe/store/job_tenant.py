@@ -17,8 +17,8 @@ from freezeframe.log import Snapshot
 from freezeframe.store.job import Job
 from freezeframe.store.model.job_receipt import JobReceipt
 from freezeframe.store.scope import JobScope, committed
-from freezeframe.store.state import TenantState
 from freezeframe.store.tenant import Tenant
+from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.transaction import TenantPlace
 from freezeframe.store.work import Work
 

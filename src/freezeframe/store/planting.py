@@ -20,16 +20,16 @@ from freezeframe.store.directory.format import ensure_format
 from freezeframe.store.directory.paths import table_folder
 from freezeframe.store.encryption.cipher import seal
 from freezeframe.store.encryption.data_key import data_key
-from freezeframe.store.entries import Entry, FileChange, StreamChange
-from freezeframe.store.entry_changes import Change
-from freezeframe.store.landing import keep_long_commits, roll_forward, shortened
 from freezeframe.store.model.request_context import NO_OCCASION, Occasion
 from freezeframe.store.model.row_counts import Counts
-from freezeframe.store.state import TenantState
 from freezeframe.store.table.commit import Origin
 from freezeframe.store.table.export import PortableFile
-from freezeframe.store.tables import require_no_case_twin
-from freezeframe.store.tenant_log import TenantLog
+from freezeframe.store.tenant_log.entry import Entry, FileChange, StreamChange
+from freezeframe.store.tenant_log.entry_actions import Change
+from freezeframe.store.tenant_log.log import TenantLog
+from freezeframe.store.tenant_log.roll_forward import keep_long_commits, roll_forward, shortened
+from freezeframe.store.tenant_log.state import TenantState
+from freezeframe.store.tenant_log.table_lookup import require_no_case_twin
 
 
 class Planting:

@@ -11,10 +11,10 @@ from freezeframe.log.actions import Add, parse_line
 from freezeframe.log.deletion_vectors import vector_name
 from freezeframe.storage import Storage
 from freezeframe.store.directory.paths import blob_file, table_folder
-from freezeframe.store.entries import StreamChange
-from freezeframe.store.landing import change_content
-from freezeframe.store.state import NO_VERSION, TenantState
-from freezeframe.store.tenant_log import TenantLog
+from freezeframe.store.tenant_log.entry import StreamChange
+from freezeframe.store.tenant_log.log import TenantLog
+from freezeframe.store.tenant_log.roll_forward import change_content
+from freezeframe.store.tenant_log.state import NO_VERSION, TenantState
 
 
 def referenced_files(storage: Storage, log: TenantLog, state: TenantState, floor: int) -> set[str]:

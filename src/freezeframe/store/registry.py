@@ -16,9 +16,7 @@ from freezeframe.log.commit import Committed, Unknown, land_file
 from freezeframe.log.paths import commit_name, version_prefix
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
-from freezeframe.store.checkpointed_log import CheckpointedLog
 from freezeframe.store.directory.paths import REGISTRY_FOLDER
-from freezeframe.store.entry_chain import Link
 from freezeframe.store.registry_entries import (
     Kind,
     RegistryEntry,
@@ -26,6 +24,8 @@ from freezeframe.store.registry_entries import (
     parse_registry_checkpoint,
     parse_registry_entry,
 )
+from freezeframe.store.tenant_log.checkpointed_log import CheckpointedLog
+from freezeframe.store.tenant_log.entry_chain import Link
 
 # A checkpoint holds every tenant, so it is written less often than a tenant log's.
 _CHECKPOINT_INTERVAL = 100

@@ -12,9 +12,9 @@ from types import MappingProxyType
 from typing import Literal
 
 from freezeframe.errors import CorruptLog
-from freezeframe.store.entry_chain import Chain, Link
-from freezeframe.store.signed_json import from_signed_line, to_signed_line
-from freezeframe.store.state import NO_VERSION
+from freezeframe.store.tenant_log.entry_chain import Chain, Link
+from freezeframe.store.tenant_log.signed_json import from_signed_line, to_signed_line
+from freezeframe.store.tenant_log.state import NO_VERSION
 
 Kind = Literal["create", "delete", "removed"]
 _KINDS = ("create", "delete", "removed")

@@ -9,11 +9,11 @@ from typing import Any
 
 from freezeframe.errors import InvalidOption, VersionNotFound
 from freezeframe.log.history import iso
-from freezeframe.store.entries import Entry, TenantChange
 from freezeframe.store.scope import committed
-from freezeframe.store.state import TenantState
 from freezeframe.store.table.reader import moment
-from freezeframe.store.tenant_log import TenantLog
+from freezeframe.store.tenant_log.entry import Entry, TenantChange
+from freezeframe.store.tenant_log.log import TenantLog
+from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.transaction import TenantPlace
 from freezeframe.store.work import Work
 

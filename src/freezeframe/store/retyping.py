@@ -34,7 +34,7 @@ from freezeframe.store.scope import committed
 from freezeframe.store.step import Step, StepResult
 from freezeframe.store.table.commit import Origin, Rewrite, commit_text
 from freezeframe.store.table.staging import Attempt
-from freezeframe.store.tables import stream_base, table_snapshot
+from freezeframe.store.tenant_log.table_lookup import stream_base, table_snapshot
 from freezeframe.store.transaction import TenantPlace
 from freezeframe.store.work import Work
 

@@ -18,11 +18,11 @@ from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
-from freezeframe.store.points import Point, version_at_point
-from freezeframe.store.state import NO_VERSION, TenantState
 from freezeframe.store.table.reader import moment
-from freezeframe.store.tables import stream_base, table_snapshot
-from freezeframe.store.tenant_log import TenantLog
+from freezeframe.store.tenant_log.log import TenantLog
+from freezeframe.store.tenant_log.state import NO_VERSION, TenantState
+from freezeframe.store.tenant_log.table_lookup import stream_base, table_snapshot
+from freezeframe.store.tenant_log.version_reference import Point, version_at_point
 from freezeframe.store.transaction import TenantPlace
 from freezeframe.store.work import Work
 

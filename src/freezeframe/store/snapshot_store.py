@@ -35,8 +35,8 @@ from freezeframe.store.registry import Registry
 from freezeframe.store.registry_entries import RegistryState
 from freezeframe.store.registry_fence import RegistryFence
 from freezeframe.store.removal import remove_tenant, remove_tree
-from freezeframe.store.state import NO_VERSION
 from freezeframe.store.tenant import Tenant
+from freezeframe.store.tenant_log.state import NO_VERSION
 from freezeframe.store.verification import Verification, verify_tenant
 
 TENANTS_PAGE = 1000

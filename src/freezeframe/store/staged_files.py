@@ -11,8 +11,8 @@ from types import MappingProxyType
 
 from freezeframe.identifiers import FilePath
 from freezeframe.store.blobs.path_conflicts import FileNames, SpareNames
-from freezeframe.store.entries import FileChange
-from freezeframe.store.state import HeldFile, TenantState
+from freezeframe.store.tenant_log.entry import FileChange
+from freezeframe.store.tenant_log.state import HeldFile, TenantState
 
 
 class StagedFiles:

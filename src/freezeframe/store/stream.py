@@ -27,7 +27,6 @@ from freezeframe.store.model.update_options import (
     update_asked,
     update_from,
 )
-from freezeframe.store.points import Point
 from freezeframe.store.retyping import Retyping, retype
 from freezeframe.store.schema.column_mapping import arrow_columns
 from freezeframe.store.schema.system_columns import VALID_FROM, stored_own_columns
@@ -45,6 +44,7 @@ from freezeframe.store.table.reader import (
     sorted_frame,
 )
 from freezeframe.store.table.row_order import ordered
+from freezeframe.store.tenant_log.version_reference import Point
 from freezeframe.store.transaction import TenantPlace
 from freezeframe.store.writing import Previewed, StreamPlace, explain, preview, write
 

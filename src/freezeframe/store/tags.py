@@ -6,10 +6,10 @@ from types import MappingProxyType
 
 from freezeframe.errors import AlreadyExists, NotFound, VersionNotFound
 from freezeframe.identifiers import StreamName
-from freezeframe.store.entries import TenantChange
 from freezeframe.store.restore import require_listed
 from freezeframe.store.scope import committed
-from freezeframe.store.state import TenantState
+from freezeframe.store.tenant_log.entry import TenantChange
+from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.transaction import TenantPlace
 from freezeframe.store.work import Work
 

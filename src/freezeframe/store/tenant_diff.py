@@ -15,9 +15,9 @@ from freezeframe.store.diff.row_diff import snapshot_changes, table_changes
 from freezeframe.store.directory.paths import blob_file
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.schema.table_properties import stored_key
-from freezeframe.store.state import HeldFile, TenantState
 from freezeframe.store.table.reader import as_kind, read_rows
-from freezeframe.store.tables import table_snapshot
+from freezeframe.store.tenant_log.state import HeldFile, TenantState
+from freezeframe.store.tenant_log.table_lookup import table_snapshot
 
 Fate = Literal["added", "changed", "removed"]
 _TEXT_BYTES_MAX = 10 * 1024 * 1024

@@ -37,20 +37,30 @@ from freezeframe.store.beginning import Beginning
 from freezeframe.store.directory.format import ensure_format
 from freezeframe.store.directory.paths import blob_file
 from freezeframe.store.directory.place_kind import require_no_store
-from freezeframe.store.entries import Entry, FileChange, Kind, StreamChange, TenantChange
 from freezeframe.store.fence import NO_FENCE, Fence
-from freezeframe.store.landing import forget_long_commits, keep_long_commits, roll_forward, shortened
-from freezeframe.store.lease import Lease
 from freezeframe.store.looks import look_together
 from freezeframe.store.model.request_context import NO_OCCASION, Occasion
 from freezeframe.store.staged_files import StagedFiles
 from freezeframe.store.staged_stream import StagedStream
-from freezeframe.store.state import NO_VERSION, JobRecord, TenantState
 from freezeframe.store.step import Step, StepResult
 from freezeframe.store.table.commit import Origin
 from freezeframe.store.table.commit_squash import restamped
-from freezeframe.store.tables import present_tables, require_no_case_twin, stream_base, table_snapshot
-from freezeframe.store.tenant_log import TenantLog
+from freezeframe.store.tenant_log.entry import Entry, FileChange, Kind, StreamChange, TenantChange
+from freezeframe.store.tenant_log.lease import Lease
+from freezeframe.store.tenant_log.log import TenantLog
+from freezeframe.store.tenant_log.roll_forward import (
+    forget_long_commits,
+    keep_long_commits,
+    roll_forward,
+    shortened,
+)
+from freezeframe.store.tenant_log.state import NO_VERSION, JobRecord, TenantState
+from freezeframe.store.tenant_log.table_lookup import (
+    present_tables,
+    require_no_case_twin,
+    stream_base,
+    table_snapshot,
+)
 
 _PAUSE_SECONDS_MAX = 0.2
 

@@ -27,11 +27,11 @@ from freezeframe.store.plan import Plan
 from freezeframe.store.planning import stage
 from freezeframe.store.schema.table_properties import stored_key
 from freezeframe.store.staged import Staged
-from freezeframe.store.state import NO_VERSION
 from freezeframe.store.step import Step, StepResult
 from freezeframe.store.streamed_batch import taken_in
 from freezeframe.store.table.commit import Origin, commit_text
 from freezeframe.store.table.staging import Attempt
+from freezeframe.store.tenant_log.state import NO_VERSION
 
 
 @dataclass(frozen=True, slots=True)

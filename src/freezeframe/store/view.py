@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from freezeframe.identifiers import StreamName
 from freezeframe.store.files import Files
 from freezeframe.store.scope import MomentScope
-from freezeframe.store.state import TenantState
 from freezeframe.store.stream import Stream
+from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.transaction import TenantPlace
 
 

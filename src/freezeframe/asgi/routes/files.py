@@ -41,8 +41,8 @@ from freezeframe.service.conditions import Conditions
 from freezeframe.service.file_deletions import delete_files, selected
 from freezeframe.service.files import Author, etag_of
 from freezeframe.store import Tenant
-from freezeframe.store.file_entries import FileEntry
 from freezeframe.store.stream import require_one_version
+from freezeframe.store.tenant_log.file_info import FileEntry
 
 router = tenant_router("files")
 _BYTES: dict[str, Any] = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}

@@ -7,8 +7,8 @@ import pytest
 
 from freezeframe.errors import CorruptLog, InvalidName
 from freezeframe.identifiers import StreamName
-from freezeframe.store.entries import Entry, FileChange, StreamChange, TenantChange, parse_entry
 from freezeframe.store.model.row_counts import Counts
+from freezeframe.store.tenant_log.entry import Entry, FileChange, StreamChange, TenantChange, parse_entry
 
 
 def _entry(**options):

@@ -9,8 +9,8 @@ from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
 from freezeframe.store.directory.paths import TENANT_LOG_FOLDER
-from freezeframe.store.log_tail import LogTail
 from freezeframe.store.snapshot_store import Store
+from freezeframe.store.tenant_log.tail import LogTail
 
 
 class Counted(LocalStorage):

@@ -13,8 +13,8 @@ from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.store import Tenant
 from freezeframe.store.directory.paths import FORMAT_FILE, REGISTRY_FOLDER, TENANT_LOG_FOLDER
-from freezeframe.store.entry_chain import Chain, Link
 from freezeframe.store.snapshot_store import Store
+from freezeframe.store.tenant_log.entry_chain import Chain, Link
 
 
 def _name(version, folder=TENANT_LOG_FOLDER):

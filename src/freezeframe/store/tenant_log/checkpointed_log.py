@@ -21,9 +21,9 @@ from freezeframe.log.hint import Hint, hint_text
 from freezeframe.log.paths import HINT_NAME, LogFile, version_prefix
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
-from freezeframe.store.entry_chain import Chain, require_version
-from freezeframe.store.log_tail import LogTail
 from freezeframe.store.looks import look_together
+from freezeframe.store.tenant_log.entry_chain import Chain, require_version
+from freezeframe.store.tenant_log.tail import LogTail
 
 _logger = logging.getLogger(__name__)
 

@@ -19,11 +19,11 @@ from freezeframe.log.commit import Committed, Conflict, commit_name, land
 from freezeframe.log.upkeep import Upkeep, after_commit
 from freezeframe.storage import Storage
 from freezeframe.store.directory.paths import long_commit_file, table_folder
-from freezeframe.store.entries import Entry, StreamChange
-from freezeframe.store.entry_changes import Change
 from freezeframe.store.looks import look_together
-from freezeframe.store.plain_copies import derive_copies
-from freezeframe.store.tenant_log import TenantLog
+from freezeframe.store.tenant_log.entry import Entry, StreamChange
+from freezeframe.store.tenant_log.entry_actions import Change
+from freezeframe.store.tenant_log.log import TenantLog
+from freezeframe.store.tenant_log.plain_copies import derive_copies
 
 INLINE_BYTES_MAX = 256 * 1024
 

@@ -2,7 +2,7 @@
 
 import threading
 
-from freezeframe.store.late_threads import LateThreads, late_threads
+from freezeframe.store.tenant_log.delayed_tasks import LateThreads, late_threads
 
 
 def test_what_ends_in_time_starts_nothing():

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from freezeframe.errors import CorruptLog
-from freezeframe.store.entry_chain import Link
-from freezeframe.store.entry_changes import (
+from freezeframe.store.tenant_log.entry_actions import (
     THIS_VERSION,
     Change,
     FileChange,
@@ -22,7 +21,8 @@ from freezeframe.store.entry_changes import (
     TenantChange,
     parse_change,
 )
-from freezeframe.store.signed_json import from_signed_line, to_signed_line
+from freezeframe.store.tenant_log.entry_chain import Link
+from freezeframe.store.tenant_log.signed_json import from_signed_line, to_signed_line
 
 __all__ = [
     "THIS_VERSION",

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from freezeframe.clock import rfc3339
-from freezeframe.store.entries import Entry, FileChange
-from freezeframe.store.state import HeldFile
+from freezeframe.store.tenant_log.entry import Entry, FileChange
+from freezeframe.store.tenant_log.state import HeldFile
 
 
 @dataclass(frozen=True, slots=True)

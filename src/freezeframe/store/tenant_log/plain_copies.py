@@ -15,7 +15,7 @@ from freezeframe.errors import FreezeframeError
 from freezeframe.storage import Storage
 from freezeframe.store.blobs.blob_store import Blob, blob_chunks
 from freezeframe.store.directory.paths import tenant_of
-from freezeframe.store.tenant_log import TenantLog
+from freezeframe.store.tenant_log.log import TenantLog
 
 _ROUNDS_MAX = 10
 _logger = logging.getLogger(__name__)

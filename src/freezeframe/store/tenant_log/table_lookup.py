@@ -14,12 +14,12 @@ from freezeframe.identifiers import StreamName
 from freezeframe.log import DeltaLog, Snapshot
 from freezeframe.storage import Storage
 from freezeframe.store.directory.paths import table_folder
-from freezeframe.store.entries import StreamChange
-from freezeframe.store.landing import change_content, finish, foreign_commit, is_landed
 from freezeframe.store.looks import look_together
-from freezeframe.store.state import NO_VERSION, TenantState
 from freezeframe.store.table.uncommitted_snapshot import staged_view
-from freezeframe.store.tenant_log import TenantLog
+from freezeframe.store.tenant_log.entry import StreamChange
+from freezeframe.store.tenant_log.log import TenantLog
+from freezeframe.store.tenant_log.roll_forward import change_content, finish, foreign_commit, is_landed
+from freezeframe.store.tenant_log.state import NO_VERSION, TenantState
 
 
 def table_snapshot(

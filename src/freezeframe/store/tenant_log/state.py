@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 from freezeframe.errors import CorruptLog
 from freezeframe.identifiers import StreamName
-from freezeframe.store.entries import THIS_VERSION, Entry, FileChange, StreamChange, TenantChange
-from freezeframe.store.entry_chain import Chain
-from freezeframe.store.signed_json import from_signed_line, to_signed_line
+from freezeframe.store.tenant_log.entry import THIS_VERSION, Entry, FileChange, StreamChange, TenantChange
+from freezeframe.store.tenant_log.entry_chain import Chain
+from freezeframe.store.tenant_log.signed_json import from_signed_line, to_signed_line
 
 NO_VERSION = -1
 _T = TypeVar("_T")

@@ -4,9 +4,9 @@ import pytest
 
 from freezeframe.errors import CorruptLog, InvalidName
 from freezeframe.identifiers import StreamName
-from freezeframe.store.entries import Entry, StreamChange
 from freezeframe.store.model.row_counts import Counts
-from freezeframe.store.state import TenantState, parse_checkpoint
+from freezeframe.store.tenant_log.entry import Entry, StreamChange
+from freezeframe.store.tenant_log.state import TenantState, parse_checkpoint
 
 
 def _entry(timestamp_ms, **versions):

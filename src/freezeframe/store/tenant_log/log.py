@@ -20,11 +20,11 @@ from freezeframe.log.paths import LogFile, commit_name, log_file
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.store.blobs.path_conflicts import SpareNames
-from freezeframe.store.checkpointed_log import CheckpointedLog
 from freezeframe.store.directory.paths import TENANT_LOG_FOLDER
-from freezeframe.store.entries import Entry, parse_entry
-from freezeframe.store.entry_chain import Chain, Link, broken, require_version
-from freezeframe.store.state import JobRecord, TenantState, parse_checkpoint
+from freezeframe.store.tenant_log.checkpointed_log import CheckpointedLog
+from freezeframe.store.tenant_log.entry import Entry, parse_entry
+from freezeframe.store.tenant_log.entry_chain import Chain, Link, broken, require_version
+from freezeframe.store.tenant_log.state import JobRecord, TenantState, parse_checkpoint
 
 _DAY_MS = 24 * 60 * 60 * 1000
 _EPOCH = datetime.fromtimestamp(0, UTC)

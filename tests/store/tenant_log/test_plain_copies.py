@@ -7,7 +7,7 @@ import pytest
 from freezeframe.settings import Settings
 from freezeframe.storage import FolderStorage
 from freezeframe.store import Tenant
-from freezeframe.store.plain_copies import derive_copies
+from freezeframe.store.tenant_log.plain_copies import derive_copies
 
 
 @pytest.fixture

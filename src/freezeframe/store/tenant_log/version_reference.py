@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import SupportsIndex
 
 from freezeframe.errors import InvalidOption
-from freezeframe.store.state import TenantState
 from freezeframe.store.table.reader import moment
-from freezeframe.store.tenant_log import TenantLog
+from freezeframe.store.tenant_log.log import TenantLog
+from freezeframe.store.tenant_log.state import TenantState
 
 Point = int | datetime | str
 """A version's number; a tag's name; or a moment (ISO text is UTC without a zone): its newest version then."""

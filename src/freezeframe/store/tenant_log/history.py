@@ -9,10 +9,10 @@ from typing import Any
 
 from freezeframe.clock import rfc3339
 from freezeframe.errors import InvalidOption
-from freezeframe.store.entries import Entry
 from freezeframe.store.model.row_counts import Counts
-from freezeframe.store.state import TenantState
-from freezeframe.store.tenant_log import TenantLog
+from freezeframe.store.tenant_log.entry import Entry
+from freezeframe.store.tenant_log.log import TenantLog
+from freezeframe.store.tenant_log.state import TenantState
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,6 @@ from freezeframe.script.unpacking import UnpackLimits
 from freezeframe.service.changed_rows import ChangedRow, changed_rows
 from freezeframe.service.received_file import received_file
 from freezeframe.store import Tenant
-from freezeframe.store.deletion_guard import require_few_deletions
 from freezeframe.store.diff.row_diff import BEFORE, CHANGE_TYPE, DELETE, INSERT, UPDATE
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.model.update_options import update_from
@@ -32,6 +31,7 @@ from freezeframe.store.schema.column_mapping import delta_columns, type_names
 from freezeframe.store.schema.schema_evolution import is_undecided
 from freezeframe.store.scope import TenantScope
 from freezeframe.store.stream import Stream
+from freezeframe.store.updates.deletion_guard import require_few_deletions
 
 PREVIEW_BYTES_MAX = 16 * 1024 * 1024
 EXAMPLES_MAX = 10

@@ -37,7 +37,6 @@ from freezeframe.store.schema.table_properties import (
     table_metadata,
 )
 from freezeframe.store.scope import committed
-from freezeframe.store.step import Step, StepResult
 from freezeframe.store.table.commit import Origin, commit_info
 from freezeframe.store.table.commit_squash import net_commit
 from freezeframe.store.table.reader import read_rows
@@ -47,6 +46,7 @@ from freezeframe.store.tenant_log.roll_forward import is_landed
 from freezeframe.store.tenant_log.state import NO_VERSION, TenantState
 from freezeframe.store.tenant_log.table_lookup import require_no_case_twin, table_snapshot
 from freezeframe.store.transaction import Check, TenantPlace
+from freezeframe.store.updates.step import Step, StepResult
 from freezeframe.store.work import Work
 
 _TIMES = "delta.enableInCommitTimestamps"

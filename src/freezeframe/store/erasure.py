@@ -29,7 +29,6 @@ from freezeframe.store.schema.column_mapping import arrow_columns, physical_name
 from freezeframe.store.schema.schema_evolution import PRINTED
 from freezeframe.store.schema.table_properties import stored_key
 from freezeframe.store.scope import committed
-from freezeframe.store.step import Step, StepResult
 from freezeframe.store.table.commit import Origin, commit_info, file_action
 from freezeframe.store.table.staging import Attempt
 from freezeframe.store.tenant_log.entry import THIS_VERSION, TenantChange
@@ -37,6 +36,7 @@ from freezeframe.store.tenant_log.lease import live_leases
 from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.tenant_log.table_lookup import stream_base
 from freezeframe.store.transaction import TenantPlace
+from freezeframe.store.updates.step import Step, StepResult
 from freezeframe.store.work import Work
 
 

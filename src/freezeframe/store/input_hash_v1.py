@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from freezeframe.storage import Storage
-from freezeframe.store.incoming import Incoming
 from freezeframe.store.model.update_options import Update
+from freezeframe.store.updates.source import Incoming
 
 _OPTIONS = (
     "key",

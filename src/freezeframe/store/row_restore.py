@@ -29,7 +29,6 @@ from freezeframe.store.schema.comparison import compared_type, exact_cast
 from freezeframe.store.schema.system_columns import stored_own_columns
 from freezeframe.store.schema.table_properties import stored_key
 from freezeframe.store.scope import committed, listed_state
-from freezeframe.store.step import Step, StepResult
 from freezeframe.store.table.commit import Origin, Rewrite, commit_text
 from freezeframe.store.table.data_files import deleted_positions, has_vectors
 from freezeframe.store.table.row_shape import in_schema
@@ -37,6 +36,7 @@ from freezeframe.store.table.staging import Attempt
 from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.tenant_log.table_lookup import table_snapshot
 from freezeframe.store.transaction import TenantPlace
+from freezeframe.store.updates.step import Step, StepResult
 from freezeframe.store.work import Work
 
 

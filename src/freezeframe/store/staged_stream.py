@@ -19,11 +19,11 @@ from freezeframe.storage import Storage
 from freezeframe.store.diff.net_counts import net_counts
 from freezeframe.store.directory.paths import table_folder
 from freezeframe.store.model.row_counts import Counts
-from freezeframe.store.step import Step, StepResult
 from freezeframe.store.table.commit import Origin, row_metrics
 from freezeframe.store.table.commit_squash import commit_fields, is_same_table, net_commit, restamped
 from freezeframe.store.table.staging import Attempt
 from freezeframe.store.table.uncommitted_snapshot import staged_view
+from freezeframe.store.updates.step import Step, StepResult
 
 
 @dataclass(slots=True)

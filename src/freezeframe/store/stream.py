@@ -16,7 +16,6 @@ from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.store.custody import Repair, release, repair
 from freezeframe.store.diff.row_diff import CHANGE_TYPE, snapshot_changes
-from freezeframe.store.explanation import Explanation, explained_state
 from freezeframe.store.model.receipt import Receipt
 from freezeframe.store.model.update_options import (
     KeyedUpdate,
@@ -46,6 +45,7 @@ from freezeframe.store.table.reader import (
 from freezeframe.store.table.row_order import ordered
 from freezeframe.store.tenant_log.version_reference import Point
 from freezeframe.store.transaction import TenantPlace
+from freezeframe.store.updates.explain import Explanation, explained_state
 from freezeframe.store.writing import Previewed, StreamPlace, explain, preview, write
 
 _NO_CHANGES = pa.schema([(CHANGE_TYPE, pa.string())])

@@ -42,7 +42,6 @@ from freezeframe.store.looks import look_together
 from freezeframe.store.model.request_context import NO_OCCASION, Occasion
 from freezeframe.store.staged_files import StagedFiles
 from freezeframe.store.staged_stream import StagedStream
-from freezeframe.store.step import Step, StepResult
 from freezeframe.store.table.commit import Origin
 from freezeframe.store.table.commit_squash import restamped
 from freezeframe.store.tenant_log.entry import Entry, FileChange, Kind, StreamChange, TenantChange
@@ -61,6 +60,7 @@ from freezeframe.store.tenant_log.table_lookup import (
     stream_base,
     table_snapshot,
 )
+from freezeframe.store.updates.step import Step, StepResult
 
 _PAUSE_SECONDS_MAX = 0.2
 

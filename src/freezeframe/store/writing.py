@@ -17,7 +17,6 @@ from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.storage import Storage
 from freezeframe.store.directory.paths import table_folder
-from freezeframe.store.explanation import Explanation, explained_update
 from freezeframe.store.model.receipt import Receipt
 from freezeframe.store.model.update_options import KeyedUpdate, Update
 from freezeframe.store.scope import TenantScope
@@ -26,7 +25,8 @@ from freezeframe.store.table.commit import Origin
 from freezeframe.store.table.staging import Attempt
 from freezeframe.store.tenant_log.lease import Lease
 from freezeframe.store.tenant_log.table_lookup import require_no_case_twin
-from freezeframe.store.update_step import UpdatePlace, taken_update
+from freezeframe.store.updates.explain import Explanation, explained_update
+from freezeframe.store.updates.update_step import UpdatePlace, taken_update
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.typed_columns import KINDS, cells, same_form
 
-from freezeframe.store.filling import fill
+from freezeframe.store.updates.coalesce import fill
 
 
 @st.composite

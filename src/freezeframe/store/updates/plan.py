@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from freezeframe.errors import BadInput, InvalidOption, NullKeyError
 from freezeframe.log import Snapshot
-from freezeframe.store.incoming import Incoming
 from freezeframe.store.model.update_options import Update
 from freezeframe.store.schema.column_mapping import (
     arrow_columns,
@@ -21,6 +20,7 @@ from freezeframe.store.schema.column_mapping import (
 from freezeframe.store.schema.schema_evolution import Evolution, Ranges, SchemaRules, decided, evolve
 from freezeframe.store.schema.system_columns import OwnColumns, agreed_own_columns, stored_own_columns
 from freezeframe.store.schema.table_properties import stored_key
+from freezeframe.store.updates.source import Incoming
 
 NO_COLUMNS: dict[str, Any] = {"type": "struct", "fields": []}
 

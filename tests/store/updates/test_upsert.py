@@ -167,7 +167,7 @@ def test_an_update_of_nothing_new_writes_nothing(stream):
 
 def test_a_large_batch_from_spark_is_merged_with_the_files_it_touches(stream, spark_session, monkeypatch):
     """Files without a key of the batch stay; the others are written anew by Spark."""
-    monkeypatch.setattr("freezeframe.store.patching.LANDED_BYTES_MAX", 0)
+    monkeypatch.setattr("freezeframe.store.updates.upsert.LANDED_BYTES_MAX", 0)
     monkeypatch.setattr("freezeframe.engine.spark_small.ROWS_MAX", 0)
     stream.update(frame(range(10), n=range(10)), key="Id")
     stream.update(frame(range(100, 110), n=range(10)))
@@ -186,7 +186,7 @@ def test_a_stream_of_any_size_is_patched_where_few_files_may_hold_a_key(stream, 
     stream.update(frame(range(1000), n=range(1000)), key="Id")
     stream.update(frame(range(5000, 5010), n=range(10)))
     least, whole = sorted(stream._snapshot().files["size"].to_pylist())
-    monkeypatch.setattr("freezeframe.store.patching.PATCHED_BYTES_MAX", least)
+    monkeypatch.setattr("freezeframe.store.updates.upsert.PATCHED_BYTES_MAX", least)
     assert "patch" == stream.explain(frame([5003], n=[-1])).route.kind
     told = stream.explain(frame([3], n=[-1])).route
     assert ("merge", f"files of {whole:,} bytes may hold a key of the batch") == (told.kind, told.reason)

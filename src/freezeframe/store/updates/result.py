@@ -10,12 +10,12 @@ from urllib.parse import unquote
 from freezeframe.engine.base import TableEngine
 from freezeframe.log import Snapshot
 from freezeframe.storage import Storage
-from freezeframe.store.file_choice import Choice, Fate, FileRule
-from freezeframe.store.incoming import Incoming
 from freezeframe.store.model.row_counts import Counts
-from freezeframe.store.plan import Plan
 from freezeframe.store.table.commit import Rewrite
 from freezeframe.store.table.staging import Attempt
+from freezeframe.store.updates.compaction_policy import Choice, Fate, FileRule
+from freezeframe.store.updates.plan import Plan
+from freezeframe.store.updates.source import Incoming
 
 RouteKind = Literal["nothing", "load", "patch", "partial merge", "merge"]
 """``load``: the batch is the new content. ``patch``: changed rows are written beside the stored ones.

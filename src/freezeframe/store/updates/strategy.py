@@ -15,22 +15,22 @@ from freezeframe.clock import now_ms
 from freezeframe.engine.base import TableEngine
 from freezeframe.log import Snapshot
 from freezeframe.storage import Storage
-from freezeframe.store.deletion_guard import require_few_deletions
-from freezeframe.store.file_choice import FileRule
-from freezeframe.store.incoming import Incoming
-from freezeframe.store.merging import can_look_for_keys, load, merge, merge_touched
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.model.update_options import Update
-from freezeframe.store.patching import LANDED_BYTES_MAX, batch_rows, breadth, obstacle, patch
-from freezeframe.store.plan import plan_update
-from freezeframe.store.rewriting import patched
 from freezeframe.store.schema.column_mapping import arrow_columns
 from freezeframe.store.schema.schema_evolution import is_undecided
 from freezeframe.store.schema.system_columns import stored_own_columns
 from freezeframe.store.schema.type_compatibility import widens
-from freezeframe.store.staged import Route, Staged, Staging
 from freezeframe.store.table.reader import live_row_count
 from freezeframe.store.table.staging import Attempt
+from freezeframe.store.updates.change_builder import patched
+from freezeframe.store.updates.compaction_policy import FileRule
+from freezeframe.store.updates.deletion_guard import require_few_deletions
+from freezeframe.store.updates.merge import can_look_for_keys, load, merge, merge_touched
+from freezeframe.store.updates.plan import plan_update
+from freezeframe.store.updates.result import Route, Staged, Staging
+from freezeframe.store.updates.source import Incoming
+from freezeframe.store.updates.upsert import LANDED_BYTES_MAX, batch_rows, breadth, obstacle, patch
 
 
 def stage(

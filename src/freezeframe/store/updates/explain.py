@@ -8,10 +8,10 @@ from typing import Any
 
 from freezeframe.log import Snapshot
 from freezeframe.settings import Settings
-from freezeframe.store.file_choice import Choice, FileRule, choose, size_class
 from freezeframe.store.model.row_counts import Counts
-from freezeframe.store.staged import Route, Staged
 from freezeframe.store.table.data_files import live_files
+from freezeframe.store.updates.compaction_policy import Choice, FileRule, choose, size_class
+from freezeframe.store.updates.result import Route, Staged
 
 
 @dataclass(frozen=True, slots=True)

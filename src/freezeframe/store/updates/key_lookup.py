@@ -11,9 +11,9 @@ import pyarrow as pa
 from freezeframe.engine.base import INLINE_KEYS_MAX, FindTask
 from freezeframe.log.columns import every_field
 from freezeframe.store.keys.key_scan import scan
-from freezeframe.store.plan import NO_COLUMNS
-from freezeframe.store.staged import EngineName, Staging
 from freezeframe.store.table.data_files import live_files
+from freezeframe.store.updates.plan import NO_COLUMNS
+from freezeframe.store.updates.result import EngineName, Staging
 
 
 def search(work: Staging, files: pa.Table, keys: pa.Table) -> tuple[pa.Table, EngineName]:

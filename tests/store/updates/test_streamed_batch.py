@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from freezeframe.script import open_tenant
-from freezeframe.store import streamed_batch
+from freezeframe.store.updates import streamed_batch
 
 pytestmark = pytest.mark.spark
 

@@ -18,18 +18,18 @@ import pyarrow.compute as pc
 
 from freezeframe.errors import CorruptData
 from freezeframe.log import Snapshot, rows
-from freezeframe.store.file_choice import Choice, choose
-from freezeframe.store.filling import Filled, Flags, fill
-from freezeframe.store.incoming import Incoming
-from freezeframe.store.key_search import search
 from freezeframe.store.keys.key_scan import files_with
 from freezeframe.store.model.row_counts import Counts
-from freezeframe.store.plan import NO_COLUMNS, Plan
 from freezeframe.store.schema.column_mapping import arrow_columns, written_columns
-from freezeframe.store.staged import EngineName, Staging
 from freezeframe.store.table.data_files import LiveFile, deleted_positions, live_files
 from freezeframe.store.table.row_shape import in_schema
 from freezeframe.store.table.staging import Attempt
+from freezeframe.store.updates.coalesce import Filled, Flags, fill
+from freezeframe.store.updates.compaction_policy import Choice, choose
+from freezeframe.store.updates.key_lookup import search
+from freezeframe.store.updates.plan import NO_COLUMNS, Plan
+from freezeframe.store.updates.result import EngineName, Staging
+from freezeframe.store.updates.source import Incoming
 
 LANDED_BYTES_MAX = 128 * 1024 * 1024
 """Batches that Spark wrote are taken into memory up to this many bytes there."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from freezeframe.log import Snapshot
 from freezeframe.log.row_deletion import VECTORS_KEY, RowDeletion, marked_rows
 from freezeframe.store.model.row_counts import Counts
-from freezeframe.store.patching import Patch
-from freezeframe.store.plan import Plan
 from freezeframe.store.schema.column_mapping import written_columns
 from freezeframe.store.schema.table_properties import stored_key, stored_notes
-from freezeframe.store.staged import Route, Staged, Staging
 from freezeframe.store.table.commit import Rewrite
 from freezeframe.store.table.data_files import has_vectors
+from freezeframe.store.updates.plan import Plan
+from freezeframe.store.updates.result import Route, Staged, Staging
+from freezeframe.store.updates.upsert import Patch
 
 _OPERATIONS = {"upsert": "MERGE", "full": "MERGE", "overwrite": "WRITE", "replace_where": "WRITE"}
 

@@ -16,21 +16,21 @@ import pyarrow.compute as pc
 from freezeframe.engine.base import MergeResult, MergeTask, Validity
 from freezeframe.log.columns import fields_by_path, physical_name
 from freezeframe.log.schema import arrow_to_delta
-from freezeframe.store.deletion_guard import require_few_deletions
-from freezeframe.store.file_choice import Choice, choose
-from freezeframe.store.incoming import Incoming
-from freezeframe.store.key_search import find_task
 from freezeframe.store.model.row_counts import Counts
-from freezeframe.store.plan import NO_COLUMNS, Plan
-from freezeframe.store.rewriting import rewritten
 from freezeframe.store.schema.column_mapping import arrow_columns, written_columns
 from freezeframe.store.schema.comparison import ComparedColumns, compared_columns, compared_type
 from freezeframe.store.schema.schema_evolution import is_undecided
 from freezeframe.store.schema.system_columns import DELETED, VALID_FROM, VALID_TO
 from freezeframe.store.schema.table_properties import stored_key
-from freezeframe.store.staged import Route, Staged, Staging
 from freezeframe.store.table.data_files import deleted_positions, live_files
 from freezeframe.store.table.reader import live_row_count
+from freezeframe.store.updates.change_builder import rewritten
+from freezeframe.store.updates.compaction_policy import Choice, choose
+from freezeframe.store.updates.deletion_guard import require_few_deletions
+from freezeframe.store.updates.key_lookup import find_task
+from freezeframe.store.updates.plan import NO_COLUMNS, Plan
+from freezeframe.store.updates.result import Route, Staged, Staging
+from freezeframe.store.updates.source import Incoming
 
 
 def load(work: Staging) -> Staged:

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freezeframe.store.file_choice import (
+from freezeframe.store.table.data_files import LiveFile
+from freezeframe.store.updates.compaction_policy import (
     FILES_PER_SIZE_MAX,
     MARKED_SHARE_MAX,
     SETTLED_BYTES,
@@ -15,7 +16,6 @@ from freezeframe.store.file_choice import (
     choose,
     size_class,
 )
-from freezeframe.store.table.data_files import LiveFile
 
 VECTORS = FileRule(0, is_plain=False)
 PLAIN = FileRule(0, is_plain=True)

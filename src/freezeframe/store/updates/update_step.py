@@ -19,19 +19,19 @@ from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.store.diff.net_counts import was_dropped
 from freezeframe.store.directory.paths import table_folder
-from freezeframe.store.explanation import rule_of
-from freezeframe.store.incoming import Incoming, take
 from freezeframe.store.model.receipt import Receipt
 from freezeframe.store.model.update_options import Update
-from freezeframe.store.plan import Plan
-from freezeframe.store.planning import stage
 from freezeframe.store.schema.table_properties import stored_key
-from freezeframe.store.staged import Staged
-from freezeframe.store.step import Step, StepResult
-from freezeframe.store.streamed_batch import taken_in
 from freezeframe.store.table.commit import Origin, commit_text
 from freezeframe.store.table.staging import Attempt
 from freezeframe.store.tenant_log.state import NO_VERSION
+from freezeframe.store.updates.explain import rule_of
+from freezeframe.store.updates.plan import Plan
+from freezeframe.store.updates.result import Staged
+from freezeframe.store.updates.source import Incoming, take
+from freezeframe.store.updates.step import Step, StepResult
+from freezeframe.store.updates.strategy import stage
+from freezeframe.store.updates.streamed_batch import taken_in
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from freezeframe.errors import FixTheRequest, FreezeframeError, TryAgain
 from freezeframe.runs.outcome import RunOutcome
 from freezeframe.runs.request import RunRequest
 from freezeframe.runs.tenants import request_store
-from freezeframe.store.job_fate import committed_job
+from freezeframe.store.transaction.job_status import committed_job
 
 LEDGER = "ledger.txt"
 ERRORS = {"bad": FixTheRequest, "busy": TryAgain}

@@ -32,7 +32,7 @@ from freezeframe.runs.request import RunRequest, parse_run_request
 from freezeframe.runs.takeover import revoke
 from freezeframe.runs.tenants import request_folder, request_tenant
 from freezeframe.settings import Settings
-from freezeframe.store.job_fate import committed_job
+from freezeframe.store.transaction.job_status import committed_job
 
 _logger = logging.getLogger(__name__)
 _WAITS_SECONDS = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0)

@@ -42,9 +42,9 @@ from freezeframe.store.directory.job_folders import (
     job_roots_folder,
     remove_expired_roots,
 )
-from freezeframe.store.job_fate import committed_job
 from freezeframe.store.model.job_receipt import JobReceipt
 from freezeframe.store.tenant import Tenant
+from freezeframe.store.transaction.job_status import committed_job
 
 _PIPE_BYTES = 1024 * 1024
 _COMPARED_IDS_MAX = 1000

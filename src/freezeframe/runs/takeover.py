@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from freezeframe.runs.request import RunRequest
 from freezeframe.runs.tenants import request_store, request_tenant
 from freezeframe.settings import Settings, load_settings
-from freezeframe.store.job_fate import revoke_job
+from freezeframe.store.transaction.job_status import revoke_job
 
 
 def revoke(

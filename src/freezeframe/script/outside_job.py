@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from freezeframe.errors import InvalidOption
-from freezeframe.store.fence import NoFence
+from freezeframe.store.transaction.tenant_guard import NoFence
 
 
 class OutsideJob(NoFence):

@@ -17,7 +17,7 @@ from freezeframe.store import Tenant
 from freezeframe.store.tenant_log.entry import StreamChange
 from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.tenant_log.table_lookup import table_snapshot
-from freezeframe.store.transaction import TenantPlace
+from freezeframe.store.transaction.transaction import TenantPlace
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,8 +29,8 @@ from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.model.update_options import update_from
 from freezeframe.store.schema.column_mapping import delta_columns, type_names
 from freezeframe.store.schema.schema_evolution import is_undecided
-from freezeframe.store.scope import TenantScope
 from freezeframe.store.stream import Stream
+from freezeframe.store.transaction.scope import TenantScope
 from freezeframe.store.updates.deletion_guard import require_few_deletions
 
 PREVIEW_BYTES_MAX = 16 * 1024 * 1024

@@ -15,11 +15,11 @@ from freezeframe.service.kept import KeptByState
 from freezeframe.store import Tenant
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.schema.table_properties import stored_key
-from freezeframe.store.scope import listed_state
 from freezeframe.store.table.reader import live_row_count
 from freezeframe.store.tenant_log.history import HistoryEntry
 from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.tenant_log.table_lookup import table_snapshot
+from freezeframe.store.transaction.scope import listed_state
 
 _ENTRIES_MAX = 100
 _DAY_SECONDS = 86_400

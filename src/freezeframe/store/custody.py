@@ -36,7 +36,6 @@ from freezeframe.store.schema.table_properties import (
     stored_key,
     table_metadata,
 )
-from freezeframe.store.scope import committed
 from freezeframe.store.table.commit import Origin, commit_info
 from freezeframe.store.table.commit_squash import net_commit
 from freezeframe.store.table.reader import read_rows
@@ -45,9 +44,10 @@ from freezeframe.store.tenant_log.entry import StreamChange, TenantChange
 from freezeframe.store.tenant_log.roll_forward import is_landed
 from freezeframe.store.tenant_log.state import NO_VERSION, TenantState
 from freezeframe.store.tenant_log.table_lookup import require_no_case_twin, table_snapshot
-from freezeframe.store.transaction import Check, TenantPlace
+from freezeframe.store.transaction.scope import committed
+from freezeframe.store.transaction.transaction import Check, TenantPlace
+from freezeframe.store.transaction.unit_of_work import Work
 from freezeframe.store.updates.step import Step, StepResult
-from freezeframe.store.work import Work
 
 _TIMES = "delta.enableInCommitTimestamps"
 

@@ -28,16 +28,16 @@ from freezeframe.store.purge import purge
 from freezeframe.store.schema.column_mapping import arrow_columns, physical_names, written_columns
 from freezeframe.store.schema.schema_evolution import PRINTED
 from freezeframe.store.schema.table_properties import stored_key
-from freezeframe.store.scope import committed
 from freezeframe.store.table.commit import Origin, commit_info, file_action
 from freezeframe.store.table.staging import Attempt
 from freezeframe.store.tenant_log.entry import THIS_VERSION, TenantChange
 from freezeframe.store.tenant_log.lease import live_leases
 from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.tenant_log.table_lookup import stream_base
-from freezeframe.store.transaction import TenantPlace
+from freezeframe.store.transaction.scope import committed
+from freezeframe.store.transaction.transaction import TenantPlace
+from freezeframe.store.transaction.unit_of_work import Work
 from freezeframe.store.updates.step import Step, StepResult
-from freezeframe.store.work import Work
 
 
 @dataclass(frozen=True, slots=True)

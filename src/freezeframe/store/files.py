@@ -19,11 +19,11 @@ from freezeframe.store.blobs.path_index import folders_in, paths_in
 from freezeframe.store.directory.paths import blob_file
 from freezeframe.store.encryption.cipher import seal, unseal
 from freezeframe.store.encryption.data_key import data_key
-from freezeframe.store.scope import TenantScope
 from freezeframe.store.tenant_log.entry import FileChange
 from freezeframe.store.tenant_log.file_info import FileEntry, FileRevision, file_entry, file_revision
 from freezeframe.store.tenant_log.state import HeldFile, TenantState
-from freezeframe.store.work import Work
+from freezeframe.store.transaction.scope import TenantScope
+from freezeframe.store.transaction.unit_of_work import Work
 
 Content = bytes | bytearray | memoryview | BinaryIO | Iterable[bytes]
 _STREAM_BYTES = 1024 * 1024

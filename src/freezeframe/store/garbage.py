@@ -24,12 +24,12 @@ from freezeframe.store.directory.paths import (
 )
 from freezeframe.store.references import referenced_files
 from freezeframe.store.retention import policy_of
-from freezeframe.store.scope import committed
 from freezeframe.store.tenant_log.entry import TenantChange
 from freezeframe.store.tenant_log.lease import live_leases
 from freezeframe.store.tenant_log.state import TenantState
-from freezeframe.store.transaction import TenantPlace
-from freezeframe.store.work import Work
+from freezeframe.store.transaction.scope import committed
+from freezeframe.store.transaction.transaction import TenantPlace
+from freezeframe.store.transaction.unit_of_work import Work
 
 _LOG = "_delta_log/"
 

@@ -14,10 +14,10 @@ from freezeframe.store.files import Files
 from freezeframe.store.model.job_receipt import JobReceipt
 from freezeframe.store.model.receipt import Receipt
 from freezeframe.store.model.update_options import Names, UpdateOptions, update_asked
-from freezeframe.store.scope import JobScope, TenantScope, committed
 from freezeframe.store.stream import Stream
-from freezeframe.store.transaction import TenantPlace
-from freezeframe.store.work import Work
+from freezeframe.store.transaction.scope import JobScope, TenantScope, committed
+from freezeframe.store.transaction.transaction import TenantPlace
+from freezeframe.store.transaction.unit_of_work import Work
 
 
 class Job:

@@ -16,11 +16,11 @@ from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.store.job import Job
 from freezeframe.store.model.job_receipt import JobReceipt
-from freezeframe.store.scope import JobScope, committed
 from freezeframe.store.tenant import Tenant
 from freezeframe.store.tenant_log.state import TenantState
-from freezeframe.store.transaction import TenantPlace
-from freezeframe.store.work import Work
+from freezeframe.store.transaction.scope import JobScope, committed
+from freezeframe.store.transaction.transaction import TenantPlace
+from freezeframe.store.transaction.unit_of_work import Work
 
 
 def _refused(call: str) -> Any:

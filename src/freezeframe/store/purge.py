@@ -14,7 +14,7 @@ from freezeframe.store.directory.paths import TENANT_LOG_FOLDER, table_folder
 from freezeframe.store.directory.pending_uploads import remove_waiting
 from freezeframe.store.garbage import sweep
 from freezeframe.store.tenant_log.table_lookup import present_tables
-from freezeframe.store.transaction import TenantPlace
+from freezeframe.store.transaction.transaction import TenantPlace
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,16 +21,16 @@ from freezeframe.log import Snapshot, rows
 from freezeframe.storage import Storage
 from freezeframe.store.directory.paths import blob_file, table_folder
 from freezeframe.store.model.row_counts import Counts
-from freezeframe.store.scope import committed, listed_state
 from freezeframe.store.table.commit import Origin, commit_info
 from freezeframe.store.table.commit_squash import drop_commit, is_same_table, net_commit
 from freezeframe.store.table.staging import Attempt
 from freezeframe.store.tenant_log.entry import FileChange, TenantChange
 from freezeframe.store.tenant_log.state import JobRecord, TenantState
 from freezeframe.store.tenant_log.table_lookup import stream_base, table_snapshot
-from freezeframe.store.transaction import Check, TenantPlace
+from freezeframe.store.transaction.scope import committed, listed_state
+from freezeframe.store.transaction.transaction import Check, TenantPlace
+from freezeframe.store.transaction.unit_of_work import Work
 from freezeframe.store.updates.step import Step, StepResult
-from freezeframe.store.work import Work
 
 Fate = Literal["changed", "brought back", "removed"]
 _Outcome = TypeVar("_Outcome")

@@ -9,13 +9,13 @@ from typing import Any
 
 from freezeframe.errors import InvalidOption, VersionNotFound
 from freezeframe.log.history import iso
-from freezeframe.store.scope import committed
 from freezeframe.store.table.reader import moment
 from freezeframe.store.tenant_log.entry import Entry, TenantChange
 from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.state import TenantState
-from freezeframe.store.transaction import TenantPlace
-from freezeframe.store.work import Work
+from freezeframe.store.transaction.scope import committed
+from freezeframe.store.transaction.transaction import TenantPlace
+from freezeframe.store.transaction.unit_of_work import Work
 
 _DAY_MS = 24 * 60 * 60 * 1000
 

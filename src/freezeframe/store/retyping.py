@@ -30,13 +30,13 @@ from freezeframe.store.schema.comparison import compared_type, exact_cast
 from freezeframe.store.schema.schema_evolution import is_undecided, retyped_field
 from freezeframe.store.schema.system_columns import stored_own_columns
 from freezeframe.store.schema.table_properties import stored_key
-from freezeframe.store.scope import committed
 from freezeframe.store.table.commit import Origin, Rewrite, commit_text
 from freezeframe.store.table.staging import Attempt
 from freezeframe.store.tenant_log.table_lookup import stream_base, table_snapshot
-from freezeframe.store.transaction import TenantPlace
+from freezeframe.store.transaction.scope import committed
+from freezeframe.store.transaction.transaction import TenantPlace
+from freezeframe.store.transaction.unit_of_work import Work
 from freezeframe.store.updates.step import Step, StepResult
-from freezeframe.store.work import Work
 
 _SHOWN_MAX = 3
 _ALIASES = {

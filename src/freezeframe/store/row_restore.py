@@ -28,16 +28,16 @@ from freezeframe.store.schema.column_mapping import arrow_columns
 from freezeframe.store.schema.comparison import compared_type, exact_cast
 from freezeframe.store.schema.system_columns import stored_own_columns
 from freezeframe.store.schema.table_properties import stored_key
-from freezeframe.store.scope import committed, listed_state
 from freezeframe.store.table.commit import Origin, Rewrite, commit_text
 from freezeframe.store.table.data_files import deleted_positions, has_vectors
 from freezeframe.store.table.row_shape import in_schema
 from freezeframe.store.table.staging import Attempt
 from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.tenant_log.table_lookup import table_snapshot
-from freezeframe.store.transaction import TenantPlace
+from freezeframe.store.transaction.scope import committed, listed_state
+from freezeframe.store.transaction.transaction import TenantPlace
+from freezeframe.store.transaction.unit_of_work import Work
 from freezeframe.store.updates.step import Step, StepResult
-from freezeframe.store.work import Work
 
 
 @dataclass(frozen=True, slots=True)

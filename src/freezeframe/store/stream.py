@@ -30,7 +30,6 @@ from freezeframe.store.retyping import Retyping, retype
 from freezeframe.store.schema.column_mapping import arrow_columns
 from freezeframe.store.schema.system_columns import VALID_FROM, stored_own_columns
 from freezeframe.store.schema.table_properties import stored_key, stored_notes
-from freezeframe.store.scope import TenantScope
 from freezeframe.store.table.preview import previewed_frame
 from freezeframe.store.table.reader import (
     FrameKind,
@@ -44,7 +43,8 @@ from freezeframe.store.table.reader import (
 )
 from freezeframe.store.table.row_order import ordered
 from freezeframe.store.tenant_log.version_reference import Point
-from freezeframe.store.transaction import TenantPlace
+from freezeframe.store.transaction.scope import TenantScope
+from freezeframe.store.transaction.transaction import TenantPlace
 from freezeframe.store.updates.explain import Explanation, explained_state
 from freezeframe.store.writing import Previewed, StreamPlace, explain, preview, write
 

@@ -17,7 +17,6 @@ from freezeframe.store.custody import adopt
 from freezeframe.store.directory.format import require_known_format
 from freezeframe.store.directory.place_kind import require_no_store
 from freezeframe.store.erasure import Erasure, erase
-from freezeframe.store.fence import NO_FENCE, Fence
 from freezeframe.store.files import Files
 from freezeframe.store.garbage import Garbage, collect_garbage
 from freezeframe.store.job import Job, open_job
@@ -26,14 +25,15 @@ from freezeframe.store.model.request_context import Occasion
 from freezeframe.store.purge import purge
 from freezeframe.store.restore import Restoration, VersionCheck, drop_stream, restore
 from freezeframe.store.retention import Policy, policy_of, set_policy
-from freezeframe.store.scope import TenantScope
 from freezeframe.store.stream import Stream
 from freezeframe.store.tags import remove_tag, set_tag
 from freezeframe.store.tenant_diff import TenantDiff, tenant_diff
 from freezeframe.store.tenant_log.history import HistoryEntry, history
 from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.version_reference import Point, version_at_point
-from freezeframe.store.transaction import Check, TenantPlace
+from freezeframe.store.transaction.scope import TenantScope
+from freezeframe.store.transaction.tenant_guard import NO_FENCE, Fence
+from freezeframe.store.transaction.transaction import Check, TenantPlace
 from freezeframe.store.verification import Verification, verify_tenant
 from freezeframe.store.view import TenantView
 

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 
 from freezeframe.identifiers import StreamName
 from freezeframe.store.files import Files
-from freezeframe.store.scope import MomentScope
 from freezeframe.store.stream import Stream
 from freezeframe.store.tenant_log.state import TenantState
-from freezeframe.store.transaction import TenantPlace
+from freezeframe.store.transaction.scope import MomentScope
+from freezeframe.store.transaction.transaction import TenantPlace
 
 
 class TenantView:

@@ -19,12 +19,12 @@ from freezeframe.storage import Storage
 from freezeframe.store.directory.paths import table_folder
 from freezeframe.store.model.receipt import Receipt
 from freezeframe.store.model.update_options import KeyedUpdate, Update
-from freezeframe.store.scope import TenantScope
-from freezeframe.store.staged_stream import StagedStream
 from freezeframe.store.table.commit import Origin
 from freezeframe.store.table.staging import Attempt
 from freezeframe.store.tenant_log.lease import Lease
 from freezeframe.store.tenant_log.table_lookup import require_no_case_twin
+from freezeframe.store.transaction.scope import TenantScope
+from freezeframe.store.transaction.stream_changes import StagedStream
 from freezeframe.store.updates.explain import Explanation, explained_update
 from freezeframe.store.updates.update_step import UpdatePlace, taken_update
 

@@ -18,9 +18,9 @@ from freezeframe.engine.row_hash import row_sums
 from freezeframe.identifiers import StreamName
 from freezeframe.log.schema import arrow_to_delta
 from freezeframe.storage import Storage
-from freezeframe.store import input_hash_v1
 from freezeframe.store.directory.paths import table_folder
 from freezeframe.store.model.update_options import Update
+from freezeframe.store.transaction import input_hash_v1
 from freezeframe.store.updates.source import Incoming
 
 _PREFIX = "2:"

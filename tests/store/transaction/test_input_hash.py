@@ -12,9 +12,9 @@ from freezeframe.engine.base import NOTHING
 from freezeframe.errors import IdempotencyConflict
 from freezeframe.identifiers import StreamName
 from freezeframe.storage import LocalStorage
-from freezeframe.store.input_hash import InputHash
 from freezeframe.store.model.update_options import Update
 from freezeframe.store.tenant import Tenant
+from freezeframe.store.transaction.input_hash import InputHash
 from freezeframe.store.updates.source import Incoming
 
 ROWS = pa.table(

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from freezeframe.store.model.job_receipt import JobReceipt, parse_job_receipt
-from freezeframe.store.scope import committed
 from freezeframe.store.tenant_log.entry import TenantChange
 from freezeframe.store.tenant_log.lease import live_leases
-from freezeframe.store.transaction import TenantPlace
-from freezeframe.store.work import Work
+from freezeframe.store.transaction.scope import committed
+from freezeframe.store.transaction.transaction import TenantPlace
+from freezeframe.store.transaction.unit_of_work import Work
 
 
 def committed_job(place: TenantPlace, job_id: str) -> JobReceipt | None:

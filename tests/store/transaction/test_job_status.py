@@ -4,9 +4,9 @@ import pytest
 
 from freezeframe.errors import JobRevoked
 from freezeframe.storage import MemoryStorage
-from freezeframe.store.job_fate import committed_job, revoke_job
 from freezeframe.store.job_tenant import open_job_tenant
 from freezeframe.store.tenant_log.state import TenantState, parse_checkpoint
+from freezeframe.store.transaction.job_status import committed_job, revoke_job
 
 
 class FreezingStorage(MemoryStorage):

@@ -22,21 +22,21 @@ from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.log import Snapshot
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
-from freezeframe.store.beginning import begin
-from freezeframe.store.input_hash import InputHash
-from freezeframe.store.joint_updates import done_together
 from freezeframe.store.model.job_receipt import JobReceipt, joined_receipts, parse_job_receipt
 from freezeframe.store.model.receipt import Receipt
 from freezeframe.store.model.system_user import system_user
 from freezeframe.store.model.update_options import KeyedUpdate, Update
 from freezeframe.store.schema.table_properties import stored_key
-from freezeframe.store.staged_stream import StagedStream
 from freezeframe.store.table.commit import Origin
 from freezeframe.store.tenant_log.entry import FileChange, Kind, StreamChange, TenantChange
 from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.state import NO_VERSION, JobRecord, TenantState
 from freezeframe.store.tenant_log.table_lookup import table_snapshot
-from freezeframe.store.transaction import Check, Meaning, TenantPlace, Transaction
+from freezeframe.store.transaction.input_hash import InputHash
+from freezeframe.store.transaction.joint_updates import done_together
+from freezeframe.store.transaction.prefetch import begin
+from freezeframe.store.transaction.stream_changes import StagedStream
+from freezeframe.store.transaction.transaction import Check, Meaning, TenantPlace, Transaction
 from freezeframe.store.updates.source import Incoming
 from freezeframe.store.updates.step import Step, StepResult
 from freezeframe.store.updates.update_step import UpdatePlace, taken_update

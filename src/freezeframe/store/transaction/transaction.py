@@ -33,15 +33,11 @@ from freezeframe.log import Snapshot
 from freezeframe.log.commit import Committed, Unknown
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
-from freezeframe.store.beginning import Beginning
 from freezeframe.store.directory.format import ensure_format
 from freezeframe.store.directory.paths import blob_file
 from freezeframe.store.directory.place_kind import require_no_store
-from freezeframe.store.fence import NO_FENCE, Fence
 from freezeframe.store.looks import look_together
 from freezeframe.store.model.request_context import NO_OCCASION, Occasion
-from freezeframe.store.staged_files import StagedFiles
-from freezeframe.store.staged_stream import StagedStream
 from freezeframe.store.table.commit import Origin
 from freezeframe.store.table.commit_squash import restamped
 from freezeframe.store.tenant_log.entry import Entry, FileChange, Kind, StreamChange, TenantChange
@@ -60,6 +56,10 @@ from freezeframe.store.tenant_log.table_lookup import (
     stream_base,
     table_snapshot,
 )
+from freezeframe.store.transaction.file_changes import StagedFiles
+from freezeframe.store.transaction.prefetch import Beginning
+from freezeframe.store.transaction.stream_changes import StagedStream
+from freezeframe.store.transaction.tenant_guard import NO_FENCE, Fence
 from freezeframe.store.updates.step import Step, StepResult
 
 _PAUSE_SECONDS_MAX = 0.2

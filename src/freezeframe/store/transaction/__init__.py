@@ -1,0 +1,1 @@
+"""A job: changes of several streams and files that are committed together."""

@@ -16,9 +16,9 @@ from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import FilePath, StreamName
 
 if TYPE_CHECKING:
-    from freezeframe.store.restore import Restoration
-    from freezeframe.store.tenant_diff import TenantDiff
     from freezeframe.store.tenant_log.history import HistoryEntry
+    from freezeframe.store.versions.restore import Restoration
+    from freezeframe.store.versions.tenant_diff import TenantDiff
 
 TagName = Annotated[str, typer.Argument(metavar="TAG", help="The tag's name.")]
 

@@ -15,7 +15,7 @@ from freezeframe.store.diff.row_diff_pages import ChangePlace, Comparison, chang
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.schema.column_mapping import type_names
 from freezeframe.store.schema.table_properties import stored_key
-from freezeframe.store.tenant_diff import StreamDifference
+from freezeframe.store.versions.tenant_diff import StreamDifference
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from freezeframe.script.text_values import exact_values
 from freezeframe.service.changed_rows import ChangedRow, changed_rows
 from freezeframe.store import Tenant
 from freezeframe.store.model.row_counts import Counts
-from freezeframe.store.restore import VersionCheck
-from freezeframe.store.row_restore import RowRestoration, RowSelection, restore_rows
+from freezeframe.store.versions.restore import VersionCheck
+from freezeframe.store.versions.row_restore import RowRestoration, RowSelection, restore_rows
 
 KEYS_MAX = 5000
 

@@ -24,7 +24,6 @@ from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot, rows
 from freezeframe.log.schema import arrow_to_delta, arrow_type
 from freezeframe.store.model.row_counts import Counts
-from freezeframe.store.restore import explained
 from freezeframe.store.schema.column_mapping import arrow_columns, delta_columns, written_columns
 from freezeframe.store.schema.comparison import compared_type, exact_cast
 from freezeframe.store.schema.schema_evolution import is_undecided, retyped_field
@@ -37,6 +36,7 @@ from freezeframe.store.transaction.scope import committed
 from freezeframe.store.transaction.transaction import TenantPlace
 from freezeframe.store.transaction.unit_of_work import Work
 from freezeframe.store.updates.step import Step, StepResult
+from freezeframe.store.versions.restore import explained
 
 _SHOWN_MAX = 3
 _ALIASES = {

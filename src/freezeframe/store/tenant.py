@@ -23,11 +23,8 @@ from freezeframe.store.job import Job, open_job
 from freezeframe.store.looks import look_together
 from freezeframe.store.model.request_context import Occasion
 from freezeframe.store.purge import purge
-from freezeframe.store.restore import Restoration, VersionCheck, drop_stream, restore
 from freezeframe.store.retention import Policy, policy_of, set_policy
 from freezeframe.store.stream import Stream
-from freezeframe.store.tags import remove_tag, set_tag
-from freezeframe.store.tenant_diff import TenantDiff, tenant_diff
 from freezeframe.store.tenant_log.history import HistoryEntry, history
 from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.version_reference import Point, version_at_point
@@ -35,6 +32,9 @@ from freezeframe.store.transaction.scope import TenantScope
 from freezeframe.store.transaction.tenant_guard import NO_FENCE, Fence
 from freezeframe.store.transaction.transaction import Check, TenantPlace
 from freezeframe.store.verification import Verification, verify_tenant
+from freezeframe.store.versions.restore import Restoration, VersionCheck, drop_stream, restore
+from freezeframe.store.versions.tags import remove_tag, set_tag
+from freezeframe.store.versions.tenant_diff import TenantDiff, tenant_diff
 from freezeframe.store.view import TenantView
 
 

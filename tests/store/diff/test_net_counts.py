@@ -9,7 +9,7 @@ from freezeframe.identifiers import StreamName
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.store import Tenant
-from freezeframe.store.row_restore import RowSelection, restore_rows
+from freezeframe.store.versions.row_restore import RowSelection, restore_rows
 
 _STREAMS = st.sampled_from(["Account", "Lead"])
 _ROWS = st.dictionaries(st.integers(0, 5), st.integers(0, 2), max_size=4)

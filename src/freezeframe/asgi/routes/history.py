@@ -32,7 +32,7 @@ from freezeframe.service.audit import UNCHANGED
 from freezeframe.service.growth import growth
 from freezeframe.service.row_differences import DifferencePlace, DifferenceWanted, row_difference
 from freezeframe.store import Tenant
-from freezeframe.store.restore import VersionCheck
+from freezeframe.store.versions.restore import VersionCheck
 
 router = tenant_router("versions")
 TagName = Annotated[str, Path(min_length=1, max_length=200, description="The tag.", examples=["go-live"])]

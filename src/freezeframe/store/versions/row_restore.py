@@ -23,7 +23,6 @@ from freezeframe.store.keys.key_scan import files_with, scan
 from freezeframe.store.keys.key_values import keys_as
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.model.update_options import Update
-from freezeframe.store.restore import VersionCheck, at_version, explained, planned_again
 from freezeframe.store.schema.column_mapping import arrow_columns
 from freezeframe.store.schema.comparison import compared_type, exact_cast
 from freezeframe.store.schema.system_columns import stored_own_columns
@@ -38,6 +37,7 @@ from freezeframe.store.transaction.scope import committed, listed_state
 from freezeframe.store.transaction.transaction import TenantPlace
 from freezeframe.store.transaction.unit_of_work import Work
 from freezeframe.store.updates.step import Step, StepResult
+from freezeframe.store.versions.restore import VersionCheck, at_version, explained, planned_again
 
 
 @dataclass(frozen=True, slots=True)

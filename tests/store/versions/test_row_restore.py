@@ -12,7 +12,7 @@ from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
 from freezeframe.store.model.request_context import Occasion
-from freezeframe.store.row_restore import RowSelection, restore_rows
+from freezeframe.store.versions.row_restore import RowSelection, restore_rows
 
 FIRST = pa.table({"Id": [1, 2, 3, 4], "City": ["Bern", "Basel", None, "Chur"], "Age": [1.0, 2.0, 3.0, 4.0]})
 SECOND = pa.table({"Id": [2, 3, 5], "City": ["Thun", "Zug", "Genf"], "Age": [2.0, 9.0, 5.0]})

@@ -6,12 +6,12 @@ from types import MappingProxyType
 
 from freezeframe.errors import AlreadyExists, NotFound, VersionNotFound
 from freezeframe.identifiers import StreamName
-from freezeframe.store.restore import require_listed
 from freezeframe.store.tenant_log.entry import TenantChange
 from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.transaction.scope import committed
 from freezeframe.store.transaction.transaction import TenantPlace
 from freezeframe.store.transaction.unit_of_work import Work
+from freezeframe.store.versions.restore import require_listed
 
 
 def set_tag(place: TenantPlace, name: str, version: int | None, *, who: str = "") -> int:

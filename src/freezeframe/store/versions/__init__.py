@@ -1,0 +1,1 @@
+"""Earlier versions: what differs, restoring, tags."""

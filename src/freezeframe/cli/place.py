@@ -22,8 +22,8 @@ from freezeframe.errors import InputNotFound, InvalidOption, TenantNotFound
 if TYPE_CHECKING:
     from freezeframe.storage import Storage
     from freezeframe.store import Tenant
+    from freezeframe.store.maintenance.verification import Verification
     from freezeframe.store.snapshot_store import Store
-    from freezeframe.store.verification import Verification
 
 _HERE = Path("snapshots")
 _COMPARED_IDS_MAX = 1000
@@ -126,7 +126,7 @@ class Place:
         if self.root is not None and self.tenant_id is not None:
             return open_store(self.root, self.environment).verify_tenant(self.tenant_id)
         from freezeframe.settings import load_settings
-        from freezeframe.store.verification import verify_tenant
+        from freezeframe.store.maintenance.verification import verify_tenant
 
         return verify_tenant(self._storage(), load_settings())
 

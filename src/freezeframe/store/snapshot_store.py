@@ -30,6 +30,7 @@ from freezeframe.store.directory.place_kind import require_no_tenant
 from freezeframe.store.encryption.data_key import rewrap
 from freezeframe.store.encryption.master_key import MasterKey
 from freezeframe.store.looks import look_together
+from freezeframe.store.maintenance.verification import Verification, verify_tenant
 from freezeframe.store.model.request_context import NO_OCCASION, Occasion
 from freezeframe.store.registry import Registry
 from freezeframe.store.registry_entries import RegistryState
@@ -37,7 +38,6 @@ from freezeframe.store.registry_fence import RegistryFence
 from freezeframe.store.removal import remove_tenant, remove_tree
 from freezeframe.store.tenant import Tenant
 from freezeframe.store.tenant_log.state import NO_VERSION
-from freezeframe.store.verification import Verification, verify_tenant
 
 TENANTS_PAGE = 1000
 

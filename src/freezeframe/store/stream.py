@@ -14,8 +14,9 @@ from freezeframe.engine.frames import kind_of
 from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
-from freezeframe.store.custody import Repair, release, repair
 from freezeframe.store.diff.row_diff import CHANGE_TYPE, snapshot_changes
+from freezeframe.store.maintenance.repair import Repair, release, repair
+from freezeframe.store.maintenance.retyping import Retyping, retype
 from freezeframe.store.model.receipt import Receipt
 from freezeframe.store.model.update_options import (
     KeyedUpdate,
@@ -26,7 +27,6 @@ from freezeframe.store.model.update_options import (
     update_asked,
     update_from,
 )
-from freezeframe.store.retyping import Retyping, retype
 from freezeframe.store.schema.column_mapping import arrow_columns
 from freezeframe.store.schema.system_columns import VALID_FROM, stored_own_columns
 from freezeframe.store.schema.table_properties import stored_key, stored_notes

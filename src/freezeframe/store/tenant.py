@@ -13,17 +13,18 @@ from freezeframe.engine.base import TableEngine
 from freezeframe.identifiers import StreamName
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
-from freezeframe.store.custody import adopt
 from freezeframe.store.directory.format import require_known_format
 from freezeframe.store.directory.place_kind import require_no_store
-from freezeframe.store.erasure import Erasure, erase
 from freezeframe.store.files import Files
-from freezeframe.store.garbage import Garbage, collect_garbage
 from freezeframe.store.job import Job, open_job
 from freezeframe.store.looks import look_together
+from freezeframe.store.maintenance.erasure import Erasure, erase
+from freezeframe.store.maintenance.garbage import Garbage, collect_garbage
+from freezeframe.store.maintenance.purge import purge
+from freezeframe.store.maintenance.repair import adopt
+from freezeframe.store.maintenance.retention import Policy, policy_of, set_policy
+from freezeframe.store.maintenance.verification import Verification, verify_tenant
 from freezeframe.store.model.request_context import Occasion
-from freezeframe.store.purge import purge
-from freezeframe.store.retention import Policy, policy_of, set_policy
 from freezeframe.store.stream import Stream
 from freezeframe.store.tenant_log.history import HistoryEntry, history
 from freezeframe.store.tenant_log.log import TenantLog
@@ -31,7 +32,6 @@ from freezeframe.store.tenant_log.version_reference import Point, version_at_poi
 from freezeframe.store.transaction.scope import TenantScope
 from freezeframe.store.transaction.tenant_guard import NO_FENCE, Fence
 from freezeframe.store.transaction.transaction import Check, TenantPlace
-from freezeframe.store.verification import Verification, verify_tenant
 from freezeframe.store.versions.restore import Restoration, VersionCheck, drop_stream, restore
 from freezeframe.store.versions.tags import remove_tag, set_tag
 from freezeframe.store.versions.tenant_diff import TenantDiff, tenant_diff

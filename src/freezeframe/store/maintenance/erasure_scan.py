@@ -21,8 +21,8 @@ from freezeframe.errors import CorruptData
 from freezeframe.identifiers import StreamName
 from freezeframe.storage import Storage
 from freezeframe.store.directory.paths import OURS, table_folder
-from freezeframe.store.erased_keys import LETTERS_MIN, ErasedKeys
 from freezeframe.store.keys.key_values import keys_as
+from freezeframe.store.maintenance.erased_keys import LETTERS_MIN, ErasedKeys
 from freezeframe.store.schema.comparison import compared_type
 
 

@@ -12,7 +12,7 @@ from freezeframe.storage import Storage
 from freezeframe.store.directory.job_folders import remove_job_roots
 from freezeframe.store.directory.paths import TENANT_LOG_FOLDER, table_folder
 from freezeframe.store.directory.pending_uploads import remove_waiting
-from freezeframe.store.garbage import sweep
+from freezeframe.store.maintenance.garbage import sweep
 from freezeframe.store.tenant_log.table_lookup import present_tables
 from freezeframe.store.transaction.transaction import TenantPlace
 

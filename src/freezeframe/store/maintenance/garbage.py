@@ -22,8 +22,8 @@ from freezeframe.store.directory.paths import (
     long_commit_file,
     table_name,
 )
-from freezeframe.store.references import referenced_files
-from freezeframe.store.retention import policy_of
+from freezeframe.store.maintenance.references import referenced_files
+from freezeframe.store.maintenance.retention import policy_of
 from freezeframe.store.tenant_log.entry import TenantChange
 from freezeframe.store.tenant_log.lease import live_leases
 from freezeframe.store.tenant_log.state import TenantState

@@ -22,9 +22,9 @@ from freezeframe.log import Snapshot, rows
 from freezeframe.log.action_columns import to_adds
 from freezeframe.log.actions import Action, CommitInfo, Remove
 from freezeframe.log.commit_digest import signed_content
-from freezeframe.store.erasure_proof import Proof, scan
+from freezeframe.store.maintenance.erasure_scan import Proof, scan
+from freezeframe.store.maintenance.purge import purge
 from freezeframe.store.model.row_counts import Counts
-from freezeframe.store.purge import purge
 from freezeframe.store.schema.column_mapping import arrow_columns, physical_names, written_columns
 from freezeframe.store.schema.schema_evolution import PRINTED
 from freezeframe.store.schema.table_properties import stored_key

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from freezeframe.store.erased_keys import ErasedKeys
+from freezeframe.store.maintenance.erased_keys import ErasedKeys
 
 ID = "3f2b1c1010704711bead0123456789ab"
 

@@ -10,7 +10,7 @@ from freezeframe.errors import CorruptLog, InputNotFound, StorageUnavailable
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.store.directory.paths import BLOBS_FOLDER, TENANT_LOG_FOLDER
-from freezeframe.store.verification import verify_tenant
+from freezeframe.store.maintenance.verification import verify_tenant
 
 
 def filled(tenant):

@@ -39,8 +39,8 @@ from freezeframe.service.stores import Stores
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store.directory.paths import REGISTRY_FOLDER
-from freezeframe.store.registry import Registry
-from freezeframe.store.registry_entries import RegistryEntry
+from freezeframe.store.tenants.registry import Registry
+from freezeframe.store.tenants.registry_entries import RegistryEntry
 
 TENANTS, MANY_TENANTS, CONNECTIONS, FILE_BYTES = 1_000, 10_000, 64, 16 * 1024
 ENVIRONMENT = "default"

@@ -33,9 +33,9 @@ from freezeframe.log.transaction import Transaction
 from freezeframe.log.upkeep import Upkeep
 from freezeframe.settings import Settings
 from freezeframe.store.directory.paths import REGISTRY_FOLDER, tenant_folder
-from freezeframe.store.registry_entries import RegistryEntry, RegistryState
 from freezeframe.store.snapshot_store import Store
 from freezeframe.store.tenant import Tenant
+from freezeframe.store.tenants.registry_entries import RegistryEntry, RegistryState
 
 FILES = (1_000, 10_000, 100_000, 1_000_000)
 ROWS_PER_FILE = {"1,000,000 (128 MiB)": 1_000_000, "10,000": 10_000}

@@ -32,8 +32,8 @@ from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
 from freezeframe.store.directory.paths import REGISTRY_FOLDER, table_folder
-from freezeframe.store.registry_entries import RegistryEntry
 from freezeframe.store.snapshot_store import Store
+from freezeframe.store.tenants.registry_entries import RegistryEntry
 
 STREAMS = 10
 JOBS = 9  # before the tables' first checkpoint, which is no part of the landing alone

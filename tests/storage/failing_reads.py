@@ -22,7 +22,7 @@ from freezeframe.service.row_counter import RowCounter
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
-from freezeframe.store.archive import read_archive, write_archive
+from freezeframe.store.tenants.archive import read_archive, write_archive
 
 SETTINGS = Settings(checkpoint_interval=2)
 NEW = pd.DataFrame({"Id": ["1", "9"], "v": [1.5, 2.5]})

@@ -23,8 +23,8 @@ from freezeframe.errors import (
 from freezeframe.settings import Settings
 from freezeframe.storage import FolderStorage, LocalStorage, MemoryStorage
 from freezeframe.store.encryption.master_key import read_master_key
-from freezeframe.store.registry_entries import RegistryEntry, RegistryState
 from freezeframe.store.snapshot_store import Store
+from freezeframe.store.tenants.registry_entries import RegistryEntry, RegistryState
 
 CANARY = b"canary-of-another-tenant-91c4"
 

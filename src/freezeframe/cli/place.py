@@ -117,7 +117,7 @@ class Place:
             open_store(self.root, self.environment).export_tenant(self.tenant_id, target)
             return
         from freezeframe.settings import load_settings
-        from freezeframe.store.archive import write_archive
+        from freezeframe.store.tenants.archive import write_archive
 
         write_archive(self._storage(), target, load_settings())
 

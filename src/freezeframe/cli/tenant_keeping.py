@@ -130,7 +130,7 @@ def restored_from(
     The archive is checked whole first.
     """
     from freezeframe.errors import InputNotFound
-    from freezeframe.store.archive_reader import ARCHIVE_BYTES_MAX
+    from freezeframe.store.tenants.archive_reader import ARCHIVE_BYTES_MAX
 
     if not archive.is_file():
         raise InputNotFound(f"There is no file {archive}.", remedy="Check the path.", path=str(archive))

@@ -18,9 +18,9 @@ from freezeframe.service.audit import AuditPlace
 from freezeframe.service.principal import Principal, Scope
 from freezeframe.service.stores import Stores
 from freezeframe.store import Tenant
-from freezeframe.store.certificate import DeletionCertificate
 from freezeframe.store.model.request_context import NO_OCCASION, Occasion
 from freezeframe.store.snapshot_store import Store
+from freezeframe.store.tenants.certificate import DeletionCertificate
 
 _T = TypeVar("_T")
 # What the audit's table has room for beside the folder: the name is for who reads the table itself.

@@ -20,10 +20,6 @@ from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.settings import Settings
 from freezeframe.storage import FolderStorage, Storage
 from freezeframe.storage.promptness import about_to_wait
-from freezeframe.store.archive import read_archive, write_archive
-from freezeframe.store.archive_reader import ARCHIVE_BYTES_MAX, ARCHIVE_RATIO_MAX, ArchiveLimits
-from freezeframe.store.certificate import DeletionCertificate
-from freezeframe.store.cloning import clone_into
 from freezeframe.store.directory.format import ensure_format, require_known_format
 from freezeframe.store.directory.paths import TENANTS_FOLDER, tenant_folder
 from freezeframe.store.directory.place_kind import require_no_tenant
@@ -32,12 +28,16 @@ from freezeframe.store.encryption.master_key import MasterKey
 from freezeframe.store.looks import look_together
 from freezeframe.store.maintenance.verification import Verification, verify_tenant
 from freezeframe.store.model.request_context import NO_OCCASION, Occasion
-from freezeframe.store.registry import Registry
-from freezeframe.store.registry_entries import RegistryState
-from freezeframe.store.registry_fence import RegistryFence
-from freezeframe.store.removal import remove_tenant, remove_tree
 from freezeframe.store.tenant import Tenant
 from freezeframe.store.tenant_log.state import NO_VERSION
+from freezeframe.store.tenants.archive import read_archive, write_archive
+from freezeframe.store.tenants.archive_reader import ARCHIVE_BYTES_MAX, ARCHIVE_RATIO_MAX, ArchiveLimits
+from freezeframe.store.tenants.certificate import DeletionCertificate
+from freezeframe.store.tenants.clone import clone_into
+from freezeframe.store.tenants.deletion import remove_tenant, remove_tree
+from freezeframe.store.tenants.registry import Registry
+from freezeframe.store.tenants.registry_entries import RegistryState
+from freezeframe.store.tenants.registry_fence import RegistryFence
 
 TENANTS_PAGE = 1000
 

@@ -6,8 +6,8 @@ from contextlib import suppress
 
 from freezeframe.errors import FreezeframeError, TenantNotFound
 from freezeframe.storage import Storage
-from freezeframe.store.registry import Registry
-from freezeframe.store.removal import remove_tree
+from freezeframe.store.tenants.deletion import remove_tree
+from freezeframe.store.tenants.registry import Registry
 
 
 class RegistryFence:

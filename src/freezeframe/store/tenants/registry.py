@@ -17,15 +17,15 @@ from freezeframe.log.paths import commit_name, version_prefix
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.store.directory.paths import REGISTRY_FOLDER
-from freezeframe.store.registry_entries import (
+from freezeframe.store.tenant_log.checkpointed_log import CheckpointedLog
+from freezeframe.store.tenant_log.entry_chain import Link
+from freezeframe.store.tenants.registry_entries import (
     Kind,
     RegistryEntry,
     RegistryState,
     parse_registry_checkpoint,
     parse_registry_entry,
 )
-from freezeframe.store.tenant_log.checkpointed_log import CheckpointedLog
-from freezeframe.store.tenant_log.entry_chain import Link
 
 # A checkpoint holds every tenant, so it is written less often than a tenant log's.
 _CHECKPOINT_INTERVAL = 100

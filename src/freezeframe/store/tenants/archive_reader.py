@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import IO, Any, BinaryIO
 
 from freezeframe.errors import InvalidOption
-from freezeframe.store.archive_index import ArchiveIndex, Member, parse_index, refused
+from freezeframe.store.tenants.archive_index import ArchiveIndex, Member, parse_index, refused
 
 ARCHIVE_BYTES_MAX = 64 * 1024**3
 ARCHIVE_RATIO_MAX = 200.0

@@ -14,12 +14,12 @@ from datetime import UTC, datetime
 from freezeframe.errors import ConflictError, FreezeframeError
 from freezeframe.settings import Settings
 from freezeframe.storage import FileStatus, FolderStorage, Storage
-from freezeframe.store.certificate import DeletionCertificate, parse_certificate
 from freezeframe.store.directory.job_folders import remove_job_roots
 from freezeframe.store.directory.paths import KEYS_FOLDER, OURS, certificate_file, tenant_folder
 from freezeframe.store.directory.pending_uploads import remove_waiting
 from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.state import NO_VERSION, TenantState
+from freezeframe.store.tenants.certificate import DeletionCertificate, parse_certificate
 
 _ROUNDS_MAX = 20
 

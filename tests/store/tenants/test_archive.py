@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from freezeframe.errors import FreezeframeError, InvalidOption, SealingUnavailable, UnreadableInput
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage
-from freezeframe.store.archive_index import Member
 from freezeframe.store.snapshot_store import Store
+from freezeframe.store.tenants.archive_index import Member
 
 SECRET = b"canary-secret-55d1"
 

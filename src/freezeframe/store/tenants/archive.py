@@ -28,19 +28,19 @@ from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.storage.local import failure, sync_folder
-from freezeframe.store.archive_index import ArchiveIndex, Member, refused, require_sound_commit
-from freezeframe.store.archive_reader import INDEX_NAME, ArchiveLimits, ArchiveReader
 from freezeframe.store.blobs.blob_store import Blob, Measured, blob_chunks
-from freezeframe.store.cloning import held_content, table_file_chunks
 from freezeframe.store.encryption.cipher import seal, unseal, unwrap, wrap
 from freezeframe.store.encryption.master_key import KEY_BYTES, master_key
-from freezeframe.store.planting import Planting
-from freezeframe.store.removal import remove_tree
 from freezeframe.store.table.commit import Origin
 from freezeframe.store.table.export import PortableFile, portable_stream
 from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.state import HeldFile, TenantState
 from freezeframe.store.tenant_log.table_lookup import table_snapshot
+from freezeframe.store.tenants.archive_index import ArchiveIndex, Member, refused, require_sound_commit
+from freezeframe.store.tenants.archive_reader import INDEX_NAME, ArchiveLimits, ArchiveReader
+from freezeframe.store.tenants.builder import Planting
+from freezeframe.store.tenants.clone import held_content, table_file_chunks
+from freezeframe.store.tenants.deletion import remove_tree
 
 _SPOOL_BYTES = 8 * 1024 * 1024
 _LEVEL = 6

@@ -20,12 +20,12 @@ from freezeframe.store.directory.paths import table_folder
 from freezeframe.store.encryption.cipher import unseal
 from freezeframe.store.encryption.data_key import data_key
 from freezeframe.store.model.request_context import NO_OCCASION, Occasion
-from freezeframe.store.planting import Planting
-from freezeframe.store.removal import remove_tree
 from freezeframe.store.table.export import PortableFile, portable_stream
 from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.state import HeldFile, TenantState
 from freezeframe.store.tenant_log.table_lookup import table_snapshot
+from freezeframe.store.tenants.builder import Planting
+from freezeframe.store.tenants.deletion import remove_tree
 
 
 def clone_into(

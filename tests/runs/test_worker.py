@@ -22,7 +22,7 @@ from freezeframe.runs.job_attempt import JobAttempt, Times
 from freezeframe.runs.tenants import request_store
 from freezeframe.runs.worker import Worker, WorkerOptions
 from freezeframe.settings import Settings
-from freezeframe.store.job_tenant import open_job_tenant
+from freezeframe.store.run_tenant import open_job_tenant
 from freezeframe.store.transaction.job_status import committed_job
 
 SHORT = Times(lease_seconds=1.0, beat_seconds=0.05)

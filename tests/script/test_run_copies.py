@@ -13,7 +13,7 @@ from freezeframe.service.row_counter import RowCounter
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
-from freezeframe.store.job_tenant import open_job_tenant
+from freezeframe.store.run_tenant import open_job_tenant
 from freezeframe.store.working_copy import apply_changes, capture, check_out
 
 NAME = "Account.snapshot.csv"

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from freezeframe.script.legacy import export_adopted, snapshot_file_stream
-from freezeframe.store.job_tenant import JobTenant
+from freezeframe.store.run_tenant import JobTenant
 
 
 def refresh_copies(folder: Path, tenant: JobTenant, paths: Collection[str]) -> None:

@@ -30,6 +30,7 @@ from freezeframe.store.model.update_options import (
 from freezeframe.store.schema.column_mapping import arrow_columns
 from freezeframe.store.schema.system_columns import VALID_FROM, stored_own_columns
 from freezeframe.store.schema.table_properties import stored_key, stored_notes
+from freezeframe.store.stream_updates import Previewed, StreamPlace, explain, preview, write
 from freezeframe.store.table.preview import previewed_frame
 from freezeframe.store.table.reader import (
     FrameKind,
@@ -46,7 +47,6 @@ from freezeframe.store.tenant_log.version_reference import Point
 from freezeframe.store.transaction.scope import TenantScope
 from freezeframe.store.transaction.transaction import TenantPlace
 from freezeframe.store.updates.explain import Explanation, explained_state
-from freezeframe.store.writing import Previewed, StreamPlace, explain, preview, write
 
 _NO_CHANGES = pa.schema([(CHANGE_TYPE, pa.string())])
 

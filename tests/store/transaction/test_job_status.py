@@ -4,7 +4,7 @@ import pytest
 
 from freezeframe.errors import JobRevoked
 from freezeframe.storage import MemoryStorage
-from freezeframe.store.job_tenant import open_job_tenant
+from freezeframe.store.run_tenant import open_job_tenant
 from freezeframe.store.tenant_log.state import TenantState, parse_checkpoint
 from freezeframe.store.transaction.job_status import committed_job, revoke_job
 

@@ -5,6 +5,7 @@ import uuid
 import pandas as pd
 import pytest
 
+from freezeframe.runs.working_copy import apply_changes, capture, check_out
 from freezeframe.script import get_snapshot, update_snapshot
 from freezeframe.script.current_job import current_job
 from freezeframe.script.exported_file import own_exports
@@ -14,7 +15,6 @@ from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
 from freezeframe.store.run_tenant import open_job_tenant
-from freezeframe.store.working_copy import apply_changes, capture, check_out
 
 NAME = "Account.snapshot.csv"
 CSV = "Id,Name\n007,Ann\n8,Bo\n"

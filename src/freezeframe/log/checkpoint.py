@@ -27,9 +27,9 @@ from freezeframe.log.actions import (
 from freezeframe.log.checkpoint_columns import rows_of, small_actions_in
 from freezeframe.log.commit_content import parse_file_actions, read_content
 from freezeframe.log.listing import CheckpointFiles
-from freezeframe.log.parallel_reads import read_all
 from freezeframe.log.paths import SIDECAR_FOLDER
 from freezeframe.storage import Storage
+from freezeframe.storage.concurrency import map_concurrently
 from freezeframe.storage.passing_failures import passing_failure
 
 CHECKPOINT_DAMAGED = "CHECKPOINT_DAMAGED"
@@ -72,12 +72,12 @@ def read_checkpoint(storage: Storage, folder: str, checkpoint: CheckpointFiles) 
     def read(name: str) -> CheckpointContent:
         return _guarded(name, lambda at: _content(storage, at))
 
-    parts = read_all(read, whole, READERS_MAX)
+    parts = map_concurrently(read, whole, READERS_MAX)
     actions = tuple(action for part in parts for action in part.actions)
     _require_v2_shape(actions, whole[0])
     sidecars = [action for action in actions if isinstance(action, Sidecar)]
     names = [_path(folder, f"{SIDECAR_FOLDER}/{sidecar_name(one)}") for one in sidecars]
-    parts += read_all(read, names, READERS_MAX)
+    parts += map_concurrently(read, names, READERS_MAX)
     return CheckpointContent(
         tuple(action for action in actions if not isinstance(action, Sidecar | CheckpointMetadata)),
         pa.concat_tables([part.files for part in parts]),

@@ -31,13 +31,13 @@ from freezeframe.runs.script_failure import ScriptFailure, Stopped, failure_of
 from freezeframe.runs.script_spark import begin_session
 from freezeframe.runs.tenants import request_store
 from freezeframe.runs.waiting import WaitingFile
+from freezeframe.runs.working_copy import apply_changes, capture, check_out
 from freezeframe.script.current_job import current_job
 from freezeframe.script.exported_file import own_exports
 from freezeframe.script.run_copies import refresh_copies
 from freezeframe.storage.local import keep_private
 from freezeframe.store.model.job_receipt import JobReceipt
 from freezeframe.store.run_tenant import JobTenant, open_job_tenant
-from freezeframe.store.working_copy import apply_changes, capture, check_out
 
 _SUPERVISION_SECONDS = 1.0
 

@@ -13,8 +13,8 @@ from freezeframe.service.exports import StreamExport
 from freezeframe.service.files import FOLDER_MARK
 from freezeframe.service.streams import Moment, snapshot_name
 from freezeframe.service.unsent_bytes import UnsentBytes
+from freezeframe.store.tenant import TenantView
 from freezeframe.store.tenant_log.file_info import FileEntry
-from freezeframe.store.view import TenantView
 
 _PIECE_BYTES = 256 * 1024
 

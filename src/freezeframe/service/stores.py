@@ -10,8 +10,8 @@ from freezeframe.identifiers import EnvironmentName
 from freezeframe.script.stores import storage_at
 from freezeframe.service.row_counter import RowCounter
 from freezeframe.settings import Settings
+from freezeframe.storage.concurrency import is_local
 from freezeframe.storage.promptness import about_to_wait
-from freezeframe.store.looks import is_near
 from freezeframe.store.snapshot_store import Store
 
 _DEFAULT_ENVIRONMENT = EnvironmentName("default")
@@ -44,7 +44,7 @@ class Stores:
     @property
     def is_near(self) -> bool:
         """Whether the store is on a disk of this machine, so that something of it may be at hand at once."""
-        return is_near(self._storage)
+        return is_local(self._storage)
 
     def environments(self) -> tuple[EnvironmentName, ...]:
         """The environments that have tenants, in order."""

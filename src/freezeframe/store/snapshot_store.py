@@ -1,6 +1,6 @@
 """A store: many tenants in one place, each found by its id and kept in a folder of its own.
 
-Nobody upstairs joins a tenant and a path: the registry has the folder, ``layout`` makes the name,
+Nobody upstairs joins a tenant and a path: the registry has the folder, ``paths`` makes the name,
 and the tenant gets to see that folder alone. Protocol: ``docs/reference/tenant-log.md``.
 """
 
@@ -19,13 +19,13 @@ from freezeframe.errors import AlreadyExists, InvalidOption, TenantNotFound
 from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.settings import Settings
 from freezeframe.storage import FolderStorage, Storage
+from freezeframe.storage.concurrency import run_concurrently
 from freezeframe.storage.promptness import about_to_wait
 from freezeframe.store.directory.format import ensure_format, require_known_format
 from freezeframe.store.directory.paths import TENANTS_FOLDER, tenant_folder
 from freezeframe.store.directory.place_kind import require_no_tenant
 from freezeframe.store.encryption.data_key import rewrap
 from freezeframe.store.encryption.master_key import MasterKey
-from freezeframe.store.looks import look_together
 from freezeframe.store.maintenance.verification import Verification, verify_tenant
 from freezeframe.store.model.request_context import NO_OCCASION, Occasion
 from freezeframe.store.tenant import Tenant
@@ -48,7 +48,7 @@ class Store:
     def __init__(
         self, storage: Storage, engine: TableEngine, settings: Settings, environment: str = "default"
     ) -> None:
-        _, _, registry = look_together(
+        _, _, registry = run_concurrently(
             storage,
             lambda: require_known_format(storage),
             lambda: require_no_tenant(storage),

@@ -247,7 +247,7 @@ class Stream:
     def columns(self) -> pa.Schema:
         """The stream's columns now; one without any value yet is marked (``evolution.is_undecided``).
 
-        Those that the stream keeps itself (``own_columns``) are not among them.
+        Those that the stream keeps itself (``system_columns``) are not among them.
 
         Raises:
             StreamNotFound: there is no such stream.

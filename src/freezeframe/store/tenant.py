@@ -7,17 +7,18 @@ import functools
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 from freezeframe.engine.base import TableEngine
 from freezeframe.identifiers import StreamName
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
+from freezeframe.storage.concurrency import run_concurrently
 from freezeframe.store.directory.format import require_known_format
 from freezeframe.store.directory.place_kind import require_no_store
 from freezeframe.store.files import Files
 from freezeframe.store.job import Job, open_job
-from freezeframe.store.looks import look_together
 from freezeframe.store.maintenance.erasure import Erasure, erase
 from freezeframe.store.maintenance.garbage import Garbage, collect_garbage
 from freezeframe.store.maintenance.purge import purge
@@ -28,14 +29,14 @@ from freezeframe.store.model.request_context import Occasion
 from freezeframe.store.stream import Stream
 from freezeframe.store.tenant_log.history import HistoryEntry, history
 from freezeframe.store.tenant_log.log import TenantLog
+from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.tenant_log.version_reference import Point, version_at_point
-from freezeframe.store.transaction.scope import TenantScope
+from freezeframe.store.transaction.scope import MomentScope, TenantScope
 from freezeframe.store.transaction.tenant_guard import NO_FENCE, Fence
 from freezeframe.store.transaction.transaction import Check, TenantPlace
 from freezeframe.store.versions.restore import Restoration, VersionCheck, drop_stream, restore
 from freezeframe.store.versions.tags import remove_tag, set_tag
 from freezeframe.store.versions.tenant_diff import TenantDiff, tenant_diff
-from freezeframe.store.view import TenantView
 
 
 class Tenant:
@@ -52,7 +53,7 @@ class Tenant:
         """``refresh_copies`` writes again what lies beside a stream as a copy of its rows."""
         # A tenant with a fence is one of a store's, in a folder of its own.
         guards = [functools.partial(require_no_store, storage)] if fence is NO_FENCE else []
-        *_, log = look_together(
+        *_, log = run_concurrently(
             storage, lambda: require_known_format(storage), *guards, lambda: TenantLog(storage, settings)
         )
         self._place = TenantPlace(storage, log, engine, settings, fence)
@@ -301,3 +302,41 @@ class Tenant:
         """
         stream = self.stream(name)
         return erase(self._place, StreamName(name), keys, who or "", lambda: self._refresh_copies(stream))
+
+
+class TenantView:
+    """Streams and files as of one commit. Whatever is committed later does not show."""
+
+    def __init__(self, place: TenantPlace, state: TenantState) -> None:
+        self._state = state
+        self._scope = MomentScope(place, state)
+
+    def __repr__(self) -> str:
+        return f"TenantView(version={self.version})"
+
+    @property
+    def version(self) -> int:
+        """The tenant version that is seen."""
+        return self._state.version
+
+    @property
+    def timestamp(self) -> datetime:
+        """When it was committed."""
+        return datetime.fromtimestamp(self._state.timestamp_ms / 1000, UTC)
+
+    @property
+    def files(self) -> Files:
+        """The files of that moment; writing is refused."""
+        return Files(self._scope)
+
+    def stream(self, name: str | StreamName) -> Stream:
+        """The stream of that name at that moment; updating is refused.
+
+        Raises:
+            InvalidName: no stream can have that name.
+        """
+        return Stream(name if isinstance(name, StreamName) else StreamName(name), self._scope)
+
+    def streams(self) -> tuple[str, ...]:
+        """The names of the streams at that moment, sorted."""
+        return tuple(sorted(self._state.streams))

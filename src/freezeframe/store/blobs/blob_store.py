@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from freezeframe.errors import CorruptData
 from freezeframe.storage import Storage
+from freezeframe.storage.file_identity import file_identity
 from freezeframe.store.blobs.proved_blobs import ProvedBlobs
 from freezeframe.store.directory.paths import blob_file
-from freezeframe.store.file_identity import file_identity
 
 CHUNK_BYTES = 4 * 1024 * 1024
 _PROVED = ProvedBlobs()

@@ -10,7 +10,7 @@ import threading
 import time
 from pathlib import Path
 
-from freezeframe.store.file_identity import FileIdentity, file_identity
+from freezeframe.storage.file_identity import FileIdentity, file_identity
 
 _HOLDS_SECONDS = 600.0
 _REMEMBERED_MAX = 10_000

@@ -7,9 +7,9 @@ from weakref import WeakKeyDictionary
 
 from freezeframe.errors import CorruptLog, FormatTooNew
 from freezeframe.storage import Storage
+from freezeframe.storage.file_identity import FileIdentity, file_identity
 from freezeframe.storage.probe import require_atomic_create
 from freezeframe.store.directory.paths import FORMAT_FILE, OURS
-from freezeframe.store.file_identity import FileIdentity, file_identity
 
 FORMAT_VERSION = 1
 _seen: WeakKeyDictionary[Storage, tuple[str | None, FileIdentity | None]] = WeakKeyDictionary()

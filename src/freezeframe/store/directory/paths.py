@@ -12,7 +12,7 @@ and in a store, which holds many tenants:
     tenants/<folder>/            a tenant's snapshot directory, under a name that says nothing
     _freezeframe/registry/       which tenant of which environment has which folder
     _freezeframe/certificates/   what was removed with a deleted tenant
-    job-roots/<folder>/          the folders that a tenant's scripts ran in (on a local disk; ``job_roots``)
+    job-roots/<folder>/          the folders that a tenant's scripts ran in (on a local disk; ``job_folders``)
 
 Names are relative to the tenant's storage (the store's, for the last three). See the design's "On disk".
 """

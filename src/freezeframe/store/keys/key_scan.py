@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from freezeframe.log import Snapshot, rows
+from freezeframe.storage.concurrency import is_local
 from freezeframe.store.keys.key_numbers import KeyNumbers
 from freezeframe.store.keys.key_pruning import may_hold
-from freezeframe.store.looks import is_near
 from freezeframe.store.schema.column_mapping import arrow_columns, physical_names
 
 PIECE_ROWS = 1 << 18
@@ -54,7 +54,7 @@ def scan(snapshot: Snapshot, files: pa.Table, keys: pa.Table) -> pa.Table:
     def found_in(file: int) -> list[pa.RecordBatch]:
         return list(_found(file, _pieces(batches[file](), piece_rows), numbers))
 
-    threads = min(THREADS_MAX, os.cpu_count() or 1) if is_near(snapshot.storage) else REQUESTS_MAX
+    threads = min(THREADS_MAX, os.cpu_count() or 1) if is_local(snapshot.storage) else REQUESTS_MAX
     with ThreadPoolExecutor(max(1, min(threads, len(batches)))) as pool:
         found = pool.map(found_in, range(len(batches)))
         return pa.Table.from_batches([part for parts in found for part in parts], FOUND)

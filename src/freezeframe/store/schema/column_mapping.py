@@ -1,6 +1,6 @@
 """A stream's columns as Arrow and as Delta, with what Delta's schema must say beside the types (pure).
 
-Kept in a field's metadata are the marks of ``evolution`` (a column is still undecided; a text column
+Kept in a field's metadata are the marks of ``schema_evolution`` (a column is still undecided; a text column
 held whole numbers), and, only where some name needs it, Delta's column mapping by name (protocol,
 "Column Mapping"): a name with a space or one of ``,;{}()=`` and so on is stored under a physical name
 of its own, every other column keeps its name as physical name, so that files stay readable by eye.

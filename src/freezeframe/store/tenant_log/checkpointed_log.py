@@ -21,7 +21,7 @@ from freezeframe.log.hint import Hint, hint_text
 from freezeframe.log.paths import HINT_NAME, LogFile, version_prefix
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
-from freezeframe.store.looks import look_together
+from freezeframe.storage.concurrency import run_concurrently
 from freezeframe.store.tenant_log.entry_chain import Chain, require_version
 from freezeframe.store.tenant_log.tail import LogTail
 
@@ -106,7 +106,9 @@ class CheckpointedLog(SnapshotManagement[StateSnapshot[S]], Generic[S]):
             state, files = previous.state, tuple(new_commits)
         else:
             state, files = self._checkpointed(segment), segment.commits
-        entries = look_together(self.storage, *(functools.partial(self.listed_entry, file) for file in files))
+        entries = run_concurrently(
+            self.storage, *(functools.partial(self.listed_entry, file) for file in files)
+        )
         return StateSnapshot(segment, state.after(state.version + 1, *entries))
 
     def current_state(self) -> S:

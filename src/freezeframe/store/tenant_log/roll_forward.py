@@ -18,8 +18,8 @@ from freezeframe.log import DeltaLog
 from freezeframe.log.commit import Committed, Conflict, commit_name, land
 from freezeframe.log.upkeep import Upkeep, after_commit
 from freezeframe.storage import Storage
+from freezeframe.storage.concurrency import run_concurrently
 from freezeframe.store.directory.paths import long_commit_file, table_folder
-from freezeframe.store.looks import look_together
 from freezeframe.store.tenant_log.entry import Entry, StreamChange
 from freezeframe.store.tenant_log.entry_actions import Change
 from freezeframe.store.tenant_log.log import TenantLog
@@ -117,7 +117,7 @@ def finish(storage: Storage, entry: Entry, diverged: Collection[str] = (), *, is
             _land(storage, change)
 
     due = [change for change in entry.streams if change.lands and str(change.stream) not in diverged]
-    look_together(storage, *(functools.partial(land_one, change) for change in due))
+    run_concurrently(storage, *(functools.partial(land_one, change) for change in due))
 
 
 def roll_forward(

@@ -13,8 +13,8 @@ from freezeframe.errors import CorruptLog, ForeignCommit, InvalidName, StreamNot
 from freezeframe.identifiers import StreamName
 from freezeframe.log import DeltaLog, Snapshot
 from freezeframe.storage import Storage
+from freezeframe.storage.concurrency import run_concurrently
 from freezeframe.store.directory.paths import table_folder
-from freezeframe.store.looks import look_together
 from freezeframe.store.table.uncommitted_snapshot import staged_view
 from freezeframe.store.tenant_log.entry import StreamChange
 from freezeframe.store.tenant_log.log import TenantLog
@@ -118,7 +118,7 @@ def present_tables(
     """
     since: int | None = now_ms()
     tables = [_table_look(storage, stream) for stream in streams]
-    state, *_ = look_together(storage, log.current_state, *tables, *(() if beside is None else (beside,)))
+    state, *_ = run_concurrently(storage, log.current_state, *tables, *(() if beside is None else (beside,)))
     while True:
         if state.head is not None and not log.is_landed(state.head):
             finish(storage, state.head, diverged)

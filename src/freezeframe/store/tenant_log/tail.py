@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from freezeframe.log.paths import commit_name
 from freezeframe.storage import FileStatus, Storage
-from freezeframe.store.file_identity import FileIdentity, file_identity
+from freezeframe.storage.file_identity import FileIdentity, file_identity
 
 
 class LogTail:

@@ -8,9 +8,9 @@ from freezeframe.clock import now_ms
 from freezeframe.identifiers import StreamName
 from freezeframe.log import DeltaLog
 from freezeframe.storage import Storage
+from freezeframe.storage.concurrency import run_concurrently
 from freezeframe.store.directory.format import require_known_format
 from freezeframe.store.directory.paths import table_folder
-from freezeframe.store.looks import look_together
 from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.state import TenantState
 
@@ -43,7 +43,7 @@ def begin(storage: Storage, log: TenantLog, stream: StreamName | None) -> Beginn
     tables = (
         () if stream is None else (lambda: DeltaLog.for_table_with_snapshot(storage, table_folder(stream)),)
     )
-    state, has_format, *_ = look_together(
+    state, has_format, *_ = run_concurrently(
         storage, log.current_state, lambda: require_known_format(storage), *tables
     )
     return Beginning(state, has_format, stream, moment)

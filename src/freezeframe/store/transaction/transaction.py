@@ -33,10 +33,10 @@ from freezeframe.log import Snapshot
 from freezeframe.log.commit import Committed, Unknown
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
+from freezeframe.storage.concurrency import run_concurrently
 from freezeframe.store.directory.format import ensure_format
 from freezeframe.store.directory.paths import blob_file
 from freezeframe.store.directory.place_kind import require_no_store
-from freezeframe.store.looks import look_together
 from freezeframe.store.model.request_context import NO_OCCASION, Occasion
 from freezeframe.store.table.commit import Origin
 from freezeframe.store.table.commit_squash import restamped
@@ -340,7 +340,7 @@ class Transaction:
         # A deletion that began after the last look may not have seen what was written since.
         # What the lease still covers is garbage, or named by the entry.
         tidy = [self._lease.release if landed else self._lease.stop, *self._discards()]
-        look_together(place.storage, *tidy, place.fence.require_open)
+        run_concurrently(place.storage, *tidy, place.fence.require_open)
 
     def _discards(self) -> list[Callable[[], None]]:
         return [

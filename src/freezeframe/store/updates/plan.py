@@ -35,7 +35,7 @@ class Plan:
     stored_schema: dict[str, Any] | None
     schema: dict[str, Any]
     own: OwnColumns
-    """What the stream keeps beside its columns after the update; ``evolution`` knows nothing of it."""
+    """What the stream keeps beside its columns after the update; ``schema_evolution`` knows nothing of it."""
     stored_own: OwnColumns
 
     @property

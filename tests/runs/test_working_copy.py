@@ -9,10 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from freezeframe.errors import BadInput, InvalidName, InvalidOption
+from freezeframe.runs.working_copy import WorkingChanges, apply_changes, capture, check_out, remove_secrets
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage
 from freezeframe.store import Tenant
-from freezeframe.store.working_copy import WorkingChanges, apply_changes, capture, check_out, remove_secrets
 
 
 @pytest.fixture

@@ -1,0 +1,43 @@
+"""Runs storage calls concurrently where each is a network request, and in sequence on a local disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+from freezeframe.storage import Storage
+
+_THREADS_MAX = 16
+_T = TypeVar("_T")
+_local: WeakKeyDictionary[Storage, bool] = WeakKeyDictionary()
+
+
+def run_concurrently(storage: Storage, *calls: Callable[[], Any]) -> tuple[Any, ...]:
+    """The result of each call, in order; all have ended when it returns or raises.
+
+    On a local disk, where a thread costs more than a call, they run in sequence up to the first error;
+    else all of them run, and the error raised is that of the first call in order that failed.
+    """
+    if len(calls) <= 1 or is_local(storage):
+        return tuple(call() for call in calls)
+    with ThreadPoolExecutor(min(_THREADS_MAX, len(calls)), "freezeframe-storage") as pool:
+        futures = [pool.submit(call) for call in calls]
+    return tuple(future.result() for future in futures)
+
+
+def map_concurrently(read: Callable[[str], _T], names: Sequence[str], threads_max: int) -> list[_T]:
+    """``read`` of each name, in order, by up to ``threads_max`` threads; or its first error."""
+    if len(names) <= 1:
+        return [read(name) for name in names]
+    with ThreadPoolExecutor(min(threads_max, len(names)), "freezeframe-read") as pool:
+        return list(pool.map(read, names))
+
+
+def is_local(storage: Storage) -> bool:
+    """Whether the storage is a disk of this machine; asked once, since asking is a call itself."""
+    found = _local.get(storage)
+    if found is None:
+        found = _local[storage] = storage.local_path("") is not None
+    return found

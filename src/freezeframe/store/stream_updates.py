@@ -1,7 +1,7 @@
 """One update of one stream, from the caller's rows to the receipt, wherever the stream is reached from.
 
-On a tenant it is a job of one change, in a job a part of it: ``scope`` knows. What happens in between
-is told by ``unit_of_work`` (what a call means), ``transaction`` (the commit point) and ``roll_forward`` (after it).
+On a tenant it is a job of one change, in a job a part of it: ``scope`` knows. What happens in between:
+``unit_of_work`` (what a call means), ``transaction`` (the commit point), ``roll_forward`` (after it).
 """
 
 from __future__ import annotations

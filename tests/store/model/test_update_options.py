@@ -85,7 +85,7 @@ def test_options_may_be_none():
 
 def test_each_option_is_documented():
     """The one list of options and the page of the reference name the same ones."""
-    page = (Path(__file__).parent.parent.parent / "docs/reference/semantics.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs/reference/semantics.md").read_text(encoding="utf-8")
     rows = page.partition("## Options")[2].partition("\n## ")[0].splitlines()
 
     documented = {row.split("`")[1] for row in rows if row.startswith("| `")}

@@ -1,4 +1,4 @@
-"""Which rows differ between two versions of a stream, a page at a time: see ``row_diff`` for what a change is.
+"""Which rows differ between two versions of a stream, a page at a time (a change is what ``row_diff`` says).
 
 Only files that the versions do not share are read. By key both sides are walked side by side, some
 thousand rows at once, so that a page of any difference takes little memory. Rows without a key, or under

@@ -34,7 +34,7 @@ from typing import Any
 import psutil
 from measured import keep
 
-from freezeframe.log.paths import commit_name
+from freezeframe.log.primitives.paths import commit_name
 from freezeframe.service.stores import Stores
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from freezeframe.cli.log import app
 from freezeframe.errors import FreezeframeError
 from freezeframe.log import DeltaLog
-from freezeframe.log.paths import commit_name
+from freezeframe.log.primitives.paths import commit_name
 from freezeframe.storage import LocalStorage
 
 

@@ -29,8 +29,8 @@ from freezeframe.log.actions import (
 )
 from freezeframe.log.checkpoint_rows import CHECKPOINT_SCHEMA
 from freezeframe.log.delta_log import DeltaLog
-from freezeframe.log.options import LogOptions
-from freezeframe.log.paths import (
+from freezeframe.log.primitives.options import LogOptions
+from freezeframe.log.primitives.paths import (
     HINT_NAME,
     LOG_FOLDER,
     SIDECAR_FOLDER,

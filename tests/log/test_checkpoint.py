@@ -11,7 +11,7 @@ from tests.log.tables import UNIQUE_ID, TableBuilder, file, parquet
 
 from freezeframe.errors import CorruptLog
 from freezeframe.log.actions import DomainMetadata, Protocol, Remove, Txn
-from freezeframe.log.paths import (
+from freezeframe.log.primitives.paths import (
     SIDECAR_FOLDER,
     checkpoint_name,
     checkpoint_part_name,

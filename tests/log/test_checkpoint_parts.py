@@ -11,7 +11,7 @@ from freezeframe.errors import StorageUnavailable
 from freezeframe.log.checkpoint_parts import SETS_MAX, write_parts
 from freezeframe.log.checkpoint_writer import write_checkpoint
 from freezeframe.log.delta_log import DeltaLog
-from freezeframe.log.paths import checkpoint_part_name
+from freezeframe.log.primitives.paths import checkpoint_part_name
 from freezeframe.storage import MemoryStorage
 
 LOG = "t/_delta_log"

@@ -7,7 +7,7 @@ from tests.faulty import FaultyStorage
 from tests.log.tables import TableBuilder
 
 from freezeframe.log.checksum import parse_checksum
-from freezeframe.log.paths import checkpoint_name, checksum_name
+from freezeframe.log.primitives.paths import checkpoint_name, checksum_name
 
 
 def known(table, version):

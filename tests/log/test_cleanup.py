@@ -8,7 +8,7 @@ from tests.log.tables import UNIQUE_ID, TableBuilder
 
 from freezeframe.log.actions import Protocol
 from freezeframe.log.cleanup import DAY_MS, plan_cleanup
-from freezeframe.log.paths import checkpoint_part_name, commit_name
+from freezeframe.log.primitives.paths import checkpoint_part_name, commit_name
 from freezeframe.storage import LocalStorage
 
 NOW = int(datetime(2026, 6, 1, 12, tzinfo=UTC).timestamp() * 1000)

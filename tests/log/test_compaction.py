@@ -8,7 +8,7 @@ from freezeframe.errors import CorruptLog, InvalidOption
 from freezeframe.log.actions import DomainMetadata, Txn
 from freezeframe.log.compaction import compact_log
 from freezeframe.log.delta_log import DeltaLog
-from freezeframe.log.paths import commit_name
+from freezeframe.log.primitives.paths import commit_name
 
 
 def busy(table):

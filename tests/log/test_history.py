@@ -10,7 +10,7 @@ from tests.log.tables import TableBuilder, file
 from freezeframe.errors import CorruptLog, VersionNotFound
 from freezeframe.log.actions import CommitInfo, Metadata
 from freezeframe.log.history import iso, to_ms
-from freezeframe.log.paths import checkpoint_name, commit_name
+from freezeframe.log.primitives.paths import checkpoint_name, commit_name
 from freezeframe.storage import LocalStorage
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -10,7 +10,7 @@ import pytest
 from freezeframe.errors import FreezeframeError
 from freezeframe.log.hint import Hint
 from freezeframe.log.management import SnapshotManagement
-from freezeframe.log.options import LogOptions
+from freezeframe.log.primitives.options import LogOptions
 from freezeframe.log.segment import verify_delta_versions
 from freezeframe.storage import MemoryStorage
 

@@ -10,7 +10,7 @@ from tests.log.tables import TableBuilder, file
 from freezeframe.errors import CorruptLog, InvalidOption, StorageUnavailable, VersionNotFound
 from freezeframe.log import SnapshotManagement
 from freezeframe.log.actions import Metadata, Protocol, Remove
-from freezeframe.log.paths import checkpoint_name, commit_name
+from freezeframe.log.primitives.paths import checkpoint_name, commit_name
 from freezeframe.storage import MemoryStorage
 
 

@@ -4,8 +4,8 @@ import pytest
 from tests.log.tables import TableBuilder
 
 from freezeframe.errors import CorruptLog, VersionNotFound
-from freezeframe.log.listing import CheckpointFiles, Listing
-from freezeframe.log.paths import (
+from freezeframe.log.primitives.listing import CheckpointFiles, Listing
+from freezeframe.log.primitives.paths import (
     LogFile,
     checkpoint_part_name,
     checksum_name,

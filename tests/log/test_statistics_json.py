@@ -12,7 +12,7 @@ import pytest
 from tests.log.tables import TableBuilder, parquet
 
 from freezeframe.log.checkpoint_writer import write_checkpoint
-from freezeframe.log.paths import checkpoint_name
+from freezeframe.log.primitives.paths import checkpoint_name
 from freezeframe.log.rows import files_matching
 from freezeframe.log.statistics_json import statistics_texts
 

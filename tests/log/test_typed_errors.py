@@ -13,7 +13,7 @@ from freezeframe.log.actions import Metadata, Protocol
 from freezeframe.log.checksum import parse_checksum
 from freezeframe.log.hint import GarbledHint, parse_hint
 from freezeframe.log.new_files import new_files
-from freezeframe.log.paths import commit_name
+from freezeframe.log.primitives.paths import commit_name
 from freezeframe.log.rows import files_matching
 
 DEEP = '{"a":' * 100_000

@@ -14,7 +14,7 @@ from freezeframe.log.actions import (
 )
 from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.management import SnapshotManagement
-from freezeframe.log.options import LogOptions
+from freezeframe.log.primitives.options import LogOptions
 from freezeframe.log.segment import LogSegment
 from freezeframe.log.snapshot import Snapshot
 

@@ -16,8 +16,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.log.actions import Add, DeletionVector, Remove
-from freezeframe.log.arrow_numbers import Ints, is_valid, to_arrow_flags, to_arrow_ints, to_arrow_offsets
-from freezeframe.log.canonical_paths import canonical_path
+from freezeframe.log.primitives.arrow_numbers import (
+    Ints,
+    is_valid,
+    to_arrow_flags,
+    to_arrow_ints,
+    to_arrow_offsets,
+)
+from freezeframe.log.primitives.canonical_paths import canonical_path
 
 TEXT_MAP = pa.map_(pa.string(), pa.string())
 DELETION_VECTOR = pa.struct(

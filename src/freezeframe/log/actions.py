@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from freezeframe.errors import CorruptLog
 from freezeframe.log.file_actions import Add, DeletionVector, Remove, without_nulls
-from freezeframe.log.json_fields import flag, names, needed_text, parsed, text, texts, whole
+from freezeframe.log.primitives.json_fields import flag, names, needed_text, parsed, text, texts, whole
 
 __all__ = [
     "KINDS",

@@ -26,8 +26,8 @@ from freezeframe.log.actions import (
 )
 from freezeframe.log.checkpoint_columns import rows_of, small_actions_in
 from freezeframe.log.commit_content import parse_file_actions, read_content
-from freezeframe.log.listing import CheckpointFiles
-from freezeframe.log.paths import SIDECAR_FOLDER
+from freezeframe.log.primitives.listing import CheckpointFiles
+from freezeframe.log.primitives.paths import SIDECAR_FOLDER
 from freezeframe.storage import Storage
 from freezeframe.storage.concurrency import map_concurrently
 from freezeframe.storage.passing_failures import passing_failure

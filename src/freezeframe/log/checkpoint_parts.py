@@ -12,8 +12,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from freezeframe.errors import OutcomeUnknown, StorageUnavailable
-from freezeframe.log.listing import complete_checkpoints, list_log, sort_listing
-from freezeframe.log.paths import checkpoint_part_name
+from freezeframe.log.primitives.listing import complete_checkpoints, list_log, sort_listing
+from freezeframe.log.primitives.paths import checkpoint_part_name
 from freezeframe.storage.base import Storage
 
 WRITERS_MAX = 2

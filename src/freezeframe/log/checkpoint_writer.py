@@ -20,7 +20,7 @@ from freezeframe.log.actions import Action, CheckpointMetadata, Sidecar, to_json
 from freezeframe.log.checkpoint_parts import write_parts
 from freezeframe.log.checkpoint_rows import CHECKPOINT_SCHEMA, SIDECAR_SCHEMA, file_rows, small_rows
 from freezeframe.log.hint import Hint, hint_text, read_hint
-from freezeframe.log.paths import HINT_NAME, SIDECAR_FOLDER, checkpoint_name, v2_checkpoint_name
+from freezeframe.log.primitives.paths import HINT_NAME, SIDECAR_FOLDER, checkpoint_name, v2_checkpoint_name
 from freezeframe.log.protocol import has_reader_feature
 from freezeframe.log.snapshot import Snapshot
 from freezeframe.storage.base import Storage

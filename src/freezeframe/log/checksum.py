@@ -12,7 +12,7 @@ from typing import Any
 
 from freezeframe.errors import CorruptLog, StorageUnavailable
 from freezeframe.log.actions import Add, DomainMetadata, Metadata, Protocol, Txn, from_json, without_nulls
-from freezeframe.log.json_fields import parsed, text, whole
+from freezeframe.log.primitives.json_fields import parsed, text, whole
 from freezeframe.storage import Storage
 
 _log = logging.getLogger(__name__)

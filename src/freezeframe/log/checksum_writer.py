@@ -28,7 +28,7 @@ from freezeframe.log.actions import (
     Txn,
 )
 from freezeframe.log.checksum import Checksum
-from freezeframe.log.paths import checksum_name
+from freezeframe.log.primitives.paths import checksum_name
 from freezeframe.log.snapshot import TRANSACTION_RETENTION, Snapshot
 from freezeframe.storage.base import Storage
 

@@ -9,9 +9,9 @@ from freezeframe.errors import CorruptLog
 from freezeframe.log.actions import Sidecar
 from freezeframe.log.checkpoint import read_checkpoint_actions, sidecar_name
 from freezeframe.log.history import History
-from freezeframe.log.intervals import milliseconds
-from freezeframe.log.listing import CheckpointFiles, complete_checkpoints, list_log, sort_listing
-from freezeframe.log.paths import SIDECAR_FOLDER, Kind, log_file
+from freezeframe.log.primitives.intervals import milliseconds
+from freezeframe.log.primitives.listing import CheckpointFiles, complete_checkpoints, list_log, sort_listing
+from freezeframe.log.primitives.paths import SIDECAR_FOLDER, Kind, log_file
 from freezeframe.log.snapshot import Snapshot
 from freezeframe.storage import FileStatus, Storage
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 import pyarrow.types as kinds
 
-from freezeframe.log.arrow_numbers import Bools, to_flags
+from freezeframe.log.primitives.arrow_numbers import Bools, to_flags
 from freezeframe.log.skipping import MILLISECOND_US, is_only_nulls, value_bounds
 
 _PIECE_ROWS = 1 << 16

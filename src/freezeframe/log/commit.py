@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from freezeframe.errors import InvalidOption, OutcomeUnknown, StorageUnavailable
-from freezeframe.log.json_fields import parsed
+from freezeframe.log.primitives.json_fields import parsed
 from freezeframe.storage.base import Storage
 from freezeframe.storage.local import sync_file, sync_folder
 

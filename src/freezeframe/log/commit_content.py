@@ -30,10 +30,10 @@ from freezeframe.log.action_columns import (
     text_map,
 )
 from freezeframe.log.actions import Action, Add, Remove, parse_line
-from freezeframe.log.arrow_numbers import Bools, Ints, is_valid, to_arrow_flags
-from freezeframe.log.canonical_paths import canonical_paths
 from freezeframe.log.commit_digest import require_digest
-from freezeframe.log.json_fields import parsed
+from freezeframe.log.primitives.arrow_numbers import Bools, Ints, is_valid, to_arrow_flags
+from freezeframe.log.primitives.canonical_paths import canonical_paths
+from freezeframe.log.primitives.json_fields import parsed
 
 _NEWLINE = ord("\n")
 _ADD_HEAD = np.frombuffer(b'{"add":{', dtype="<u8")[0]

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from freezeframe.errors import CorruptLog
 from freezeframe.log.actions import Action, CommitInfo, to_json_line
-from freezeframe.log.json_fields import parsed
+from freezeframe.log.primitives.json_fields import parsed
 
 DIGEST_KEY = "contentSha256"
 _HEAD = b'{"commitInfo":'

@@ -5,8 +5,8 @@ from __future__ import annotations
 from freezeframe.errors import CorruptLog
 from freezeframe.log.actions import CommitInfo
 from freezeframe.log.commit_content import read_content
-from freezeframe.log.json_fields import parsed
-from freezeframe.log.paths import commit_name
+from freezeframe.log.primitives.json_fields import parsed
+from freezeframe.log.primitives.paths import commit_name
 from freezeframe.storage import Storage
 
 _HEAD_BYTES = 64 << 10

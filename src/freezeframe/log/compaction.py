@@ -14,7 +14,7 @@ from freezeframe.log.action_columns import to_adds, to_removes
 from freezeframe.log.actions import Action, Metadata, to_json_line
 from freezeframe.log.checkpoint import physical_partition_names
 from freezeframe.log.commit_content import parse_file_actions, read_content
-from freezeframe.log.paths import commit_name, compacted_name
+from freezeframe.log.primitives.paths import commit_name, compacted_name
 from freezeframe.log.replay import last_actions
 from freezeframe.log.table_state import Heads
 from freezeframe.storage.base import Storage

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from freezeframe.log.json_fields import as_text, flag, needed_text, text, texts, whole
+from freezeframe.log.primitives.json_fields import as_text, flag, needed_text, text, texts, whole
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,9 +17,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from freezeframe.log.arrow_numbers import Bools
 from freezeframe.log.column_bounds import column_bounds
 from freezeframe.log.partitions import partition_scalar
+from freezeframe.log.primitives.arrow_numbers import Bools
 from freezeframe.log.skipping import FileFacts, bound_claim, keep, keep_claimed, partition_claim
 
 BLOCK_FILES = 512

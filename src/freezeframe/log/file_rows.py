@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from freezeframe.errors import CorruptData
-from freezeframe.log import json_fields
 from freezeframe.log.columns import Mode, find_column
 from freezeframe.log.conversion import conform
 from freezeframe.log.data_files import (
@@ -33,6 +32,7 @@ from freezeframe.log.deletion_vectors import (
     vector_name,
 )
 from freezeframe.log.file_actions import DeletionVector
+from freezeframe.log.primitives import json_fields
 from freezeframe.log.schema import arrow_field
 from freezeframe.log.statistics import footer_statistics, statistics_text
 from freezeframe.storage.base import Storage

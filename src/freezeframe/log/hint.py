@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from freezeframe.log.json_fields import parsed, text, texts, whole
-from freezeframe.log.paths import HINT_NAME
+from freezeframe.log.primitives.json_fields import parsed, text, texts, whole
+from freezeframe.log.primitives.paths import HINT_NAME
 from freezeframe.storage import Storage
 
 TRIES_MAX = 3

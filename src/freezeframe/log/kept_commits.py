@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 
 from freezeframe.log.commit_content import CommitContent
-from freezeframe.log.paths import LogFile
+from freezeframe.log.primitives.paths import LogFile
 
 KEPT_BYTES = 8 << 20
 

@@ -31,7 +31,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from freezeframe.errors import CorruptLog, InvalidOption, ReportDamage, TryAgain
 from freezeframe.log.checkpoint import CHECKPOINT_DAMAGED
 from freezeframe.log.hint import Hint, read_hint
-from freezeframe.log.listing import (
+from freezeframe.log.primitives.listing import (
     CheckpointFiles,
     Listing,
     complete_checkpoints,
@@ -40,8 +40,8 @@ from freezeframe.log.listing import (
     newest_checkpoint,
     sort_listing,
 )
-from freezeframe.log.options import LogOptions
-from freezeframe.log.paths import LogFile
+from freezeframe.log.primitives.options import LogOptions
+from freezeframe.log.primitives.paths import LogFile
 from freezeframe.log.segment import (
     EMPTY_VERSION,
     LogSegment,

@@ -6,7 +6,7 @@ from then on the state has it. What is long is not kept: many logs may be open.
 
 from __future__ import annotations
 
-from freezeframe.log.paths import Kind, LogFile
+from freezeframe.log.primitives.paths import Kind, LogFile
 
 KEPT_BYTES_MAX = 32 * 1024
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from freezeframe.errors import BadInput, CorruptLog
-from freezeframe.log.far_times import day, instant
+from freezeframe.log.primitives.far_times import day, instant
 
 
 def partition_scalar(text: str | None, kind: pa.DataType) -> pa.Scalar:

@@ -12,7 +12,7 @@ from typing import Any
 
 from freezeframe.errors import CorruptLog, UnsupportedTable
 from freezeframe.log.actions import Metadata, Protocol
-from freezeframe.log.json_fields import whole
+from freezeframe.log.primitives.json_fields import whole
 
 READER_VERSION_MAX = 3
 WRITER_VERSION_MAX = 7

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.log.action_columns import FILE_SCHEMA, TOMBSTONE_SCHEMA, FileActions, file_keys, no_rows
-from freezeframe.log.arrow_numbers import (
+from freezeframe.log.primitives.arrow_numbers import (
     Bools,
     Ints,
     to_arrow_flags,
@@ -23,7 +23,7 @@ from freezeframe.log.arrow_numbers import (
     to_flags,
     to_ints,
 )
-from freezeframe.log.fingerprints import Words, fingerprints, repeated, rows_with
+from freezeframe.log.primitives.fingerprints import Words, fingerprints, repeated, rows_with
 
 RUNS_MAX = 256
 RECENT_SHARE_MAX = 0.1

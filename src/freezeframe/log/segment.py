@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from freezeframe.errors import CorruptLog, VersionNotFound
-from freezeframe.log.listing import (
+from freezeframe.log.primitives.listing import (
     CheckpointFiles,
     Listing,
     choose_compacted,
     newest_checkpoint,
 )
-from freezeframe.log.paths import Kind, LogFile, commit_name
+from freezeframe.log.primitives.paths import Kind, LogFile, commit_name
 
 EMPTY_VERSION = -1
 

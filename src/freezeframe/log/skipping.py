@@ -22,8 +22,8 @@ import pyarrow.types as kinds
 from pyarrow.fs import LocalFileSystem
 
 from freezeframe.errors import InvalidOption, MissingColumn
-from freezeframe.log import json_fields
-from freezeframe.log.far_times import day, instant
+from freezeframe.log.primitives import json_fields
+from freezeframe.log.primitives.far_times import day, instant
 
 Predicate: TypeAlias = Any  # pc.Expression | Sequence[Any]: pyarrow ships no types
 

@@ -16,8 +16,8 @@ import pyarrow as pa
 from freezeframe.log import rows
 from freezeframe.log.action_columns import FILE_SCHEMA, TOMBSTONE_SCHEMA, no_rows
 from freezeframe.log.actions import Action, CommitInfo, DomainMetadata, Metadata, Protocol, Txn
-from freezeframe.log.arrow_numbers import is_valid, to_ints
-from freezeframe.log.intervals import milliseconds
+from freezeframe.log.primitives.arrow_numbers import is_valid, to_ints
+from freezeframe.log.primitives.intervals import milliseconds
 from freezeframe.log.replay import FileState, select_rows
 from freezeframe.log.segment import EMPTY_VERSION, LogSegment
 from freezeframe.log.skipping import Predicate

@@ -18,9 +18,9 @@ from freezeframe.log.checksum import read_checksum
 from freezeframe.log.commit_content import CommitContent, parse_file_actions, read_contents
 from freezeframe.log.commit_info import read_commit_info
 from freezeframe.log.kept_commits import KEPT_BYTES, KeptCommits
-from freezeframe.log.listing import CheckpointFiles
 from freezeframe.log.own_commit import OwnCommit
-from freezeframe.log.paths import Kind, LogFile
+from freezeframe.log.primitives.listing import CheckpointFiles
+from freezeframe.log.primitives.paths import Kind, LogFile
 from freezeframe.log.replay import FileState, apply_actions
 from freezeframe.log.segment import LogSegment
 from freezeframe.log.table_state import Heads, TableState

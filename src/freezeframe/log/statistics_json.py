@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
 
-from freezeframe.log import far_times
+from freezeframe.log.primitives import far_times
 
 _PIECE_ROWS = 1 << 16
 _ESCAPED = r'[\x00-\x1f"\\]'

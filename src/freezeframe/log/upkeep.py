@@ -24,7 +24,7 @@ from freezeframe.log.checksum_writer import (
 )
 from freezeframe.log.compaction import compact_log
 from freezeframe.log.delta_log import DeltaLog
-from freezeframe.log.paths import checksum_name
+from freezeframe.log.primitives.paths import checksum_name
 from freezeframe.log.snapshot import Snapshot
 
 CHECKPOINT_INTERVAL_KEY = "delta.checkpointInterval"

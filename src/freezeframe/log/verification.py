@@ -15,8 +15,8 @@ from freezeframe.log.checkpoint import read_checkpoint
 from freezeframe.log.checksum import Checksum, read_checksum
 from freezeframe.log.commit_content import parse_file_actions, read_content
 from freezeframe.log.hint import read_hint
-from freezeframe.log.listing import Listing, complete_checkpoints, list_log, sort_listing
-from freezeframe.log.paths import HINT_NAME, LogFile
+from freezeframe.log.primitives.listing import Listing, complete_checkpoints, list_log, sort_listing
+from freezeframe.log.primitives.paths import HINT_NAME, LogFile
 from freezeframe.log.segment import LogSegment, choose_segment
 from freezeframe.log.snapshot import Snapshot
 from freezeframe.storage import Storage

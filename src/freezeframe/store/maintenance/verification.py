@@ -20,8 +20,8 @@ from freezeframe.log import Snapshot
 from freezeframe.log.action_columns import to_adds
 from freezeframe.log.actions import Add, parse_line
 from freezeframe.log.data_files import damaged_file, require_digest
-from freezeframe.log.listing import list_log, sort_listing
-from freezeframe.log.paths import commit_name
+from freezeframe.log.primitives.listing import list_log, sort_listing
+from freezeframe.log.primitives.paths import commit_name
 from freezeframe.log.verification import Finding, checked, verify_log, verify_snapshot
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage

@@ -18,7 +18,7 @@ from freezeframe.errors import CorruptLog, StorageUnavailable
 from freezeframe.log import LogOptions, LogSegment, SnapshotManagement
 from freezeframe.log.checkpoint import CHECKPOINT_DAMAGED
 from freezeframe.log.hint import Hint, hint_text
-from freezeframe.log.paths import HINT_NAME, LogFile, version_prefix
+from freezeframe.log.primitives.paths import HINT_NAME, LogFile, version_prefix
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.storage.concurrency import run_concurrently

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from freezeframe.errors import FreezeframeError, VersionNotFound
 from freezeframe.log.commit import Committed, Outcome, land_file
 from freezeframe.log.own_commit import OwnCommit
-from freezeframe.log.paths import LogFile, commit_name, log_file
+from freezeframe.log.primitives.paths import LogFile, commit_name, log_file
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.store.blobs.path_conflicts import SpareNames

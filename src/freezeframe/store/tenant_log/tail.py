@@ -7,7 +7,7 @@ In a bucket a listing is one request and two looks are two, so there a log is al
 
 from __future__ import annotations
 
-from freezeframe.log.paths import commit_name
+from freezeframe.log.primitives.paths import commit_name
 from freezeframe.storage import FileStatus, Storage
 from freezeframe.storage.file_identity import FileIdentity, file_identity
 

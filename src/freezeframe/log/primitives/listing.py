@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from freezeframe.log.paths import Kind, LogFile, log_file, version_prefix
+from freezeframe.log.primitives.paths import Kind, LogFile, log_file, version_prefix
 from freezeframe.storage import FileStatus, Storage
 
 CHECKPOINT_WINDOW_VERSIONS = 1000

@@ -3,8 +3,13 @@
 from tests.faulty import FaultyStorage
 from tests.log.tables import TableBuilder
 
-from freezeframe.log.listing import complete_checkpoints, find_checkpoint_before, list_log, sort_listing
-from freezeframe.log.paths import checkpoint_name, checkpoint_part_name, commit_name
+from freezeframe.log.primitives.listing import (
+    complete_checkpoints,
+    find_checkpoint_before,
+    list_log,
+    sort_listing,
+)
+from freezeframe.log.primitives.paths import checkpoint_name, checkpoint_part_name, commit_name
 from freezeframe.storage import MemoryStorage
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from freezeframe.log import paths
-from freezeframe.log.paths import Kind, parse_name
+from freezeframe.log.primitives import paths
+from freezeframe.log.primitives.paths import Kind, parse_name
 
 UUID = "80a083e8-7026-4e79-81be-64bd76c43a11"
 

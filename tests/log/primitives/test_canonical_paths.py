@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.log.tables import TableBuilder, file
 
 from freezeframe.log.actions import Remove
-from freezeframe.log.canonical_paths import canonical_path, canonical_paths
+from freezeframe.log.primitives.canonical_paths import canonical_path, canonical_paths
 
 
 @pytest.mark.parametrize(

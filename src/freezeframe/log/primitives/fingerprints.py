@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from freezeframe.log.arrow_numbers import Ints, to_flags
+from freezeframe.log.primitives.arrow_numbers import Ints, to_flags
 
 _WORD_BYTES = 8
 _WORDS_FROM_END = 10

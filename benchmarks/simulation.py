@@ -24,7 +24,7 @@ from simulation_plot import draw
 
 from freezeframe.engine.deferred import DeferredEngine
 from freezeframe.log import DeltaLog, rows
-from freezeframe.log.actions import Add, CommitInfo, Metadata, Protocol, to_json_line
+from freezeframe.log.actions.actions import Add, CommitInfo, Metadata, Protocol, to_json_line
 from freezeframe.log.checkpoint_writer import write_checkpoint
 from freezeframe.log.hint import Hint, hint_text
 from freezeframe.log.primitives.paths import commit_name, version_prefix

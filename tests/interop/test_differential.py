@@ -10,8 +10,8 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, QueryBuilder, write_deltalake
 
 from freezeframe.log import rows
-from freezeframe.log.action_columns import to_adds
-from freezeframe.log.actions import Metadata, Protocol
+from freezeframe.log.actions.action_columns import to_adds
+from freezeframe.log.actions.actions import Metadata, Protocol
 from freezeframe.log.checkpoint_writer import write_checkpoint
 from freezeframe.log.commit import Committed
 from freezeframe.log.compaction import compact_log
@@ -237,7 +237,7 @@ class only:  # noqa: N801 - reads as the word it is: a snapshot of only this fil
     """A snapshot seen as having one file."""
 
     def __init__(self, snapshot, add):
-        from freezeframe.log.action_columns import from_adds
+        from freezeframe.log.actions.action_columns import from_adds
 
         self.storage, self.table, self.version = snapshot.storage, snapshot.table, snapshot.version
         self.protocol, self.metadata, self.schema = snapshot.protocol, snapshot.metadata, snapshot.schema

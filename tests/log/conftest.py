@@ -5,7 +5,7 @@ import json
 import pyarrow as pa
 import pytest
 
-from freezeframe.log.actions import Metadata, Protocol
+from freezeframe.log.actions.actions import Metadata, Protocol
 from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.new_files import new_files
 from freezeframe.log.row_deletion import delete_rows, removal
@@ -62,7 +62,7 @@ class WritableTable:
 
     def remove_all(self, transaction):
         """The actions that remove every live file of the transaction's snapshot."""
-        from freezeframe.log.action_columns import to_adds
+        from freezeframe.log.actions.action_columns import to_adds
 
         return [removal(add) for add in to_adds(transaction.snapshot.files)]
 

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from freezeframe.log.actions import (
+from freezeframe.log.actions.actions import (
     Action,
     Add,
     CheckpointMetadata,

@@ -10,7 +10,7 @@ from tests.faulty import FaultyStorage
 from tests.log.tables import UNIQUE_ID, TableBuilder, file, parquet
 
 from freezeframe.errors import CorruptLog
-from freezeframe.log.actions import DomainMetadata, Protocol, Remove, Txn
+from freezeframe.log.actions.actions import DomainMetadata, Protocol, Remove, Txn
 from freezeframe.log.primitives.paths import (
     SIDECAR_FOLDER,
     checkpoint_name,

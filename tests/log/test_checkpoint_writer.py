@@ -10,7 +10,7 @@ from tests.log.tables import TableBuilder
 
 from freezeframe.errors import InvalidOption
 from freezeframe.log import rows
-from freezeframe.log.actions import DomainMetadata, Txn
+from freezeframe.log.actions.actions import DomainMetadata, Txn
 from freezeframe.log.checkpoint import read_checkpoint
 from freezeframe.log.checkpoint_writer import write_checkpoint, write_hint
 from freezeframe.log.delta_log import DeltaLog

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 from tests.log.tables import UNIQUE_ID, TableBuilder
 
-from freezeframe.log.actions import Protocol
+from freezeframe.log.actions.actions import Protocol
 from freezeframe.log.cleanup import DAY_MS, plan_cleanup
 from freezeframe.log.primitives.paths import checkpoint_part_name, commit_name
 from freezeframe.storage import LocalStorage

@@ -5,7 +5,7 @@ import pytest
 from tests.log.foreign_forms import with_mapping
 
 from freezeframe.errors import UnsupportedTable
-from freezeframe.log.actions import Metadata, Protocol
+from freezeframe.log.actions.actions import Metadata, Protocol
 from freezeframe.log.columns import (
     every_field,
     field_id,

@@ -9,6 +9,7 @@ from pyroaring import BitMap64
 from tests.log.foreign_forms import inline_vector
 
 from freezeframe.errors import CorruptData
+from freezeframe.log.actions.file_actions import DeletionVector
 from freezeframe.log.deletion_vectors import (
     bitmap_bytes,
     inline_rows,
@@ -20,7 +21,6 @@ from freezeframe.log.deletion_vectors import (
     z85_decode,
     z85_encode,
 )
-from freezeframe.log.file_actions import DeletionVector
 
 positions = st.sets(st.integers(0, 2**40), max_size=50)
 

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 import pytest
 
 from freezeframe.log import file_blocks
-from freezeframe.log.action_columns import FILE_SCHEMA
+from freezeframe.log.actions.action_columns import FILE_SCHEMA
 from freezeframe.log.file_blocks import Skipper
 from freezeframe.log.skipping import columns_of
 

@@ -12,7 +12,7 @@ from tests.log.mutations import ODD, Mutations
 from tests.log.tables import UNIQUE_ID, TableBuilder
 
 from freezeframe.errors import FreezeframeError
-from freezeframe.log.actions import Add, from_json
+from freezeframe.log.actions.actions import Add, from_json
 from freezeframe.log.checkpoint_writer import write_checkpoint
 from freezeframe.log.checksum import parse_checksum
 from freezeframe.log.checksum_writer import checksum_of, checksum_text

@@ -8,7 +8,7 @@ from tests.faulty import FaultyStorage
 from tests.log.tables import TableBuilder, file
 
 from freezeframe.errors import CorruptLog, VersionNotFound
-from freezeframe.log.actions import CommitInfo, Metadata
+from freezeframe.log.actions.actions import CommitInfo, Metadata
 from freezeframe.log.history import iso, to_ms
 from freezeframe.log.primitives.paths import checkpoint_name, commit_name
 from freezeframe.storage import LocalStorage

@@ -9,7 +9,7 @@ from tests.log.tables import TableBuilder, file
 
 from freezeframe.errors import CorruptLog, InvalidOption, StorageUnavailable, VersionNotFound
 from freezeframe.log import SnapshotManagement
-from freezeframe.log.actions import Metadata, Protocol, Remove
+from freezeframe.log.actions.actions import Metadata, Protocol, Remove
 from freezeframe.log.primitives.paths import checkpoint_name, commit_name
 from freezeframe.storage import MemoryStorage
 

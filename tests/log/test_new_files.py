@@ -13,7 +13,7 @@ from tests.log.foreign_forms import with_mapping
 
 from freezeframe.errors import BadInput, MissingColumn, SchemaDriftError
 from freezeframe.log import rows
-from freezeframe.log.actions import Metadata, Protocol
+from freezeframe.log.actions.actions import Metadata, Protocol
 from freezeframe.log.data_files import SHA256_TAG
 from freezeframe.log.new_files import new_files
 from freezeframe.log.schema import arrow_to_delta

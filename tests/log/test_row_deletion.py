@@ -7,7 +7,7 @@ import pytest
 
 from freezeframe.errors import InvalidOption, UnsupportedTable
 from freezeframe.log import rows
-from freezeframe.log.actions import Add, Remove
+from freezeframe.log.actions.actions import Add, Remove
 from freezeframe.log.row_deletion import delete_rows
 from freezeframe.storage import MemoryStorage
 

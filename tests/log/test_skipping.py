@@ -6,8 +6,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from freezeframe.log.action_columns import from_adds
-from freezeframe.log.actions import Add
+from freezeframe.log.actions.action_columns import from_adds
+from freezeframe.log.actions.actions import Add
 from freezeframe.log.file_blocks import Skipper
 from freezeframe.log.skipping import FileFacts, as_expression, columns_of, keep
 

@@ -18,8 +18,8 @@ from freezeframe.errors import (
     UnsupportedTable,
 )
 from freezeframe.log import rows
-from freezeframe.log.action_columns import to_adds
-from freezeframe.log.actions import Add, CommitInfo, DomainMetadata, Protocol, Txn
+from freezeframe.log.actions.action_columns import to_adds
+from freezeframe.log.actions.actions import Add, CommitInfo, DomainMetadata, Protocol, Txn
 from freezeframe.log.commit import Committed, Conflict, Unknown
 from freezeframe.log.conflicts import Isolation
 from freezeframe.log.delta_log import DeltaLog

@@ -9,7 +9,7 @@ import pytest
 from tests.log.tables import TableBuilder
 
 from freezeframe.errors import CorruptLog, FreezeframeError, InvalidOption, SchemaDriftError
-from freezeframe.log.actions import Metadata, Protocol
+from freezeframe.log.actions.actions import Metadata, Protocol
 from freezeframe.log.checksum import parse_checksum
 from freezeframe.log.hint import GarbledHint, parse_hint
 from freezeframe.log.new_files import new_files

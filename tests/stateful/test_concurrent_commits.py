@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from freezeframe.log.actions import Add, CommitInfo, Metadata, Protocol, Txn, parse_line
+from freezeframe.log.actions.actions import Add, CommitInfo, Metadata, Protocol, Txn, parse_line
 from freezeframe.log.commit import Committed
 from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.transaction import Transaction

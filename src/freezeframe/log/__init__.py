@@ -1,6 +1,6 @@
 """Delta's transaction log in Python: its snapshots, its files, its commits. No Spark, no JVM."""
 
-from freezeframe.log.actions import (
+from freezeframe.log.actions.actions import (
     Add,
     CommitInfo,
     DeletionVector,

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from freezeframe.errors import CorruptLog
-from freezeframe.log.action_columns import FILE_SCHEMA, TOMBSTONE_SCHEMA
-from freezeframe.log.actions import (
+from freezeframe.log.actions.action_columns import FILE_SCHEMA, TOMBSTONE_SCHEMA
+from freezeframe.log.actions.actions import (
     Action,
     CheckpointMetadata,
     Metadata,

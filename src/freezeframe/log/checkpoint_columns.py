@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from freezeframe.log.action_columns import DELTA_NAMES, no_rows
-from freezeframe.log.actions import is_misspelt
+from freezeframe.log.actions.action_columns import DELTA_NAMES, no_rows
+from freezeframe.log.actions.actions import is_misspelt
 from freezeframe.log.primitives.arrow_numbers import is_valid
 from freezeframe.log.primitives.canonical_paths import canonical_paths
 from freezeframe.log.replay import select_rows

@@ -11,8 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from freezeframe.log.action_columns import DELTA_NAMES, FILE_SCHEMA, TEXT_MAP, TOMBSTONE_SCHEMA
-from freezeframe.log.actions import Action
+from freezeframe.log.actions.action_columns import DELTA_NAMES, FILE_SCHEMA, TEXT_MAP, TOMBSTONE_SCHEMA
+from freezeframe.log.actions.actions import Action
 
 _TEXTS = pa.list_(pa.field("element", pa.string()))
 

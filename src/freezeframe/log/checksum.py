@@ -11,7 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from freezeframe.errors import CorruptLog, StorageUnavailable
-from freezeframe.log.actions import Add, DomainMetadata, Metadata, Protocol, Txn, from_json, without_nulls
+from freezeframe.log.actions.actions import (
+    Add,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    Txn,
+    from_json,
+    without_nulls,
+)
 from freezeframe.log.primitives.json_fields import parsed, text, whole
 from freezeframe.storage import Storage
 

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.errors import CorruptLog, FreezeframeError
-from freezeframe.log.action_columns import to_adds
-from freezeframe.log.actions import (
+from freezeframe.log.actions.action_columns import to_adds
+from freezeframe.log.actions.actions import (
     Action,
     Add,
     CommitInfo,

@@ -6,7 +6,7 @@ import logging
 from dataclasses import dataclass
 
 from freezeframe.errors import CorruptLog
-from freezeframe.log.actions import Sidecar
+from freezeframe.log.actions.actions import Sidecar
 from freezeframe.log.checkpoint import read_checkpoint_actions, sidecar_name
 from freezeframe.log.history import History
 from freezeframe.log.primitives.intervals import milliseconds

@@ -13,8 +13,8 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from freezeframe.errors import UnsupportedTable
-from freezeframe.log.actions import Metadata, Protocol
-from freezeframe.log.protocol import has_reader_feature
+from freezeframe.log.actions.actions import Metadata, Protocol
+from freezeframe.log.actions.protocol import has_reader_feature
 from freezeframe.log.schema import fields_of
 
 MODE_KEY = "delta.columnMapping.mode"

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from freezeframe.errors import CorruptLog
-from freezeframe.log.action_columns import (
+from freezeframe.log.actions.action_columns import (
     DELTA_NAMES,
     FILE_SCHEMA,
     TOMBSTONE_SCHEMA,
@@ -29,7 +29,7 @@ from freezeframe.log.action_columns import (
     no_rows,
     text_map,
 )
-from freezeframe.log.actions import Action, Add, Remove, parse_line
+from freezeframe.log.actions.actions import Action, Add, Remove, parse_line
 from freezeframe.log.commit_digest import require_digest
 from freezeframe.log.primitives.arrow_numbers import Bools, Ints, is_valid, to_arrow_flags
 from freezeframe.log.primitives.canonical_paths import canonical_paths

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from freezeframe.errors import CorruptLog
-from freezeframe.log.actions import Action, CommitInfo, to_json_line
+from freezeframe.log.actions.actions import Action, CommitInfo, to_json_line
 from freezeframe.log.primitives.json_fields import parsed
 
 DIGEST_KEY = "contentSha256"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from freezeframe.errors import CorruptLog
-from freezeframe.log.actions import CommitInfo
+from freezeframe.log.actions.actions import CommitInfo
 from freezeframe.log.commit_content import read_content
 from freezeframe.log.primitives.json_fields import parsed
 from freezeframe.log.primitives.paths import commit_name

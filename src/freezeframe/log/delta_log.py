@@ -15,14 +15,14 @@ from typing import ClassVar
 from urllib.parse import unquote, urlsplit
 
 from freezeframe.errors import InvalidOption
-from freezeframe.log.actions import Metadata, Protocol
+from freezeframe.log.actions.actions import Metadata, Protocol
+from freezeframe.log.actions.protocol import in_commit_timestamps, require_readable
 from freezeframe.log.cleanup import CleanupPlan, clean_up
 from freezeframe.log.commit_info import require_in_commit_timestamp
 from freezeframe.log.history import CommitTime, History, HistoryEntry, require_within_retention, to_ms
 from freezeframe.log.management import SnapshotManagement
 from freezeframe.log.primitives.options import LogOptions
 from freezeframe.log.primitives.paths import LOG_FOLDER, LogFile
-from freezeframe.log.protocol import in_commit_timestamps, require_readable
 from freezeframe.log.replay import FileState
 from freezeframe.log.segment import EMPTY_VERSION, LogSegment
 from freezeframe.log.snapshot import Snapshot

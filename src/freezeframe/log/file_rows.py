@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from freezeframe.errors import CorruptData
+from freezeframe.log.actions.file_actions import DeletionVector
 from freezeframe.log.columns import Mode, find_column
 from freezeframe.log.conversion import conform
 from freezeframe.log.data_files import (
@@ -31,7 +32,6 @@ from freezeframe.log.deletion_vectors import (
     stored_rows,
     vector_name,
 )
-from freezeframe.log.file_actions import DeletionVector
 from freezeframe.log.primitives import json_fields
 from freezeframe.log.schema import arrow_field
 from freezeframe.log.statistics import footer_statistics, statistics_text

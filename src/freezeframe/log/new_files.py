@@ -19,7 +19,7 @@ import pyarrow.types as kinds
 
 from freezeframe.clock import now_ms
 from freezeframe.errors import BadInput, CorruptData, MissingColumn, SchemaDriftError
-from freezeframe.log.actions import Add, Metadata, Protocol
+from freezeframe.log.actions.actions import Add, Metadata, Protocol
 from freezeframe.log.columns import PHYSICAL_NAME_KEY, Mode, field_id, mapping_mode, physical_name
 from freezeframe.log.conversion import conform
 from freezeframe.log.data_files import SHA256_TAG

@@ -14,7 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from freezeframe.log.action_columns import FILE_SCHEMA, TOMBSTONE_SCHEMA, FileActions, file_keys, no_rows
+from freezeframe.log.actions.action_columns import (
+    FILE_SCHEMA,
+    TOMBSTONE_SCHEMA,
+    FileActions,
+    file_keys,
+    no_rows,
+)
 from freezeframe.log.primitives.arrow_numbers import (
     Bools,
     Ints,

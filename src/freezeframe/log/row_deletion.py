@@ -11,12 +11,12 @@ from pyroaring import BitMap64
 
 from freezeframe.clock import now_ms
 from freezeframe.errors import InvalidOption, UnsupportedTable
-from freezeframe.log.action_columns import to_adds
-from freezeframe.log.actions import Action, Add, Remove
+from freezeframe.log.actions.action_columns import to_adds
+from freezeframe.log.actions.actions import Action, Add, Remove
+from freezeframe.log.actions.protocol import has_reader_feature
 from freezeframe.log.deletion_vectors import VectorFile, vector_files
 from freezeframe.log.file_rows import deleted_rows
 from freezeframe.log.primitives import json_fields
-from freezeframe.log.protocol import has_reader_feature
 from freezeframe.log.snapshot import Snapshot
 from freezeframe.log.statistics import statistics_text
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.errors import MissingColumn, NotFound, UnsupportedTable
-from freezeframe.log import actions
+from freezeframe.log.actions import actions
 from freezeframe.log.columns import Mode, mapping_mode, physical_name
 from freezeframe.log.data_files import file_name, open_parquet
 from freezeframe.log.file_blocks import Skipper

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from freezeframe.errors import CorruptLog
-from freezeframe.log.action_columns import FileActions
-from freezeframe.log.actions import Action, Metadata
+from freezeframe.log.actions.action_columns import FileActions
+from freezeframe.log.actions.actions import Action, Metadata
 from freezeframe.log.checkpoint import (
     CheckpointContent,
     physical_partition_names,

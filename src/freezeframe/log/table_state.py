@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from freezeframe.errors import CorruptLog
-from freezeframe.log.actions import Action, CommitInfo, DomainMetadata, Metadata, Protocol, Txn
+from freezeframe.log.actions.actions import Action, CommitInfo, DomainMetadata, Metadata, Protocol, Txn
 from freezeframe.log.replay import FileState
 
 

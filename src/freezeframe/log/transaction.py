@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from freezeframe.clock import now_ms
 from freezeframe.errors import CorruptLog, InvalidOption
-from freezeframe.log.actions import (
+from freezeframe.log.actions.actions import (
     Action,
     Add,
     CommitInfo,
@@ -29,13 +29,13 @@ from freezeframe.log.actions import (
     Txn,
     parse_line,
 )
+from freezeframe.log.actions.protocol import in_commit_timestamps
 from freezeframe.log.columns import mapping_mode
 from freezeframe.log.commit import Committed, Conflict, Outcome, Unknown, commit_name, land
 from freezeframe.log.commit_digest import signed_content
 from freezeframe.log.conflicts import Attempt, Isolation, Reads, clash
 from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.primitives.canonical_paths import canonical_path
-from freezeframe.log.protocol import in_commit_timestamps
 from freezeframe.log.rows import files_matching
 from freezeframe.log.skipping import Predicate, as_expression
 from freezeframe.log.upkeep import Upkeep, after_commit

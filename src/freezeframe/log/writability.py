@@ -10,9 +10,9 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from freezeframe.errors import UnsupportedTable
-from freezeframe.log.actions import Metadata, Protocol
+from freezeframe.log.actions.actions import Metadata, Protocol
+from freezeframe.log.actions.protocol import WRITER_VERSION_MAX, mismatched_features
 from freezeframe.log.columns import every_field
-from freezeframe.log.protocol import WRITER_VERSION_MAX, mismatched_features
 
 APPEND_ONLY_KEY = "delta.appendOnly"
 

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from freezeframe.engine.batch import comparable_key
 from freezeframe.errors import InvalidOption
 from freezeframe.log import Snapshot, rows
-from freezeframe.log.actions import Metadata, Protocol
+from freezeframe.log.actions.actions import Metadata, Protocol
 from freezeframe.log.rows import ReadableSnapshot
 from freezeframe.storage import Storage
 from freezeframe.store.schema.cell_comparison import cells_differ, plain_values

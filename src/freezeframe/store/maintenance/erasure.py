@@ -19,8 +19,8 @@ from freezeframe import progress
 from freezeframe.errors import BadInput, ConflictError, InvalidOption, StreamNotFound
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot, rows
-from freezeframe.log.action_columns import to_adds
-from freezeframe.log.actions import Action, CommitInfo, Remove
+from freezeframe.log.actions.action_columns import to_adds
+from freezeframe.log.actions.actions import Action, CommitInfo, Remove
 from freezeframe.log.commit_digest import signed_content
 from freezeframe.store.maintenance.erasure_scan import Proof, scan
 from freezeframe.store.maintenance.purge import purge

@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 from freezeframe.identifiers import StreamName
 from freezeframe.log import DeletionVector, DeltaLog, Snapshot
-from freezeframe.log.actions import Add, parse_line
+from freezeframe.log.actions.actions import Add, parse_line
 from freezeframe.log.deletion_vectors import vector_name
 from freezeframe.storage import Storage
 from freezeframe.store.directory.paths import blob_file, table_folder

@@ -17,8 +17,8 @@ from freezeframe import progress
 from freezeframe.errors import InputNotFound
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
-from freezeframe.log.action_columns import to_adds
-from freezeframe.log.actions import Add, parse_line
+from freezeframe.log.actions.action_columns import to_adds
+from freezeframe.log.actions.actions import Add, parse_line
 from freezeframe.log.data_files import damaged_file, require_digest
 from freezeframe.log.primitives.listing import list_log, sort_listing
 from freezeframe.log.primitives.paths import commit_name

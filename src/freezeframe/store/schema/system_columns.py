@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from freezeframe.errors import BadInput, InvalidOption
-from freezeframe.log.actions import Metadata
+from freezeframe.log.actions.actions import Metadata
 from freezeframe.store.model.update_options import Update
 from freezeframe.store.schema.table_properties import KEY_PROPERTY
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from freezeframe.log.actions import Metadata, Protocol
+from freezeframe.log.actions.actions import Metadata, Protocol
 from freezeframe.store.schema.column_mapping import DeltaSchema, column_id_max, is_mapped
 
 Notes = tuple[tuple[str, str], ...]

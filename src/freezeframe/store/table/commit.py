@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.log import Snapshot
-from freezeframe.log.action_columns import to_adds
-from freezeframe.log.actions import Action, Add, CommitInfo, Remove, Txn
+from freezeframe.log.actions.action_columns import to_adds
+from freezeframe.log.actions.actions import Action, Add, CommitInfo, Remove, Txn
 from freezeframe.log.commit_digest import signed_content
 from freezeframe.log.data_files import SHA256_TAG
 from freezeframe.log.deletion_vectors import VectorFile

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.log import Snapshot
-from freezeframe.log.action_columns import file_keys, to_adds
-from freezeframe.log.actions import Action, CommitInfo, DomainMetadata, Metadata, Txn
+from freezeframe.log.actions.action_columns import file_keys, to_adds
+from freezeframe.log.actions.actions import Action, CommitInfo, DomainMetadata, Metadata, Txn
 from freezeframe.log.columns import fields_by_path
 from freezeframe.log.commit_digest import signed_content
 from freezeframe.log.row_deletion import removal

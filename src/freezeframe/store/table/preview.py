@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 
 from freezeframe.engine.base import TableEngine
 from freezeframe.engine.spark_schema import spark_ddl
-from freezeframe.log import Snapshot, actions
+from freezeframe.log import Snapshot
+from freezeframe.log.actions import actions
 from freezeframe.storage import Storage
 from freezeframe.store.table.reader import as_spark, read_rows
 

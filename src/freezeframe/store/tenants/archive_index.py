@@ -14,8 +14,8 @@ from typing import Any, Literal
 
 from freezeframe.errors import FormatTooNew, FreezeframeError, UnreadableInput
 from freezeframe.identifiers import FilePath, StreamName
-from freezeframe.log.actions import CommitInfo, DomainMetadata, Metadata, Protocol, parse_line
-from freezeframe.log.file_actions import Add
+from freezeframe.log.actions.actions import CommitInfo, DomainMetadata, Metadata, Protocol, parse_line
+from freezeframe.log.actions.file_actions import Add
 from freezeframe.store.schema.table_properties import TENANT_LOG_FEATURE
 from freezeframe.store.table.export import table_files
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from freezeframe.errors import CorruptLog
-from freezeframe.log.file_actions import Add, DeletionVector, Remove, without_nulls
+from freezeframe.log.actions.file_actions import Add, DeletionVector, Remove, without_nulls
 from freezeframe.log.primitives.json_fields import flag, names, needed_text, parsed, text, texts, whole
 
 __all__ = [

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from freezeframe.errors import CorruptLog, UnsupportedTable
-from freezeframe.log.actions import Metadata, Protocol
+from freezeframe.log.actions.actions import Metadata, Protocol
 from freezeframe.log.primitives.json_fields import whole
 
 READER_VERSION_MAX = 3

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from freezeframe.log.actions import Add, DeletionVector, Remove
+from freezeframe.log.actions.actions import Add, DeletionVector, Remove
 from freezeframe.log.primitives.arrow_numbers import (
     Ints,
     is_valid,

@@ -28,7 +28,7 @@ from freezeframe.log.actions.actions import Add, CommitInfo, Metadata, Protocol,
 from freezeframe.log.checkpoint_writer import write_checkpoint
 from freezeframe.log.hint import Hint, hint_text
 from freezeframe.log.primitives.paths import commit_name, version_prefix
-from freezeframe.log.schema import arrow_to_delta
+from freezeframe.log.schema.schema import arrow_to_delta
 from freezeframe.log.transaction import Transaction
 from freezeframe.log.upkeep import Upkeep
 from freezeframe.settings import Settings

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.typed_columns import KINDS, cells
 
 from freezeframe.engine.row_hash import row_sums
-from freezeframe.log.schema import arrow_to_delta
+from freezeframe.log.schema.schema import arrow_to_delta
 
 
 @st.composite

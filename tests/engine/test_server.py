@@ -19,7 +19,7 @@ from freezeframe.engine.private_folder import private_folder
 from freezeframe.engine.server import attach, server_folder
 from freezeframe.engine.spark import SparkEngine
 from freezeframe.errors import EngineUnavailable, InvalidOption, JavaNotFound, SetupError
-from freezeframe.log.schema import arrow_to_delta
+from freezeframe.log.schema.schema import arrow_to_delta
 from freezeframe.settings import Settings
 
 ATTACH = """

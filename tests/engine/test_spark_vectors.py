@@ -9,7 +9,7 @@ import pytest
 from freezeframe.engine.spark import SparkEngine
 from freezeframe.engine.spark_vectors import are_large
 from freezeframe.errors import UnsupportedTable
-from freezeframe.log.schema import arrow_to_delta
+from freezeframe.log.schema.schema import arrow_to_delta
 
 pytestmark = pytest.mark.spark
 

@@ -18,7 +18,7 @@ from freezeframe.log.compaction import compact_log
 from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.new_files import new_files
 from freezeframe.log.row_deletion import delete_rows, removal
-from freezeframe.log.schema import arrow_to_delta
+from freezeframe.log.schema.schema import arrow_to_delta
 from freezeframe.log.transaction import Transaction
 from freezeframe.storage import LocalStorage
 

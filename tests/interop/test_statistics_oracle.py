@@ -16,7 +16,7 @@ import pytest
 
 from freezeframe.log.checkpoint_writer import write_checkpoint
 from freezeframe.log.delta_log import DeltaLog
-from freezeframe.log.schema import arrow_type
+from freezeframe.log.schema.schema import arrow_type
 from freezeframe.storage import LocalStorage
 
 pytestmark = pytest.mark.spark

@@ -15,7 +15,7 @@ from freezeframe.log.checksum_writer import verify_checksum
 from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.new_files import new_files
 from freezeframe.log.row_deletion import delete_rows
-from freezeframe.log.schema import arrow_to_delta
+from freezeframe.log.schema.schema import arrow_to_delta
 from freezeframe.log.transaction import Transaction
 from freezeframe.log.upkeep import Upkeep
 from freezeframe.storage import LocalStorage

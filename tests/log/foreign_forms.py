@@ -4,8 +4,8 @@ import copy
 import uuid
 
 from freezeframe.log.actions.actions import DeletionVector
-from freezeframe.log.columns import ID_KEY, PHYSICAL_NAME_KEY, fields_by_path
 from freezeframe.log.deletion_vectors import bitmap_bytes, z85_encode
+from freezeframe.log.schema.column_mapping import ID_KEY, PHYSICAL_NAME_KEY, fields_by_path
 
 INLINE_BYTES_MAX = 64
 

@@ -16,7 +16,7 @@ from freezeframe.log import rows
 from freezeframe.log.actions.actions import Metadata, Protocol
 from freezeframe.log.data_files import SHA256_TAG
 from freezeframe.log.new_files import new_files
-from freezeframe.log.schema import arrow_to_delta
+from freezeframe.log.schema.schema import arrow_to_delta
 
 PLAIN = Protocol(1, 2)
 

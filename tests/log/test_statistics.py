@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from freezeframe.errors import CorruptData
-from freezeframe.log.schema import arrow_to_delta
+from freezeframe.log.schema.schema import arrow_to_delta
 from freezeframe.log.statistics import file_statistics, statistics_text
 
 

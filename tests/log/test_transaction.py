@@ -25,7 +25,7 @@ from freezeframe.log.conflicts import Isolation
 from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.new_files import new_files
 from freezeframe.log.row_deletion import removal
-from freezeframe.log.schema import arrow_to_delta
+from freezeframe.log.schema.schema import arrow_to_delta
 from freezeframe.log.transaction import AlreadyDone, Transaction
 from freezeframe.log.upkeep import Upkeep
 from freezeframe.storage import MemoryStorage

@@ -25,7 +25,7 @@ from freezeframe.engine.base import LandTask
 from freezeframe.engine.frames import is_spark, to_pandas
 from freezeframe.errors import InvalidOption, SetupError
 from freezeframe.gluestick import installed
-from freezeframe.log.schema import delta_to_arrow
+from freezeframe.log.schema.schema import delta_to_arrow
 from freezeframe.script.csv_text import csv_text
 from freezeframe.script.tenants import shared_engine
 from freezeframe.storage.local import failure

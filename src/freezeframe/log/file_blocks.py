@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.log.column_bounds import column_bounds
-from freezeframe.log.partitions import partition_scalar
 from freezeframe.log.primitives.arrow_numbers import Bools
+from freezeframe.log.schema.partition_values import partition_scalar
 from freezeframe.log.skipping import FileFacts, bound_claim, keep, keep_claimed, partition_claim
 
 BLOCK_FILES = 512

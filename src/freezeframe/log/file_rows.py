@@ -15,8 +15,6 @@ import pyarrow.parquet as pq
 
 from freezeframe.errors import CorruptData
 from freezeframe.log.actions.file_actions import DeletionVector
-from freezeframe.log.columns import Mode, find_column
-from freezeframe.log.conversion import conform
 from freezeframe.log.data_files import (
     SHA256_TAG,
     damaged_file,
@@ -33,7 +31,9 @@ from freezeframe.log.deletion_vectors import (
     vector_name,
 )
 from freezeframe.log.primitives import json_fields
-from freezeframe.log.schema import arrow_field
+from freezeframe.log.schema.column_mapping import Mode, find_column
+from freezeframe.log.schema.conversion import conform
+from freezeframe.log.schema.schema import arrow_field
 from freezeframe.log.statistics import footer_statistics, statistics_text
 from freezeframe.storage.base import Storage
 

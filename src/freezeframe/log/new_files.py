@@ -20,11 +20,17 @@ import pyarrow.types as kinds
 from freezeframe.clock import now_ms
 from freezeframe.errors import BadInput, CorruptData, MissingColumn, SchemaDriftError
 from freezeframe.log.actions.actions import Add, Metadata, Protocol
-from freezeframe.log.columns import PHYSICAL_NAME_KEY, Mode, field_id, mapping_mode, physical_name
-from freezeframe.log.conversion import conform
 from freezeframe.log.data_files import SHA256_TAG
-from freezeframe.log.partitions import partition_text
-from freezeframe.log.schema import arrow_field, delta_to_arrow, fields_of, is_list
+from freezeframe.log.schema.column_mapping import (
+    PHYSICAL_NAME_KEY,
+    Mode,
+    field_id,
+    mapping_mode,
+    physical_name,
+)
+from freezeframe.log.schema.conversion import conform
+from freezeframe.log.schema.partition_values import partition_text
+from freezeframe.log.schema.schema import arrow_field, delta_to_arrow, fields_of, is_list
 from freezeframe.log.statistics import file_statistics, statistics_text
 
 

@@ -22,8 +22,8 @@ import pyarrow.parquet as pq
 import pyarrow.types as kinds
 
 from freezeframe.errors import CorruptData
-from freezeframe.log.columns import physical_name
-from freezeframe.log.schema import fields_of, is_list
+from freezeframe.log.schema.column_mapping import physical_name
+from freezeframe.log.schema.schema import fields_of, is_list
 from freezeframe.storage.passing_failures import passing_failure
 
 INDEXED_COLUMNS_MAX = 32  # delta.dataSkippingNumIndexedCols

@@ -30,13 +30,13 @@ from freezeframe.log.actions.actions import (
     parse_line,
 )
 from freezeframe.log.actions.protocol import in_commit_timestamps
-from freezeframe.log.columns import mapping_mode
 from freezeframe.log.commit import Committed, Conflict, Outcome, Unknown, commit_name, land
 from freezeframe.log.commit_digest import signed_content
 from freezeframe.log.conflicts import Attempt, Isolation, Reads, clash
 from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.primitives.canonical_paths import canonical_path
 from freezeframe.log.rows import files_matching
+from freezeframe.log.schema.column_mapping import mapping_mode
 from freezeframe.log.skipping import Predicate, as_expression
 from freezeframe.log.upkeep import Upkeep, after_commit
 from freezeframe.log.writability import APPEND_ONLY_KEY, require_writable

@@ -12,7 +12,7 @@ from typing import Any
 from freezeframe.errors import UnsupportedTable
 from freezeframe.log.actions.actions import Metadata, Protocol
 from freezeframe.log.actions.protocol import WRITER_VERSION_MAX, mismatched_features
-from freezeframe.log.columns import every_field
+from freezeframe.log.schema.column_mapping import every_field
 
 APPEND_ONLY_KEY = "delta.appendOnly"
 

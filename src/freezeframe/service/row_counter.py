@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 from freezeframe.engine.base import NOTHING, FindTask, Landed, LandTask, MergeResult, MergeTask, Positions
 from freezeframe.engine.row_hash import RowSums
 from freezeframe.errors import CorruptData, InvalidOption
-from freezeframe.log.columns import find_column
-from freezeframe.log.conversion import conform
-from freezeframe.log.schema import arrow_field, delta_to_arrow, fields_of
+from freezeframe.log.schema.column_mapping import find_column
+from freezeframe.log.schema.conversion import conform
+from freezeframe.log.schema.schema import arrow_field, delta_to_arrow, fields_of
 from freezeframe.storage import Storage
 from freezeframe.store.diff.row_diff import table_changes
 from freezeframe.store.diff.row_diff_pages import change_counts

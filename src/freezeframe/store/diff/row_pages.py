@@ -23,10 +23,10 @@ import pyarrow.types as kinds
 
 from freezeframe.errors import MissingColumn, VersionNotFound
 from freezeframe.log import rows
-from freezeframe.log.columns import mapping_mode, physical_name
 from freezeframe.log.file_rows import GroupedFile, RowGroup
 from freezeframe.log.rows import ReadableSnapshot
-from freezeframe.log.schema import fields_of
+from freezeframe.log.schema.column_mapping import mapping_mode, physical_name
+from freezeframe.log.schema.schema import fields_of
 from freezeframe.log.skipping import FileFacts, as_expression, columns_of, keep, value_bounds
 from freezeframe.store.schema.column_mapping import arrow_columns
 from freezeframe.store.schema.comparison import in_common

@@ -22,7 +22,7 @@ from freezeframe.errors import (
 )
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot, rows
-from freezeframe.log.schema import arrow_to_delta, arrow_type
+from freezeframe.log.schema.schema import arrow_to_delta, arrow_type
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.schema.column_mapping import arrow_columns, delta_columns, written_columns
 from freezeframe.store.schema.comparison import compared_type, exact_cast

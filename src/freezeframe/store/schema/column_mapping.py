@@ -14,8 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from freezeframe.log.columns import fields_by_path
-from freezeframe.log.schema import arrow_to_delta, delta_to_arrow
+from freezeframe.log.schema.column_mapping import fields_by_path
+from freezeframe.log.schema.schema import arrow_to_delta, delta_to_arrow
 from freezeframe.store.schema.schema_evolution import PRINTED, UNDECIDED
 
 DeltaSchema = Mapping[str, Any]

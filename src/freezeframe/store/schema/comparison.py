@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from freezeframe.log.columns import PHYSICAL_NAME_KEY
-from freezeframe.log.schema import arrow_field, arrow_to_delta
+from freezeframe.log.schema.column_mapping import PHYSICAL_NAME_KEY
+from freezeframe.log.schema.schema import arrow_field, arrow_to_delta
 from freezeframe.store.schema.cell_comparison import cells_differ
 from freezeframe.store.schema.type_compatibility import cast_to, common_nested, meet_as_text, settled
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 from freezeframe.engine.base import TableEngine
 from freezeframe.engine.row_hash import row_sums
 from freezeframe.identifiers import StreamName
-from freezeframe.log.schema import arrow_to_delta
+from freezeframe.log.schema.schema import arrow_to_delta
 from freezeframe.storage import Storage
 from freezeframe.store.directory.paths import table_folder
 from freezeframe.store.model.update_options import Update

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.engine.base import MergeResult, MergeTask, Validity
-from freezeframe.log.columns import fields_by_path, physical_name
-from freezeframe.log.schema import arrow_to_delta
+from freezeframe.log.schema.column_mapping import fields_by_path, physical_name
+from freezeframe.log.schema.schema import arrow_to_delta
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.schema.column_mapping import arrow_columns, written_columns
 from freezeframe.store.schema.comparison import ComparedColumns, compared_columns, compared_type

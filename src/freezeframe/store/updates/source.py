@@ -12,7 +12,7 @@ from freezeframe.engine.base import LandTask, TableEngine
 from freezeframe.engine.batch import checked_batch
 from freezeframe.engine.frames import kind_of, to_arrow
 from freezeframe.errors import InvalidOption
-from freezeframe.log.schema import delta_to_arrow
+from freezeframe.log.schema.schema import delta_to_arrow
 from freezeframe.store.model.update_options import Update
 from freezeframe.store.table.staging import Attempt
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from freezeframe.errors import UnsupportedTable
 from freezeframe.log.actions.actions import Metadata, Protocol
 from freezeframe.log.actions.protocol import has_reader_feature
-from freezeframe.log.schema import fields_of
+from freezeframe.log.schema.schema import fields_of
 
 MODE_KEY = "delta.columnMapping.mode"
 ID_KEY = "delta.columnMapping.id"

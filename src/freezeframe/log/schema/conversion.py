@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from freezeframe.errors import CorruptData, UnsupportedTable
-from freezeframe.log.columns import Mode, find_column
-from freezeframe.log.schema import arrow_type, fields_of, is_list
+from freezeframe.log.schema.column_mapping import Mode, find_column
+from freezeframe.log.schema.schema import arrow_type, fields_of, is_list
 
 
 def conform(array: pa.Array, kind: Any, mode: Mode) -> pa.Array:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from freezeframe.errors import UnsupportedTable
-from freezeframe.log.columns import every_field
+from freezeframe.log.schema.column_mapping import every_field
 
 CHANGES_KEY = "delta.typeChanges"
 

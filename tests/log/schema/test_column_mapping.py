@@ -6,14 +6,14 @@ from tests.log.foreign_forms import with_mapping
 
 from freezeframe.errors import UnsupportedTable
 from freezeframe.log.actions.actions import Metadata, Protocol
-from freezeframe.log.columns import (
+from freezeframe.log.schema.column_mapping import (
     every_field,
     field_id,
     find_column,
     mapping_mode,
     physical_name,
 )
-from freezeframe.log.schema import arrow_to_delta
+from freezeframe.log.schema.schema import arrow_to_delta
 
 NESTED = arrow_to_delta(
     pa.schema(

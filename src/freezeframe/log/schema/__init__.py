@@ -1,0 +1,1 @@
+"""A table's columns: types, column mapping, type widening, partition values."""

@@ -27,7 +27,7 @@ from measured import keep, summary
 
 from freezeframe.engine.deferred import DeferredEngine
 from freezeframe.identifiers import StreamName
-from freezeframe.log.commit import Committed, land
+from freezeframe.log.commits.commit import Committed, land
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant

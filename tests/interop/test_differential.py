@@ -13,7 +13,7 @@ from freezeframe.log import rows
 from freezeframe.log.actions.action_columns import to_adds
 from freezeframe.log.actions.actions import Metadata, Protocol
 from freezeframe.log.checkpoint_writer import write_checkpoint
-from freezeframe.log.commit import Committed
+from freezeframe.log.commits.commit import Committed
 from freezeframe.log.compaction import compact_log
 from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.new_files import new_files

@@ -25,7 +25,7 @@ from freezeframe.errors import (
 )
 from freezeframe.log import rows
 from freezeframe.log.actions.actions import Add, CommitInfo, Metadata, Protocol, to_json_line
-from freezeframe.log.commit import Committed, land
+from freezeframe.log.commits.commit import Committed, land
 from freezeframe.log.data_files import SHA256_TAG
 from freezeframe.log.deletion_vectors import vector_file
 from freezeframe.log.delta_log import DeltaLog

@@ -20,7 +20,7 @@ from freezeframe.errors import (
 from freezeframe.log import rows
 from freezeframe.log.actions.action_columns import to_adds
 from freezeframe.log.actions.actions import Add, CommitInfo, DomainMetadata, Protocol, Txn
-from freezeframe.log.commit import Committed, Conflict, Unknown
+from freezeframe.log.commits.commit import Committed, Conflict, Unknown
 from freezeframe.log.conflicts import Isolation
 from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.new_files import new_files

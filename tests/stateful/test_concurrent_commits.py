@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from freezeframe.log.actions.actions import Add, CommitInfo, Metadata, Protocol, Txn, parse_line
-from freezeframe.log.commit import Committed
+from freezeframe.log.commits.commit import Committed
 from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.transaction import Transaction
 from freezeframe.log.upkeep import Upkeep

@@ -18,7 +18,7 @@ from freezeframe.errors import InvalidOption
 from freezeframe.log.actions.actions import Metadata, Protocol
 from freezeframe.log.actions.protocol import in_commit_timestamps, require_readable
 from freezeframe.log.cleanup import CleanupPlan, clean_up
-from freezeframe.log.commit_info import require_in_commit_timestamp
+from freezeframe.log.commits.commit_info import require_in_commit_timestamp
 from freezeframe.log.history import CommitTime, History, HistoryEntry, require_within_retention, to_ms
 from freezeframe.log.management import SnapshotManagement
 from freezeframe.log.primitives.options import LogOptions

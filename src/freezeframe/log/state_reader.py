@@ -15,10 +15,10 @@ from freezeframe.log.checkpoint import (
     read_checkpoint_actions,
 )
 from freezeframe.log.checksum import read_checksum
-from freezeframe.log.commit_content import CommitContent, parse_file_actions, read_contents
-from freezeframe.log.commit_info import read_commit_info
-from freezeframe.log.kept_commits import KEPT_BYTES, KeptCommits
-from freezeframe.log.own_commit import OwnCommit
+from freezeframe.log.commits.commit_cache import KEPT_BYTES, KeptCommits
+from freezeframe.log.commits.commit_content import CommitContent, parse_file_actions, read_contents
+from freezeframe.log.commits.commit_info import read_commit_info
+from freezeframe.log.commits.own_commit import OwnCommit
 from freezeframe.log.primitives.listing import CheckpointFiles
 from freezeframe.log.primitives.paths import Kind, LogFile
 from freezeframe.log.replay import FileState, apply_actions

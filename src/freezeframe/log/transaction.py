@@ -30,8 +30,8 @@ from freezeframe.log.actions.actions import (
     parse_line,
 )
 from freezeframe.log.actions.protocol import in_commit_timestamps
-from freezeframe.log.commit import Committed, Conflict, Outcome, Unknown, commit_name, land
-from freezeframe.log.commit_digest import signed_content
+from freezeframe.log.commits.commit import Committed, Conflict, Outcome, Unknown, commit_name, land
+from freezeframe.log.commits.commit_digest import signed_content
 from freezeframe.log.conflicts import Attempt, Isolation, Reads, clash
 from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.primitives.canonical_paths import canonical_path

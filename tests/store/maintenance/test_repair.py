@@ -11,7 +11,7 @@ from tests.faulty import Crash, Fault, FaultyStorage, Way
 from freezeframe.errors import BadInput, ForeignCommit, InvalidOption, StreamNotFound, UnsupportedTable
 from freezeframe.log import DeltaLog
 from freezeframe.log.actions.actions import Add, Metadata, Protocol
-from freezeframe.log.commit import land
+from freezeframe.log.commits.commit import land
 from freezeframe.log.transaction import Transaction
 from freezeframe.store.schema.table_properties import TENANT_LOG_FEATURE
 

@@ -21,7 +21,7 @@ from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot, rows
 from freezeframe.log.actions.action_columns import to_adds
 from freezeframe.log.actions.actions import Action, CommitInfo, Remove
-from freezeframe.log.commit_digest import signed_content
+from freezeframe.log.commits.commit_digest import signed_content
 from freezeframe.store.maintenance.erasure_scan import Proof, scan
 from freezeframe.store.maintenance.purge import purge
 from freezeframe.store.model.row_counts import Counts

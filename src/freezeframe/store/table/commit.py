@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from freezeframe.log import Snapshot
 from freezeframe.log.actions.action_columns import to_adds
 from freezeframe.log.actions.actions import Action, Add, CommitInfo, Remove, Txn
-from freezeframe.log.commit_digest import signed_content
+from freezeframe.log.commits.commit_digest import signed_content
 from freezeframe.log.data_files import SHA256_TAG
 from freezeframe.log.deletion_vectors import VectorFile
 from freezeframe.log.row_deletion import removal

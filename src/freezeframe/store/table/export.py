@@ -16,7 +16,7 @@ from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.log.actions.action_columns import to_adds
 from freezeframe.log.actions.actions import Action, Add, CommitInfo
-from freezeframe.log.commit_digest import signed_content
+from freezeframe.log.commits.commit_digest import signed_content
 from freezeframe.log.data_files import SHA256_TAG
 from freezeframe.log.deletion_vectors import vector_name
 from freezeframe.store.table.commit import Origin, commit_info

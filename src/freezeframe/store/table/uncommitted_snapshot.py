@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from freezeframe.log import DeltaLog, Snapshot
-from freezeframe.log.commit import commit_name
+from freezeframe.log.commits.commit import commit_name
 from freezeframe.log.primitives.paths import LOG_FOLDER, parse_name
 from freezeframe.storage.base import FileStatus, Storage
 from freezeframe.storage.overlay import OverlayStorage

@@ -14,8 +14,8 @@ from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 
 from freezeframe.errors import FreezeframeError, VersionNotFound
-from freezeframe.log.commit import Committed, Outcome, land_file
-from freezeframe.log.own_commit import OwnCommit
+from freezeframe.log.commits.commit import Committed, Outcome, land_file
+from freezeframe.log.commits.own_commit import OwnCommit
 from freezeframe.log.primitives.paths import LogFile, commit_name, log_file
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage

@@ -15,7 +15,7 @@ from dataclasses import replace
 from freezeframe.errors import CorruptLog, ForeignCommit, FreezeframeError, StorageUnavailable
 from freezeframe.identifiers import StreamName
 from freezeframe.log import DeltaLog
-from freezeframe.log.commit import Committed, Conflict, commit_name, land
+from freezeframe.log.commits.commit import Committed, Conflict, commit_name, land
 from freezeframe.log.upkeep import Upkeep, after_commit
 from freezeframe.storage import Storage
 from freezeframe.storage.concurrency import run_concurrently

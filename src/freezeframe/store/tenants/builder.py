@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from freezeframe.clock import now_ms
 from freezeframe.errors import ConflictError, CorruptData
 from freezeframe.identifiers import FilePath, StreamName
-from freezeframe.log.commit import Committed
+from freezeframe.log.commits.commit import Committed
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.store.blobs.blob_store import Measured, write_blob

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from freezeframe.clock import now_ms
 from freezeframe.errors import ConflictError, OutcomeUnknown
-from freezeframe.log.commit import Committed, Unknown, land_file
+from freezeframe.log.commits.commit import Committed, Unknown, land_file
 from freezeframe.log.primitives.paths import commit_name, version_prefix
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage

@@ -30,7 +30,7 @@ from freezeframe.engine.base import TableEngine
 from freezeframe.errors import ConflictError, JobRevoked, OutcomeUnknown, StorageUnavailable
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
-from freezeframe.log.commit import Committed, Unknown
+from freezeframe.log.commits.commit import Committed, Unknown
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.storage.concurrency import run_concurrently

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-from freezeframe.log.commit_content import CommitContent
+from freezeframe.log.commits.commit_content import CommitContent
 from freezeframe.log.primitives.paths import LogFile
 
 KEPT_BYTES = 8 << 20

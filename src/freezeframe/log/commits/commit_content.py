@@ -30,7 +30,7 @@ from freezeframe.log.actions.action_columns import (
     text_map,
 )
 from freezeframe.log.actions.actions import Action, Add, Remove, parse_line
-from freezeframe.log.commit_digest import require_digest
+from freezeframe.log.commits.commit_digest import require_digest
 from freezeframe.log.primitives.arrow_numbers import Bools, Ints, is_valid, to_arrow_flags
 from freezeframe.log.primitives.canonical_paths import canonical_paths
 from freezeframe.log.primitives.json_fields import parsed

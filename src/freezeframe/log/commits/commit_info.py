@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from freezeframe.errors import CorruptLog
 from freezeframe.log.actions.actions import CommitInfo
-from freezeframe.log.commit_content import read_content
+from freezeframe.log.commits.commit_content import read_content
 from freezeframe.log.primitives.json_fields import parsed
 from freezeframe.log.primitives.paths import commit_name
 from freezeframe.storage import Storage

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from freezeframe.errors import InvalidOption
-from freezeframe.log.commit import Committed, Conflict, commit_name, land
+from freezeframe.log.commits.commit import Committed, Conflict, commit_name, land
 from freezeframe.storage import LocalStorage, MemoryStorage
 
 OURS = b'{"commitInfo":{"writeId":"ours"}}\n'

@@ -16,7 +16,7 @@ from freezeframe.log.actions.action_columns import DELTA_NAMES, no_rows
 from freezeframe.log.actions.actions import is_misspelt
 from freezeframe.log.primitives.arrow_numbers import is_valid
 from freezeframe.log.primitives.canonical_paths import canonical_paths
-from freezeframe.log.replay import select_rows
+from freezeframe.log.replay.replay import select_rows
 from freezeframe.log.statistics import leaf_paths
 from freezeframe.log.statistics_json import statistics_texts
 

@@ -15,8 +15,8 @@ from freezeframe.log.actions.actions import Action, Metadata, to_json_line
 from freezeframe.log.checkpoint import physical_partition_names
 from freezeframe.log.commits.commit_content import parse_file_actions, read_content
 from freezeframe.log.primitives.paths import commit_name, compacted_name
-from freezeframe.log.replay import last_actions
-from freezeframe.log.table_state import Heads
+from freezeframe.log.replay.replay import last_actions
+from freezeframe.log.replay.table_state import Heads
 from freezeframe.storage.base import Storage
 
 _log = logging.getLogger(__name__)

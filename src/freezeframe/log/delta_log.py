@@ -23,11 +23,11 @@ from freezeframe.log.history import CommitTime, History, HistoryEntry, require_w
 from freezeframe.log.management import SnapshotManagement
 from freezeframe.log.primitives.options import LogOptions
 from freezeframe.log.primitives.paths import LOG_FOLDER, LogFile
-from freezeframe.log.replay import FileState
+from freezeframe.log.replay.replay import FileState
+from freezeframe.log.replay.table_state import Heads, TableState, require_heads
 from freezeframe.log.segment import EMPTY_VERSION, LogSegment
 from freezeframe.log.snapshot import Snapshot
 from freezeframe.log.state_reader import StateReader
-from freezeframe.log.table_state import Heads, TableState, require_heads
 from freezeframe.log.verification import Finding, verify_log, verify_snapshot
 from freezeframe.storage import LocalStorage, Storage
 

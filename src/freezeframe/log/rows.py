@@ -24,7 +24,7 @@ from freezeframe.log.actions import actions
 from freezeframe.log.data_files import file_name, open_parquet
 from freezeframe.log.file_blocks import Skipper
 from freezeframe.log.file_rows import FileRead, GroupedFile, file_batches, file_count, rows_at
-from freezeframe.log.replay import select_rows
+from freezeframe.log.replay.replay import select_rows
 from freezeframe.log.schema.column_mapping import Mode, mapping_mode, physical_name
 from freezeframe.log.schema.partition_values import partition_scalar
 from freezeframe.log.schema.schema import arrow_field, delta_to_arrow, fields_of

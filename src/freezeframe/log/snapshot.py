@@ -18,10 +18,10 @@ from freezeframe.log.actions.action_columns import FILE_SCHEMA, TOMBSTONE_SCHEMA
 from freezeframe.log.actions.actions import Action, CommitInfo, DomainMetadata, Metadata, Protocol, Txn
 from freezeframe.log.primitives.arrow_numbers import is_valid, to_ints
 from freezeframe.log.primitives.intervals import milliseconds
-from freezeframe.log.replay import FileState, select_rows
+from freezeframe.log.replay.replay import FileState, select_rows
+from freezeframe.log.replay.table_state import Heads, TableState
 from freezeframe.log.segment import EMPTY_VERSION, LogSegment
 from freezeframe.log.skipping import Predicate
-from freezeframe.log.table_state import Heads, TableState
 from freezeframe.storage import Storage
 
 if TYPE_CHECKING:

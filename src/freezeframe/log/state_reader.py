@@ -21,9 +21,9 @@ from freezeframe.log.commits.commit_info import read_commit_info
 from freezeframe.log.commits.own_commit import OwnCommit
 from freezeframe.log.primitives.listing import CheckpointFiles
 from freezeframe.log.primitives.paths import Kind, LogFile
-from freezeframe.log.replay import FileState, apply_actions
+from freezeframe.log.replay.replay import FileState, apply_actions
+from freezeframe.log.replay.table_state import Heads, TableState
 from freezeframe.log.segment import LogSegment
-from freezeframe.log.table_state import Heads, TableState
 from freezeframe.storage import Storage
 
 BATCH_BYTES = 8 << 20

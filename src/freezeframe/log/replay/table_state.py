@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from freezeframe.errors import CorruptLog
 from freezeframe.log.actions.actions import Action, CommitInfo, DomainMetadata, Metadata, Protocol, Txn
-from freezeframe.log.replay import FileState
+from freezeframe.log.replay.replay import FileState
 
 
 @dataclass(frozen=True, slots=True)

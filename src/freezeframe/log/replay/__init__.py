@@ -1,0 +1,1 @@
+"""From actions to the state of a table (pure)."""

@@ -16,14 +16,14 @@ from freezeframe.log.actions.actions import Add, from_json
 from freezeframe.log.checkpoint_writer import write_checkpoint
 from freezeframe.log.checksum import parse_checksum
 from freezeframe.log.checksum_writer import checksum_of, checksum_text
-from freezeframe.log.column_bounds import column_bounds
 from freezeframe.log.file_rows import deleted_rows
 from freezeframe.log.hint import hint_text, parse_hint, read_hint
 from freezeframe.log.primitives.paths import checkpoint_name, commit_name, compacted_name, v2_checkpoint_name
 from freezeframe.log.rows import files_matching
 from freezeframe.log.schema.partition_values import partition_scalar
 from freezeframe.log.schema.schema import arrow_type
-from freezeframe.log.skipping import is_only_nulls, value_bounds
+from freezeframe.log.statistics.column_bounds import column_bounds
+from freezeframe.log.statistics.data_skipping import is_only_nulls, value_bounds
 from freezeframe.storage import MemoryStorage
 
 ROUNDS = [pytest.param(40, id="short"), pytest.param(5_000, id="long", marks=pytest.mark.nightly)]

@@ -30,7 +30,7 @@ from freezeframe.log.data_files import SHA256_TAG
 from freezeframe.log.deletion_vectors import vector_file
 from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.schema.schema import arrow_to_delta
-from freezeframe.log.statistics import file_statistics, statistics_text
+from freezeframe.log.statistics.file_statistics import file_statistics, statistics_text
 from freezeframe.storage import LocalStorage, MemoryStorage
 
 FEATURES = ("columnMapping", "deletionVectors", "timestampNtz", "typeWidening")

@@ -14,7 +14,7 @@ import pytest
 from tests.faulty import Fault, FaultyStorage, Way
 
 from freezeframe.errors import CorruptData, StorageUnavailable, TryAgain
-from freezeframe.log.statistics import file_statistics
+from freezeframe.log.statistics.file_statistics import file_statistics
 from freezeframe.service.row_counter import RowCounter
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage

@@ -11,7 +11,7 @@ from freezeframe.log.actions.actions import Add, CommitInfo, Metadata, Protocol,
 from freezeframe.log.commits.commit import land
 from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.schema.schema import arrow_to_delta
-from freezeframe.log.statistics import file_statistics, statistics_text
+from freezeframe.log.statistics.file_statistics import file_statistics, statistics_text
 from freezeframe.storage import MemoryStorage
 
 FEATURES = ("columnMapping", "deletionVectors", "timestampNtz", "typeWidening")

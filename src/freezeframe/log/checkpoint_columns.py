@@ -17,8 +17,8 @@ from freezeframe.log.actions.actions import is_misspelt
 from freezeframe.log.primitives.arrow_numbers import is_valid
 from freezeframe.log.primitives.canonical_paths import canonical_paths
 from freezeframe.log.replay.replay import select_rows
-from freezeframe.log.statistics import leaf_paths
-from freezeframe.log.statistics_json import statistics_texts
+from freezeframe.log.statistics.file_statistics import leaf_paths
+from freezeframe.log.statistics.statistics_json import statistics_texts
 
 # A leaf of each kind that its actions cannot be without: where it is null there is no action.
 _REQUIRED_LEAVES = {

@@ -28,7 +28,7 @@ from freezeframe.log.primitives.canonical_paths import canonical_path
 from freezeframe.log.schema.column_mapping import Mode, physical_name
 from freezeframe.log.schema.partition_values import partition_scalar
 from freezeframe.log.schema.schema import arrow_field, delta_to_arrow, fields_of
-from freezeframe.log.skipping import FileFacts, columns_of, keep
+from freezeframe.log.statistics.data_skipping import FileFacts, columns_of, keep
 
 
 class Isolation(Enum):

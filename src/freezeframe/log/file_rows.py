@@ -34,7 +34,7 @@ from freezeframe.log.primitives import json_fields
 from freezeframe.log.schema.column_mapping import Mode, find_column
 from freezeframe.log.schema.conversion import conform
 from freezeframe.log.schema.schema import arrow_field
-from freezeframe.log.statistics import footer_statistics, statistics_text
+from freezeframe.log.statistics.file_statistics import footer_statistics, statistics_text
 from freezeframe.storage.base import Storage
 
 VERIFIED_BYTES_MAX = 4 << 20

@@ -31,7 +31,7 @@ from freezeframe.log.schema.column_mapping import (
 from freezeframe.log.schema.conversion import conform
 from freezeframe.log.schema.partition_values import partition_text
 from freezeframe.log.schema.schema import arrow_field, delta_to_arrow, fields_of, is_list
-from freezeframe.log.statistics import file_statistics, statistics_text
+from freezeframe.log.statistics.file_statistics import file_statistics, statistics_text
 
 
 @dataclass(frozen=True, slots=True)

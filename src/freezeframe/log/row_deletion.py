@@ -18,7 +18,7 @@ from freezeframe.log.deletion_vectors import VectorFile, vector_files
 from freezeframe.log.file_rows import deleted_rows
 from freezeframe.log.primitives import json_fields
 from freezeframe.log.snapshot import Snapshot
-from freezeframe.log.statistics import statistics_text
+from freezeframe.log.statistics.file_statistics import statistics_text
 
 VECTORS_KEY = "delta.enableDeletionVectors"
 

@@ -22,14 +22,14 @@ import pyarrow.compute as pc
 from freezeframe.errors import MissingColumn, NotFound, UnsupportedTable
 from freezeframe.log.actions import actions
 from freezeframe.log.data_files import file_name, open_parquet
-from freezeframe.log.file_blocks import Skipper
 from freezeframe.log.file_rows import FileRead, GroupedFile, file_batches, file_count, rows_at
 from freezeframe.log.replay.replay import select_rows
 from freezeframe.log.schema.column_mapping import Mode, mapping_mode, physical_name
 from freezeframe.log.schema.partition_values import partition_scalar
 from freezeframe.log.schema.schema import arrow_field, delta_to_arrow, fields_of
 from freezeframe.log.schema.type_widening import require_known_changes
-from freezeframe.log.skipping import Predicate, as_expression, columns_of
+from freezeframe.log.statistics.block_index import Skipper
+from freezeframe.log.statistics.data_skipping import Predicate, as_expression, columns_of
 from freezeframe.storage.base import Storage
 
 _THREADS_MAX = 8

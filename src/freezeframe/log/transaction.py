@@ -37,7 +37,7 @@ from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.primitives.canonical_paths import canonical_path
 from freezeframe.log.rows import files_matching
 from freezeframe.log.schema.column_mapping import mapping_mode
-from freezeframe.log.skipping import Predicate, as_expression
+from freezeframe.log.statistics.data_skipping import Predicate, as_expression
 from freezeframe.log.upkeep import Upkeep, after_commit
 from freezeframe.log.writability import APPEND_ONLY_KEY, require_writable
 

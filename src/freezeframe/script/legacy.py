@@ -26,7 +26,7 @@ from freezeframe.engine.frames import FrameKind, kind_of, to_arrow
 from freezeframe.engine.spark_schema import spark_ddl
 from freezeframe.errors import BadInput, ConflictError, MissingColumn, UnreadableInput
 from freezeframe.log.schema.schema import delta_to_arrow
-from freezeframe.log.skipping import as_expression, columns_of
+from freezeframe.log.statistics.data_skipping import as_expression, columns_of
 from freezeframe.script.csv_file import read_csv_text
 from freezeframe.script.current_job import is_working_copy, job_at
 from freezeframe.script.exported_file import ADOPTED_NOTE, export, file_sha256, known_file

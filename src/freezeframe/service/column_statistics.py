@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from freezeframe.engine.python_values import moment_text, python_values
 from freezeframe.log import Snapshot, rows
-from freezeframe.log.skipping import value_bounds
+from freezeframe.log.statistics.data_skipping import value_bounds
 from freezeframe.service.distribution import Bar, distribution
 from freezeframe.service.json_values import json_value
 from freezeframe.service.stream_snapshots import (

@@ -27,7 +27,7 @@ from freezeframe.log.file_rows import GroupedFile, RowGroup
 from freezeframe.log.rows import ReadableSnapshot
 from freezeframe.log.schema.column_mapping import mapping_mode, physical_name
 from freezeframe.log.schema.schema import fields_of
-from freezeframe.log.skipping import FileFacts, as_expression, columns_of, keep, value_bounds
+from freezeframe.log.statistics.data_skipping import FileFacts, as_expression, columns_of, keep, value_bounds
 from freezeframe.store.schema.column_mapping import arrow_columns
 from freezeframe.store.schema.comparison import in_common
 from freezeframe.store.schema.system_columns import VALID_TO, stored_own_columns

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
 
-from freezeframe.log.column_bounds import ColumnBounds, column_bounds
 from freezeframe.log.primitives.arrow_numbers import Bools
+from freezeframe.log.statistics.column_bounds import ColumnBounds, column_bounds
 
 
 def may_hold(

@@ -17,7 +17,7 @@ from freezeframe.engine.frames import to_pandas
 from freezeframe.errors import InvalidOption, MissingColumn
 from freezeframe.log import Snapshot, rows
 from freezeframe.log.rows import ReadableSnapshot
-from freezeframe.log.skipping import as_expression
+from freezeframe.log.statistics.data_skipping import as_expression
 from freezeframe.storage import Storage
 from freezeframe.store.schema.column_mapping import arrow_columns, written_columns
 from freezeframe.store.schema.system_columns import DELETED, VALID_TO, stored_own_columns

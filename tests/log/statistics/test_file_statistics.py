@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from freezeframe.errors import CorruptData
 from freezeframe.log.schema.schema import arrow_to_delta
-from freezeframe.log.statistics import file_statistics, statistics_text
+from freezeframe.log.statistics.file_statistics import file_statistics, statistics_text
 
 
 def parquet(table, **options):

@@ -7,10 +7,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from freezeframe.log import file_blocks
 from freezeframe.log.actions.action_columns import FILE_SCHEMA
-from freezeframe.log.file_blocks import Skipper
-from freezeframe.log.skipping import columns_of
+from freezeframe.log.statistics import block_index
+from freezeframe.log.statistics.block_index import Skipper
+from freezeframe.log.statistics.data_skipping import columns_of
 
 SCHEMA = pa.schema([("n", pa.int64()), ("s", pa.string()), ("p", pa.string()), ("d", pa.date32())])
 N, S, P, D = (pc.field(name) for name in SCHEMA.names)
@@ -78,10 +78,10 @@ def skipper(where):
 def test_blocks_change_no_answer(monkeypatch, where):
     """Bounds, nulls, partition values and constants: with blocks of eight the same files as without any."""
     table = files(300, seed=7)
-    monkeypatch.setattr(file_blocks, "BLOCK_FILES", 8)
-    monkeypatch.setattr(file_blocks, "BLOCKS_FROM_FILES", 10**9)
+    monkeypatch.setattr(block_index, "BLOCK_FILES", 8)
+    monkeypatch.setattr(block_index, "BLOCKS_FROM_FILES", 10**9)
     wanted = skipper(where).kept(table)
-    monkeypatch.setattr(file_blocks, "BLOCKS_FROM_FILES", 1)
+    monkeypatch.setattr(block_index, "BLOCKS_FROM_FILES", 1)
     assert wanted.tolist() == skipper(where).kept(table).tolist()
 
 
@@ -92,5 +92,5 @@ def test_few_files_of_many_are_looked_at():
     )
     rows = [{"path": f"f{n}", "size": 1, "stats": text.format(n)} for n in range(60_000)]
     table, one_key = pa.Table.from_pylist(rows, schema=FILE_SCHEMA), skipper(N == 31_000)
-    assert file_blocks.BLOCK_FILES == one_key.by_block(table).sum()
+    assert block_index.BLOCK_FILES == one_key.by_block(table).sum()
     assert [31_000] == one_key.kept(table).nonzero()[0].tolist()

@@ -17,10 +17,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from freezeframe.log.column_bounds import column_bounds
 from freezeframe.log.primitives.arrow_numbers import Bools
 from freezeframe.log.schema.partition_values import partition_scalar
-from freezeframe.log.skipping import FileFacts, bound_claim, keep, keep_claimed, partition_claim
+from freezeframe.log.statistics.column_bounds import column_bounds
+from freezeframe.log.statistics.data_skipping import (
+    FileFacts,
+    bound_claim,
+    keep,
+    keep_claimed,
+    partition_claim,
+)
 
 BLOCK_FILES = 512
 BLOCKS_FROM_FILES = 4 * BLOCK_FILES

@@ -18,7 +18,7 @@ import pyarrow.json as pj
 import pyarrow.types as kinds
 
 from freezeframe.log.primitives.arrow_numbers import Bools, to_flags
-from freezeframe.log.skipping import MILLISECOND_US, is_only_nulls, value_bounds
+from freezeframe.log.statistics.data_skipping import MILLISECOND_US, is_only_nulls, value_bounds
 
 _PIECE_ROWS = 1 << 16
 _ZONE = r"(Z|[+-]\d{2}:?\d{2})$"

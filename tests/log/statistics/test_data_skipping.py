@@ -8,8 +8,8 @@ import pytest
 
 from freezeframe.log.actions.action_columns import from_adds
 from freezeframe.log.actions.actions import Add
-from freezeframe.log.file_blocks import Skipper
-from freezeframe.log.skipping import FileFacts, as_expression, columns_of, keep
+from freezeframe.log.statistics.block_index import Skipper
+from freezeframe.log.statistics.data_skipping import FileFacts, as_expression, columns_of, keep
 
 N, S, T = pc.field("n"), pc.field("s"), pc.field("t")
 SCHEMA = pa.schema(

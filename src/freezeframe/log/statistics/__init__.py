@@ -1,0 +1,1 @@
+"""Statistics of data files, and which files a predicate can skip."""

@@ -26,7 +26,7 @@ from freezeframe.engine.deferred import DeferredEngine
 from freezeframe.log import DeltaLog, rows
 from freezeframe.log.actions.actions import Add, CommitInfo, Metadata, Protocol, to_json_line
 from freezeframe.log.checkpoint_writer import write_checkpoint
-from freezeframe.log.hint import Hint, hint_text
+from freezeframe.log.checkpoints.hint import Hint, hint_text
 from freezeframe.log.primitives.paths import commit_name, version_prefix
 from freezeframe.log.schema.schema import arrow_to_delta
 from freezeframe.log.transaction import Transaction

@@ -10,7 +10,7 @@ from tests.log.foreign_forms import with_mapping
 from freezeframe.log import rows
 from freezeframe.log.actions.actions import Metadata, Protocol
 from freezeframe.log.checkpoint_writer import write_checkpoint
-from freezeframe.log.checksum import read_checksum
+from freezeframe.log.checkpoints.checksum import read_checksum
 from freezeframe.log.checksum_writer import verify_checksum
 from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.new_files import new_files

@@ -8,7 +8,7 @@ from tests.faulty import Fault, FaultyStorage, Way
 from freezeframe.errors import CorruptLog
 from freezeframe.log.actions.action_columns import FILE_SCHEMA, no_rows, to_adds
 from freezeframe.log.actions.actions import CommitInfo, DomainMetadata, Metadata, Protocol, Txn
-from freezeframe.log.checksum import Checksum, parse_checksum
+from freezeframe.log.checkpoints.checksum import Checksum, parse_checksum
 from freezeframe.log.checksum_writer import (
     NotIncremental,
     checksum_after,

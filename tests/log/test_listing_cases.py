@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from freezeframe.errors import FreezeframeError
-from freezeframe.log.hint import Hint
+from freezeframe.log.checkpoints.hint import Hint
 from freezeframe.log.management import SnapshotManagement
 from freezeframe.log.primitives.options import LogOptions
 from freezeframe.log.segment import verify_delta_versions

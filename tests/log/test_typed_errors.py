@@ -10,8 +10,8 @@ from tests.log.tables import TableBuilder
 
 from freezeframe.errors import CorruptLog, FreezeframeError, InvalidOption, SchemaDriftError
 from freezeframe.log.actions.actions import Metadata, Protocol
-from freezeframe.log.checksum import parse_checksum
-from freezeframe.log.hint import GarbledHint, parse_hint
+from freezeframe.log.checkpoints.checksum import parse_checksum
+from freezeframe.log.checkpoints.hint import GarbledHint, parse_hint
 from freezeframe.log.new_files import new_files
 from freezeframe.log.primitives.paths import commit_name
 from freezeframe.log.rows import files_matching

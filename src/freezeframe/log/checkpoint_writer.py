@@ -18,9 +18,14 @@ from freezeframe.errors import InvalidOption
 from freezeframe.log.actions.action_columns import FILE_SCHEMA, TOMBSTONE_SCHEMA
 from freezeframe.log.actions.actions import Action, CheckpointMetadata, Sidecar, to_json_line
 from freezeframe.log.actions.protocol import has_reader_feature
-from freezeframe.log.checkpoint_parts import write_parts
-from freezeframe.log.checkpoint_rows import CHECKPOINT_SCHEMA, SIDECAR_SCHEMA, file_rows, small_rows
-from freezeframe.log.hint import Hint, hint_text, read_hint
+from freezeframe.log.checkpoints.checkpoint_parts import write_parts
+from freezeframe.log.checkpoints.checkpoint_rows import (
+    CHECKPOINT_SCHEMA,
+    SIDECAR_SCHEMA,
+    file_rows,
+    small_rows,
+)
+from freezeframe.log.checkpoints.hint import Hint, hint_text, read_hint
 from freezeframe.log.primitives.paths import HINT_NAME, SIDECAR_FOLDER, checkpoint_name, v2_checkpoint_name
 from freezeframe.log.snapshot import Snapshot
 from freezeframe.storage.base import Storage

@@ -27,7 +27,7 @@ from freezeframe.log.actions.actions import (
     Protocol,
     Txn,
 )
-from freezeframe.log.checksum import Checksum
+from freezeframe.log.checkpoints.checksum import Checksum
 from freezeframe.log.primitives.paths import checksum_name
 from freezeframe.log.snapshot import TRANSACTION_RETENTION, Snapshot
 from freezeframe.storage.base import Storage

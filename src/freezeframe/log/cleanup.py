@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from freezeframe.errors import CorruptLog
 from freezeframe.log.actions.actions import Sidecar
-from freezeframe.log.checkpoint import read_checkpoint_actions, sidecar_name
+from freezeframe.log.checkpoints.checkpoint import read_checkpoint_actions, sidecar_name
 from freezeframe.log.history import History
 from freezeframe.log.primitives.intervals import milliseconds
 from freezeframe.log.primitives.listing import CheckpointFiles, complete_checkpoints, list_log, sort_listing

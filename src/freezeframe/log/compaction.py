@@ -12,7 +12,7 @@ import pyarrow as pa
 from freezeframe.errors import InvalidOption
 from freezeframe.log.actions.action_columns import to_adds, to_removes
 from freezeframe.log.actions.actions import Action, Metadata, to_json_line
-from freezeframe.log.checkpoint import physical_partition_names
+from freezeframe.log.checkpoints.checkpoint import physical_partition_names
 from freezeframe.log.commits.commit_content import parse_file_actions, read_content
 from freezeframe.log.primitives.paths import commit_name, compacted_name
 from freezeframe.log.replay.replay import last_actions

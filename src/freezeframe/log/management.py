@@ -29,8 +29,8 @@ from numbers import Integral
 from typing import Any, Generic, Protocol, TypeVar
 
 from freezeframe.errors import CorruptLog, InvalidOption, ReportDamage, TryAgain
-from freezeframe.log.checkpoint import CHECKPOINT_DAMAGED
-from freezeframe.log.hint import Hint, read_hint
+from freezeframe.log.checkpoints.checkpoint import CHECKPOINT_DAMAGED
+from freezeframe.log.checkpoints.hint import Hint, read_hint
 from freezeframe.log.primitives.listing import (
     CheckpointFiles,
     Listing,

@@ -8,13 +8,13 @@ from dataclasses import replace
 from freezeframe.errors import CorruptLog
 from freezeframe.log.actions.action_columns import FileActions
 from freezeframe.log.actions.actions import Action, Metadata
-from freezeframe.log.checkpoint import (
+from freezeframe.log.checkpoints.checkpoint import (
     CheckpointContent,
     physical_partition_names,
     read_checkpoint,
     read_checkpoint_actions,
 )
-from freezeframe.log.checksum import read_checksum
+from freezeframe.log.checkpoints.checksum import read_checksum
 from freezeframe.log.commits.commit_cache import KEPT_BYTES, KeptCommits
 from freezeframe.log.commits.commit_content import CommitContent, parse_file_actions, read_contents
 from freezeframe.log.commits.commit_info import read_commit_info

@@ -14,7 +14,7 @@ from freezeframe.errors import FreezeframeError, InvalidOption
 from freezeframe.log.actions.action_columns import FILE_SCHEMA, action_keys, no_rows
 from freezeframe.log.actions.actions import Action, Add, Remove
 from freezeframe.log.checkpoint_writer import write_checkpoint
-from freezeframe.log.checksum import Checksum, read_checksum
+from freezeframe.log.checkpoints.checksum import Checksum, read_checksum
 from freezeframe.log.checksum_writer import (
     NotIncremental,
     checksum_after,

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from freezeframe.errors import FreezeframeError, InputNotFound, ReportDamage
-from freezeframe.log.checkpoint import read_checkpoint
-from freezeframe.log.checksum import Checksum, read_checksum
+from freezeframe.log.checkpoints.checkpoint import read_checkpoint
+from freezeframe.log.checkpoints.checksum import Checksum, read_checksum
+from freezeframe.log.checkpoints.hint import read_hint
 from freezeframe.log.commits.commit_content import parse_file_actions, read_content
-from freezeframe.log.hint import read_hint
 from freezeframe.log.primitives.listing import Listing, complete_checkpoints, list_log, sort_listing
 from freezeframe.log.primitives.paths import HINT_NAME, LogFile
 from freezeframe.log.segment import LogSegment, choose_segment

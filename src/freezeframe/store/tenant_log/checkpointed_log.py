@@ -16,8 +16,8 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 from freezeframe.errors import CorruptLog, StorageUnavailable
 from freezeframe.log import LogOptions, LogSegment, SnapshotManagement
-from freezeframe.log.checkpoint import CHECKPOINT_DAMAGED
-from freezeframe.log.hint import Hint, hint_text
+from freezeframe.log.checkpoints.checkpoint import CHECKPOINT_DAMAGED
+from freezeframe.log.checkpoints.hint import Hint, hint_text
 from freezeframe.log.primitives.paths import HINT_NAME, LogFile, version_prefix
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage

@@ -5,7 +5,14 @@ import json
 import pytest
 from tests.log.tables import TableBuilder
 
-from freezeframe.log.hint import GarbledHint, Hint, canonical_checksum, hint_text, parse_hint, read_hint
+from freezeframe.log.checkpoints.hint import (
+    GarbledHint,
+    Hint,
+    canonical_checksum,
+    hint_text,
+    parse_hint,
+    read_hint,
+)
 from freezeframe.storage import MemoryStorage
 
 GARBLED = [b"", b"{", b"[]", b"{}", b'{"version":-1}', b'{"version":"9"}', b"\xff\xfe"]

@@ -6,7 +6,7 @@ import pytest
 from tests.faulty import FaultyStorage
 from tests.log.tables import TableBuilder
 
-from freezeframe.log.checksum import parse_checksum
+from freezeframe.log.checkpoints.checksum import parse_checksum
 from freezeframe.log.primitives.paths import checkpoint_name, checksum_name
 
 

@@ -24,7 +24,7 @@ from freezeframe.log.actions.actions import (
     Sidecar,
     from_json,
 )
-from freezeframe.log.checkpoint_columns import rows_of, small_actions_in
+from freezeframe.log.checkpoints.checkpoint_columns import rows_of, small_actions_in
 from freezeframe.log.commits.commit_content import parse_file_actions, read_content
 from freezeframe.log.primitives.listing import CheckpointFiles
 from freezeframe.log.primitives.paths import SIDECAR_FOLDER

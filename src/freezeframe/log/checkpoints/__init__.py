@@ -1,0 +1,1 @@
+"""Reading checkpoints, checksums and the hint to the newest checkpoint."""

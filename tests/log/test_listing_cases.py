@@ -9,9 +9,9 @@ import pytest
 
 from freezeframe.errors import FreezeframeError
 from freezeframe.log.checkpoints.hint import Hint
-from freezeframe.log.management import SnapshotManagement
 from freezeframe.log.primitives.options import LogOptions
-from freezeframe.log.segment import verify_delta_versions
+from freezeframe.log.segments.management import SnapshotManagement
+from freezeframe.log.segments.segment import verify_delta_versions
 from freezeframe.storage import MemoryStorage
 
 FOLDER = Path(os.environ.get("FREEZEFRAME_CONFORMANCE", ""))

@@ -13,9 +13,9 @@ from freezeframe.log.actions.actions import (
     to_json_line,
 )
 from freezeframe.log.delta_log import DeltaLog
-from freezeframe.log.management import SnapshotManagement
 from freezeframe.log.primitives.options import LogOptions
-from freezeframe.log.segment import LogSegment
+from freezeframe.log.segments.management import SnapshotManagement
+from freezeframe.log.segments.segment import LogSegment
 from freezeframe.log.snapshot import Snapshot
 
 __all__ = [

@@ -20,12 +20,12 @@ from freezeframe.log.actions.protocol import in_commit_timestamps, require_reada
 from freezeframe.log.cleanup import CleanupPlan, clean_up
 from freezeframe.log.commits.commit_info import require_in_commit_timestamp
 from freezeframe.log.history import CommitTime, History, HistoryEntry, require_within_retention, to_ms
-from freezeframe.log.management import SnapshotManagement
 from freezeframe.log.primitives.options import LogOptions
 from freezeframe.log.primitives.paths import LOG_FOLDER, LogFile
 from freezeframe.log.replay.replay import FileState
 from freezeframe.log.replay.table_state import Heads, TableState, require_heads
-from freezeframe.log.segment import EMPTY_VERSION, LogSegment
+from freezeframe.log.segments.management import SnapshotManagement
+from freezeframe.log.segments.segment import EMPTY_VERSION, LogSegment
 from freezeframe.log.snapshot import Snapshot
 from freezeframe.log.state_reader import StateReader
 from freezeframe.log.verification import Finding, verify_log, verify_snapshot

@@ -20,7 +20,7 @@ from freezeframe.log.primitives.arrow_numbers import is_valid, to_ints
 from freezeframe.log.primitives.intervals import milliseconds
 from freezeframe.log.replay.replay import FileState, select_rows
 from freezeframe.log.replay.table_state import Heads, TableState
-from freezeframe.log.segment import EMPTY_VERSION, LogSegment
+from freezeframe.log.segments.segment import EMPTY_VERSION, LogSegment
 from freezeframe.log.statistics.data_skipping import Predicate
 from freezeframe.storage import Storage
 

@@ -23,7 +23,7 @@ from freezeframe.log.primitives.listing import CheckpointFiles
 from freezeframe.log.primitives.paths import Kind, LogFile
 from freezeframe.log.replay.replay import FileState, apply_actions
 from freezeframe.log.replay.table_state import Heads, TableState
-from freezeframe.log.segment import LogSegment
+from freezeframe.log.segments.segment import LogSegment
 from freezeframe.storage import Storage
 
 BATCH_BYTES = 8 << 20

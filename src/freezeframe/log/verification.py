@@ -17,7 +17,7 @@ from freezeframe.log.checkpoints.hint import read_hint
 from freezeframe.log.commits.commit_content import parse_file_actions, read_content
 from freezeframe.log.primitives.listing import Listing, complete_checkpoints, list_log, sort_listing
 from freezeframe.log.primitives.paths import HINT_NAME, LogFile
-from freezeframe.log.segment import LogSegment, choose_segment
+from freezeframe.log.segments.segment import LogSegment, choose_segment
 from freezeframe.log.snapshot import Snapshot
 from freezeframe.storage import Storage
 

@@ -13,7 +13,7 @@ from freezeframe.log.primitives.paths import (
     compacted_name,
     parse_name,
 )
-from freezeframe.log.segment import LogSegment, choose_segment
+from freezeframe.log.segments.segment import LogSegment, choose_segment
 
 
 def listed(name, size=1, modified_ms=1):

@@ -42,7 +42,7 @@ from freezeframe.log.primitives.listing import (
 )
 from freezeframe.log.primitives.options import LogOptions
 from freezeframe.log.primitives.paths import LogFile
-from freezeframe.log.segment import (
+from freezeframe.log.segments.segment import (
     EMPTY_VERSION,
     LogSegment,
     choose_segment,

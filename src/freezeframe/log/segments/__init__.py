@@ -1,0 +1,1 @@
+"""Which files of a log make a version, and how a newer one is found."""

@@ -180,7 +180,7 @@ def load(path: Path) -> dict:
 
 def skip(path: Path) -> dict:
     """One key in the middle of the table: the files that may hold it."""
-    from freezeframe.log.rows import files_matching
+    from freezeframe.log.scan.rows import files_matching
 
     snapshot = log_of(path).update()
     key = f"00Q{snapshot.count // 2 * 1000 + 5:012d}"

@@ -9,7 +9,6 @@ import pyarrow.compute as pc
 import pytest
 from deltalake import CommitProperties, DeltaTable, QueryBuilder, write_deltalake
 
-from freezeframe.log import rows
 from freezeframe.log.actions.action_columns import to_adds
 from freezeframe.log.actions.actions import Metadata, Protocol
 from freezeframe.log.checkpoint_writer import write_checkpoint
@@ -18,6 +17,7 @@ from freezeframe.log.compaction import compact_log
 from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.new_files import new_files
 from freezeframe.log.row_deletion import delete_rows, removal
+from freezeframe.log.scan import rows
 from freezeframe.log.schema.schema import arrow_to_delta
 from freezeframe.log.transaction import Transaction
 from freezeframe.storage import LocalStorage

@@ -4,7 +4,7 @@ import copy
 import uuid
 
 from freezeframe.log.actions.actions import DeletionVector
-from freezeframe.log.deletion_vectors import bitmap_bytes, z85_encode
+from freezeframe.log.scan.deletion_vectors import bitmap_bytes, z85_encode
 from freezeframe.log.schema.column_mapping import ID_KEY, PHYSICAL_NAME_KEY, fields_by_path
 
 INLINE_BYTES_MAX = 64

@@ -17,9 +17,9 @@ from freezeframe.log.checkpoint_writer import write_checkpoint
 from freezeframe.log.checkpoints.checksum import parse_checksum
 from freezeframe.log.checkpoints.hint import hint_text, parse_hint, read_hint
 from freezeframe.log.checksum_writer import checksum_of, checksum_text
-from freezeframe.log.file_rows import deleted_rows
 from freezeframe.log.primitives.paths import checkpoint_name, commit_name, compacted_name, v2_checkpoint_name
-from freezeframe.log.rows import files_matching
+from freezeframe.log.scan.file_rows import deleted_rows
+from freezeframe.log.scan.rows import files_matching
 from freezeframe.log.schema.partition_values import partition_scalar
 from freezeframe.log.schema.schema import arrow_type
 from freezeframe.log.statistics.column_bounds import column_bounds

@@ -12,10 +12,10 @@ import pytest
 from tests.log.foreign_forms import with_mapping
 
 from freezeframe.errors import BadInput, MissingColumn, SchemaDriftError
-from freezeframe.log import rows
 from freezeframe.log.actions.actions import Metadata, Protocol
-from freezeframe.log.data_files import SHA256_TAG
 from freezeframe.log.new_files import new_files
+from freezeframe.log.scan import rows
+from freezeframe.log.scan.data_files import SHA256_TAG
 from freezeframe.log.schema.schema import arrow_to_delta
 
 PLAIN = Protocol(1, 2)

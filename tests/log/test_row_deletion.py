@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from freezeframe.errors import InvalidOption, UnsupportedTable
-from freezeframe.log import rows
 from freezeframe.log.actions.actions import Add, Remove
 from freezeframe.log.row_deletion import delete_rows
+from freezeframe.log.scan import rows
 from freezeframe.storage import MemoryStorage
 
 

@@ -10,7 +10,7 @@ from freezeframe.errors import CorruptLog, InvalidOption
 from freezeframe.log.actions.actions import Add, DomainMetadata, Metadata, Protocol, Remove, Txn
 from freezeframe.log.primitives.intervals import milliseconds
 from freezeframe.log.primitives.paths import commit_name
-from freezeframe.log.rows import files_matching
+from freezeframe.log.scan.rows import files_matching
 
 DAY_MS = 86_400_000
 NOW = 100 * DAY_MS

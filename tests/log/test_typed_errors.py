@@ -14,7 +14,7 @@ from freezeframe.log.checkpoints.checksum import parse_checksum
 from freezeframe.log.checkpoints.hint import GarbledHint, parse_hint
 from freezeframe.log.new_files import new_files
 from freezeframe.log.primitives.paths import commit_name
-from freezeframe.log.rows import files_matching
+from freezeframe.log.scan.rows import files_matching
 
 DEEP = '{"a":' * 100_000
 

@@ -11,7 +11,7 @@ import pytest
 from tests.store.conftest import NoEngine
 
 from freezeframe.errors import CorruptData, StreamNotFound
-from freezeframe.log import file_rows
+from freezeframe.log.scan import file_rows
 from freezeframe.service import exports
 from freezeframe.service.exports import exported
 from freezeframe.service.streams import Moment

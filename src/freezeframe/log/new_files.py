@@ -20,7 +20,7 @@ import pyarrow.types as kinds
 from freezeframe.clock import now_ms
 from freezeframe.errors import BadInput, CorruptData, MissingColumn, SchemaDriftError
 from freezeframe.log.actions.actions import Add, Metadata, Protocol
-from freezeframe.log.data_files import SHA256_TAG
+from freezeframe.log.scan.data_files import SHA256_TAG
 from freezeframe.log.schema.column_mapping import (
     PHYSICAL_NAME_KEY,
     Mode,

@@ -14,9 +14,9 @@ from freezeframe.errors import InvalidOption, UnsupportedTable
 from freezeframe.log.actions.action_columns import to_adds
 from freezeframe.log.actions.actions import Action, Add, Remove
 from freezeframe.log.actions.protocol import has_reader_feature
-from freezeframe.log.deletion_vectors import VectorFile, vector_files
-from freezeframe.log.file_rows import deleted_rows
 from freezeframe.log.primitives import json_fields
+from freezeframe.log.scan.deletion_vectors import VectorFile, vector_files
+from freezeframe.log.scan.file_rows import deleted_rows
 from freezeframe.log.snapshot import Snapshot
 from freezeframe.log.statistics.file_statistics import statistics_text
 

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from freezeframe.log import rows
 from freezeframe.log.actions.action_columns import FILE_SCHEMA, TOMBSTONE_SCHEMA, no_rows
 from freezeframe.log.actions.actions import Action, CommitInfo, DomainMetadata, Metadata, Protocol, Txn
 from freezeframe.log.primitives.arrow_numbers import is_valid, to_ints
 from freezeframe.log.primitives.intervals import milliseconds
 from freezeframe.log.replay.replay import FileState, select_rows
 from freezeframe.log.replay.table_state import Heads, TableState
+from freezeframe.log.scan import rows
 from freezeframe.log.segments.segment import EMPTY_VERSION, LogSegment
 from freezeframe.log.statistics.data_skipping import Predicate
 from freezeframe.storage import Storage

@@ -19,7 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.engine.python_values import moment_text, python_values
-from freezeframe.log import Snapshot, rows
+from freezeframe.log import Snapshot
+from freezeframe.log.scan import rows
 from freezeframe.log.statistics.data_skipping import value_bounds
 from freezeframe.service.distribution import Bar, distribution
 from freezeframe.service.json_values import json_value

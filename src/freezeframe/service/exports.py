@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from freezeframe.log import rows
+from freezeframe.log.scan import rows
 from freezeframe.script.csv_text import csv_text
 from freezeframe.script.json_lines import json_lines
 from freezeframe.script.transfer import MEMORY_BYTES_MAX

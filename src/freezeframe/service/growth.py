@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from freezeframe.identifiers import StreamName
-from freezeframe.log import rows
+from freezeframe.log.scan import rows
 from freezeframe.store import Tenant
 from freezeframe.store.tenant_log.entry import StreamChange
 from freezeframe.store.tenant_log.state import TenantState

@@ -14,7 +14,8 @@ from typing import Any
 import pyarrow as pa
 
 from freezeframe.errors import InvalidOption
-from freezeframe.log import Snapshot, rows
+from freezeframe.log import Snapshot
+from freezeframe.log.scan import rows
 from freezeframe.script.conditions import predicate
 from freezeframe.script.json_lines import json_lines
 from freezeframe.service.streams import Moment

@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.errors import InvalidOption, TooLarge
-from freezeframe.log import Snapshot, rows
+from freezeframe.log import Snapshot
+from freezeframe.log.scan import rows
 from freezeframe.script.conditions import predicate
 from freezeframe.service.stream_snapshots import (
     require_columns,

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.errors import MissingColumn
-from freezeframe.log import Snapshot, rows
+from freezeframe.log import Snapshot
+from freezeframe.log.scan import rows
 from freezeframe.service.streams import Moment
 from freezeframe.store import Tenant
 from freezeframe.store.schema.column_mapping import arrow_columns

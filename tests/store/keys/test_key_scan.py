@@ -23,7 +23,7 @@ def stream(memory):
 def pieces(monkeypatch, piece_rows):
     """Rows are looked up together in pieces of any size."""
     monkeypatch.setattr("freezeframe.store.keys.key_scan.PIECE_ROWS", piece_rows)
-    monkeypatch.setattr("freezeframe.log.file_rows._BATCH_ROWS", 2)
+    monkeypatch.setattr("freezeframe.log.scan.file_rows._BATCH_ROWS", 2)
 
 
 def frame(numbers, value):

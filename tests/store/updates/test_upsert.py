@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from freezeframe.log import rows
+from freezeframe.log.scan import rows
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant

@@ -18,9 +18,10 @@ import pyarrow.compute as pc
 
 from freezeframe.engine.batch import comparable_key
 from freezeframe.errors import InvalidOption
-from freezeframe.log import Snapshot, rows
+from freezeframe.log import Snapshot
 from freezeframe.log.actions.actions import Metadata, Protocol
-from freezeframe.log.rows import ReadableSnapshot
+from freezeframe.log.scan import rows
+from freezeframe.log.scan.rows import ReadableSnapshot
 from freezeframe.storage import Storage
 from freezeframe.store.schema.cell_comparison import cells_differ, plain_values
 from freezeframe.store.schema.column_mapping import arrow_columns

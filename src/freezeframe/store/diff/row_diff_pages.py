@@ -18,7 +18,7 @@ import pyarrow.types as kinds
 
 from freezeframe.errors import TooLarge
 from freezeframe.log import Snapshot
-from freezeframe.log.rows import read_at
+from freezeframe.log.scan.rows import read_at
 from freezeframe.store.diff.row_diff import (
     CHANGE_TYPE,
     DELETE,

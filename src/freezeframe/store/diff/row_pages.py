@@ -22,9 +22,9 @@ import pyarrow.compute as pc
 import pyarrow.types as kinds
 
 from freezeframe.errors import MissingColumn, VersionNotFound
-from freezeframe.log import rows
-from freezeframe.log.file_rows import GroupedFile, RowGroup
-from freezeframe.log.rows import ReadableSnapshot
+from freezeframe.log.scan import rows
+from freezeframe.log.scan.file_rows import GroupedFile, RowGroup
+from freezeframe.log.scan.rows import ReadableSnapshot
 from freezeframe.log.schema.column_mapping import mapping_mode, physical_name
 from freezeframe.log.schema.schema import fields_of
 from freezeframe.log.statistics.data_skipping import FileFacts, as_expression, columns_of, keep, value_bounds

@@ -13,7 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pyarrow as pa
 
-from freezeframe.log import Snapshot, rows
+from freezeframe.log import Snapshot
+from freezeframe.log.scan import rows
 from freezeframe.storage.concurrency import is_local
 from freezeframe.store.keys.key_numbers import KeyNumbers
 from freezeframe.store.keys.key_pruning import may_hold

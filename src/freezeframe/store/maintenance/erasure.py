@@ -18,10 +18,11 @@ import pyarrow as pa
 from freezeframe import progress
 from freezeframe.errors import BadInput, ConflictError, InvalidOption, StreamNotFound
 from freezeframe.identifiers import StreamName
-from freezeframe.log import Snapshot, rows
+from freezeframe.log import Snapshot
 from freezeframe.log.actions.action_columns import to_adds
 from freezeframe.log.actions.actions import Action, CommitInfo, Remove
 from freezeframe.log.commits.commit_digest import signed_content
+from freezeframe.log.scan import rows
 from freezeframe.store.maintenance.erasure_scan import Proof, scan
 from freezeframe.store.maintenance.purge import purge
 from freezeframe.store.model.row_counts import Counts

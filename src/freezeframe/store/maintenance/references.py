@@ -8,7 +8,7 @@ from urllib.parse import unquote
 from freezeframe.identifiers import StreamName
 from freezeframe.log import DeletionVector, DeltaLog, Snapshot
 from freezeframe.log.actions.actions import Add, parse_line
-from freezeframe.log.deletion_vectors import vector_name
+from freezeframe.log.scan.deletion_vectors import vector_name
 from freezeframe.storage import Storage
 from freezeframe.store.directory.paths import blob_file, table_folder
 from freezeframe.store.tenant_log.entry import StreamChange

@@ -22,9 +22,10 @@ from freezeframe.errors import (
     UnsupportedTable,
 )
 from freezeframe.identifiers import StreamName
-from freezeframe.log import DeltaLog, Snapshot, rows
+from freezeframe.log import DeltaLog, Snapshot
 from freezeframe.log.actions.actions import Action, CommitInfo
 from freezeframe.log.commits.commit_digest import signed_content
+from freezeframe.log.scan import rows
 from freezeframe.log.writability import require_writable
 from freezeframe.store.directory.paths import table_folder
 from freezeframe.store.model.row_counts import Counts

@@ -21,7 +21,8 @@ from freezeframe.errors import (
     StreamNotFound,
 )
 from freezeframe.identifiers import StreamName
-from freezeframe.log import Snapshot, rows
+from freezeframe.log import Snapshot
+from freezeframe.log.scan import rows
 from freezeframe.log.schema.schema import arrow_to_delta, arrow_type
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.schema.column_mapping import arrow_columns, delta_columns, written_columns

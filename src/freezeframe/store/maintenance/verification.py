@@ -19,9 +19,9 @@ from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.log.actions.action_columns import to_adds
 from freezeframe.log.actions.actions import Add, parse_line
-from freezeframe.log.data_files import damaged_file, require_digest
 from freezeframe.log.primitives.listing import list_log, sort_listing
 from freezeframe.log.primitives.paths import commit_name
+from freezeframe.log.scan.data_files import damaged_file, require_digest
 from freezeframe.log.verification import Finding, checked, verify_log, verify_snapshot
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage

@@ -17,8 +17,8 @@ from freezeframe.log import Snapshot
 from freezeframe.log.actions.action_columns import to_adds
 from freezeframe.log.actions.actions import Action, Add, CommitInfo
 from freezeframe.log.commits.commit_digest import signed_content
-from freezeframe.log.data_files import SHA256_TAG
-from freezeframe.log.deletion_vectors import vector_name
+from freezeframe.log.scan.data_files import SHA256_TAG
+from freezeframe.log.scan.deletion_vectors import vector_name
 from freezeframe.store.table.commit import Origin, commit_info
 
 _IN_FILE = "u"

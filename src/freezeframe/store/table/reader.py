@@ -15,8 +15,9 @@ import pyarrow.compute as pc
 from freezeframe.engine.base import TableEngine
 from freezeframe.engine.frames import to_pandas
 from freezeframe.errors import InvalidOption, MissingColumn
-from freezeframe.log import Snapshot, rows
-from freezeframe.log.rows import ReadableSnapshot
+from freezeframe.log import Snapshot
+from freezeframe.log.scan import rows
+from freezeframe.log.scan.rows import ReadableSnapshot
 from freezeframe.log.statistics.data_skipping import as_expression
 from freezeframe.storage import Storage
 from freezeframe.store.schema.column_mapping import arrow_columns, written_columns

@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.errors import CorruptData
-from freezeframe.log import Snapshot, rows
+from freezeframe.log import Snapshot
+from freezeframe.log.scan import rows
 from freezeframe.store.keys.key_scan import files_with
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.schema.column_mapping import arrow_columns, written_columns

@@ -17,7 +17,8 @@ from urllib.parse import unquote
 
 from freezeframe.errors import ConflictError, CorruptData, FileNotFound, StreamNotFound, VersionNotFound
 from freezeframe.identifiers import FilePath, StreamName
-from freezeframe.log import Snapshot, rows
+from freezeframe.log import Snapshot
+from freezeframe.log.scan import rows
 from freezeframe.storage import Storage
 from freezeframe.store.directory.paths import blob_file, table_folder
 from freezeframe.store.model.row_counts import Counts

@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 
 from freezeframe.errors import CorruptData
 from freezeframe.log.actions.file_actions import DeletionVector
-from freezeframe.log.data_files import (
+from freezeframe.log.primitives import json_fields
+from freezeframe.log.scan.data_files import (
     SHA256_TAG,
     damaged_file,
     file_name,
@@ -23,14 +24,13 @@ from freezeframe.log.data_files import (
     read_failure,
     read_range,
 )
-from freezeframe.log.deletion_vectors import (
+from freezeframe.log.scan.deletion_vectors import (
     damaged,
     inline_rows,
     require_file_version,
     stored_rows,
     vector_name,
 )
-from freezeframe.log.primitives import json_fields
 from freezeframe.log.schema.column_mapping import Mode, find_column
 from freezeframe.log.schema.conversion import conform
 from freezeframe.log.schema.schema import arrow_field

@@ -10,7 +10,7 @@ from tests.log.foreign_forms import inline_vector
 
 from freezeframe.errors import CorruptData
 from freezeframe.log.actions.file_actions import DeletionVector
-from freezeframe.log.deletion_vectors import (
+from freezeframe.log.scan.deletion_vectors import (
     bitmap_bytes,
     inline_rows,
     require_file_version,

@@ -21,9 +21,9 @@ import pyarrow.compute as pc
 
 from freezeframe.errors import MissingColumn, NotFound, UnsupportedTable
 from freezeframe.log.actions import actions
-from freezeframe.log.data_files import file_name, open_parquet
-from freezeframe.log.file_rows import FileRead, GroupedFile, file_batches, file_count, rows_at
 from freezeframe.log.replay.replay import select_rows
+from freezeframe.log.scan.data_files import file_name, open_parquet
+from freezeframe.log.scan.file_rows import FileRead, GroupedFile, file_batches, file_count, rows_at
 from freezeframe.log.schema.column_mapping import Mode, mapping_mode, physical_name
 from freezeframe.log.schema.partition_values import partition_scalar
 from freezeframe.log.schema.schema import arrow_field, delta_to_arrow, fields_of

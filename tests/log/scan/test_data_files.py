@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from freezeframe.errors import CorruptData, CorruptLog, StorageUnavailable, UnsupportedTable
-from freezeframe.log.data_files import StoredFile, file_name, open_parquet, read_failure, read_range
+from freezeframe.log.scan.data_files import StoredFile, file_name, open_parquet, read_failure, read_range
 from freezeframe.storage import LocalStorage, MemoryStorage
 
 

@@ -1,0 +1,1 @@
+"""Reading the rows of data files, without those that deletion vectors remove."""

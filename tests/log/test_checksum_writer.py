@@ -17,7 +17,7 @@ from freezeframe.log.checksum_writer import (
     verify_checksum,
     write_checksum,
 )
-from freezeframe.log.delta_log import DeltaLog
+from freezeframe.log.table.delta_log import DeltaLog
 from freezeframe.log.upkeep import Upkeep
 from freezeframe.storage import MemoryStorage
 

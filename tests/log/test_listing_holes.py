@@ -3,7 +3,7 @@
 import pytest
 
 from freezeframe.errors import CorruptLog
-from freezeframe.log.delta_log import DeltaLog
+from freezeframe.log.table.delta_log import DeltaLog
 from freezeframe.storage import MemoryStorage
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 
 from freezeframe.errors import FreezeframeError, TryAgain
 from freezeframe.log import DeltaLog
-from freezeframe.log.verification import verify_log
+from freezeframe.log.table.verification import verify_log
 from freezeframe.script.reading import read_csv_folder, read_parquet_folder
 from freezeframe.script.snapshots import update_snapshot
 from freezeframe.script.streamed_rows import streamed_csv, streamed_parquet

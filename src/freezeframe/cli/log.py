@@ -68,7 +68,7 @@ def history(
 @app.command()
 def verify(path: Table, as_json: Json = False) -> None:
     """Read every file of the log and of the newest version; name each that is damaged (exit code 1)."""
-    from freezeframe.log.verification import verify_log
+    from freezeframe.log.table.verification import verify_log
     from freezeframe.storage import LocalStorage
 
     with _answers(as_json=as_json):

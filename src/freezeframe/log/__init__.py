@@ -12,11 +12,11 @@ from freezeframe.log.actions.actions import (
     parse_line,
     to_json_line,
 )
-from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.primitives.options import LogOptions
 from freezeframe.log.segments.management import SnapshotManagement
 from freezeframe.log.segments.segment import LogSegment
-from freezeframe.log.snapshot import Snapshot
+from freezeframe.log.table.delta_log import DeltaLog
+from freezeframe.log.table.snapshot import Snapshot
 
 __all__ = [
     "Add",

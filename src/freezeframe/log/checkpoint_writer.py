@@ -27,7 +27,7 @@ from freezeframe.log.checkpoints.checkpoint_rows import (
 )
 from freezeframe.log.checkpoints.hint import Hint, hint_text, read_hint
 from freezeframe.log.primitives.paths import HINT_NAME, SIDECAR_FOLDER, checkpoint_name, v2_checkpoint_name
-from freezeframe.log.snapshot import Snapshot
+from freezeframe.log.table.snapshot import Snapshot
 from freezeframe.storage.base import Storage
 
 POLICY_KEY = "delta.checkpointPolicy"

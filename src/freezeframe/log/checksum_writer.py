@@ -29,7 +29,7 @@ from freezeframe.log.actions.actions import (
 )
 from freezeframe.log.checkpoints.checksum import Checksum
 from freezeframe.log.primitives.paths import checksum_name
-from freezeframe.log.snapshot import TRANSACTION_RETENTION, Snapshot
+from freezeframe.log.table.snapshot import TRANSACTION_RETENTION, Snapshot
 from freezeframe.storage.base import Storage
 
 ALL_FILES_MAX = 50

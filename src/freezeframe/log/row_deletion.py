@@ -17,8 +17,8 @@ from freezeframe.log.actions.protocol import has_reader_feature
 from freezeframe.log.primitives import json_fields
 from freezeframe.log.scan.deletion_vectors import VectorFile, vector_files
 from freezeframe.log.scan.file_rows import deleted_rows
-from freezeframe.log.snapshot import Snapshot
 from freezeframe.log.statistics.file_statistics import statistics_text
+from freezeframe.log.table.snapshot import Snapshot
 
 VECTORS_KEY = "delta.enableDeletionVectors"
 

@@ -23,9 +23,9 @@ from freezeframe.log.checksum_writer import (
     write_checksum,
 )
 from freezeframe.log.compaction import compact_log
-from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.primitives.paths import checksum_name
-from freezeframe.log.snapshot import Snapshot
+from freezeframe.log.table.delta_log import DeltaLog
+from freezeframe.log.table.snapshot import Snapshot
 
 CHECKPOINT_INTERVAL_KEY = "delta.checkpointInterval"
 CHECKPOINT_INTERVAL = 10

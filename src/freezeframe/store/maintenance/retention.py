@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from freezeframe.errors import InvalidOption, VersionNotFound
-from freezeframe.log.history import iso
+from freezeframe.log.table.history import iso
 from freezeframe.store.table.reader import moment
 from freezeframe.store.tenant_log.entry import Entry, TenantChange
 from freezeframe.store.tenant_log.log import TenantLog

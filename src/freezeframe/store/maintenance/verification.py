@@ -22,7 +22,7 @@ from freezeframe.log.actions.actions import Add, parse_line
 from freezeframe.log.primitives.listing import list_log, sort_listing
 from freezeframe.log.primitives.paths import commit_name
 from freezeframe.log.scan.data_files import damaged_file, require_digest
-from freezeframe.log.verification import Finding, checked, verify_log, verify_snapshot
+from freezeframe.log.table.verification import Finding, checked, verify_log, verify_snapshot
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.store.blobs.blob_store import Blob, blob_chunks

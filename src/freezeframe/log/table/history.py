@@ -19,7 +19,7 @@ from freezeframe.log.actions.protocol import in_commit_timestamps
 from freezeframe.log.commits.commit_info import read_commit_info, read_in_commit_timestamp
 from freezeframe.log.primitives.listing import complete_checkpoints, list_log, sort_listing
 from freezeframe.log.segments.segment import version_missing
-from freezeframe.log.snapshot import Snapshot
+from freezeframe.log.table.snapshot import Snapshot
 from freezeframe.storage import Storage
 
 _log = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from tests.log.tables import TableBuilder
 
 from freezeframe.log.actions.actions import Add
 from freezeframe.log.primitives.paths import checkpoint_name, commit_name
-from freezeframe.log.verification import verify_log
+from freezeframe.log.table.verification import verify_log
 from freezeframe.storage import LocalStorage
 
 

@@ -9,8 +9,8 @@ from tests.log.tables import TableBuilder, file
 
 from freezeframe.errors import CorruptLog, VersionNotFound
 from freezeframe.log.actions.actions import CommitInfo, Metadata
-from freezeframe.log.history import iso, to_ms
 from freezeframe.log.primitives.paths import checkpoint_name, commit_name
+from freezeframe.log.table.history import iso, to_ms
 from freezeframe.storage import LocalStorage
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -17,18 +17,18 @@ from urllib.parse import unquote, urlsplit
 from freezeframe.errors import InvalidOption
 from freezeframe.log.actions.actions import Metadata, Protocol
 from freezeframe.log.actions.protocol import in_commit_timestamps, require_readable
-from freezeframe.log.cleanup import CleanupPlan, clean_up
 from freezeframe.log.commits.commit_info import require_in_commit_timestamp
-from freezeframe.log.history import CommitTime, History, HistoryEntry, require_within_retention, to_ms
 from freezeframe.log.primitives.options import LogOptions
 from freezeframe.log.primitives.paths import LOG_FOLDER, LogFile
 from freezeframe.log.replay.replay import FileState
 from freezeframe.log.replay.table_state import Heads, TableState, require_heads
 from freezeframe.log.segments.management import SnapshotManagement
 from freezeframe.log.segments.segment import EMPTY_VERSION, LogSegment
-from freezeframe.log.snapshot import Snapshot
-from freezeframe.log.state_reader import StateReader
-from freezeframe.log.verification import Finding, verify_log, verify_snapshot
+from freezeframe.log.table.cleanup import CleanupPlan, clean_up
+from freezeframe.log.table.history import CommitTime, History, HistoryEntry, require_within_retention, to_ms
+from freezeframe.log.table.snapshot import Snapshot
+from freezeframe.log.table.state_reader import StateReader
+from freezeframe.log.table.verification import Finding, verify_log, verify_snapshot
 from freezeframe.storage import LocalStorage, Storage
 
 CACHE_SIZE = 10_000

@@ -7,8 +7,8 @@ import pytest
 from tests.log.tables import UNIQUE_ID, TableBuilder
 
 from freezeframe.log.actions.actions import Protocol
-from freezeframe.log.cleanup import DAY_MS, plan_cleanup
 from freezeframe.log.primitives.paths import checkpoint_part_name, commit_name
+from freezeframe.log.table.cleanup import DAY_MS, plan_cleanup
 from freezeframe.storage import LocalStorage
 
 NOW = int(datetime(2026, 6, 1, 12, tzinfo=UTC).timestamp() * 1000)

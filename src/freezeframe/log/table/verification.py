@@ -18,7 +18,7 @@ from freezeframe.log.commits.commit_content import parse_file_actions, read_cont
 from freezeframe.log.primitives.listing import Listing, complete_checkpoints, list_log, sort_listing
 from freezeframe.log.primitives.paths import HINT_NAME, LogFile
 from freezeframe.log.segments.segment import LogSegment, choose_segment
-from freezeframe.log.snapshot import Snapshot
+from freezeframe.log.table.snapshot import Snapshot
 from freezeframe.storage import Storage
 
 

@@ -1,0 +1,1 @@
+"""One table: its log, its snapshots, its history, verification and cleanup."""

@@ -139,7 +139,7 @@ def append_commit(path: Path) -> None:
 
 def checkpoint(path: Path) -> None:
     from freezeframe.log import DeltaLog
-    from freezeframe.log.checkpoint_writer import write_checkpoint
+    from freezeframe.log.write.checkpoint_writer import write_checkpoint
 
     write_checkpoint(DeltaLog(storage_of(path)).update())
 

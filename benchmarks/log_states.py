@@ -215,7 +215,7 @@ def update(path: Path) -> dict:
 
 
 def checkpoint(path: Path) -> dict:
-    from freezeframe.log.checkpoint_writer import write_checkpoint
+    from freezeframe.log.write.checkpoint_writer import write_checkpoint
 
     snapshot = log_of(path).update()
     files = snapshot.count

@@ -25,13 +25,13 @@ from simulation_plot import draw
 from freezeframe.engine.deferred import DeferredEngine
 from freezeframe.log import DeltaLog
 from freezeframe.log.actions.actions import Add, CommitInfo, Metadata, Protocol, to_json_line
-from freezeframe.log.checkpoint_writer import write_checkpoint
 from freezeframe.log.checkpoints.hint import Hint, hint_text
 from freezeframe.log.primitives.paths import commit_name, version_prefix
 from freezeframe.log.scan import rows
 from freezeframe.log.schema.schema import arrow_to_delta
-from freezeframe.log.transaction import Transaction
-from freezeframe.log.upkeep import Upkeep
+from freezeframe.log.write.checkpoint_writer import write_checkpoint
+from freezeframe.log.write.post_commit import Upkeep
+from freezeframe.log.write.transaction import Transaction
 from freezeframe.settings import Settings
 from freezeframe.store.directory.paths import REGISTRY_FOLDER, tenant_folder
 from freezeframe.store.snapshot_store import Store

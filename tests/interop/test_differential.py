@@ -11,15 +11,15 @@ from deltalake import CommitProperties, DeltaTable, QueryBuilder, write_deltalak
 
 from freezeframe.log.actions.action_columns import to_adds
 from freezeframe.log.actions.actions import Metadata, Protocol
-from freezeframe.log.checkpoint_writer import write_checkpoint
 from freezeframe.log.commits.commit import Committed
-from freezeframe.log.compaction import compact_log
-from freezeframe.log.new_files import new_files
-from freezeframe.log.row_deletion import delete_rows, removal
 from freezeframe.log.scan import rows
 from freezeframe.log.schema.schema import arrow_to_delta
 from freezeframe.log.table.delta_log import DeltaLog
-from freezeframe.log.transaction import Transaction
+from freezeframe.log.write.checkpoint_writer import write_checkpoint
+from freezeframe.log.write.compaction import compact_log
+from freezeframe.log.write.new_files import new_files
+from freezeframe.log.write.row_deletion import delete_rows, removal
+from freezeframe.log.write.transaction import Transaction
 from freezeframe.storage import LocalStorage
 
 pytestmark = pytest.mark.spark

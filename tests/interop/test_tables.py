@@ -8,16 +8,16 @@ from deltalake import DeltaTable
 from tests.log.foreign_forms import with_mapping
 
 from freezeframe.log.actions.actions import Metadata, Protocol
-from freezeframe.log.checkpoint_writer import write_checkpoint
 from freezeframe.log.checkpoints.checksum import read_checksum
-from freezeframe.log.checksum_writer import verify_checksum
-from freezeframe.log.new_files import new_files
-from freezeframe.log.row_deletion import delete_rows
 from freezeframe.log.scan import rows
 from freezeframe.log.schema.schema import arrow_to_delta
 from freezeframe.log.table.delta_log import DeltaLog
-from freezeframe.log.transaction import Transaction
-from freezeframe.log.upkeep import Upkeep
+from freezeframe.log.write.checkpoint_writer import write_checkpoint
+from freezeframe.log.write.checksum_writer import verify_checksum
+from freezeframe.log.write.new_files import new_files
+from freezeframe.log.write.post_commit import Upkeep
+from freezeframe.log.write.row_deletion import delete_rows
+from freezeframe.log.write.transaction import Transaction
 from freezeframe.storage import LocalStorage
 
 pytestmark = pytest.mark.spark

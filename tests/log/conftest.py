@@ -6,12 +6,12 @@ import pyarrow as pa
 import pytest
 
 from freezeframe.log.actions.actions import Metadata, Protocol
-from freezeframe.log.new_files import new_files
-from freezeframe.log.row_deletion import delete_rows, removal
 from freezeframe.log.schema.schema import arrow_to_delta
 from freezeframe.log.table.delta_log import DeltaLog
-from freezeframe.log.transaction import Transaction
-from freezeframe.log.upkeep import Upkeep
+from freezeframe.log.write.new_files import new_files
+from freezeframe.log.write.post_commit import Upkeep
+from freezeframe.log.write.row_deletion import delete_rows, removal
+from freezeframe.log.write.transaction import Transaction
 from freezeframe.storage import MemoryStorage
 
 COLUMNS = pa.schema([("id", pa.string()), ("n", pa.int64()), ("p", pa.string())])

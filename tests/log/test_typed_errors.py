@@ -12,9 +12,9 @@ from freezeframe.errors import CorruptLog, FreezeframeError, InvalidOption, Sche
 from freezeframe.log.actions.actions import Metadata, Protocol
 from freezeframe.log.checkpoints.checksum import parse_checksum
 from freezeframe.log.checkpoints.hint import GarbledHint, parse_hint
-from freezeframe.log.new_files import new_files
 from freezeframe.log.primitives.paths import commit_name
 from freezeframe.log.scan.rows import files_matching
+from freezeframe.log.write.new_files import new_files
 
 DEEP = '{"a":' * 100_000
 

@@ -15,8 +15,8 @@ import pytest
 from freezeframe.log.actions.actions import Add, CommitInfo, Metadata, Protocol, Txn, parse_line
 from freezeframe.log.commits.commit import Committed
 from freezeframe.log.table.delta_log import DeltaLog
-from freezeframe.log.transaction import Transaction
-from freezeframe.log.upkeep import Upkeep
+from freezeframe.log.write.post_commit import Upkeep
+from freezeframe.log.write.transaction import Transaction
 from freezeframe.storage import LocalStorage
 from freezeframe.storage.local import make_folder, write_durably
 
@@ -59,7 +59,9 @@ def race(kind, root, writers, commits):
     metadata = Metadata("id", json.dumps(SCHEMA))
     Transaction(DeltaLog(LocalStorage(root), "t")).commit([Protocol(1, 2), metadata], "CREATE TABLE")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["pyarrow.parquet", "pyarrow.dataset", "freezeframe.log.transaction"])
+    context.set_forkserver_preload(
+        ["pyarrow.parquet", "pyarrow.dataset", "freezeframe.log.write.transaction"]
+    )
     start, results = context.Barrier(writers), context.Queue()
     processes = [
         context.Process(target=write, args=(kind, str(root), number, commits, start, results))

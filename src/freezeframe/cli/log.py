@@ -92,7 +92,7 @@ def verify(path: Table, as_json: Json = False) -> None:
 @app.command()
 def checkpoint(path: Table, as_json: Json = False) -> None:
     """Write a checkpoint of the newest version, so that readers need not replay what came before."""
-    from freezeframe.log.checkpoint_writer import write_checkpoint
+    from freezeframe.log.write.checkpoint_writer import write_checkpoint
 
     with _answers(as_json=as_json):
         hint = write_checkpoint(_open(path).update())

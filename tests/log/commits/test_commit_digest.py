@@ -7,10 +7,10 @@ import pytest
 
 from freezeframe.errors import CorruptLog, FreezeframeError
 from freezeframe.log.actions.actions import CommitInfo, Txn
-from freezeframe.log.checkpoint_writer import write_checkpoint
 from freezeframe.log.commits.commit_digest import DIGEST_KEY, require_digest, signed_content
 from freezeframe.log.scan import rows
-from freezeframe.log.upkeep import Upkeep
+from freezeframe.log.write.checkpoint_writer import write_checkpoint
+from freezeframe.log.write.post_commit import Upkeep
 from freezeframe.storage import MemoryStorage
 
 

@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 from tests.log.tables import TableBuilder, parquet
 
-from freezeframe.log.checkpoint_writer import write_checkpoint
 from freezeframe.log.primitives.paths import checkpoint_name
 from freezeframe.log.scan.rows import files_matching
 from freezeframe.log.statistics.statistics_json import statistics_texts
+from freezeframe.log.write.checkpoint_writer import write_checkpoint
 
 FAR = pa.scalar(2_932_897, pa.int32()).cast(pa.date32())  # +10000-01-01
 

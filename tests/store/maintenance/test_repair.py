@@ -12,7 +12,7 @@ from freezeframe.errors import BadInput, ForeignCommit, InvalidOption, StreamNot
 from freezeframe.log import DeltaLog
 from freezeframe.log.actions.actions import Add, Metadata, Protocol
 from freezeframe.log.commits.commit import land
-from freezeframe.log.transaction import Transaction
+from freezeframe.log.write.transaction import Transaction
 from freezeframe.store.schema.table_properties import TENANT_LOG_FEATURE
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from freezeframe.identifiers import StreamName
 from freezeframe.log import DeltaLog
-from freezeframe.log.checkpoint_writer import write_checkpoint
 from freezeframe.log.primitives.paths import parse_name
+from freezeframe.log.write.checkpoint_writer import write_checkpoint
 from freezeframe.storage import Storage
 from freezeframe.store.directory.job_folders import remove_job_roots
 from freezeframe.store.directory.paths import TENANT_LOG_FOLDER, table_folder

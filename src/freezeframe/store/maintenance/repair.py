@@ -26,7 +26,7 @@ from freezeframe.log import DeltaLog, Snapshot
 from freezeframe.log.actions.actions import Action, CommitInfo
 from freezeframe.log.commits.commit_digest import signed_content
 from freezeframe.log.scan import rows
-from freezeframe.log.writability import require_writable
+from freezeframe.log.write.writability import require_writable
 from freezeframe.store.directory.paths import table_folder
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.schema.column_mapping import arrow_columns

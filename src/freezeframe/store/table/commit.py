@@ -16,9 +16,9 @@ from freezeframe.log import Snapshot
 from freezeframe.log.actions.action_columns import to_adds
 from freezeframe.log.actions.actions import Action, Add, CommitInfo, Remove, Txn
 from freezeframe.log.commits.commit_digest import signed_content
-from freezeframe.log.row_deletion import removal
 from freezeframe.log.scan.data_files import SHA256_TAG
 from freezeframe.log.scan.deletion_vectors import VectorFile
+from freezeframe.log.write.row_deletion import removal
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.schema.column_mapping import DeltaSchema
 from freezeframe.store.schema.table_properties import (

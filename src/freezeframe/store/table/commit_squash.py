@@ -18,8 +18,8 @@ from freezeframe.log import Snapshot
 from freezeframe.log.actions.action_columns import file_keys, to_adds
 from freezeframe.log.actions.actions import Action, CommitInfo, DomainMetadata, Metadata, Txn
 from freezeframe.log.commits.commit_digest import signed_content
-from freezeframe.log.row_deletion import removal
 from freezeframe.log.schema.column_mapping import fields_by_path
+from freezeframe.log.write.row_deletion import removal
 from freezeframe.store.schema.column_mapping import DeltaSchema, column_id_max, is_mapped
 from freezeframe.store.schema.table_properties import joined_protocol
 from freezeframe.store.table.commit import Origin

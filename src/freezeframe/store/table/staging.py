@@ -23,8 +23,8 @@ import pyarrow.parquet as pq
 
 from freezeframe.engine.base import UNIQUE
 from freezeframe.errors import StorageUnavailable
-from freezeframe.log.new_files import physical_rows
 from freezeframe.log.statistics.file_statistics import file_statistics, statistics_text
+from freezeframe.log.write.new_files import physical_rows
 from freezeframe.storage import Storage
 from freezeframe.storage.local import failure, make_folder, sync_file, sync_folder
 from freezeframe.storage.passing_failures import reads_of

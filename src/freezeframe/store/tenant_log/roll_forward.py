@@ -16,7 +16,7 @@ from freezeframe.errors import CorruptLog, ForeignCommit, FreezeframeError, Stor
 from freezeframe.identifiers import StreamName
 from freezeframe.log import DeltaLog
 from freezeframe.log.commits.commit import Committed, Conflict, commit_name, land
-from freezeframe.log.upkeep import Upkeep, after_commit
+from freezeframe.log.write.post_commit import Upkeep, after_commit
 from freezeframe.storage import Storage
 from freezeframe.storage.concurrency import run_concurrently
 from freezeframe.store.directory.paths import long_commit_file, table_folder

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from freezeframe.log import Snapshot
-from freezeframe.log.row_deletion import VECTORS_KEY, RowDeletion, marked_rows
+from freezeframe.log.write.row_deletion import VECTORS_KEY, RowDeletion, marked_rows
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.schema.column_mapping import written_columns
 from freezeframe.store.schema.table_properties import stored_key, stored_notes

@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from freezeframe.errors import InvalidOption, SchemaDriftError
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
-from freezeframe.log.row_deletion import VECTORS_KEY, marked_rows
 from freezeframe.log.scan import rows
+from freezeframe.log.write.row_deletion import VECTORS_KEY, marked_rows
 from freezeframe.store.diff.row_diff import CHANGE_TYPE, DELETE, INSERT, UPDATE, table_changes
 from freezeframe.store.keys.key_numbers import KeyNumbers
 from freezeframe.store.keys.key_scan import files_with, scan

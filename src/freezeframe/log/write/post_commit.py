@@ -13,19 +13,19 @@ from dataclasses import dataclass
 from freezeframe.errors import FreezeframeError, InvalidOption
 from freezeframe.log.actions.action_columns import FILE_SCHEMA, action_keys, no_rows
 from freezeframe.log.actions.actions import Action, Add, Remove
-from freezeframe.log.checkpoint_writer import write_checkpoint
 from freezeframe.log.checkpoints.checksum import Checksum, read_checksum
-from freezeframe.log.checksum_writer import (
+from freezeframe.log.primitives.paths import checksum_name
+from freezeframe.log.table.delta_log import DeltaLog
+from freezeframe.log.table.snapshot import Snapshot
+from freezeframe.log.write.checkpoint_writer import write_checkpoint
+from freezeframe.log.write.checksum_writer import (
     NotIncremental,
     checksum_after,
     checksum_of,
     verify_checksum,
     write_checksum,
 )
-from freezeframe.log.compaction import compact_log
-from freezeframe.log.primitives.paths import checksum_name
-from freezeframe.log.table.delta_log import DeltaLog
-from freezeframe.log.table.snapshot import Snapshot
+from freezeframe.log.write.compaction import compact_log
 
 CHECKPOINT_INTERVAL_KEY = "delta.checkpointInterval"
 CHECKPOINT_INTERVAL = 10

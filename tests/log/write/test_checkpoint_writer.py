@@ -10,12 +10,12 @@ from tests.log.tables import TableBuilder
 
 from freezeframe.errors import InvalidOption
 from freezeframe.log.actions.actions import DomainMetadata, Txn
-from freezeframe.log.checkpoint_writer import write_checkpoint, write_hint
 from freezeframe.log.checkpoints.checkpoint import read_checkpoint
 from freezeframe.log.checkpoints.hint import Hint, parse_hint
 from freezeframe.log.scan import rows
 from freezeframe.log.table.delta_log import DeltaLog
-from freezeframe.log.upkeep import Upkeep
+from freezeframe.log.write.checkpoint_writer import write_checkpoint, write_hint
+from freezeframe.log.write.post_commit import Upkeep
 from freezeframe.storage import LocalStorage, MemoryStorage
 
 KINDS = {"classic": {}, "v2": {"checkpointPolicy": "v2"}}

@@ -13,10 +13,10 @@ from tests.log.foreign_forms import with_mapping
 
 from freezeframe.errors import BadInput, MissingColumn, SchemaDriftError
 from freezeframe.log.actions.actions import Metadata, Protocol
-from freezeframe.log.new_files import new_files
 from freezeframe.log.scan import rows
 from freezeframe.log.scan.data_files import SHA256_TAG
 from freezeframe.log.schema.schema import arrow_to_delta
+from freezeframe.log.write.new_files import new_files
 
 PLAIN = Protocol(1, 2)
 

@@ -6,9 +6,9 @@ import pytest
 from tests.faulty import FaultyStorage
 
 from freezeframe.errors import InvalidOption
-from freezeframe.log.checksum_writer import checksum_of, checksum_text
 from freezeframe.log.commits.commit import Committed
-from freezeframe.log.upkeep import Upkeep, after_commit
+from freezeframe.log.write.checksum_writer import checksum_of, checksum_text
+from freezeframe.log.write.post_commit import Upkeep, after_commit
 from freezeframe.storage import MemoryStorage
 
 

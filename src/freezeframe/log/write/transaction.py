@@ -32,14 +32,14 @@ from freezeframe.log.actions.actions import (
 from freezeframe.log.actions.protocol import in_commit_timestamps
 from freezeframe.log.commits.commit import Committed, Conflict, Outcome, Unknown, commit_name, land
 from freezeframe.log.commits.commit_digest import signed_content
-from freezeframe.log.conflicts import Attempt, Isolation, Reads, clash
 from freezeframe.log.primitives.canonical_paths import canonical_path
 from freezeframe.log.scan.rows import files_matching
 from freezeframe.log.schema.column_mapping import mapping_mode
 from freezeframe.log.statistics.data_skipping import Predicate, as_expression
 from freezeframe.log.table.delta_log import DeltaLog
-from freezeframe.log.upkeep import Upkeep, after_commit
-from freezeframe.log.writability import APPEND_ONLY_KEY, require_writable
+from freezeframe.log.write.conflicts import Attempt, Isolation, Reads, clash
+from freezeframe.log.write.post_commit import Upkeep, after_commit
+from freezeframe.log.write.writability import APPEND_ONLY_KEY, require_writable
 
 TRIES_MAX = 20
 

@@ -9,7 +9,8 @@ from freezeframe.errors import CorruptLog
 from freezeframe.log.actions.action_columns import FILE_SCHEMA, no_rows, to_adds
 from freezeframe.log.actions.actions import CommitInfo, DomainMetadata, Metadata, Protocol, Txn
 from freezeframe.log.checkpoints.checksum import Checksum, parse_checksum
-from freezeframe.log.checksum_writer import (
+from freezeframe.log.table.delta_log import DeltaLog
+from freezeframe.log.write.checksum_writer import (
     NotIncremental,
     checksum_after,
     checksum_of,
@@ -17,8 +18,7 @@ from freezeframe.log.checksum_writer import (
     verify_checksum,
     write_checksum,
 )
-from freezeframe.log.table.delta_log import DeltaLog
-from freezeframe.log.upkeep import Upkeep
+from freezeframe.log.write.post_commit import Upkeep
 from freezeframe.storage import MemoryStorage
 
 WHOLE = Checksum(100, 2, 1, 1, metadata=Metadata("id"), protocol=Protocol(1, 2), transactions=(), domains=())

@@ -6,9 +6,9 @@ import pytest
 
 from freezeframe.errors import CorruptLog, InvalidOption
 from freezeframe.log.actions.actions import DomainMetadata, Txn
-from freezeframe.log.compaction import compact_log
 from freezeframe.log.primitives.paths import commit_name
 from freezeframe.log.table.delta_log import DeltaLog
+from freezeframe.log.write.compaction import compact_log
 
 
 def busy(table):

@@ -7,8 +7,8 @@ import pytest
 
 from freezeframe.errors import InvalidOption, UnsupportedTable
 from freezeframe.log.actions.actions import Add, Remove
-from freezeframe.log.row_deletion import delete_rows
 from freezeframe.log.scan import rows
+from freezeframe.log.write.row_deletion import delete_rows
 from freezeframe.storage import MemoryStorage
 
 

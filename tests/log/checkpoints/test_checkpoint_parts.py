@@ -5,7 +5,7 @@ import threading
 
 import pytest
 from tests.faulty import Crash, Fault, FaultyStorage, Way
-from tests.log.test_checkpoint_writer import NEVER, busy, state, without_commits
+from tests.log.write.test_checkpoint_writer import NEVER, busy, state, without_commits
 
 from freezeframe.errors import StorageUnavailable
 from freezeframe.log.checkpoints.checkpoint_parts import SETS_MAX, write_parts

@@ -1,1 +1,1 @@
-"""File names of a log, their listing, JSON fields, numbers between Arrow and NumPy: what every other room uses."""
+"""File names of a log, their listing, JSON fields, numbers between Arrow and NumPy."""

@@ -10,21 +10,21 @@ demo: ## Two syncs of a tenant, a second tenant beside it, and a look back in ti
 	@tools/run.sh freezeframe demo $(if $(SAMPLES),--samples "$(SAMPLES)") $(if $(KEEP),--keep "$(KEEP)")
 
 test: ## Run every test but the nightly ones
-	@tools/setup.sh python java jars console browser
-	@tools/run.sh tools/test.sh $(ARGS)
+	@tools/setup.sh python java jars classes console browser
+	@tools/run.sh tools/test.sh all $(ARGS)
 
-fast: ## Run the tests that need no Java
+fast: ## Run the quick tests, which need neither Java nor a browser
 	@tools/setup.sh python
-	@tools/run.sh pytest -m "not spark and not browser and not nightly" $(ARGS)
+	@tools/run.sh tools/test.sh fast $(ARGS)
 
 check: ## All that a change must pass: style, format, types, dependency directions, tests
-	@tools/setup.sh python java jars console browser
+	@tools/setup.sh python java jars classes console browser
 	@tools/check.sh
-	@tools/run.sh tools/test.sh $(ARGS)
+	@tools/run.sh tools/test.sh all $(ARGS)
 
 nightly: ## Run the long tests
-	@tools/setup.sh python java jars console browser
-	@tools/run.sh pytest -m nightly $(ARGS)
+	@tools/setup.sh python java jars classes console browser
+	@tools/run.sh pytest -m "nightly or hypothesis or sampled" --hypothesis-profile=nightly $(ARGS)
 
 bench: ## Measure; results go to benchmarks/results/
 	@tools/setup.sh python java jars bench

@@ -5,7 +5,8 @@ import signal
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from tests import examples  # noqa: F401 - loads the profile of hypothesis
+from tests.quick_java import JAVA_OPTIONS, with_classes
 
 from freezeframe.engine.connect import connect
 from freezeframe.script.tenants import shared_engine
@@ -19,10 +20,6 @@ DELTA = {
     # VACUUM lists a table by so many tasks; by ten thousand, the default, two files take a minute.
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
 }
-
-# How long an example takes says how busy the machine is, and nothing about what is promised.
-settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
 
 
 def pytest_sessionstart():
@@ -38,6 +35,13 @@ def default_engine(monkeypatch):
     monkeypatch.delenv("FREEZEFRAME_ENGINE", raising=False)
 
 
+@pytest.fixture
+def spark_state(tmp_path, monkeypatch):
+    """The state folder of servers that are this test's alone."""
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", JAVA_OPTIONS)
+    return with_classes(tmp_path / "state")
+
+
 @pytest.fixture(scope="session")
 def spark_settings(tmp_path_factory):
     """Settings of a server of this run alone; child processes find the same one by the environment."""
@@ -48,7 +52,8 @@ def spark_settings(tmp_path_factory):
     options = {**DELTA, "spark.jars": jars} if jars else {}
     defaults.write_text("".join(f"{name} {value}\n" for name, value in options.items()))
     environment = {
-        "FREEZEFRAME_STATE_DIR": str(state / "run"),
+        "JAVA_TOOL_OPTIONS": JAVA_OPTIONS,
+        "FREEZEFRAME_STATE_DIR": str(with_classes(state / "run")),
         "FREEZEFRAME_SPARK": "auto",
         "FREEZEFRAME_SPARK_MEMORY": "3g",
         "FREEZEFRAME_SPARK_IDLE_SECONDS": "5",

@@ -9,6 +9,9 @@ if [ -z "${JAVA_HOME:-}" ] && [ -f "$root/.cache/stamps/java" ]; then
     export JAVA_HOME
 fi
 
+# Compiled modules are kept: the tests start hundreds of processes, and each would compile all it imports.
+unset PYTHONDONTWRITEBYTECODE
+
 # A machine need not know its own name (small containers do not); Spark here serves this machine only.
 export SPARK_LOCAL_IP="${SPARK_LOCAL_IP:-127.0.0.1}"
 

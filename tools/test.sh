@@ -1,27 +1,51 @@
 #!/bin/sh
-# tools/test.sh [pytest options]: every test but the nightly ones, in three processes side by side.
-# Those that need Spark wait for its server most of the time, and those in a browser for pages; the others
-# use the cores meanwhile, and no long one is left to be run alone at the end.
+# tools/test.sh all|fast [pytest options]: the tests of `make test` or of `make fast`, in processes side by side.
+# Those that need Spark wait for its server most of the time, and those in a browser for pages; the others,
+# in two processes, use the cores meanwhile. With options one process runs the others: a path that
+# is named belongs to one of the two only.
 set -u
+which=$1
+shift
 cd "$(dirname "$0")/.." || exit
 mkdir -p .cache
+started=''
+
+# A commit waits for the disk a few times, which thousands of tests need not do: their folders are in memory
+# where there is room for them. What a test that failed has left is kept.
+if [ "$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 { print $4 }')" -gt 6000000 ] 2>/dev/null; then
+    PYTEST_DEBUG_TEMPROOT=$(mktemp -d /dev/shm/freezeframe-tests.XXXXXX)
+    export PYTEST_DEBUG_TEMPROOT
+fi
 
 begin() { # begin NAME MARKS [pytest options]: its output goes to a file, which is shown when its turn comes
     name=$1 marks=$2
     shift 2
-    pytest -m "$marks and not nightly" "$@" >".cache/$name-tests.log" 2>&1 &
+    pytest -o tmp_path_retention_policy=failed -m "$marks and not nightly" "$@" >".cache/$name-tests.log" 2>&1 &
+    started="$name:$! $started"
 }
 
-begin spark "spark" "$@"
-spark=$!
-begin stateful "(browser or stateful) and not spark" "$@"
-stateful=$!
-trap 'kill "$spark" "$stateful" 2>/dev/null' INT TERM
-pytest -m "not spark and not browser and not stateful and not nightly" "$@"
-statuses=$?
-for part in "stateful:$stateful" "spark:$spark"; do
+others="not spark and not browser and not stateful"
+if [ "$which" = fast ]; then
+    others="$others and not long"
+else
+    begin spark "spark" "$@"
+    begin browser "(browser or stateful) and not spark" "$@"
+fi
+if [ $# -eq 0 ]; then
+    begin store "$others" tests/store tests/log tests/storage
+    begin other "$others" tests --ignore=tests/store --ignore=tests/log --ignore=tests/storage
+else
+    begin other "$others" "$@"
+fi
+
+processes=$(for part in $started; do echo "${part##*:}"; done)
+# shellcheck disable=SC2086 # each of the numbers is a word
+trap 'kill $processes 2>/dev/null' INT TERM
+
+statuses=''
+for part in $started; do
     name=${part%%:*} process=${part##*:}
-    echo "--- and the ${name} tests:"
+    echo "--- the $name tests:"
     tail -n +1 -f --pid="$process" ".cache/$name-tests.log"
     wait "$process"
     statuses="$statuses $?"
@@ -36,4 +60,5 @@ for status in $statuses; do
         *) exit "$status" ;;
     esac
 done
+if [ -n "${PYTEST_DEBUG_TEMPROOT:-}" ]; then rm -rf "$PYTEST_DEBUG_TEMPROOT"; fi
 exit "$found"

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from tests.asgi.direct_app import DirectApp
 from tests.asgi.operations import TENANT_ROWS, H, T, filled
 
+pytestmark = pytest.mark.long
+
 CANARY = b"canary-7a1be2209c5d"
 VICTIM, OWN = "globex", "acme"
 FEW, MANY = 120, 20_000

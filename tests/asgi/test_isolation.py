@@ -18,6 +18,8 @@ import pytest
 from tests.asgi.operations import OPEN_ROWS, OTHER_ROWS, SCOPES, TENANT_ROWS, Row, T, filled, operations
 from tests.asgi.places import on_this_disk
 
+pytestmark = pytest.mark.long
+
 CANARY = "canary-0c2f9be1a7d44e55b1"
 VICTIM = unicodedata.normalize("NFC", "acmé")
 ABSENT = "nobody"

@@ -12,6 +12,8 @@ from tests.asgi.request_fuzz import FOREIGN, OWN, ROWS, Requests
 
 from freezeframe.errors import AlreadyExists
 
+pytestmark = pytest.mark.long
+
 CANARY = "canary-5d1c0e77b2"
 FEW, MANY = 300, 20_000
 SEEDED_EVERY = 200

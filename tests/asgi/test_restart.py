@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from tests.control.conftest import made_database, postgresql_server  # noqa: F401 - a fixture
 
+pytestmark = pytest.mark.long
+
 FREEZEFRAME = Path(sys.executable).parent / "freezeframe"
 WRITERS = 4
 KILLED_AFTER = 60
@@ -80,7 +82,7 @@ class Writer(threading.Thread):
                 self._enough.release()
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.nightly)])
 def control_database(request, monkeypatch):
     """Where the services of a test keep what is their own: in the store, or in PostgreSQL."""
     if request.param == "sqlite":

@@ -10,10 +10,11 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 from tests.asgi.operations import OPEN_ROWS, OTHER_ROWS, TENANT_ROWS
+from tests.examples import examples
 
 REAL = {"environment": "dev", "env_id": "dev", "tenant": "acme", "stream": "Account", "path": "a.txt"}
 CANARY = "canary-91d2f0aa77c3"
-EXAMPLES = 8
+EXAMPLES = examples(16)
 
 
 @schemathesis.serializer("application/offset+octet-stream")
@@ -38,6 +39,7 @@ def schema(serve):
     return loaded, {"x-api-key": key}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("operation", [*TENANT_ROWS, *OTHER_ROWS, *OPEN_ROWS], ids=" ".join)
 def test_any_request_is_answered_as_declared(schema, operation):
     """Whatever a client sends, the answer is declared, is no 500 and tells nothing of another tenant."""

@@ -12,6 +12,8 @@ import pytest
 import freezeframe
 from freezeframe.cli.main import main
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory):

@@ -12,6 +12,8 @@ import freezeframe.gluestick as gs
 from freezeframe.cli.main import main
 from freezeframe.settings import load_settings
 
+pytestmark = pytest.mark.long
+
 
 def test_a_project_can_be_used_at_once(tmp_path, capsys, monkeypatch):
     """Settings, script and syncs are whole: the settings load, the script parses, the syncs are read."""

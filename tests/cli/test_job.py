@@ -12,6 +12,8 @@ import pytest
 
 from freezeframe.cli.main import main
 
+pytestmark = pytest.mark.long
+
 ETL = """
 import json, os, sys, time
 print("for", os.environ["TENANT"])

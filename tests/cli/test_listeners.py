@@ -9,7 +9,10 @@ import pytest
 
 from freezeframe.cli.listeners import Listeners, claimed
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Elsewhere all processes share one socket.")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(sys.platform != "linux", reason="Elsewhere all processes share one socket."),
+]
 WAIT_SECONDS = 60
 
 

@@ -10,6 +10,8 @@ import pytest
 
 from freezeframe.cli.main import main
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def store(tmp_path, tmp_path_factory, monkeypatch):

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from obstore.store import MemoryStore
+from tests.examples import examples
 from tests.faulty import FaultyStorage
 
 from freezeframe.errors import InvalidName
@@ -221,7 +222,7 @@ steps = st.lists(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(steps)
 def test_every_storage_behaves_like_a_dictionary(kind, tmp_path_factory, taken):
     """Any sequence of calls gives what a plain dictionary would give."""

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from freezeframe.engine.batch import Batch, checked_batch
 from freezeframe.errors import BadInput, DuplicateKeyError, InvalidOption, MissingColumn, NullKeyError
@@ -134,7 +135,7 @@ KEY_VALUES = st.one_of(
 )
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(st.data())
 def test_deduplication_agrees_with_a_dictionary(data):
     """A dict filled in arrival order is the oracle, for keys of any type and number."""

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from freezeframe.engine.frames import kind_of, to_arrow, to_pandas
 from freezeframe.errors import BadInput, SchemaDriftError
@@ -302,7 +303,7 @@ SCALARS = {
 }
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.data())
 def test_arrow_to_pandas_and_back_changes_nothing(data):
     """A frame that came in is the same after a way out and in again, types and all."""
@@ -321,7 +322,7 @@ def test_arrow_to_pandas_and_back_changes_nothing(data):
     assert table.equals(to_arrow(to_pandas(table)))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.data())
 def test_values_in_arrow_are_those_that_came(data):
     """Every value is found again in Arrow; a missing one is NULL."""

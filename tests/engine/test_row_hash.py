@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.typed_columns import KINDS, cells
 
 from freezeframe.engine.row_hash import row_sums
@@ -26,7 +27,7 @@ def tables(draw, rows_max=12):
 
 
 @given(tables(), st.randoms(use_true_random=False))
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_order_chunks_and_offsets_do_not_matter(table, random):
     """The same rows in another order, cut elsewhere, behind others that are sliced away."""
     order = list(range(len(table)))

@@ -34,10 +34,10 @@ sys.stdin.read()
 
 
 @pytest.fixture
-def own(tmp_path, monkeypatch):
+def own(spark_state, monkeypatch):
     """Settings of a server that is this test's alone."""
     environment = {
-        "FREEZEFRAME_STATE_DIR": str(tmp_path / "state"),
+        "FREEZEFRAME_STATE_DIR": str(spark_state),
         "FREEZEFRAME_SPARK_MEMORY": "1g",
         "FREEZEFRAME_SPARK_IDLE_SECONDS": "1",
     }

@@ -1,10 +1,12 @@
 """Arrow types in Spark's own words, and the rows that Spark then gives back."""
 
+import os
 import subprocess
 import sys
 
 import pyarrow as pa
 import pytest
+from tests.quick_java import JAVA_OPTIONS
 
 from freezeframe.engine.spark_schema import spark_ddl
 
@@ -53,7 +55,11 @@ def test_spark_has_the_very_rows_that_arrow_has(tmp_path):
     )
     # A process of its own: the session must not meet those of other tests.
     run = subprocess.run(
-        [sys.executable, "-c", SCRIPT, tmp_path], capture_output=True, text=True, check=False
+        [sys.executable, "-c", SCRIPT, tmp_path],
+        env={**os.environ, "JAVA_TOOL_OPTIONS": JAVA_OPTIONS},
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
     assert "spark True" == run.stdout.strip(), run.stderr[-2000:]

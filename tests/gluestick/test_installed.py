@@ -10,6 +10,8 @@ import pytest
 
 import freezeframe.gluestick as gs
 
+pytestmark = pytest.mark.long
+
 needs_gluestick = pytest.mark.skipif(
     importlib.util.find_spec("gluestick") is None, reason="gluestick is not installed (pip install gluestick)"
 )

@@ -4,6 +4,7 @@ import textwrap
 import uuid
 
 import pytest
+from tests.quick_java import with_classes
 
 from freezeframe.runs.request import RunRequest
 from freezeframe.runs.running import run
@@ -15,7 +16,7 @@ from freezeframe.settings import Settings
 def run_settings(tmp_path_factory):
     """Settings with a state folder of this session; they are the same for all, so one runner serves all."""
     return Settings(
-        state_dir=tmp_path_factory.mktemp("runs") / "state",
+        state_dir=with_classes(tmp_path_factory.mktemp("runs") / "state"),
         runner_idle_seconds=20,
         lease_heartbeat_seconds=5,
     )

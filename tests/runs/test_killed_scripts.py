@@ -8,6 +8,8 @@ import time
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 FILES = 3
 
 

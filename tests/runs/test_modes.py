@@ -20,6 +20,8 @@ from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store.snapshot_store import Store
 
+pytestmark = pytest.mark.long
+
 SCRIPT = """
 import os, pathlib
 import pandas as pd

@@ -7,6 +7,8 @@ import pytest
 
 from freezeframe.settings import load_settings
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def notebook(runs):

@@ -10,6 +10,8 @@ import pytest
 from freezeframe.errors import InputNotFound, InvalidName, InvalidOption, SetupError
 from freezeframe.runs.watching import LOG_BYTES_MAX
 
+pytestmark = pytest.mark.long
+
 KEEPS = """
     import json, os
     snapshots = os.environ["ROOT_DIR"] + "/snapshots"

@@ -25,6 +25,8 @@ from freezeframe.settings import Settings
 from freezeframe.store.run_tenant import open_job_tenant
 from freezeframe.store.transaction.job_status import committed_job
 
+pytestmark = pytest.mark.long
+
 SHORT = Times(lease_seconds=1.0, beat_seconds=0.05)
 
 

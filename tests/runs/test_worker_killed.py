@@ -20,6 +20,8 @@ from freezeframe.runs.job_attempt import Times
 from freezeframe.runs.worker import Worker, WorkerOptions
 from freezeframe.settings import Settings
 
+pytestmark = pytest.mark.long
+
 # A process that has everything loaded, and forks a worker for each line that it reads.
 NURSERY = """
 import json, os, signal, sys

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from freezeframe.errors import BadInput, InvalidName, InvalidOption
 from freezeframe.runs.working_copy import WorkingChanges, apply_changes, capture, check_out, remove_secrets
@@ -149,7 +150,7 @@ def test_secrets_are_sealed_again_and_do_not_stay(tmp_path):
 paths = st.sampled_from(["a.txt", "b.json", "m/c.csv", "m/new", "x/y/z"])
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(paths, st.none() | st.binary(max_size=3)), max_size=8))
 def test_a_captured_copy_is_what_the_folder_was(open_on, tmp_path, steps):
     """Whatever is written and deleted, the tenant afterwards has just what lay in the folder."""

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.store.conftest import NoEngine
 
 from freezeframe.errors import BadInput, UnreadableInput
@@ -85,7 +86,7 @@ def test_a_name_that_is_no_text_is_damage():
 GOOD = [_written(ROWS), _written(ROWS, pa.ipc.new_file)]
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(which=st.sampled_from(GOOD), place=st.floats(0, 1, exclude_max=True), byte=st.integers(1, 255))
 def test_a_damaged_byte_is_an_error_of_ours_or_harmless(which, place, byte):
     """Whatever byte is another one, the rows are read or refused; nothing else comes of it."""

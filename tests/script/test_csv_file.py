@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from freezeframe.errors import UnreadableInput
 from freezeframe.script.csv_file import read_csv_text
@@ -78,7 +79,7 @@ def test_a_value_may_be_longer_than_the_readers_blocks(csv_file):
     assert [1, 9 << 20] == [len(value) for value in read_csv_text(csv_file(content))["a"].to_pylist()]
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.data())
 def test_what_the_csv_module_writes_is_read_back(data):
     """Any table of texts survives: quotes, commas, newlines, blanks, any script."""
@@ -98,7 +99,7 @@ def test_what_the_csv_module_writes_is_read_back(data):
     assert rows == [list(found.values()) for found in table.to_pylist()]
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.data())
 def test_a_file_cut_anywhere_is_a_prefix_or_an_error(data):
     """A truncated file is refused, but where what is left is a whole file by itself.

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.script.text_columns import KEPT, TYPED
 
 from freezeframe.script.inference import inferred
@@ -59,7 +60,7 @@ TEXTS = st.one_of(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.lists(st.none() | TEXTS, max_size=4))
 def test_every_value_is_null_or_written_as_it_was(texts):
     """Typed or not, each text is one of the ways to write the value that it became."""
@@ -70,7 +71,7 @@ def test_every_value_is_null_or_written_as_it_was(texts):
         assert value is None or text in written(value)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.lists(TEXTS, min_size=2, max_size=4, unique=True))
 def test_different_texts_stay_different_values(texts):
     """No two texts of a column become one value, so that keys never melt into each other."""

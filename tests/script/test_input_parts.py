@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from freezeframe.errors import StorageNotShared, UnreadableInput
 from freezeframe.script import input_parts
@@ -17,7 +18,7 @@ from freezeframe.script.input_parts import csv_parts, divided, line_parts
 QUOTED_TEXTS = st.text('a",\n\r', max_size=4)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.lists(st.tuples(QUOTED_TEXTS, QUOTED_TEXTS), min_size=1), st.integers(1, 40), st.booleans())
 def test_parts_have_the_rows_of_the_file(rows, part_bytes, quotes_all):
     """Wherever quotes and newlines stand, each row is in one part, and none is lost or cut."""

@@ -16,7 +16,6 @@ from freezeframe.script import get_snapshot, open_tenant, update_snapshot
 
 pytestmark = pytest.mark.spark
 
-KILLS = 5
 CHILD = """
 import sys
 import pandas as pd
@@ -43,10 +42,11 @@ def _batches(directory):
     return {} if found is None else found.groupby("v").size().to_dict()
 
 
-def test_a_killed_update_leaves_old_or_new(tmp_path, spark_engine):
+@pytest.mark.parametrize("kills", [2, pytest.param(5, marks=pytest.mark.nightly)])
+def test_a_killed_update_leaves_old_or_new(tmp_path, spark_engine, kills):
     """`kill -9` at odd moments: what was acknowledged is there, nothing is torn, the next job goes on."""
     acknowledged = []
-    for kill in range(KILLS):
+    for kill in range(kills):
         child = _child(tmp_path, 100 * kill)
         assert "ready\n" == child.stdout.readline()
         if kill % 2:

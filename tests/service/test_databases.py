@@ -12,6 +12,8 @@ from freezeframe.service.idempotency import KeptAnswer, KeptAnswers, RequestIden
 from freezeframe.service.keys import Keys
 from freezeframe.service.people import People
 
+pytestmark = pytest.mark.long
+
 ACME = AuditPlace("dev", "acme")
 
 

@@ -1,12 +1,15 @@
 """Rows and bytes over a tenant's versions are those that each version has when it is looked at by itself."""
 
 import pyarrow as pa
+import pytest
 
 from freezeframe.service.growth import growth
 from freezeframe.service.row_counter import RowCounter
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
+
+pytestmark = pytest.mark.long
 
 
 def test_every_point_is_what_the_version_holds(tmp_path):

@@ -172,9 +172,10 @@ def prove(folder, writers, jobs, read_every, seconds):
 
 
 @pytest.mark.timeout(900)
-def test_eight_processes_of_mixed_jobs(tmp_path):
-    """8 processes x 50 jobs over 3 streams and 2 files: each job once and whole, each read one moment."""
-    prove(tmp_path, writers=8, jobs=50, read_every=10, seconds=850)
+@pytest.mark.parametrize(("writers", "jobs"), [(4, 12), pytest.param(8, 50, marks=pytest.mark.nightly)])
+def test_processes_of_mixed_jobs(tmp_path, writers, jobs):
+    """Jobs of all over 3 streams and 2 files: each job once and whole, each read one moment."""
+    prove(tmp_path, writers, jobs, read_every=10, seconds=850)
 
 
 @pytest.mark.nightly

@@ -7,6 +7,7 @@ import os
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from freezeframe.errors import FreezeframeError, UnsafePath
 from freezeframe.storage import FolderStorage, LocalStorage
@@ -68,7 +69,7 @@ def test_links_and_climbing_are_refused(opener, name, two_tenants):
 def test_openers_agree(two_tenants):
     """For any name, ours refuses or opens just what the kernel's does."""
 
-    @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(
         st.lists(
             st.sampled_from(["folder", "file", "door", "link", "secret", "b", "..", ".", ""]), max_size=5

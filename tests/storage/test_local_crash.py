@@ -5,9 +5,13 @@ import subprocess
 import sys
 
 import pytest
+from tests.examples import sampled
 
 STRACE = shutil.which("strace")
-pytestmark = pytest.mark.skipif(STRACE is None, reason="strace not found: crashes at system calls skipped")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(STRACE is None, reason="strace not found: crashes at system calls skipped"),
+]
 
 CONTENT = b"0123456789" * 10
 PROGRAM = """
@@ -72,13 +76,14 @@ def test_killed_at_every_call(tmp_path):
         assert is_sound(folder, said == ["ACK"]), (call, when, said)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("code", ["ENOSPC", "EIO"])
 def test_failed_at_every_call(tmp_path, code):
     """An error at any call is a typed error, and the file is whole or absent; a success means it is there."""
     first = tmp_path / "first"
     first.mkdir()
     _, trace = run(first)
-    for number, (call, when) in enumerate(changes(trace)):
+    for number, (call, when) in enumerate(sampled(changes(trace), every=2)):
         folder = tmp_path / str(number)
         folder.mkdir()
         said, _ = run(folder, "-e", f"inject={call}:error={code}:when={when}")

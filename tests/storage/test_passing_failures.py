@@ -21,6 +21,8 @@ from freezeframe.storage import MemoryStorage
 from freezeframe.storage.passing_failures import passing_failure, reads_of
 from freezeframe.store import Tenant
 
+pytestmark = pytest.mark.long
+
 HERE = Path(__file__).parent
 
 

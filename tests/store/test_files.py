@@ -7,6 +7,7 @@ from contextlib import suppress
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.faulty import Crash, Fault, FaultyStorage, Way
 
 from freezeframe.errors import (
@@ -238,7 +239,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps)
 def test_files_behave_like_a_dictionary_with_a_past(open_on, taken):
     """Any sequence of changes gives what a dictionary gives, at each version; a refusal changes nothing."""

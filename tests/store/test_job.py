@@ -6,6 +6,7 @@ import threading
 import pandas as pd
 import pyarrow as pa
 import pytest
+from tests.examples import sampled
 from tests.faulty import Crash, Fault, FaultyStorage, Way
 
 from freezeframe.errors import (
@@ -363,11 +364,12 @@ def test_a_race_for_one_row_is_carried_out_again(open_finding, memory):
     assert {"Id": ["1"], "a": [2], "b": [2]} == tenant.stream("Lead").read(as_="arrow").to_pydict()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("way", [Way.CUT_BEFORE, Way.CUT_AFTER, Way.FAIL_BEFORE, Way.FAIL_AFTER])
 def test_every_fault_leaves_all_or_nothing(open_on, way):
     """Failed or cut at each storage call in turn: both streams or none, and the same job can be run again."""
     outcomes = set()
-    for call in calls_of_one_job(open_on):
+    for call in sampled(calls_of_one_job(open_on)):
         inner = prepared(open_on)
         receipt = None
         with contextlib.suppress(Crash, FreezeframeError):

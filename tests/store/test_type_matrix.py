@@ -27,6 +27,8 @@ from freezeframe.store.schema.schema_evolution import evolve
 from freezeframe.store.schema.type_compatibility import cast_to
 from freezeframe.store.tenant_log.log import TenantLog
 
+pytestmark = pytest.mark.long
+
 OPTIONS = {"strict": {"schema": "frozen"}, "widen": {}, "string": {"on_drift": "string"}}
 ROWS = max(len(kind.extreme) for kind in TYPES)
 

@@ -11,6 +11,8 @@ from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.store import Tenant
 
+pytestmark = pytest.mark.long
+
 UPDATES = 8
 """In each history."""
 

@@ -22,7 +22,7 @@ from freezeframe.store import Tenant
 
 KEY_KINDS = [kind for kind in KINDS.values() if kind.may_be_key]
 EMPTY = Kind("empty", pa.null(), st.none())
-EVERY_RUN, NIGHTLY = 100, 1000
+EVERY_RUN, NIGHTLY = 20, 1000
 RULES = {
     "anew": Settings(),
     "marked": Settings(vectors_from_bytes=0),

@@ -5,6 +5,8 @@ import uuid
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 ENVIRONMENT = "dev"
 EVENTS = "/api/v1/events"
 

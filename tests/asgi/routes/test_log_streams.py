@@ -11,6 +11,8 @@ from tests.asgi.routes.test_events import ENVIRONMENT, EVENTS, Following
 from freezeframe.asgi.open_streams import OpenStreams
 from freezeframe.runs.request import RunRequest
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def crowded(serve):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.log.tables import TableBuilder, file
 
 from freezeframe.log.actions.action_columns import FileActions, from_adds, from_removes, to_adds, to_removes
@@ -61,7 +62,7 @@ def key(action):
 
 
 @given(ACTIONS, st.integers(0, 8))
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_b053_replay_is_a_dictionary(commits, split):
     """Any commits, replayed at once, in two parts or one by one, are the dictionary's answer."""
     commits = [[as_action(one) for one in commit] for commit in commits]

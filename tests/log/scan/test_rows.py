@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap64
+from tests.examples import examples
 from tests.log.foreign_forms import inline_vector, with_mapping
 
 from freezeframe.errors import (
@@ -406,7 +407,7 @@ def test_a_file_that_was_cut_off_is_damage(storage, cut):
 values = st.one_of(st.none(), st.integers(-5, 5))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     st.lists(st.lists(values, min_size=1, max_size=4), min_size=1, max_size=5),
     st.sampled_from(["<", "<=", ">", ">=", "=", "!="]),

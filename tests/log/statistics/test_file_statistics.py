@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from freezeframe.errors import CorruptData
 from freezeframe.log.schema.schema import arrow_to_delta
@@ -152,7 +153,7 @@ def test_what_is_no_parquet_is_damage(tmp_path):
         file_statistics(b"no parquet here", {"type": "struct", "fields": []})
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(st.one_of(st.none(), st.text(max_size=70)), max_size=6))
 def test_text_bounds_hold_for_every_value(values):
     """By its UTF-8 bytes every value lies between the bounds that are given."""
@@ -164,7 +165,7 @@ def test_text_bounds_hold_for_every_value(values):
     assert values.count(None) == found["nullCount"]["c"]
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.lists(st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1)), min_size=1), st.integers(1, 4))
 def test_integer_bounds_are_exact(values, rows_per_group):
     """For integers the bounds are the least and the greatest, whatever the row groups."""

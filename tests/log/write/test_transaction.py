@@ -8,6 +8,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from tests.examples import sampled
 from tests.faulty import Crash, Fault, FaultyStorage, Way
 
 from freezeframe.errors import (
@@ -393,10 +394,11 @@ def all_calls(make_table):
 UPKEEP = Upkeep(checkpoint_interval=2, compaction_interval=2)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("way", [Way.CUT_BEFORE, Way.CUT_AFTER, Way.FAIL_BEFORE, Way.FAIL_AFTER])
 def test_broken_at_every_storage_call(make_table, way):
     """At each call: what was acknowledged is there whole, the rest is whole or absent, writing goes on."""
-    for call in range(all_calls(make_table)):
+    for call in sampled(range(all_calls(make_table))):
         inner, acknowledged = MemoryStorage(), []
         faulty = FaultyStorage(inner, [Fault(call, way)])
         with contextlib.suppress(Crash, FreezeframeError):

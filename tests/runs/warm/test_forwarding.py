@@ -13,6 +13,8 @@ from freezeframe.runs.warm.place import asked, runner_folder
 from freezeframe.runs.warm.shortcut import forwarded_at_once
 from freezeframe.settings import Settings
 
+pytestmark = pytest.mark.long
+
 CLIENT = """
 import sys
 if sys.argv[1:] == ["at once"]:

@@ -22,6 +22,8 @@ from freezeframe.runs.warm.process import ForkedProcess
 from freezeframe.runs.warm.spawning import spawn
 from freezeframe.settings import Settings
 
+pytestmark = pytest.mark.long
+
 JOB = """
 import json, os, sys
 print(json.dumps({

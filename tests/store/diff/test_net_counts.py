@@ -4,6 +4,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from freezeframe.identifiers import StreamName
 from freezeframe.settings import Settings
@@ -88,7 +89,9 @@ def assert_net(tenant):
         assert found == changed, (entry.version, entry.message)
 
 
-@settings(max_examples=40, phases=(Phase.generate, Phase.shrink), suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=examples(40), phases=(Phase.generate, Phase.shrink), suppress_health_check=list(HealthCheck)
+)
 @given(actions=st.lists(_ACTION, min_size=2, max_size=7))
 def test_history_counts_what_diff_counts(open_finding, actions):
     """For random jobs, restores of all and of rows, and drops: history says what diff says."""

@@ -5,6 +5,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.typed_columns import KINDS, cells, key_form, same_form
 
 from freezeframe.store.diff.row_diff import table_changes
@@ -159,7 +160,7 @@ def test_changes_lead_from_old_to_new(old, new):
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(data=st.data())
 def test_changes_of_every_type_follow_the_values(kind, data):
     """As a key (nulls, NaN, signed zeros, any bytes) or a value: the rule of all comparisons holds."""

@@ -6,6 +6,7 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.store.stored_tables import StoredTable
 
 from freezeframe.errors import TooLarge
@@ -39,7 +40,7 @@ def _rows(keys, base):
     )
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(
     shared=st.lists(st.integers(0, 9), unique=True, min_size=1),
     gone=st.sets(st.integers(0, 9)),

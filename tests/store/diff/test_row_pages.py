@@ -6,6 +6,7 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.store.stored_tables import StoredTable
 
 from freezeframe.errors import MissingColumn, VersionNotFound
@@ -29,7 +30,7 @@ def _pages(snapshot, limit, **wanted):
 KINDS = [pa.string(), pa.float64(), pa.int64(), pa.decimal128(9, 2), pa.timestamp("us"), pa.bool_()]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     data=st.data(),
     place=st.integers(0, 5),

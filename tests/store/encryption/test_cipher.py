@@ -6,6 +6,7 @@ import secrets
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from freezeframe.errors import CorruptData
 from freezeframe.identifiers import FilePath
@@ -45,7 +46,7 @@ def test_it_opens_for_its_own_tenant_path_and_key_only():
 SEALED = b"".join(seal([b"a" * 300], KEY, "t", PATH))
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.integers(0, len(SEALED) - 1), st.integers(1, 255))
 def test_any_changed_byte_is_found(place, change):
     """Whichever byte is changed, nothing is given."""

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from freezeframe.errors import FreezeframeError, InvalidOption, SealingUnavailable, UnreadableInput
 from freezeframe.settings import Settings
@@ -182,7 +183,7 @@ def test_what_is_missing_or_added_is_refused(archive, keyed, tmp_path):
     refused(store(keyed), tmp_path / "absent")
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(place=st.floats(0, 1, exclude_max=True), cut=st.booleans())
 def test_a_damaged_archive_is_never_half_imported(archive, keyed, tmp_path, place, cut):
     """Cut off anywhere or with a flipped byte: a typed error and no tenant, or (in padding) the whole."""

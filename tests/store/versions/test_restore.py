@@ -6,6 +6,7 @@ import pwd
 
 import pyarrow as pa
 import pytest
+from tests.examples import sampled
 from tests.faulty import Crash, Fault, FaultyStorage, Way
 
 from freezeframe.errors import (
@@ -231,6 +232,7 @@ def test_a_tag_names_a_version(past):
         tenant.untag("good")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("way", [Way.CUT_AFTER, Way.FAIL_AFTER])
 def test_a_restoration_is_whole_or_not_at_all(open_finding, way):
     """A fault at each of its storage calls: the old state or the restored one, and it can be run again."""
@@ -250,7 +252,7 @@ def test_a_restoration_is_whole_or_not_at_all(open_finding, way):
     old, new = ({"A": [2], "B": [3]}, {"f": b"2"}), ({"A": [1]}, {"f": b"1"})
     counting = FaultyStorage(prepared())
     open_finding(counting).restore(0)
-    for call in range(len(counting.calls)):
+    for call in sampled(range(len(counting.calls))):
         inner = prepared()
         with contextlib.suppress(Crash, FreezeframeError):
             open_finding(FaultyStorage(inner, [Fault(call, way)])).restore(0)

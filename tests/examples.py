@@ -1,0 +1,26 @@
+"""How many examples a property is tried with: a part of them in each run, all of them at night."""
+
+from hypothesis import settings
+
+EVERY_RUN, NIGHTLY = "every-run", "nightly"
+_FULL = settings.get_profile("default").max_examples
+_SHARE = 4
+
+# How long an example takes says how busy the machine is, and nothing about what is promised.
+settings.register_profile(NIGHTLY, deadline=None, max_examples=_FULL)
+settings.register_profile(EVERY_RUN, deadline=None, max_examples=_FULL // _SHARE)
+settings.load_profile(EVERY_RUN)
+
+
+def examples(count):
+    """The count by night (`pytest --hypothesis-profile=nightly`), else a fourth of it."""
+    return count if settings.get_current_profile_name() == NIGHTLY else max(1, count // _SHARE)
+
+
+def sampled(cases, every=_SHARE):
+    """All cases by night, else the first, the last and some between them; the test has the mark `sampled`."""
+    found = list(cases)
+    if settings.get_current_profile_name() == NIGHTLY:
+        return found
+    chosen = found[::every]
+    return chosen if chosen[-1:] == found[-1:] else [*chosen, found[-1]]

@@ -8,7 +8,7 @@ which=$1
 shift
 cd "$(dirname "$0")/.." || exit
 mkdir -p .cache
-started=''
+started='' interrupted=''
 
 # A commit waits for the disk a few times, which thousands of tests need not do: their folders are in memory
 # where there is room for them. What a test that failed has left is kept.
@@ -40,7 +40,7 @@ fi
 
 processes=$(for part in $started; do echo "${part##*:}"; done)
 # shellcheck disable=SC2086 # each of the numbers is a word
-trap 'kill $processes 2>/dev/null' INT TERM
+trap 'kill $processes 2>/dev/null; interrupted=yes' INT TERM
 
 statuses=''
 for part in $started; do
@@ -51,6 +51,11 @@ for part in $started; do
     statuses="$statuses $?"
 done
 
+remove_folders() {
+    if [ -n "${PYTEST_DEBUG_TEMPROOT:-}" ]; then rm -rf "$PYTEST_DEBUG_TEMPROOT"; fi
+}
+
+if [ -n "$interrupted" ]; then remove_folders; fi
 # Pytest answers 5 where no test was chosen; options such as a file name may well choose of one kind only.
 found=5
 for status in $statuses; do
@@ -60,5 +65,5 @@ for status in $statuses; do
         *) exit "$status" ;;
     esac
 done
-if [ -n "${PYTEST_DEBUG_TEMPROOT:-}" ]; then rm -rf "$PYTEST_DEBUG_TEMPROOT"; fi
+remove_folders
 exit "$found"

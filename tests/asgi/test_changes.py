@@ -20,6 +20,8 @@ from freezeframe.control.schema import audit, idempotency, metadata
 from freezeframe.errors import StorageUnavailable
 from freezeframe.settings import Settings
 
+pytestmark = pytest.mark.long
+
 ROWS = {**TENANT_ROWS, **OTHER_ROWS}
 READS = {"get", "head", "options"}
 # They have bodies, and read all the same.

@@ -12,6 +12,8 @@ from schemathesis.specs.openapi.checks import (
 from tests.asgi.operations import OPEN_ROWS, OTHER_ROWS, TENANT_ROWS
 from tests.examples import examples
 
+pytestmark = pytest.mark.long
+
 REAL = {"environment": "dev", "env_id": "dev", "tenant": "acme", "stream": "Account", "path": "a.txt"}
 CANARY = "canary-91d2f0aa77c3"
 EXAMPLES = examples(16)

@@ -1,13 +1,13 @@
 """Arrow types in Spark's own words, and the rows that Spark then gives back."""
 
-import os
 import subprocess
 import sys
 
 import pyarrow as pa
 import pytest
-from tests.quick_java import JAVA_OPTIONS
 
+from freezeframe.engine.configuration import cores
+from freezeframe.engine.server import attach
 from freezeframe.engine.spark_schema import spark_ddl
 
 
@@ -36,7 +36,7 @@ from pyspark.sql import SparkSession
 from freezeframe.engine.frames import kind_of, to_arrow
 from freezeframe.gluestick import read_csv_folder
 
-session = SparkSession.builder.remote("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+session = SparkSession.builder.remote(sys.argv[2]).getOrCreate()
 frame = read_csv_folder(sys.argv[1], as_="spark", session=session)["A"]
 expected = read_csv_folder(sys.argv[1], as_="arrow")["A"]
 same = to_arrow(frame.toArrow()).equals(expected)
@@ -46,20 +46,21 @@ session.stop()
 
 
 @pytest.mark.spark
-def test_spark_has_the_very_rows_that_arrow_has(tmp_path):
+def test_spark_has_the_very_rows_that_arrow_has(tmp_path, spark_settings):
     """Types and values read from a folder are the same in a Spark frame, over Spark Connect."""
     (tmp_path / "A-1.csv").write_text(
         "i,s,t,n,d,b,e,f,l\n"
         '9007199254740993,007,2020-01-01T00:00:00Z,2020-01-01 00:00:00,2020-01-01,True,,1.5,"x\ny"\n'
         ',"",,,,,,,\n'
     )
+    attachment = attach(spark_settings, f"local[{cores()}]", lambda _: None)
     # A process of its own: the session must not meet those of other tests.
     run = subprocess.run(
-        [sys.executable, "-c", SCRIPT, tmp_path],
-        env={**os.environ, "JAVA_TOOL_OPTIONS": JAVA_OPTIONS},
+        [sys.executable, "-c", SCRIPT, tmp_path, attachment.address.url],
         capture_output=True,
         text=True,
         check=False,
     )
+    attachment.close()
 
     assert "spark True" == run.stdout.strip(), run.stderr[-2000:]

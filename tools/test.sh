@@ -4,7 +4,10 @@
 # in two processes, use the cores meanwhile. With options one process runs the others: a path that
 # is named belongs to one of the two only.
 set -u
-which=$1
+case "${1:-}" in
+    all | fast) which=$1 ;;
+    *) echo "tools/test.sh takes all or fast first, and then pytest's options." >&2 && exit 2 ;;
+esac
 shift
 cd "$(dirname "$0")/.." || exit
 mkdir -p .cache

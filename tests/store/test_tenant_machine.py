@@ -348,8 +348,8 @@ def quiet(caplog):
 
 
 def test_any_order_of_operations_with_crashes(open_finding):
-    """Four hundred steps: the tenant holds what plain dicts say, now and at each listed version."""
-    run_until(400, open_finding)
+    """Two hundred steps: the tenant holds what plain dicts say, now and at each listed version."""
+    run_until(200, open_finding)
 
 
 @pytest.mark.parametrize("broken", [OverwritingStorage, ForgetfulStorage])

@@ -64,7 +64,15 @@ def test_a_part_that_nobody_knows_is_a_usage_error():
     done = subprocess.run([TOOLS / "setup.sh", "nonsense"], capture_output=True, text=True, check=False)
 
     assert done.returncode == 2
-    assert "python, java, jars, console, browser and bench" in done.stderr
+    assert "python, java, jars, classes, console, browser and bench" in done.stderr
+
+
+def test_a_run_that_nobody_knows_is_a_usage_error():
+    """test.sh names the runs that there are, and starts none."""
+    done = subprocess.run([TOOLS / "test.sh", "tests/log"], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 2
+    assert "all or fast" in done.stderr
 
 
 def test_every_target_is_in_the_help():

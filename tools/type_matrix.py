@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 
 import pyarrow as pa
 
-from freezeframe.engine.batch import checked_batch
+from freezeframe.engine.frames.batch import checked_batch
 from freezeframe.errors import BadInput
 from freezeframe.store.schema.schema_evolution import Evolution, SchemaRules, evolve, is_undecided
 

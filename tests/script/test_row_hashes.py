@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freezeframe.engine.frames import to_arrow, to_pandas
+from freezeframe.engine.frames.frames import to_arrow, to_pandas
 from freezeframe.script.row_hashes import canonical_cell, frame_hashes, row_hash, table_hashes
 
 NAIVE = dt.datetime.fromisoformat("2020-01-01")

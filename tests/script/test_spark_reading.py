@@ -6,7 +6,7 @@ import pytest
 from tests.script.json_values import KNOWN, OWN
 from tests.script.text_columns import EXACT, INEXACT, KEPT, TYPED
 
-from freezeframe.engine.frames import to_arrow
+from freezeframe.engine.frames.frames import to_arrow
 from freezeframe.errors import UnreadableInput
 from freezeframe.script.csv_file import read_csv_text, read_csv_texts
 from freezeframe.script.json_rows import read_json_files

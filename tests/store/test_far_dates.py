@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from freezeframe.cli.main import main
-from freezeframe.engine.frames import to_pandas
+from freezeframe.engine.frames.frames import to_pandas
 from freezeframe.errors import DuplicateKeyError, SchemaDriftError
 from freezeframe.gluestick import get_row_hash
 from freezeframe.identifiers import StreamName

@@ -70,7 +70,7 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show rows of a stream, now or earlier."""
-    from freezeframe.engine.python_values import shown_rows
+    from freezeframe.engine.frames.python_values import shown_rows
 
     stream = place.tenant().stream(name)
     moment: dict[str, Any] = {

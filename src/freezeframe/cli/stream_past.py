@@ -96,7 +96,7 @@ def restore(
 
 
 def _show(name: str, table: Any, key: Sequence[str], limit: int, *, as_json: bool) -> None:
-    from freezeframe.engine.python_values import shown_rows
+    from freezeframe.engine.frames.python_values import shown_rows
 
     rows = shown_rows(table.slice(0, limit))
     Output(as_json=as_json).table(

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from freezeframe.engine.row_hash import RowSums
+from freezeframe.engine.frames.row_hash import RowSums
 from freezeframe.errors import InvalidOption
 
 Positions = npt.NDArray[np.int64]

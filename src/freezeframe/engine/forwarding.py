@@ -18,7 +18,7 @@ from freezeframe.engine.base import (
     Positions,
     TableEngine,
 )
-from freezeframe.engine.row_hash import RowSums
+from freezeframe.engine.frames.row_hash import RowSums
 
 
 class ForwardingEngine(ABC):

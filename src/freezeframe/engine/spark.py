@@ -19,9 +19,9 @@ from freezeframe.engine.base import (
     Positions,
 )
 from freezeframe.engine.connect import can_share
+from freezeframe.engine.frames.row_hash import RowSums
 from freezeframe.engine.private_folder import private_folder
 from freezeframe.engine.process_session import answered, is_of_this_machine, process_session
-from freezeframe.engine.row_hash import RowSums
 from freezeframe.engine.s3_configuration import session_options
 from freezeframe.engine.spark_columns import struct_type
 from freezeframe.engine.spark_errors import spark_errors

@@ -20,8 +20,9 @@ from pyspark.sql.connect.window import Window
 from pyspark.sql.types import NullType, StructField, StructType
 
 from freezeframe.engine.base import UNIQUE, Landed, LandTask
-from freezeframe.engine.batch import require_key_columns, require_order_columns
 from freezeframe.engine.configuration import LANDING_CONFIGURATION, WRITE_OPTIONS
+from freezeframe.engine.frames.batch import require_key_columns, require_order_columns
+from freezeframe.engine.frames.valid_text import not_utf8
 from freezeframe.engine.spark_columns import (
     PHYSICAL_NAME,
     any_of,
@@ -42,7 +43,6 @@ from freezeframe.engine.spark_files import (
 )
 from freezeframe.engine.spark_keys import duplicate_keys, shown_keys
 from freezeframe.engine.spark_types import layout_settings, require_kept_types
-from freezeframe.engine.valid_text import not_utf8
 from freezeframe.errors import BadInput, EngineUnavailable, NullKeyError
 
 

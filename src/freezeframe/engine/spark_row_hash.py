@@ -21,7 +21,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from freezeframe.engine.row_hash import (
+from freezeframe.engine.frames.row_hash import (
     LONG_VALUE_BYTES,
     NEGATIVE_ZERO_CELL,
     NULL_CELL,

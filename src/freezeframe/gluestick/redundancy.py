@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from freezeframe.engine.pandas_columns import is_missing
+from freezeframe.engine.frames.pandas_columns import is_missing
 from freezeframe.errors import InvalidOption, MissingColumn
 from freezeframe.gluestick.snapshot_streams import with_whole_keys
 from freezeframe.script.exported_file import ADOPTED_NOTE

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from freezeframe.engine.pandas_columns import is_missing
+from freezeframe.engine.frames.pandas_columns import is_missing
 from freezeframe.errors import InvalidOption, MissingColumn
 from freezeframe.gluestick.snapshot_streams import read_snapshots
 from freezeframe.script.row_hashes import canonical_cell

@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from freezeframe.engine.frames import kind_of, to_arrow
+from freezeframe.engine.frames.frames import kind_of, to_arrow
 from freezeframe.errors import BadInput, ConflictError, SchemaDriftError
 from freezeframe.gluestick.read_options import with_read_options
 from freezeframe.script.legacy import adopt, export_adopted, leave

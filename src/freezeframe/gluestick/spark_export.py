@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from freezeframe.engine.base import LandTask
-from freezeframe.engine.frames import is_spark, to_pandas
+from freezeframe.engine.frames.frames import is_spark, to_pandas
 from freezeframe.errors import InvalidOption, SetupError
 from freezeframe.gluestick import installed
 from freezeframe.log.schema.schema import delta_to_arrow

@@ -15,7 +15,7 @@ from typing import IO, Any
 
 import pyarrow as pa
 
-from freezeframe.engine.frames import to_arrow
+from freezeframe.engine.frames.frames import to_arrow
 from freezeframe.errors import UnreadableInput
 from freezeframe.script.ipc_sizes import message_sizes
 from freezeframe.script.unpacking import UNLIMITED, Unpacking, UnpackLimits

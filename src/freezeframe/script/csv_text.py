@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from freezeframe.engine.python_values import date_texts, moment_text, python_values
+from freezeframe.engine.frames.python_values import date_texts, moment_text, python_values
 
 _NEEDS_QUOTES = r'[",\r\n]'
 

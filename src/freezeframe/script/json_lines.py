@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from freezeframe.engine.python_values import shown_rows
+from freezeframe.engine.frames.python_values import shown_rows
 
 
 def json_lines(rows: pa.Table, batch_rows: int) -> Iterator[bytes]:

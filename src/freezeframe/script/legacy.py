@@ -21,8 +21,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from freezeframe.engine.batch import checked_batch
-from freezeframe.engine.frames import FrameKind, kind_of, to_arrow
+from freezeframe.engine.frames.batch import checked_batch
+from freezeframe.engine.frames.frames import FrameKind, kind_of, to_arrow
 from freezeframe.engine.spark_schema import spark_ddl
 from freezeframe.errors import BadInput, ConflictError, MissingColumn, UnreadableInput
 from freezeframe.log.schema.schema import delta_to_arrow

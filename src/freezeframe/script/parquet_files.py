@@ -13,7 +13,7 @@ from typing import IO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from freezeframe.engine.frames import arrow_names, to_arrow
+from freezeframe.engine.frames.frames import arrow_names, to_arrow
 from freezeframe.errors import BadInput, SchemaDriftError, UnreadableInput
 from freezeframe.script.input_parts import PART_BYTES, InputPart, divided
 from freezeframe.script.parquet_batches import announced_bytes, parquet_batches

@@ -16,7 +16,7 @@ from typing import Any, get_args
 import pandas as pd
 import pyarrow as pa
 
-from freezeframe.engine.frames import FrameKind, to_arrow, to_pandas
+from freezeframe.engine.frames.frames import FrameKind, to_arrow, to_pandas
 from freezeframe.errors import InvalidOption, MissingColumn
 from freezeframe.script.catalog import catalog_beside
 from freezeframe.script.csv_file import read_csv_texts

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from freezeframe.engine.pandas_columns import is_missing
-from freezeframe.engine.python_values import moment_text, python_values
+from freezeframe.engine.frames.pandas_columns import is_missing
+from freezeframe.engine.frames.python_values import moment_text, python_values
 
 if TYPE_CHECKING:
     import pandas as pd

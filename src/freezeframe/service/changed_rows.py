@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from freezeframe.engine.python_values import shown_rows
+from freezeframe.engine.frames.python_values import shown_rows
 from freezeframe.service.json_values import json_value
 from freezeframe.store.diff.row_diff import BEFORE, CHANGE_TYPE
 

@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from freezeframe.engine.python_values import moment_text, python_values
+from freezeframe.engine.frames.python_values import moment_text, python_values
 from freezeframe.log import Snapshot
 from freezeframe.log.scan import rows
 from freezeframe.log.statistics.data_skipping import value_bounds

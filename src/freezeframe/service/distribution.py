@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
 
-from freezeframe.engine.python_values import moment_text, python_values
+from freezeframe.engine.frames.python_values import moment_text, python_values
 from freezeframe.service.json_values import json_value
 
 BARS_MAX = 12

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from freezeframe.engine.python_values import python_values
+from freezeframe.engine.frames.python_values import python_values
 from freezeframe.errors import FreezeframeError, InvalidOption, TooManyDeletions
 from freezeframe.identifiers import StreamName
 from freezeframe.script.transfer import UNPACKED_MEMORY_BYTES_MAX, file_rows

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from freezeframe.engine.base import NOTHING, FindTask, Landed, LandTask, MergeResult, MergeTask, Positions
-from freezeframe.engine.row_hash import RowSums
+from freezeframe.engine.frames.row_hash import RowSums
 from freezeframe.errors import CorruptData, InvalidOption
 from freezeframe.log.schema.column_mapping import find_column
 from freezeframe.log.schema.conversion import conform

@@ -10,7 +10,7 @@ from typing import Any, Unpack
 
 import pyarrow as pa
 
-from freezeframe.engine.frames import kind_of
+from freezeframe.engine.frames.frames import kind_of
 from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot

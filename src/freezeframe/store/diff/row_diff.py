@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from freezeframe.engine.batch import comparable_key
+from freezeframe.engine.frames.batch import comparable_key
 from freezeframe.errors import InvalidOption
 from freezeframe.log import Snapshot
 from freezeframe.log.actions.actions import Metadata, Protocol

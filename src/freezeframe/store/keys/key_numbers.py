@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from freezeframe.engine.batch import comparable_key
+from freezeframe.engine.frames.batch import comparable_key
 
 _Numbers = npt.NDArray[np.int64]
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from freezeframe.engine.valid_text import may_hold_text, require_valid
+from freezeframe.engine.frames.valid_text import may_hold_text, require_valid
 from freezeframe.errors import (
     ConflictError,
     FreezeframeError,

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from freezeframe.engine.python_values import date_texts
+from freezeframe.engine.frames.python_values import date_texts
 
 _EXACT_IN_DOUBLE = 2**53
 _WIDEST = 64

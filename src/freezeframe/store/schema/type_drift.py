@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from freezeframe.engine.python_values import python_values
+from freezeframe.engine.frames.python_values import python_values
 from freezeframe.errors import SchemaDriftError
 from freezeframe.store.schema.comparison import exact_cast
 from freezeframe.store.schema.integer_texts import IntegerTexts, integer_texts

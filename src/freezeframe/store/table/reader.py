@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.engine.base import TableEngine
-from freezeframe.engine.frames import to_pandas
+from freezeframe.engine.frames.frames import to_pandas
 from freezeframe.errors import InvalidOption, MissingColumn
 from freezeframe.log import Snapshot
 from freezeframe.log.scan import rows

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from freezeframe.engine.python_values import shown_rows
+from freezeframe.engine.frames.python_values import shown_rows
 from freezeframe.errors import BadInput, DuplicateKeyError, InvalidOption, MissingColumn, NullKeyError
 
 NullKeys = Literal["error", "match", "drop"]

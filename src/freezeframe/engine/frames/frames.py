@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from freezeframe.engine.arrow_columns import stored_column
-from freezeframe.engine.pandas_columns import arrow_column
-from freezeframe.engine.python_values import python_values
-from freezeframe.engine.repeated_values import distinct_values, repeats
+from freezeframe.engine.frames.arrow_columns import stored_column
+from freezeframe.engine.frames.pandas_columns import arrow_column
+from freezeframe.engine.frames.python_values import python_values
+from freezeframe.engine.frames.repeated_values import distinct_values, repeats
 from freezeframe.errors import BadInput, CorruptData
 
 if TYPE_CHECKING:

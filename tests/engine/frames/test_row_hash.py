@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.examples import examples
 from tests.typed_columns import KINDS, cells
 
-from freezeframe.engine.row_hash import row_sums
+from freezeframe.engine.frames.row_hash import row_sums
 from freezeframe.log.schema.schema import arrow_to_delta
 
 

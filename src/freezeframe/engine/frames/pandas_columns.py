@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from freezeframe.engine.arrow_columns import DECIMAL_DIGITS_MAX, ROWS_NAMED_MAX, stored_column
+from freezeframe.engine.frames.arrow_columns import DECIMAL_DIGITS_MAX, ROWS_NAMED_MAX, stored_column
 from freezeframe.errors import SchemaDriftError
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from freezeframe.engine.python_values import python_values
-from freezeframe.engine.valid_text import require_valid
+from freezeframe.engine.frames.python_values import python_values
+from freezeframe.engine.frames.valid_text import require_valid
 from freezeframe.errors import SchemaDriftError
 
 DECIMAL_DIGITS_MAX = 38

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from freezeframe.engine.xxhash64 import hash_bytes, hash_longs
+from freezeframe.engine.frames.xxhash64 import hash_bytes, hash_longs
 
 MASK = 2**64 - 1
 P1, P2, P3, P4, P5 = (

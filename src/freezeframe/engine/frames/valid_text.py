@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from freezeframe.engine.python_values import python_values
+from freezeframe.engine.frames.python_values import python_values
 from freezeframe.errors import BadInput
 
 _ROWS_NAMED_MAX = 3

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
 
-from freezeframe.engine.frames import kind_of, to_arrow, to_pandas
+from freezeframe.engine.frames.frames import kind_of, to_arrow, to_pandas
 from freezeframe.errors import BadInput, SchemaDriftError
 
 UTC = pa.timestamp("us", tz="UTC")

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from freezeframe.engine.frames import to_arrow, to_pandas
+from freezeframe.engine.frames.frames import to_arrow, to_pandas
 from freezeframe.errors import BadInput, CorruptData, UnreadableInput
 from freezeframe.script.exported_file import file_sha256
 from freezeframe.script.legacy import LegacyFile

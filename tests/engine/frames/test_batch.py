@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
 
-from freezeframe.engine.batch import Batch, checked_batch
+from freezeframe.engine.frames.batch import Batch, checked_batch
 from freezeframe.errors import BadInput, DuplicateKeyError, InvalidOption, MissingColumn, NullKeyError
 
 ROWS = pa.table({"Id": ["1", "2", "1", "007", "7"], "row": [0, 1, 2, 3, 4]})

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.store.update_cells import DAYS
 
-from freezeframe.engine.frames import to_arrow, to_pandas
-from freezeframe.engine.python_values import date_texts, moment_text, python_values, shown_rows
+from freezeframe.engine.frames.frames import to_arrow, to_pandas
+from freezeframe.engine.frames.python_values import date_texts, moment_text, python_values, shown_rows
 
 FAR_DAYS = list(DAYS)
 DAY, MOMENT = np.datetime64(2_932_897, "D"), np.datetime64(2**62, "us")

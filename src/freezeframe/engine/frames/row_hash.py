@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from freezeframe.engine.repeated_values import repeats
-from freezeframe.engine.xxhash64 import SEED, Hashes, Integers, hash_bytes, hash_longs, rotated
+from freezeframe.engine.frames.repeated_values import repeats
+from freezeframe.engine.frames.xxhash64 import SEED, Hashes, Integers, hash_bytes, hash_longs, rotated
 
 NULL_CELL = int(SEED)
 """The hash of a null cell, as Spark's ``xxhash64`` has it."""

@@ -22,7 +22,7 @@ from measured import RESULTS, keep
 from simulated_storage import Prices, SimulatedStorage
 from simulation_plot import draw
 
-from freezeframe.engine.deferred import DeferredEngine
+from freezeframe.engine.protocol.deferred import DeferredEngine
 from freezeframe.log import DeltaLog
 from freezeframe.log.actions.actions import Add, CommitInfo, Metadata, Protocol, to_json_line
 from freezeframe.log.checkpoints.hint import Hint, hint_text

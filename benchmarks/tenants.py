@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 from measured import keep, summary
 
-from freezeframe.engine.deferred import DeferredEngine
+from freezeframe.engine.protocol.deferred import DeferredEngine
 from freezeframe.identifiers import StreamName
 from freezeframe.log.commits.commit import Committed, land
 from freezeframe.settings import Settings

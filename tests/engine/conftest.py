@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from freezeframe.engine.base import MergeTask
+from freezeframe.engine.protocol.table_engine import MergeTask
 from freezeframe.log.schema.schema import arrow_to_delta
 
 

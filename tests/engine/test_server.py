@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from freezeframe.engine.base import MergeTask
 from freezeframe.engine.java import find_java
 from freezeframe.engine.private_folder import private_folder
+from freezeframe.engine.protocol.table_engine import MergeTask
 from freezeframe.engine.server import attach, server_folder
 from freezeframe.engine.spark import SparkEngine
 from freezeframe.errors import EngineUnavailable, InvalidOption, JavaNotFound, SetupError

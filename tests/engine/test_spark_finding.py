@@ -5,7 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.connect import functions as F  # noqa: N812 - the name by which Spark code calls it
 
-from freezeframe.engine.base import FindTask
+from freezeframe.engine.protocol.table_engine import FindTask
 from freezeframe.engine.spark_keys import key_column
 from freezeframe.errors import InvalidOption
 from freezeframe.log.schema.schema import arrow_to_delta

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from freezeframe.engine import spark_small as subject
-from freezeframe.engine.base import LandTask
+from freezeframe.engine.protocol.table_engine import LandTask
 from freezeframe.engine.spark_landing import landed_schema
 from freezeframe.engine.spark_small import small_rows
 

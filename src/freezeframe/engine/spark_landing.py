@@ -19,10 +19,10 @@ from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.connect.window import Window
 from pyspark.sql.types import NullType, StructField, StructType
 
-from freezeframe.engine.base import UNIQUE, Landed, LandTask
 from freezeframe.engine.configuration import LANDING_CONFIGURATION, WRITE_OPTIONS
 from freezeframe.engine.frames.batch import require_key_columns, require_order_columns
 from freezeframe.engine.frames.valid_text import not_utf8
+from freezeframe.engine.protocol.table_engine import UNIQUE, Landed, LandTask
 from freezeframe.engine.spark_columns import (
     PHYSICAL_NAME,
     any_of,

@@ -17,7 +17,7 @@ from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.connect.window import Window
 from pyspark.sql.types import StructType
 
-from freezeframe.engine.base import MergeResult, MergeTask
+from freezeframe.engine.protocol.table_engine import MergeResult, MergeTask
 from freezeframe.engine.spark_columns import any_of, comparable, fitted, quoted, struct_type
 from freezeframe.engine.spark_counting import Counting
 from freezeframe.engine.spark_files import (

@@ -15,7 +15,7 @@ from pyspark.sql.connect.dataframe import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from freezeframe.engine.base import INLINE_KEYS_MAX, LandTask
+from freezeframe.engine.protocol.table_engine import INLINE_KEYS_MAX, LandTask
 
 ROWS_MAX = INLINE_KEYS_MAX
 ESTIMATE_BYTES_MAX = 4 * 1024 * 1024

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.connect import functions as F  # noqa: N812 - the name by which Spark code calls it
 
-from freezeframe.engine.base import Validity
+from freezeframe.engine.protocol.table_engine import Validity
 
 _ROWS = "rows"
 

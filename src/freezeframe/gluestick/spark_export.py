@@ -21,8 +21,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from freezeframe.engine.base import LandTask
 from freezeframe.engine.frames.frames import is_spark, to_pandas
+from freezeframe.engine.protocol.table_engine import LandTask
 from freezeframe.errors import InvalidOption, SetupError
 from freezeframe.gluestick import installed
 from freezeframe.log.schema.schema import delta_to_arrow

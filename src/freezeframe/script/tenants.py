@@ -14,8 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from freezeframe.engine.base import TableEngine
-from freezeframe.engine.deferred import DeferredEngine
+from freezeframe.engine.protocol.deferred import DeferredEngine
+from freezeframe.engine.protocol.table_engine import TableEngine
 from freezeframe.errors import InvalidOption
 from freezeframe.progress import wait_for
 from freezeframe.script.current_job import job_at, job_folder_beside

@@ -13,8 +13,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from freezeframe.engine.base import NOTHING, FindTask, Landed, LandTask, MergeResult, MergeTask, Positions
 from freezeframe.engine.frames.row_hash import RowSums
+from freezeframe.engine.protocol.table_engine import (
+    NOTHING,
+    FindTask,
+    Landed,
+    LandTask,
+    MergeResult,
+    MergeTask,
+    Positions,
+)
 from freezeframe.errors import CorruptData, InvalidOption
 from freezeframe.log.schema.column_mapping import find_column
 from freezeframe.log.schema.conversion import conform

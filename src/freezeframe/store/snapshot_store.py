@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from freezeframe.clock import now_ms
-from freezeframe.engine.base import TableEngine
+from freezeframe.engine.protocol.table_engine import TableEngine
 from freezeframe.errors import AlreadyExists, InvalidOption, TenantNotFound
 from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.settings import Settings

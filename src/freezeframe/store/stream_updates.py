@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from freezeframe.clock import now_ms
-from freezeframe.engine.base import TableEngine
+from freezeframe.engine.protocol.table_engine import TableEngine
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.storage import Storage

@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from freezeframe.engine.base import NOTHING
+from freezeframe.engine.protocol.table_engine import NOTHING
 from freezeframe.errors import IdempotencyConflict
 from freezeframe.identifiers import StreamName
 from freezeframe.storage import LocalStorage

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from freezeframe.engine.base import TableEngine
+from freezeframe.engine.protocol.table_engine import TableEngine
 from freezeframe.engine.spark_schema import spark_ddl
 from freezeframe.log import Snapshot
 from freezeframe.log.actions import actions

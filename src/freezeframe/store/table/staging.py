@@ -21,7 +21,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from freezeframe.engine.base import UNIQUE
+from freezeframe.engine.protocol.table_engine import UNIQUE
 from freezeframe.errors import StorageUnavailable
 from freezeframe.log.statistics.file_statistics import file_statistics, statistics_text
 from freezeframe.log.write.new_files import physical_rows

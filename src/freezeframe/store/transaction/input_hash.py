@@ -13,8 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from freezeframe.engine.base import TableEngine
 from freezeframe.engine.frames.row_hash import row_sums
+from freezeframe.engine.protocol.table_engine import TableEngine
 from freezeframe.identifiers import StreamName
 from freezeframe.log.schema.schema import arrow_to_delta
 from freezeframe.storage import Storage

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from freezeframe.engine.base import TableEngine
-from freezeframe.engine.meeting import Meeting
+from freezeframe.engine.protocol.query_batcher import Meeting
+from freezeframe.engine.protocol.table_engine import TableEngine
 
 TOGETHER_MAX = 16
 """So many at once: more would make Spark's plan long and hold more rows than one update at a time."""

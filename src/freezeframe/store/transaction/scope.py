@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from freezeframe.engine.base import TableEngine
+from freezeframe.engine.protocol.table_engine import TableEngine
 from freezeframe.errors import InvalidOption, StorageUnavailable, VersionNotFound
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot

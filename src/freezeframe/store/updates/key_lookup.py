@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from freezeframe.engine.base import INLINE_KEYS_MAX, FindTask
+from freezeframe.engine.protocol.table_engine import INLINE_KEYS_MAX, FindTask
 from freezeframe.log.schema.column_mapping import every_field
 from freezeframe.store.keys.key_scan import scan
 from freezeframe.store.table.data_files import live_files

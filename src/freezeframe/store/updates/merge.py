@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from freezeframe.engine.base import MergeResult, MergeTask, Validity
+from freezeframe.engine.protocol.table_engine import MergeResult, MergeTask, Validity
 from freezeframe.log.schema.column_mapping import fields_by_path, physical_name
 from freezeframe.log.schema.schema import arrow_to_delta
 from freezeframe.store.model.row_counts import Counts

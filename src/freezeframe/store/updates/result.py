@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import unquote
 
-from freezeframe.engine.base import TableEngine
+from freezeframe.engine.protocol.table_engine import TableEngine
 from freezeframe.log import Snapshot
 from freezeframe.storage import Storage
 from freezeframe.store.model.row_counts import Counts

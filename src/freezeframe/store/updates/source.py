@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from freezeframe.engine.base import LandTask, TableEngine
 from freezeframe.engine.frames.batch import checked_batch
 from freezeframe.engine.frames.frames import kind_of, to_arrow
+from freezeframe.engine.protocol.table_engine import LandTask, TableEngine
 from freezeframe.errors import InvalidOption
 from freezeframe.log.schema.schema import delta_to_arrow
 from freezeframe.store.model.update_options import Update

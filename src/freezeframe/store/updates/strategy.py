@@ -12,7 +12,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from freezeframe.clock import now_ms
-from freezeframe.engine.base import TableEngine
+from freezeframe.engine.protocol.table_engine import TableEngine
 from freezeframe.log import Snapshot
 from freezeframe.storage import Storage
 from freezeframe.store.model.row_counts import Counts

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from freezeframe.engine.base import TableEngine
+from freezeframe.engine.protocol.table_engine import TableEngine
 from freezeframe.log.schema.schema import arrow_to_delta
 from freezeframe.store.model.update_options import Update
 from freezeframe.store.table.staging import Attempt

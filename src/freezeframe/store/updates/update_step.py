@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from freezeframe.engine.base import TableEngine
+from freezeframe.engine.protocol.table_engine import TableEngine
 from freezeframe.errors import BadInput
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot

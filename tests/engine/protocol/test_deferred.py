@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from freezeframe.engine.base import FindTask, LandTask, MergeTask
-from freezeframe.engine.deferred import DeferredEngine
+from freezeframe.engine.protocol.deferred import DeferredEngine
+from freezeframe.engine.protocol.table_engine import FindTask, LandTask, MergeTask
 from freezeframe.errors import EngineUnavailable
 
 NOTHING = {"type": "struct", "fields": []}

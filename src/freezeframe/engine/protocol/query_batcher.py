@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from freezeframe.engine.base import FindTask, TableEngine
-from freezeframe.engine.forwarding import ForwardingEngine
+from freezeframe.engine.protocol.forwarding import ForwardingEngine
+from freezeframe.engine.protocol.table_engine import FindTask, TableEngine
 from freezeframe.errors import EngineUnavailable, FreezeframeError
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from freezeframe.engine.base import TableEngine
-from freezeframe.engine.forwarding import ForwardingEngine
+from freezeframe.engine.protocol.forwarding import ForwardingEngine
+from freezeframe.engine.protocol.table_engine import TableEngine
 
 
 class DeferredEngine(ForwardingEngine):

@@ -5,8 +5,8 @@ import threading
 import pyarrow as pa
 import pytest
 
-from freezeframe.engine.base import FindTask
-from freezeframe.engine.meeting import Meeting
+from freezeframe.engine.protocol.query_batcher import Meeting
+from freezeframe.engine.protocol.table_engine import FindTask
 from freezeframe.errors import CorruptData, EngineUnavailable
 
 KEY = {"type": "struct", "fields": [{"name": "Id", "type": "string", "nullable": True, "metadata": {}}]}

@@ -8,7 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from freezeframe.engine.base import (
+from freezeframe.engine.frames.row_hash import RowSums
+from freezeframe.engine.protocol.table_engine import (
     NOTHING,
     FindTask,
     Landed,
@@ -18,7 +19,6 @@ from freezeframe.engine.base import (
     Positions,
     TableEngine,
 )
-from freezeframe.engine.frames.row_hash import RowSums
 
 
 class ForwardingEngine(ABC):

@@ -13,7 +13,7 @@ from pyspark.sql.connect.functions import call_udf, lit, udf
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
-from freezeframe.engine.configuration import cores
+from freezeframe.engine.configuration.spark_configuration import cores
 from freezeframe.engine.connect import connect
 from freezeframe.engine.job_database import VARIABLE, claimed
 from freezeframe.engine.server import attach

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from tests.one_session import EXPECTED, facts, plain_environment
 
 import freezeframe
-from freezeframe.engine.configuration import cores
+from freezeframe.engine.configuration.spark_configuration import cores
 from freezeframe.engine.connect import connect
 from freezeframe.engine.process_session import process_session
 from freezeframe.engine.server import attach

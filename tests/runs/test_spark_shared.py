@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from freezeframe.engine.configuration import cores
+from freezeframe.engine.configuration.spark_configuration import cores
 from freezeframe.engine.server import server_folder
 from freezeframe.engine.standing import standings, stop
 from freezeframe.engine.watcher import DATABASES

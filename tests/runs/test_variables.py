@@ -2,7 +2,7 @@
 
 import pytest
 
-from freezeframe.engine.remote import own_remote
+from freezeframe.engine.configuration.remote import own_remote
 from freezeframe.errors import InvalidOption
 from freezeframe.runs.job_root import JobRoot
 from freezeframe.runs.request import RunRequest

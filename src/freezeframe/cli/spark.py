@@ -83,9 +83,9 @@ def start(idle_seconds: IdleSeconds = None, as_json: Json = False) -> None:
     """Start the warm server and the runner, ahead of the first job; nothing happens to those that run."""
     import os
 
-    from freezeframe.engine.configuration import cores
+    from freezeframe.engine.configuration.remote import foreign_remote
+    from freezeframe.engine.configuration.spark_configuration import cores
     from freezeframe.engine.launch import is_archive_awaited
-    from freezeframe.engine.remote import foreign_remote
     from freezeframe.engine.server import attach
     from freezeframe.engine.standing import keep_idle, standings
     from freezeframe.runs.warm.spawning import start_runner
@@ -146,9 +146,9 @@ def jars(
     with the checksums that freezeframe was tested with. What is there and right is left alone.
     """
     from freezeframe.cli.progress import progress
+    from freezeframe.engine.configuration.s3_configuration import jars_folder
     from freezeframe.engine.jars import fetch, locked
     from freezeframe.engine.jars import pom as pom_of
-    from freezeframe.engine.s3_configuration import jars_folder
     from freezeframe.settings import load_settings
 
     settings = load_settings()

@@ -26,11 +26,15 @@ from pyspark.sql.connect import proto
 from pyspark.sql.connect.client.retries import DefaultPolicy, RetryPolicyState
 from pyspark.sql.connect.session import SparkSession
 
-from freezeframe.engine.configuration import SCRIPT_CONFIGURATION, SESSION_CONFIGURATION, cores
+from freezeframe.engine.configuration.remote import REMOTE, foreign_remote, own_remote
+from freezeframe.engine.configuration.s3_configuration import session_options
+from freezeframe.engine.configuration.spark_configuration import (
+    SCRIPT_CONFIGURATION,
+    SESSION_CONFIGURATION,
+    cores,
+)
 from freezeframe.engine.job_database import JobDatabase, require_own
 from freezeframe.engine.launch import TOKEN_VARIABLE
-from freezeframe.engine.remote import REMOTE, foreign_remote, own_remote
-from freezeframe.engine.s3_configuration import session_options
 from freezeframe.engine.server import Attachment, Progress, attach
 from freezeframe.engine.spark_errors import spark_errors
 from freezeframe.engine.spark_sharing import has_our_files

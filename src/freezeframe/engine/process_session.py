@@ -17,8 +17,8 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession as AnySession
 from pyspark.sql.connect.session import SparkSession
 
+from freezeframe.engine.configuration.remote import REMOTE, foreign_remote
 from freezeframe.engine.connect import Connection, connect
-from freezeframe.engine.remote import REMOTE, foreign_remote
 from freezeframe.engine.spark_errors import spark_errors
 from freezeframe.errors import EngineUnavailable
 from freezeframe.settings import Settings

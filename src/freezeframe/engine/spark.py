@@ -9,9 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from freezeframe.engine.configuration.private_folder import private_folder
+from freezeframe.engine.configuration.s3_configuration import session_options
 from freezeframe.engine.connect import can_share
 from freezeframe.engine.frames.row_hash import RowSums
-from freezeframe.engine.private_folder import private_folder
 from freezeframe.engine.process_session import answered, is_of_this_machine, process_session
 from freezeframe.engine.protocol.table_engine import (
     NOTHING,
@@ -22,7 +23,6 @@ from freezeframe.engine.protocol.table_engine import (
     MergeTask,
     Positions,
 )
-from freezeframe.engine.s3_configuration import session_options
 from freezeframe.engine.spark_columns import struct_type
 from freezeframe.engine.spark_errors import spark_errors
 from freezeframe.engine.spark_files import local_folder

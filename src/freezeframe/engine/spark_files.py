@@ -15,7 +15,7 @@ from pyspark.sql.connect import functions as F  # noqa: N812 - the name by which
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import StructType
 
-from freezeframe.engine.configuration import READ_OPTIONS, WRITE_OPTIONS
+from freezeframe.engine.configuration.spark_configuration import READ_OPTIONS, WRITE_OPTIONS
 from freezeframe.engine.spark_columns import (
     functions_of,
     physical_field,

@@ -20,7 +20,12 @@ from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
 from pyspark.sql.connect.plan import LocalRelation
 from pyspark.sql.connect.session import SparkSession
 
-from freezeframe.engine.configuration import BROADCAST_KEYS_MAX, KEYS_PER_TASK, SMALL_BYTES, cores
+from freezeframe.engine.configuration.spark_configuration import (
+    BROADCAST_KEYS_MAX,
+    KEYS_PER_TASK,
+    SMALL_BYTES,
+    cores,
+)
 from freezeframe.engine.protocol.table_engine import INLINE_KEYS_MAX, FindTask
 from freezeframe.engine.spark_columns import fitted, quoted, struct_type
 from freezeframe.engine.spark_files import FILE, ROW, read_files, size_of

@@ -19,7 +19,7 @@ from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.connect.window import Window
 from pyspark.sql.types import NullType, StructField, StructType
 
-from freezeframe.engine.configuration import LANDING_CONFIGURATION, WRITE_OPTIONS
+from freezeframe.engine.configuration.spark_configuration import LANDING_CONFIGURATION, WRITE_OPTIONS
 from freezeframe.engine.frames.batch import require_key_columns, require_order_columns
 from freezeframe.engine.frames.valid_text import not_utf8
 from freezeframe.engine.protocol.table_engine import UNIQUE, Landed, LandTask

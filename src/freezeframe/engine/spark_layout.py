@@ -7,7 +7,12 @@ from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 
-from freezeframe.engine.configuration import FILE_BYTES, HASHED_BATCH_BYTES, SMALL_BYTES, cores
+from freezeframe.engine.configuration.spark_configuration import (
+    FILE_BYTES,
+    HASHED_BATCH_BYTES,
+    SMALL_BYTES,
+    cores,
+)
 from freezeframe.engine.protocol.table_engine import MergeTask
 from freezeframe.engine.spark_files import size_of, unpacked_size_of
 

@@ -26,7 +26,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from freezeframe.engine.configuration import LANDING_CONFIGURATION
+from freezeframe.engine.configuration.spark_configuration import LANDING_CONFIGURATION
 from freezeframe.errors import SchemaDriftError
 
 _BINARY_COLLATION = "UTF8_BINARY"

@@ -16,7 +16,7 @@ import sys
 import venv
 from pathlib import Path
 
-from freezeframe.engine.private_folder import private_folder
+from freezeframe.engine.configuration.private_folder import private_folder
 from freezeframe.errors import SetupError
 from freezeframe.settings import Settings
 

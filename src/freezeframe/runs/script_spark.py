@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from freezeframe.engine.configuration import cores
+from freezeframe.engine.configuration.remote import REMOTE, foreign_remote, own_remote
+from freezeframe.engine.configuration.spark_configuration import cores
 from freezeframe.engine.job_database import VARIABLE, claimed
-from freezeframe.engine.remote import REMOTE, foreign_remote, own_remote
 from freezeframe.engine.server import Address, attach, living_address, server_folder
 from freezeframe.runs.early_spark import start_early
 from freezeframe.script.tenants import spark

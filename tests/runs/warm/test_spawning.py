@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from freezeframe.engine.private_folder import private_folder
+from freezeframe.engine.configuration.private_folder import private_folder
 from freezeframe.runs.variables import _NEEDED
 from freezeframe.runs.warm.messages import ConnectionLost, receive, require_own_user, send
 from freezeframe.runs.warm.place import asked, connected, runner_folder, runner_variables, startup_variables

@@ -51,7 +51,7 @@ def installed(name: str) -> str | None:
 
 def java(settings: Settings) -> Finding:
     """The Java that would start Spark; a server elsewhere needs none here."""
-    from freezeframe.engine.java import find_java
+    from freezeframe.engine.configuration.java import find_java
 
     if settings.spark.startswith("sc://"):
         return Finding("Java", "ok", f"not needed: Spark is at {settings.spark.partition(';')[0]}")
@@ -76,8 +76,8 @@ def spark(settings: Settings) -> Finding:
 
 def jars(settings: Settings) -> Finding:
     """Whether Spark can reach the store, if that is in a bucket."""
+    from freezeframe.engine.configuration.s3_configuration import is_bucket, jars_folder
     from freezeframe.engine.jars import present
-    from freezeframe.engine.s3_configuration import is_bucket, jars_folder
 
     folder = jars_folder(settings)
     if found := present(folder):

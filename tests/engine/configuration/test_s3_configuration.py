@@ -2,9 +2,13 @@
 
 import pytest
 
-from freezeframe.engine.configuration import server_configuration
+from freezeframe.engine.configuration.s3_configuration import (
+    bucket_variables,
+    server_options,
+    session_options,
+)
+from freezeframe.engine.configuration.spark_configuration import server_configuration
 from freezeframe.engine.jars import locked
-from freezeframe.engine.s3_configuration import bucket_variables, server_options, session_options
 from freezeframe.settings import Settings
 
 OWN = {"s3_access_key_id": "mine", "s3_secret_access_key": "s3cr3t", "s3_endpoint": "https://store"}

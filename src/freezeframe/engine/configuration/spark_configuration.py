@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from freezeframe.engine.s3_configuration import server_options
+from freezeframe.engine.configuration.s3_configuration import server_options
 from freezeframe.settings import Settings
 
 SESSION_CONFIGURATION = {

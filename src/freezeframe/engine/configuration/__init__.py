@@ -1,0 +1,1 @@
+"""Spark's options, where a server is, and which Java starts it."""

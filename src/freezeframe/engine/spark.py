@@ -12,6 +12,7 @@ import pyarrow as pa
 from freezeframe.engine.configuration.private_folder import private_folder
 from freezeframe.engine.configuration.s3_configuration import session_options
 from freezeframe.engine.connect import can_share
+from freezeframe.engine.errors.spark_errors import spark_errors
 from freezeframe.engine.frames.row_hash import RowSums
 from freezeframe.engine.process_session import answered, is_of_this_machine, process_session
 from freezeframe.engine.protocol.table_engine import (
@@ -24,7 +25,6 @@ from freezeframe.engine.protocol.table_engine import (
     Positions,
 )
 from freezeframe.engine.spark_columns import struct_type
-from freezeframe.engine.spark_errors import spark_errors
 from freezeframe.engine.spark_files import local_folder
 from freezeframe.engine.spark_finding import count_found, find, find_all
 from freezeframe.engine.spark_landing import landed_schema, settle, write_frame

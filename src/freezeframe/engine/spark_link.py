@@ -10,8 +10,8 @@ from typing import TypeVar
 from pyspark.sql.connect.session import SparkSession
 
 from freezeframe.engine.connect import Connection, connect
-from freezeframe.engine.jvm_stack import without_jvm_stack
-from freezeframe.engine.spark_errors import spark_errors
+from freezeframe.engine.errors.jvm_stack import without_jvm_stack
+from freezeframe.engine.errors.spark_errors import spark_errors
 from freezeframe.errors import EngineUnavailable
 from freezeframe.settings import Settings
 

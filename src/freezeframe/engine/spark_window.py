@@ -6,8 +6,8 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.connect import functions as F  # noqa: N812 - the name by which Spark code calls it
 
+from freezeframe.engine.errors.spark_errors import cause_of
 from freezeframe.engine.spark_columns import quoted
-from freezeframe.engine.spark_errors import cause_of
 from freezeframe.errors import InvalidOption, OutsideWindow
 
 _ROWS_SHOWN_MAX = 3

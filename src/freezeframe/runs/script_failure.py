@@ -6,7 +6,7 @@ import traceback
 from types import TracebackType
 from typing import Any
 
-from freezeframe.engine.jvm_stack import without_jvm_stack
+from freezeframe.engine.errors.jvm_stack import without_jvm_stack
 from freezeframe.errors import FreezeframeError
 
 _TEXT_MAX = 8_000
@@ -65,7 +65,7 @@ def _exited(end: SystemExit) -> ScriptFailure:
 def _spark_error(error: BaseException) -> FreezeframeError:
     """What Spark told the script, as an error of ours; its stack is left to the log."""
     # PySpark is loaded then: a script without Spark need not load it to fail.
-    from freezeframe.engine.spark_errors import cause_of, machine_error  # noqa: PLC0415
+    from freezeframe.engine.errors.spark_errors import cause_of, machine_error  # noqa: PLC0415
 
     condition = error.getCondition() or ""  # type: ignore[attr-defined]
     return machine_error(error) or FreezeframeError(

@@ -20,7 +20,7 @@ from multiprocessing import active_children
 from pathlib import Path
 from types import FrameType
 
-from freezeframe.engine.jvm_stack import jvm_stack
+from freezeframe.engine.errors.jvm_stack import jvm_stack
 from freezeframe.errors import FreezeframeError
 from freezeframe.progress import watched_by
 from freezeframe.runs.job_root import JobRoot

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import grpc
 from pyspark.errors import PySparkException
 
-from freezeframe.engine.jvm_stack import without_jvm_stack
+from freezeframe.engine.errors.jvm_stack import without_jvm_stack
 from freezeframe.errors import (
     BadInput,
     CorruptData,

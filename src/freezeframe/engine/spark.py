@@ -14,6 +14,14 @@ from freezeframe.engine.configuration.s3_configuration import session_options
 from freezeframe.engine.connect import can_share
 from freezeframe.engine.errors.spark_errors import spark_errors
 from freezeframe.engine.frames.row_hash import RowSums
+from freezeframe.engine.plans.columns import struct_type
+from freezeframe.engine.plans.deletion_vectors import are_large, live_rows
+from freezeframe.engine.plans.key_search import count_found, find, find_all
+from freezeframe.engine.plans.merge import merge
+from freezeframe.engine.plans.parquet_files import local_folder
+from freezeframe.engine.plans.row_hash import row_sums
+from freezeframe.engine.plans.small_frames import small_rows
+from freezeframe.engine.plans.write_batch import landed_schema, settle, write_frame
 from freezeframe.engine.process_session import answered, is_of_this_machine, process_session
 from freezeframe.engine.protocol.table_engine import (
     NOTHING,
@@ -24,16 +32,8 @@ from freezeframe.engine.protocol.table_engine import (
     MergeTask,
     Positions,
 )
-from freezeframe.engine.spark_columns import struct_type
-from freezeframe.engine.spark_files import local_folder
-from freezeframe.engine.spark_finding import count_found, find, find_all
-from freezeframe.engine.spark_landing import landed_schema, settle, write_frame
 from freezeframe.engine.spark_link import SparkLink
-from freezeframe.engine.spark_merge import merge
-from freezeframe.engine.spark_row_hash import row_sums
 from freezeframe.engine.spark_sharing import require_shared, requiring_sight
-from freezeframe.engine.spark_small import small_rows
-from freezeframe.engine.spark_vectors import are_large, live_rows
 from freezeframe.settings import Settings
 
 

@@ -21,7 +21,7 @@ from pyspark.errors import PySparkException
 
 from freezeframe.engine.configuration.spark_configuration import READ_OPTIONS, WRITE_OPTIONS
 from freezeframe.engine.errors.spark_errors import translated
-from freezeframe.engine.spark_files import exact_path, local_folder
+from freezeframe.engine.plans.parquet_files import exact_path, local_folder
 from freezeframe.errors import StorageNotShared
 
 _PREFIX = ".freezeframe-probe-"

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from freezeframe.engine.frames.batch import checked_batch
 from freezeframe.engine.frames.frames import FrameKind, kind_of, to_arrow
-from freezeframe.engine.spark_schema import spark_ddl
+from freezeframe.engine.plans.schema_ddl import spark_ddl
 from freezeframe.errors import BadInput, ConflictError, MissingColumn, UnreadableInput
 from freezeframe.log.schema.schema import delta_to_arrow
 from freezeframe.log.statistics.data_skipping import as_expression, columns_of

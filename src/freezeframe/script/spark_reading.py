@@ -15,8 +15,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from freezeframe.engine.spark_schema import spark_ddl
-from freezeframe.engine.spark_tasks import answers, frame_of
+from freezeframe.engine.plans.python_tasks import answers, frame_of
+from freezeframe.engine.plans.schema_ddl import spark_ddl
 from freezeframe.script.csv_file import read_csv_texts
 from freezeframe.script.input_parts import PART_BYTES, InputPart, csv_parts, line_parts
 from freezeframe.script.json_rows import joined_json, json_schema, json_tables, read_json_files, survey_json

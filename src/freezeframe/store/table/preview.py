@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from freezeframe.engine.plans.schema_ddl import spark_ddl
 from freezeframe.engine.protocol.table_engine import TableEngine
-from freezeframe.engine.spark_schema import spark_ddl
 from freezeframe.log import Snapshot
 from freezeframe.log.actions import actions
 from freezeframe.storage import Storage

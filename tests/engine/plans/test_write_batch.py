@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.connect.functions import col, expr, rand
 
+from freezeframe.engine.plans.write_batch import landed_schema, settle, write_frame
 from freezeframe.engine.protocol.table_engine import LandTask
-from freezeframe.engine.spark_landing import landed_schema, settle, write_frame
 from freezeframe.errors import (
     BadInput,
     DuplicateKeyError,

@@ -4,7 +4,7 @@ import pytest
 
 from freezeframe.engine.connect import connect
 from freezeframe.engine.errors.spark_errors import spark_errors
-from freezeframe.engine.spark_window import inside, require_inside
+from freezeframe.engine.plans.window import inside, require_inside
 from freezeframe.errors import CorruptData, InvalidOption, OutsideWindow
 
 pytestmark = pytest.mark.spark

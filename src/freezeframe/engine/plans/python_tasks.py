@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from freezeframe.engine.errors.spark_errors import spark_errors
-from freezeframe.engine.spark_schema import spark_ddl
+from freezeframe.engine.plans.schema_ddl import spark_ddl
 from freezeframe.errors import FreezeframeError
 
 Calls = Sequence[Callable[[], Any]]

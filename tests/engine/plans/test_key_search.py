@@ -5,8 +5,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.connect import functions as F  # noqa: N812 - the name by which Spark code calls it
 
+from freezeframe.engine.plans.keys import key_column
 from freezeframe.engine.protocol.table_engine import FindTask
-from freezeframe.engine.spark_keys import key_column
 from freezeframe.errors import InvalidOption
 from freezeframe.log.schema.schema import arrow_to_delta
 
@@ -68,7 +68,7 @@ def test_a_key_may_be_called_as_spark_calls_its_own_columns(bench):
 
 def test_many_keys_are_found_without_holding_them_all_at_once(bench, monkeypatch):
     """Above the limit both sides are split by key; the answer is the same."""
-    monkeypatch.setattr("freezeframe.engine.spark_finding.BROADCAST_KEYS_MAX", 1)
+    monkeypatch.setattr("freezeframe.engine.plans.key_search.BROADCAST_KEYS_MAX", 1)
     stored = [pa.table({"Id": list(range(50))})]
     assert [(0, n, n // 10) for n in (0, 10, 20)] == found(bench, stored, pa.table({"Id": [0, 10, 20]}))
 
@@ -76,7 +76,7 @@ def test_many_keys_are_found_without_holding_them_all_at_once(bench, monkeypatch
 @pytest.mark.parametrize("small_bytes", [2**20, 0], ids=["each in one task", "keys sent to the tasks"])
 def test_several_searches_at_once_find_what_each_finds(bench, monkeypatch, small_bytes):
     """Keys of other types, nulls that match, two files, a key that is nowhere: one query, own answers."""
-    monkeypatch.setattr("freezeframe.engine.spark_finding.SMALL_BYTES", small_bytes)
+    monkeypatch.setattr("freezeframe.engine.plans.key_search.SMALL_BYTES", small_bytes)
     numbers = pa.table({"Id": pa.array([1, 2, 3], pa.int64())})
     pairs = pa.table({"a": ["x", "x", None], "b": pa.array([1, None, 2], pa.int64())})
     tasks = [
@@ -110,8 +110,8 @@ def test_page_checksums_are_of_no_concern_to_positions(bench):
 
 def test_keys_that_share_their_first_part_are_split_evenly(bench, spark_session, monkeypatch):
     """Nine keys in ten of one account: they are found by several tasks, none with most of the rows."""
-    monkeypatch.setattr("freezeframe.engine.spark_finding.BROADCAST_KEYS_MAX", 1)
-    monkeypatch.setattr("freezeframe.engine.spark_finding.KEYS_PER_TASK", 100)
+    monkeypatch.setattr("freezeframe.engine.plans.key_search.BROADCAST_KEYS_MAX", 1)
+    monkeypatch.setattr("freezeframe.engine.plans.key_search.KEYS_PER_TASK", 100)
     accounts = ["everybody's" if number % 10 else f"own {number}" for number in range(1000)]
     stored = pa.table({"account": accounts, "Id": range(1000)})
     keys = stored.slice(100, 800)

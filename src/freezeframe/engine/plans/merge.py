@@ -17,20 +17,20 @@ from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.connect.window import Window
 from pyspark.sql.types import StructType
 
-from freezeframe.engine.protocol.table_engine import MergeResult, MergeTask
-from freezeframe.engine.spark_columns import any_of, comparable, fitted, quoted, struct_type
-from freezeframe.engine.spark_counting import Counting
-from freezeframe.engine.spark_files import (
+from freezeframe.engine.plans.columns import any_of, comparable, fitted, quoted, struct_type
+from freezeframe.engine.plans.deletion_vectors import live_rows
+from freezeframe.engine.plans.file_layout import Layout, layout_of
+from freezeframe.engine.plans.keys import key_column, repeated_keys
+from freezeframe.engine.plans.parquet_files import (
     read_files,
     require_rows,
     rows_in,
     write_files,
 )
-from freezeframe.engine.spark_keys import key_column, repeated_keys
-from freezeframe.engine.spark_layout import Layout, layout_of
-from freezeframe.engine.spark_validity import PeriodColumns, with_closed, with_periods
-from freezeframe.engine.spark_vectors import live_rows
-from freezeframe.engine.spark_window import inside, require_inside
+from freezeframe.engine.plans.row_counting import Counting
+from freezeframe.engine.plans.validity import PeriodColumns, with_closed, with_periods
+from freezeframe.engine.plans.window import inside, require_inside
+from freezeframe.engine.protocol.table_engine import MergeResult, MergeTask
 from freezeframe.errors import CorruptData, DuplicateKeyError, NullKeyError
 
 _FATES = ("kept", "inserted", "updated", "unchanged", "deleted", "clashing", "closed")

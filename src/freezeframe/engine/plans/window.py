@@ -7,7 +7,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.connect import functions as F  # noqa: N812 - the name by which Spark code calls it
 
 from freezeframe.engine.errors.spark_errors import cause_of
-from freezeframe.engine.spark_columns import quoted
+from freezeframe.engine.plans.columns import quoted
 from freezeframe.errors import InvalidOption, OutsideWindow
 
 _ROWS_SHOWN_MAX = 3

@@ -29,8 +29,8 @@ from freezeframe.engine.frames.row_hash import (
     RowSums,
     rotation,
 )
-from freezeframe.engine.spark_columns import quoted, written_fields
-from freezeframe.engine.spark_files import read_files
+from freezeframe.engine.plans.columns import quoted, written_fields
+from freezeframe.engine.plans.parquet_files import read_files
 
 _CELL = "cell"
 

@@ -26,10 +26,10 @@ from freezeframe.engine.configuration.spark_configuration import (
     SMALL_BYTES,
     cores,
 )
+from freezeframe.engine.plans.columns import fitted, quoted, struct_type
+from freezeframe.engine.plans.keys import key_column
+from freezeframe.engine.plans.parquet_files import FILE, ROW, read_files, size_of
 from freezeframe.engine.protocol.table_engine import INLINE_KEYS_MAX, FindTask
-from freezeframe.engine.spark_columns import fitted, quoted, struct_type
-from freezeframe.engine.spark_files import FILE, ROW, read_files, size_of
-from freezeframe.engine.spark_keys import key_column
 from freezeframe.errors import CorruptData
 
 _PLACE, _TASK = "place", "task"

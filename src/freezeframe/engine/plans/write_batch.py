@@ -22,8 +22,7 @@ from pyspark.sql.types import NullType, StructField, StructType
 from freezeframe.engine.configuration.spark_configuration import LANDING_CONFIGURATION, WRITE_OPTIONS
 from freezeframe.engine.frames.batch import require_key_columns, require_order_columns
 from freezeframe.engine.frames.valid_text import not_utf8
-from freezeframe.engine.protocol.table_engine import UNIQUE, Landed, LandTask
-from freezeframe.engine.spark_columns import (
+from freezeframe.engine.plans.columns import (
     PHYSICAL_NAME,
     any_of,
     comparable,
@@ -31,8 +30,8 @@ from freezeframe.engine.spark_columns import (
     undecodable,
     written_fields,
 )
-from freezeframe.engine.spark_counting import Counting
-from freezeframe.engine.spark_files import (
+from freezeframe.engine.plans.keys import duplicate_keys, shown_keys
+from freezeframe.engine.plans.parquet_files import (
     NO_OPTIONS,
     read_files,
     require_found,
@@ -41,8 +40,9 @@ from freezeframe.engine.spark_files import (
     write_mode,
     written_names,
 )
-from freezeframe.engine.spark_keys import duplicate_keys, shown_keys
-from freezeframe.engine.spark_types import layout_settings, require_kept_types
+from freezeframe.engine.plans.row_counting import Counting
+from freezeframe.engine.plans.types import layout_settings, require_kept_types
+from freezeframe.engine.protocol.table_engine import UNIQUE, Landed, LandTask
 from freezeframe.errors import BadInput, EngineUnavailable, NullKeyError
 
 

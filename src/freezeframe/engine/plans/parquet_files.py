@@ -16,7 +16,7 @@ from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import StructType
 
 from freezeframe.engine.configuration.spark_configuration import READ_OPTIONS, WRITE_OPTIONS
-from freezeframe.engine.spark_columns import (
+from freezeframe.engine.plans.columns import (
     functions_of,
     physical_field,
     quoted,

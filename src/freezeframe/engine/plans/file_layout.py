@@ -13,8 +13,8 @@ from freezeframe.engine.configuration.spark_configuration import (
     SMALL_BYTES,
     cores,
 )
+from freezeframe.engine.plans.parquet_files import size_of, unpacked_size_of
 from freezeframe.engine.protocol.table_engine import MergeTask
-from freezeframe.engine.spark_files import size_of, unpacked_size_of
 
 
 @dataclass(frozen=True, slots=True)

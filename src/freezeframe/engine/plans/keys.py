@@ -8,8 +8,8 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.connect import functions as F  # noqa: N812 - the name by which Spark code calls it
 
+from freezeframe.engine.plans.columns import all_of, quoted
 from freezeframe.engine.protocol.table_engine import NullKeys
-from freezeframe.engine.spark_columns import all_of, quoted
 from freezeframe.errors import DuplicateKeyError
 
 _KEYS_SHOWN_MAX = 10

@@ -3,10 +3,10 @@
 import pyarrow as pa
 import pytest
 
-from freezeframe.engine import spark_small as subject
+from freezeframe.engine.plans import small_frames as subject
+from freezeframe.engine.plans.small_frames import small_rows
+from freezeframe.engine.plans.write_batch import landed_schema
 from freezeframe.engine.protocol.table_engine import LandTask
-from freezeframe.engine.spark_landing import landed_schema
-from freezeframe.engine.spark_small import small_rows
 
 pytestmark = pytest.mark.spark
 

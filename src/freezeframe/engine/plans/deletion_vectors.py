@@ -14,9 +14,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
+from freezeframe.engine.plans.columns import functions_of
+from freezeframe.engine.plans.parquet_files import FILE, NO_OPTIONS, ROW, read_files
 from freezeframe.engine.protocol.table_engine import Positions
-from freezeframe.engine.spark_columns import functions_of
-from freezeframe.engine.spark_files import FILE, NO_OPTIONS, ROW, read_files
 from freezeframe.errors import UnsupportedTable
 
 _CHUNK_BITS = 16

@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
 from pyspark.sql.connect.observation import Observation as ConnectObservation
 
-from freezeframe.engine.spark_columns import functions_of
+from freezeframe.engine.plans.columns import functions_of
 
 
 class Counting:

@@ -6,9 +6,9 @@ import sys
 import pyarrow as pa
 import pytest
 
-from freezeframe.engine.configuration import cores
-from freezeframe.engine.server import attach
-from freezeframe.engine.spark_schema import spark_ddl
+from freezeframe.engine.configuration.spark_configuration import cores
+from freezeframe.engine.plans.schema_ddl import spark_ddl
+from freezeframe.engine.server.server import attach
 
 
 def test_every_type_that_a_stream_keeps_has_a_name():

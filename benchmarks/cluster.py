@@ -139,7 +139,7 @@ class Racer:
 
     def _processes(self) -> list[psutil.Process]:
         """Spark's processes of this way: its server, and what is below its workers."""
-        from freezeframe.engine.standing import standings
+        from freezeframe.engine.server.server_status import standings
 
         found = [psutil.Process(one.process) for one in standings(self._settings)]
         for worker in self.workers:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import freezeframe
-from freezeframe.engine.server import Address
+from freezeframe.engine.server.server import Address
 from freezeframe.errors import InvalidOption
 from freezeframe.runs.job_root import JobRoot
 from freezeframe.runs.plan import ScriptPlan

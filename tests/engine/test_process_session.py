@@ -16,7 +16,7 @@ import freezeframe
 from freezeframe.engine.configuration.spark_configuration import cores
 from freezeframe.engine.connect import connect
 from freezeframe.engine.process_session import process_session
-from freezeframe.engine.server import attach
+from freezeframe.engine.server.server import attach
 from freezeframe.errors import InvalidOption
 
 pytestmark = pytest.mark.spark

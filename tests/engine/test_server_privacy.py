@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from freezeframe.engine.configuration.spark_configuration import cores, server_configuration
-from freezeframe.engine.server import attach
+from freezeframe.engine.server.server import attach
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store.tenant import Tenant

@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from freezeframe.engine.configuration.spark_configuration import cores
-from freezeframe.engine.server import server_folder
-from freezeframe.engine.standing import standings, stop
-from freezeframe.engine.watcher import DATABASES
+from freezeframe.engine.server.server import server_folder
+from freezeframe.engine.server.server_status import standings, stop
+from freezeframe.engine.server.watcher import DATABASES
 from freezeframe.runs.running import run
 from freezeframe.script import stores
 from freezeframe.settings import load_settings

@@ -9,7 +9,7 @@ from queue import Empty
 import pyarrow as pa
 import pytest
 
-from freezeframe.engine.standing import standings
+from freezeframe.engine.server.server_status import standings
 from freezeframe.script.tenants import shared_engine
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage

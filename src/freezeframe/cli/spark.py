@@ -19,7 +19,7 @@ from freezeframe.cli.output import Output
 from freezeframe.errors import InputNotFound
 
 if TYPE_CHECKING:
-    from freezeframe.engine.standing import Standing
+    from freezeframe.engine.server.server_status import Standing
     from freezeframe.settings import Settings
 
 app = typer.Typer(no_args_is_help=True)
@@ -49,7 +49,7 @@ _STOP_SECONDS = 60.0
 @app.command()
 def status(as_json: Json = False) -> None:
     """What runs: ports, processes, memory, who uses it and since when nobody does."""
-    from freezeframe.engine.standing import standings
+    from freezeframe.engine.server.server_status import standings
     from freezeframe.settings import load_settings
 
     settings = load_settings()
@@ -85,9 +85,9 @@ def start(idle_seconds: IdleSeconds = None, as_json: Json = False) -> None:
 
     from freezeframe.engine.configuration.remote import foreign_remote
     from freezeframe.engine.configuration.spark_configuration import cores
-    from freezeframe.engine.launch import is_archive_awaited
-    from freezeframe.engine.server import attach
-    from freezeframe.engine.standing import keep_idle, standings
+    from freezeframe.engine.server.launch import is_archive_awaited
+    from freezeframe.engine.server.server import attach
+    from freezeframe.engine.server.server_status import keep_idle, standings
     from freezeframe.runs.warm.spawning import start_runner
     from freezeframe.settings import load_settings
 
@@ -116,8 +116,8 @@ def stop(now: Now = False, as_json: Json = False) -> None:
 
     The exit code is 3 if jobs still use one of them: it stops when they have ended.
     """
-    from freezeframe.engine.standing import standings
-    from freezeframe.engine.standing import stop as stop_server
+    from freezeframe.engine.server.server_status import standings
+    from freezeframe.engine.server.server_status import stop as stop_server
     from freezeframe.runs.warm.place import retire_all
     from freezeframe.settings import load_settings
 
@@ -176,7 +176,7 @@ def jars(
 @app.command()
 def logs(follow: Follow = False, as_json: Json = False) -> None:
     """The server's log: of the one that runs, or of the last one that ran."""
-    from freezeframe.engine.standing import followed
+    from freezeframe.engine.server.server_status import followed
     from freezeframe.settings import load_settings
 
     output = Output(as_json=as_json)

@@ -6,7 +6,7 @@ import contextlib
 import threading
 from collections.abc import Callable
 
-from freezeframe.engine.server import attach
+from freezeframe.engine.server.server import attach
 from freezeframe.errors import FreezeframeError
 from freezeframe.settings import Settings
 from freezeframe.store.tenant import Tenant

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from freezeframe.engine.configuration.remote import REMOTE, foreign_remote, own_remote
 from freezeframe.engine.configuration.spark_configuration import cores
-from freezeframe.engine.job_database import VARIABLE, claimed
-from freezeframe.engine.server import Address, attach, living_address, server_folder
+from freezeframe.engine.server.job_database import VARIABLE, claimed
+from freezeframe.engine.server.server import Address, attach, living_address, server_folder
 from freezeframe.runs.early_spark import start_early
 from freezeframe.script.tenants import spark
 from freezeframe.settings import Settings

@@ -61,7 +61,7 @@ def java(settings: Settings) -> Finding:
 
 def spark(settings: Settings) -> Finding:
     """Whether Spark is there, or would be started by the first job."""
-    from freezeframe.engine.standing import standings
+    from freezeframe.engine.server.server_status import standings
 
     if "://" in settings.spark:
         return _remote(settings.spark)

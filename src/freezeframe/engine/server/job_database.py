@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from freezeframe.engine.watcher import DATABASES
+from freezeframe.engine.server.watcher import DATABASES
 from freezeframe.errors import InvalidOption
 
 if TYPE_CHECKING:

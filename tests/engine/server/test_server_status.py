@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from freezeframe.engine.configuration.java import find_java
-from freezeframe.engine.launch import class_archive
-from freezeframe.engine.server import attach
-from freezeframe.engine.standing import followed, keep_idle, standings, stop
+from freezeframe.engine.server.launch import class_archive
+from freezeframe.engine.server.server import attach
+from freezeframe.engine.server.server_status import followed, keep_idle, standings, stop
 from freezeframe.errors import InvalidOption
 from freezeframe.settings import Settings
 

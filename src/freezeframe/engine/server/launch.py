@@ -75,7 +75,7 @@ def write_launch(folder: Path, settings: Settings, master: str, java: Java, *, i
         "start": start,
         "work": str(work),
         "class_sharing": _archive_order(settings, java, work, archive),
-        "clear_remains": [sys.executable, "-m", "freezeframe.engine.job_remains", str(folder)],
+        "clear_remains": [sys.executable, "-m", "freezeframe.engine.server.job_remains", str(folder)],
     }
     path = folder / "launch.json"
     path.unlink(missing_ok=True)

@@ -16,7 +16,7 @@ import pytest
 from freezeframe.engine.configuration.java import find_java
 from freezeframe.engine.configuration.private_folder import private_folder
 from freezeframe.engine.protocol.table_engine import MergeTask
-from freezeframe.engine.server import attach, server_folder
+from freezeframe.engine.server.server import attach, server_folder
 from freezeframe.engine.spark import SparkEngine
 from freezeframe.errors import EngineUnavailable, InvalidOption, JavaNotFound, SetupError
 from freezeframe.log.schema.schema import arrow_to_delta

@@ -15,9 +15,9 @@ from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from freezeframe.engine.configuration.spark_configuration import cores
 from freezeframe.engine.connect import connect
-from freezeframe.engine.job_database import VARIABLE, claimed
-from freezeframe.engine.server import attach
-from freezeframe.engine.watcher import DATABASES
+from freezeframe.engine.server.job_database import VARIABLE, claimed
+from freezeframe.engine.server.server import attach
+from freezeframe.engine.server.watcher import DATABASES
 from freezeframe.errors import InvalidOption
 
 pytestmark = pytest.mark.spark

@@ -15,8 +15,8 @@ import grpc
 from pyspark.errors import PySparkException
 from pyspark.sql.connect.session import SparkSession
 
-from freezeframe.engine.server import living_address
-from freezeframe.engine.watcher import DATABASES
+from freezeframe.engine.server.server import living_address
+from freezeframe.engine.server.watcher import DATABASES
 
 
 def clear(folder: Path) -> None:

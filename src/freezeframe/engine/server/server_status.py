@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from freezeframe.engine.server import living_address
-from freezeframe.engine.watcher import IDLE_SECONDS, LAST_USED
+from freezeframe.engine.server.server import living_address
+from freezeframe.engine.server.watcher import IDLE_SECONDS, LAST_USED
 from freezeframe.errors import InvalidOption
 from freezeframe.settings import Settings
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from freezeframe.engine import watcher
 from freezeframe.engine.configuration.spark_configuration import STARTED_PATTERN
+from freezeframe.engine.server import watcher
 
 STARTED = "echo 'Spark Connect server started at: 0:0:0:0:4711 '"
 RUNS = f"{STARTED}; exec sleep 600"

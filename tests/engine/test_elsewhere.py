@@ -19,7 +19,7 @@ from tests.one_session import EXPECTED, answered, facts, plain_environment
 from tests.spark_processes import COUNTS, ROWS_AND_UPDATE, connect_server, standalone_cluster
 
 from freezeframe import open_tenant
-from freezeframe.engine.connect import connect
+from freezeframe.engine.session.connect import connect
 from freezeframe.errors import FreezeframeError
 from freezeframe.identifiers import StreamName
 from freezeframe.settings import Settings

@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from freezeframe.engine.configuration.private_folder import private_folder
 from freezeframe.engine.configuration.s3_configuration import session_options
-from freezeframe.engine.connect import can_share
 from freezeframe.engine.errors.spark_errors import spark_errors
 from freezeframe.engine.frames.row_hash import RowSums
 from freezeframe.engine.plans.columns import struct_type
@@ -22,7 +21,6 @@ from freezeframe.engine.plans.parquet_files import local_folder
 from freezeframe.engine.plans.row_hash import row_sums
 from freezeframe.engine.plans.small_frames import small_rows
 from freezeframe.engine.plans.write_batch import landed_schema, settle, write_frame
-from freezeframe.engine.process_session import answered, is_of_this_machine, process_session
 from freezeframe.engine.protocol.table_engine import (
     NOTHING,
     FindTask,
@@ -32,8 +30,10 @@ from freezeframe.engine.protocol.table_engine import (
     MergeTask,
     Positions,
 )
-from freezeframe.engine.spark_link import SparkLink
-from freezeframe.engine.spark_sharing import require_shared, requiring_sight
+from freezeframe.engine.session.connect import can_share
+from freezeframe.engine.session.process_session import answered, is_of_this_machine, process_session
+from freezeframe.engine.session.reconnection import SparkLink
+from freezeframe.engine.session.shared_files import require_shared, requiring_sight
 from freezeframe.settings import Settings
 
 

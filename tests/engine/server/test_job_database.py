@@ -14,10 +14,10 @@ from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from freezeframe.engine.configuration.spark_configuration import cores
-from freezeframe.engine.connect import connect
 from freezeframe.engine.server.job_database import VARIABLE, claimed
 from freezeframe.engine.server.server import attach
 from freezeframe.engine.server.watcher import DATABASES
+from freezeframe.engine.session.connect import connect
 from freezeframe.errors import InvalidOption
 
 pytestmark = pytest.mark.spark

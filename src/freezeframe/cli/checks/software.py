@@ -93,7 +93,7 @@ def jars(settings: Settings) -> Finding:
 
 def started_spark(settings: Settings) -> Finding:
     """Spark, really asked for a row; starts the warm server where none runs."""
-    from freezeframe.engine.connect import connect
+    from freezeframe.engine.session.connect import connect
 
     connection = connect(settings, lambda _: None)
     try:

@@ -18,8 +18,8 @@ from pyspark.sql import SparkSession as AnySession
 from pyspark.sql.connect.session import SparkSession
 
 from freezeframe.engine.configuration.remote import REMOTE, foreign_remote
-from freezeframe.engine.connect import Connection, connect
 from freezeframe.engine.errors.spark_errors import spark_errors
+from freezeframe.engine.session.connect import Connection, connect
 from freezeframe.errors import EngineUnavailable
 from freezeframe.settings import Settings
 

@@ -13,8 +13,8 @@ from pyspark.sql.connect.session import SparkSession
 
 from freezeframe.engine.configuration.remote import OWN_REMOTE
 from freezeframe.engine.configuration.spark_configuration import SESSION_CONFIGURATION, cores
-from freezeframe.engine.connect import connect
 from freezeframe.engine.server.server import attach, server_folder
+from freezeframe.engine.session.connect import connect
 from freezeframe.errors import InvalidOption, JavaUnsupported, SetupError
 from freezeframe.settings import Settings
 

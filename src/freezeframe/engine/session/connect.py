@@ -37,8 +37,8 @@ from freezeframe.engine.errors.spark_errors import spark_errors
 from freezeframe.engine.server.job_database import JobDatabase, require_own
 from freezeframe.engine.server.launch import TOKEN_VARIABLE
 from freezeframe.engine.server.server import Attachment, Progress, attach
-from freezeframe.engine.spark_sharing import has_our_files
-from freezeframe.engine.stage_progress import tell_stages
+from freezeframe.engine.session.shared_files import has_our_files
+from freezeframe.engine.session.stage_progress import tell_stages
 from freezeframe.errors import InvalidOption, SetupError
 from freezeframe.settings import Settings
 

@@ -9,9 +9,9 @@ from typing import TypeVar
 
 from pyspark.sql.connect.session import SparkSession
 
-from freezeframe.engine.connect import Connection, connect
 from freezeframe.engine.errors.jvm_stack import without_jvm_stack
 from freezeframe.engine.errors.spark_errors import spark_errors
+from freezeframe.engine.session.connect import Connection, connect
 from freezeframe.errors import EngineUnavailable
 from freezeframe.settings import Settings
 

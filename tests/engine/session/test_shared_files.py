@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from freezeframe.engine.connect import connect
-from freezeframe.engine.spark_sharing import has_our_files, require_shared
+from freezeframe.engine.session.connect import connect
+from freezeframe.engine.session.shared_files import has_our_files, require_shared
 from freezeframe.errors import StorageNotShared
 
 

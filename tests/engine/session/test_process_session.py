@@ -14,9 +14,9 @@ from tests.one_session import EXPECTED, facts, plain_environment
 
 import freezeframe
 from freezeframe.engine.configuration.spark_configuration import cores
-from freezeframe.engine.connect import connect
-from freezeframe.engine.process_session import process_session
 from freezeframe.engine.server.server import attach
+from freezeframe.engine.session.connect import connect
+from freezeframe.engine.session.process_session import process_session
 from freezeframe.errors import InvalidOption
 
 pytestmark = pytest.mark.spark

@@ -1,0 +1,1 @@
+"""Spark Connect sessions of this process."""

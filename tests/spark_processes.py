@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pyspark
 
-from freezeframe.engine.configuration.java import find_java
 from freezeframe.engine.configuration.spark_configuration import JAVA_OPTIONS, SERVER_CLASS, STARTED_PATTERN
+from freezeframe.engine.java import find_java
 
 START_SECONDS = 120
 HOST = "127.0.0.1"

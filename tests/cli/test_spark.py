@@ -8,8 +8,8 @@ import pytest
 
 from freezeframe.cli.checks import software
 from freezeframe.cli.main import main
-from freezeframe.engine.configuration.java import find_java
 from freezeframe.engine.jars import locked, present
+from freezeframe.engine.java import find_java
 from freezeframe.engine.server.launch import class_archive
 from freezeframe.settings import load_settings
 

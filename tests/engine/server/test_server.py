@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from freezeframe.engine.configuration.java import find_java
 from freezeframe.engine.configuration.private_folder import private_folder
+from freezeframe.engine.java import find_java
 from freezeframe.engine.protocol.table_engine import MergeTask
 from freezeframe.engine.server.server import attach, server_folder
 from freezeframe.engine.spark import SparkEngine

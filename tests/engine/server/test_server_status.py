@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from freezeframe.engine.configuration.java import find_java
+from freezeframe.engine.java import find_java
 from freezeframe.engine.server.launch import class_archive
 from freezeframe.engine.server.server import attach
 from freezeframe.engine.server.server_status import followed, keep_idle, standings, stop

@@ -109,7 +109,7 @@ def test_a_java_too_old_is_told_before_anything_starts(tmp_path, monkeypatch, sp
     monkeypatch.delenv("SPARK_REMOTE", raising=False)
     monkeypatch.setenv("PATH", f"{command.parent}:/usr/bin:/bin")
     # What the machine has installed beside it must not help out.
-    monkeypatch.setattr("freezeframe.engine.configuration.java.find_java.__defaults__", (None, ()))
+    monkeypatch.setattr("freezeframe.engine.java.find_java.__defaults__", (None, ()))
     told = []
     with pytest.raises(JavaUnsupported, match="is Java 8"):
         connect(Settings(spark=spark, state_dir=tmp_path / "state"), told.append)

@@ -51,7 +51,7 @@ def installed(name: str) -> str | None:
 
 def java(settings: Settings) -> Finding:
     """The Java that would start Spark; a server elsewhere needs none here."""
-    from freezeframe.engine.configuration.java import find_java
+    from freezeframe.engine.java import find_java
 
     if settings.spark.startswith("sc://"):
         return Finding("Java", "ok", f"not needed: Spark is at {settings.spark.partition(';')[0]}")

@@ -1,1 +1,1 @@
-"""Spark's options, where a server is, and which Java starts it."""
+"""Spark's options, and where a server is."""

@@ -18,8 +18,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from freezeframe.engine.configuration.java import find_java
 from freezeframe.engine.jars.jar import Jar
+from freezeframe.engine.java import find_java
 from freezeframe.errors import SetupError
 
 _TRIES_MAX = 4

@@ -16,7 +16,6 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
-from freezeframe.engine.configuration.java import Java, find_java
 from freezeframe.engine.configuration.s3_configuration import bucket_variables
 from freezeframe.engine.configuration.spark_configuration import (
     FAIR_SCHEDULER,
@@ -26,6 +25,7 @@ from freezeframe.engine.configuration.spark_configuration import (
     STARTED_PATTERN,
     server_configuration,
 )
+from freezeframe.engine.java import Java, find_java
 from freezeframe.errors import SetupError
 from freezeframe.settings import Settings
 

@@ -25,9 +25,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import IO
 
-from freezeframe.engine.configuration.java import Java, find_java
 from freezeframe.engine.configuration.private_folder import private_folder
 from freezeframe.engine.configuration.spark_configuration import server_configuration
+from freezeframe.engine.java import Java, find_java
 from freezeframe.engine.server import watcher
 from freezeframe.engine.server.job_database import DEFAULT_CLOSED
 from freezeframe.engine.server.launch import class_archive, worker_python, write_launch

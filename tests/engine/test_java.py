@@ -2,7 +2,7 @@
 
 import pytest
 
-from freezeframe.engine.configuration.java import find_java
+from freezeframe.engine.java import find_java
 from freezeframe.errors import JavaNotFound, JavaUnsupported
 
 

@@ -121,7 +121,7 @@ def land_alone(storage: LocalStorage, contents: list[tuple[StreamName, bytes]], 
 OPENING = """
 import os, sys, time
 started = time.perf_counter()
-from freezeframe.engine.deferred import DeferredEngine
+from freezeframe.engine.protocol.deferred import DeferredEngine
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant

@@ -108,5 +108,5 @@ def test_threads_share_the_one_that_is_made():
 
 def test_to_import_it_loads_no_spark():
     """Reading a snapshot pays nothing for the engine."""
-    code = "import sys, freezeframe, freezeframe.engine.deferred; print('pyspark' in sys.modules)"
+    code = "import sys, freezeframe, freezeframe.engine.protocol.deferred; print('pyspark' in sys.modules)"
     assert b"False\n" == subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout

@@ -191,7 +191,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql.types import LongType, StructField, StructType
 from freezeframe.engine.configuration import cores
-from freezeframe.engine.connect import connect
+from freezeframe.engine.session.connect import connect
 from freezeframe.settings import Settings
 
 folder = sys.argv[1]

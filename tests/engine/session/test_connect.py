@@ -21,7 +21,7 @@ from freezeframe.settings import Settings
 # A job in a process of its own: where it was, what it computed, and that it ends by itself.
 JOB = """
 import json
-from freezeframe.engine.connect import connect
+from freezeframe.engine.session.connect import connect
 from freezeframe.settings import Settings
 told = []
 connection = connect(Settings(), told.append)

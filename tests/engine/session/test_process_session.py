@@ -140,7 +140,7 @@ import pandas as pd
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from freezeframe import get_snapshot, spark, update_snapshot
-from freezeframe.engine.standing import standings
+from freezeframe.engine.server.server_status import standings
 from freezeframe.settings import Settings
 
 update_snapshot(sys.argv[1], "Lead", "Id", pd.DataFrame({"Id": ["1"]}))

@@ -1,7 +1,7 @@
 """What jobs that were killed left on a warm server: their databases are dropped, their sessions ended.
 
-Run by the server's watcher (``python -m freezeframe.engine.server.job_remains FOLDER``), which has no Spark of its
-own. Ending a session interrupts its queries and removes its views, files and functions.
+Run by the server's watcher (``python -m freezeframe.engine.server.job_remains FOLDER``), which has no
+Spark of its own. Ending a session interrupts its queries and removes its views, files and functions.
 """
 
 from __future__ import annotations

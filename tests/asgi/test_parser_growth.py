@@ -19,8 +19,8 @@ from freezeframe.asgi.strict_route import require_known
 from freezeframe.errors import FreezeframeError
 from freezeframe.script.conditions import predicate
 from freezeframe.script.transfer import file_rows
-from freezeframe.service.conditions import Conditions
-from freezeframe.service.cursors import Cursors
+from freezeframe.service.base.conditions import Conditions
+from freezeframe.service.base.cursors import Cursors
 from freezeframe.service.import_preview import ImportFile, import_preview
 from freezeframe.service.jobs import parse_log_place
 from freezeframe.service.row_counter import RowCounter

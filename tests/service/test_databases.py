@@ -8,7 +8,7 @@ from tests.control.conftest import database_url, postgresql_server  # noqa: F401
 from freezeframe.control.database import ControlDatabase
 from freezeframe.errors import IdempotencyConflict, NotAuthenticated, RequestInFlight
 from freezeframe.service.audit import Audit, AuditPlace
-from freezeframe.service.idempotency import KeptAnswer, KeptAnswers, RequestIdentity
+from freezeframe.service.base.idempotency import KeptAnswer, KeptAnswers, RequestIdentity
 from freezeframe.service.keys import Keys
 from freezeframe.service.people import People
 

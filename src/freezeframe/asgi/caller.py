@@ -17,8 +17,8 @@ from freezeframe.asgi.problems import request_id_of
 from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.service.access import TenantAccess
 from freezeframe.service.audit import AuditPlace, Undertaking
-from freezeframe.service.conditions import Conditions
-from freezeframe.service.idempotency import RequestIdentity
+from freezeframe.service.base.conditions import Conditions
+from freezeframe.service.base.idempotency import RequestIdentity
 from freezeframe.service.jobs import TenantJob
 from freezeframe.service.principal import Principal, Scope
 from freezeframe.service.service import Service

@@ -20,7 +20,7 @@ from freezeframe.asgi.caller import calling, calling_for_tenant, count_replay, c
 from freezeframe.asgi.media_type import media_type
 from freezeframe.asgi.strict_json import strict_json
 from freezeframe.errors import NotAuthenticated, TooLarge, TryAgain, UnreadableRequest
-from freezeframe.service.idempotency import (
+from freezeframe.service.base.idempotency import (
     RENEWED_EVERY_SECONDS,
     KeptAnswer,
     KeptAnswers,

@@ -22,7 +22,7 @@ from sqlalchemy import Connection, Row, bindparam, func, insert, select
 from freezeframe.control.database import ControlDatabase
 from freezeframe.control.schema.audit import audit
 from freezeframe.errors import ConflictError, FixTheRequest, FreezeframeError
-from freezeframe.service.moments import rfc3339
+from freezeframe.service.base.timestamps import rfc3339
 
 FIRST = "0" * 64
 UNCHANGED = "unchanged"

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from freezeframe.engine.frames.python_values import shown_rows
-from freezeframe.service.json_values import json_value
+from freezeframe.service.base.json_values import json_value
 from freezeframe.store.diff.row_diff import BEFORE, CHANGE_TYPE
 
 RowFate = Literal["insert", "update", "delete"]

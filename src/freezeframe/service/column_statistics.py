@@ -22,8 +22,8 @@ from freezeframe.engine.frames.python_values import moment_text, python_values
 from freezeframe.log import Snapshot
 from freezeframe.log.scan import rows
 from freezeframe.log.statistics.data_skipping import value_bounds
+from freezeframe.service.base.json_values import json_value
 from freezeframe.service.distribution import Bar, distribution
-from freezeframe.service.json_values import json_value
 from freezeframe.service.stream_snapshots import (
     require_columns,
     row_batches,

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.types as kinds
 
 from freezeframe.engine.frames.python_values import moment_text, python_values
-from freezeframe.service.json_values import json_value
+from freezeframe.service.base.json_values import json_value
 
 BARS_MAX = 12
 FREQUENT_MAX = 8

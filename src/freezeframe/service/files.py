@@ -10,7 +10,7 @@ from typing import IO, TypeVar
 
 from freezeframe.errors import AlreadyExists, ConflictError, FileNotFound
 from freezeframe.identifiers import FilePath
-from freezeframe.service.conditions import Conditions
+from freezeframe.service.base.conditions import Conditions
 from freezeframe.store import Tenant
 from freezeframe.store.files import Content, Files
 from freezeframe.store.job import Job

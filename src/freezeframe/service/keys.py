@@ -18,7 +18,7 @@ from freezeframe.control.database import ControlDatabase, insert_if_absent
 from freezeframe.control.schema.keys import keys
 from freezeframe.errors import InvalidOption, NotAuthenticated, NotFound
 from freezeframe.identifiers import EnvironmentName, TenantId
-from freezeframe.service.moments import rfc3339
+from freezeframe.service.base.timestamps import rfc3339
 from freezeframe.service.principal import Principal, Scope, bounds, scopes_from
 
 _ID_BYTES = 9

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from freezeframe.identifiers import StreamName
-from freezeframe.service.kept import KeptByState
+from freezeframe.service.base.versioned_cache import KeptByState
 from freezeframe.store import Tenant
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.schema.table_properties import stored_key

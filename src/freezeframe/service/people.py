@@ -18,8 +18,8 @@ from freezeframe.control.database import ControlDatabase, insert_if_absent
 from freezeframe.control.schema.people import people, sessions
 from freezeframe.errors import InvalidOption, NotAuthenticated, NotFound
 from freezeframe.identifiers import EnvironmentName, TenantId
+from freezeframe.service.base.timestamps import rfc3339
 from freezeframe.service.keys import unknown_caller
-from freezeframe.service.moments import rfc3339
 from freezeframe.service.principal import ROLES, Principal, Role, bounds
 
 PASSWORD_LENGTH_MIN = 12

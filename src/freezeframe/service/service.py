@@ -10,9 +10,9 @@ from freezeframe.control.queue import JobQueue
 from freezeframe.control.schedules import Schedules
 from freezeframe.service.access import TenantAccess
 from freezeframe.service.audit import Audit
+from freezeframe.service.base.cursors import Cursors
+from freezeframe.service.base.idempotency import KeptAnswers
 from freezeframe.service.byte_quotas import ByteQuotas
-from freezeframe.service.cursors import Cursors
-from freezeframe.service.idempotency import KeptAnswers
 from freezeframe.service.identity_provider import IdentityProvider
 from freezeframe.service.jobs import TenantJobs
 from freezeframe.service.key_sessions import KeySessions

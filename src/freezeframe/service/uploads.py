@@ -32,7 +32,7 @@ from freezeframe.errors import (
     UnreadableRequest,
 )
 from freezeframe.identifiers import EnvironmentName, TenantId
-from freezeframe.service.moments import rfc3339
+from freezeframe.service.base.timestamps import rfc3339
 from freezeframe.settings import Settings
 from freezeframe.storage.local import failure, make_private
 

@@ -36,8 +36,8 @@ from freezeframe.asgi.routes.streams import attachment
 from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import FilePath
 from freezeframe.service import files, folder_moves
+from freezeframe.service.base.conditions import Conditions
 from freezeframe.service.bundle import Selection, bundled, selected_files
-from freezeframe.service.conditions import Conditions
 from freezeframe.service.file_deletions import delete_files, selected
 from freezeframe.service.files import Author, etag_of
 from freezeframe.store import Tenant

@@ -16,7 +16,7 @@ from freezeframe.asgi.routes.routing import api_router
 from freezeframe.asgi.routes.session import begun
 from freezeframe.errors import FreezeframeError, NotAuthenticated, NotFound
 from freezeframe.service.audit import AuditPlace
-from freezeframe.service.idempotency import KeptAnswer, RequestIdentity
+from freezeframe.service.base.idempotency import KeptAnswer, RequestIdentity
 from freezeframe.service.identity_provider import IdentityProvider, new_attempt
 from freezeframe.service.people import provided_id
 from freezeframe.service.sign_in_ticket import LIFE_SECONDS, Ticket, local_page

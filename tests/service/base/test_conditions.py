@@ -3,7 +3,7 @@
 import pytest
 
 from freezeframe.errors import PreconditionFailed, PreconditionRequired, UnreadableRequest
-from freezeframe.service.conditions import Conditions
+from freezeframe.service.base.conditions import Conditions
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ from playwright.sync_api import Page, sync_playwright
 
 from freezeframe.control.database import ControlDatabase
 from freezeframe.control.place import database_url
-from freezeframe.service.people import People
+from freezeframe.service.identity.people import People
 from freezeframe.service.stores import Stores
 from freezeframe.settings import load_settings
 

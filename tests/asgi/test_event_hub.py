@@ -7,7 +7,7 @@ import pytest
 from freezeframe.asgi import event_hub
 from freezeframe.asgi.event_hub import EventHub, Follower
 from freezeframe.errors import TryAgain
-from freezeframe.service.principal import Principal
+from freezeframe.service.identity.principal import Principal
 from freezeframe.service.watch import TenantsEvent
 
 ADMIN = Principal("key", "k1", "a key", frozenset({"admin"}))

@@ -9,8 +9,8 @@ from freezeframe.control.database import ControlDatabase
 from freezeframe.errors import IdempotencyConflict, NotAuthenticated, RequestInFlight
 from freezeframe.service.audit import Audit, AuditPlace
 from freezeframe.service.base.idempotency import KeptAnswer, KeptAnswers, RequestIdentity
-from freezeframe.service.keys import Keys
-from freezeframe.service.people import People
+from freezeframe.service.identity.api_keys import Keys
+from freezeframe.service.identity.people import People
 
 pytestmark = pytest.mark.long
 

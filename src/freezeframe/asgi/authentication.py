@@ -7,9 +7,9 @@ from urllib.parse import urlsplit
 from fastapi import Request, Response
 
 from freezeframe.errors import NotAllowed
-from freezeframe.service.key_sessions import is_of_key
-from freezeframe.service.keys import unknown_caller
-from freezeframe.service.principal import Principal
+from freezeframe.service.identity.api_keys import unknown_caller
+from freezeframe.service.identity.key_sessions import is_of_key
+from freezeframe.service.identity.principal import Principal
 from freezeframe.service.service import Service
 
 SESSION_COOKIE = "freezeframe_session"

@@ -19,8 +19,8 @@ from freezeframe.service.access import TenantAccess
 from freezeframe.service.audit import AuditPlace, Undertaking
 from freezeframe.service.base.conditions import Conditions
 from freezeframe.service.base.idempotency import RequestIdentity
+from freezeframe.service.identity.principal import Principal, Scope
 from freezeframe.service.jobs import TenantJob
-from freezeframe.service.principal import Principal, Scope
 from freezeframe.service.service import Service
 from freezeframe.store import Tenant
 from freezeframe.store.model.request_context import Occasion

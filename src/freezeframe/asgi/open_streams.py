@@ -10,7 +10,7 @@ from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from freezeframe.errors import RateLimited, TryAgain
-from freezeframe.service.principal import Principal
+from freezeframe.service.identity.principal import Principal
 
 STREAMS_MAX = 500
 STREAMS_PER_PRINCIPAL_MAX = 25

@@ -15,7 +15,7 @@ from freezeframe.cli.place import StoreRoot
 from freezeframe.errors import InvalidOption
 
 if TYPE_CHECKING:
-    from freezeframe.service.keys import Keys
+    from freezeframe.service.identity.api_keys import Keys
 
 app = typer.Typer(no_args_is_help=True)
 KeyArgument = Annotated[str, typer.Argument(metavar="KEY", help="The key's id: what stands before the dot.")]
@@ -97,8 +97,8 @@ def rotate(
 
 @contextmanager
 def _keys(root: str) -> Iterator[Keys]:
-    from freezeframe.service.keys import Keys
-    from freezeframe.service.pepper import load_pepper
+    from freezeframe.service.identity.api_keys import Keys
+    from freezeframe.service.identity.pepper import load_pepper
 
     with control(root, create=True) as found:
         yield Keys(found.database, load_pepper(found.settings, root))

@@ -16,7 +16,7 @@ from freezeframe.cli.output import Output
 from freezeframe.cli.place import StoreRoot
 
 if TYPE_CHECKING:
-    from freezeframe.service.people import People
+    from freezeframe.service.identity.people import People
 
 app = typer.Typer(no_args_is_help=True)
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The person's name.")]
@@ -79,7 +79,7 @@ def _password() -> str:
 
 @contextmanager
 def _people(root: str) -> Iterator[People]:
-    from freezeframe.service.people import People
+    from freezeframe.service.identity.people import People
 
     with control(root, create=True) as found:
         yield People(found.database, found.settings.service_session_hours)

@@ -15,7 +15,7 @@ from typing import TypeVar
 from freezeframe.errors import NotAllowed, TenantNotFound
 from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.service.audit import AuditPlace
-from freezeframe.service.principal import Principal, Scope
+from freezeframe.service.identity.principal import Principal, Scope
 from freezeframe.service.stores import Stores
 from freezeframe.store import Tenant
 from freezeframe.store.model.request_context import NO_OCCASION, Occasion

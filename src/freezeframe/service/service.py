@@ -13,16 +13,16 @@ from freezeframe.service.audit import Audit
 from freezeframe.service.base.cursors import Cursors
 from freezeframe.service.base.idempotency import KeptAnswers
 from freezeframe.service.byte_quotas import ByteQuotas
-from freezeframe.service.identity_provider import IdentityProvider
+from freezeframe.service.identity.api_keys import Keys
+from freezeframe.service.identity.identity_provider import IdentityProvider
+from freezeframe.service.identity.key_sessions import KeySessions
+from freezeframe.service.identity.people import People
+from freezeframe.service.identity.pepper import load_pepper
+from freezeframe.service.identity.principal import Principal
+from freezeframe.service.identity.sign_in_ticket import Tickets
 from freezeframe.service.jobs import TenantJobs
-from freezeframe.service.key_sessions import KeySessions
-from freezeframe.service.keys import Keys
 from freezeframe.service.overview import Overviews
-from freezeframe.service.people import People
-from freezeframe.service.pepper import load_pepper
-from freezeframe.service.principal import Principal
 from freezeframe.service.rate_limits import RateLimits, SharedCounters
-from freezeframe.service.sign_in_ticket import Tickets
 from freezeframe.service.stored_bytes import StoredBytes
 from freezeframe.service.stores import Stores
 from freezeframe.service.uploads import Uploads

@@ -13,7 +13,7 @@ from freezeframe.control.job import JobStatus
 from freezeframe.control.job_feed import JobFeed
 from freezeframe.errors import FixTheRequest, ReportDamage
 from freezeframe.identifiers import EnvironmentName, TenantId
-from freezeframe.service.principal import Principal
+from freezeframe.service.identity.principal import Principal
 from freezeframe.service.stores import Stores
 
 _ALL = 2**62

@@ -17,9 +17,9 @@ from freezeframe.asgi.routes.session import begun
 from freezeframe.errors import FreezeframeError, NotAuthenticated, NotFound
 from freezeframe.service.audit import AuditPlace
 from freezeframe.service.base.idempotency import KeptAnswer, RequestIdentity
-from freezeframe.service.identity_provider import IdentityProvider, new_attempt
-from freezeframe.service.people import provided_id
-from freezeframe.service.sign_in_ticket import LIFE_SECONDS, Ticket, local_page
+from freezeframe.service.identity.identity_provider import IdentityProvider, new_attempt
+from freezeframe.service.identity.people import provided_id
+from freezeframe.service.identity.sign_in_ticket import LIFE_SECONDS, Ticket, local_page
 
 # A provider may add parameters of its own to the way back (RFC 6749, 4.1.2).
 router = api_router("session", CheckedRoute)

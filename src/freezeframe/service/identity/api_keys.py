@@ -19,7 +19,7 @@ from freezeframe.control.schema.keys import keys
 from freezeframe.errors import InvalidOption, NotAuthenticated, NotFound
 from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.service.base.timestamps import rfc3339
-from freezeframe.service.principal import Principal, Scope, bounds, scopes_from
+from freezeframe.service.identity.principal import Principal, Scope, bounds, scopes_from
 
 _ID_BYTES = 9
 _SECRET_BYTES = 32

@@ -19,8 +19,8 @@ from freezeframe.control.schema.people import people, sessions
 from freezeframe.errors import InvalidOption, NotAuthenticated, NotFound
 from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.service.base.timestamps import rfc3339
-from freezeframe.service.keys import unknown_caller
-from freezeframe.service.principal import ROLES, Principal, Role, bounds
+from freezeframe.service.identity.api_keys import unknown_caller
+from freezeframe.service.identity.principal import ROLES, Principal, Role, bounds
 
 PASSWORD_LENGTH_MIN = 12
 _PASSWORD_LENGTH_MAX = 1000

@@ -9,9 +9,9 @@ from sqlalchemy import delete, insert, select
 
 from freezeframe.control.database import ControlDatabase
 from freezeframe.control.schema.keys import key_sessions
-from freezeframe.service.keys import Keys, unknown_caller
-from freezeframe.service.people import token_hash
-from freezeframe.service.principal import Principal
+from freezeframe.service.identity.api_keys import Keys, unknown_caller
+from freezeframe.service.identity.people import token_hash
+from freezeframe.service.identity.principal import Principal
 
 # A session's token of a person has no dot.
 _PREFIX = "key."

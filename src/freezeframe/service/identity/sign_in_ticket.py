@@ -10,7 +10,7 @@ import time
 from dataclasses import asdict, dataclass
 
 from freezeframe.errors import NotAuthenticated
-from freezeframe.service.identity_provider import Attempt
+from freezeframe.service.identity.identity_provider import Attempt
 
 LIFE_SECONDS = 600
 _SIGNATURE_BYTES = 32

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from freezeframe.errors import NotAllowed, SetupError
-from freezeframe.service.principal import ROLES, Role
+from freezeframe.service.identity.principal import ROLES, Role
 
 
 def parse_roles(text: str) -> dict[str, Role]:

@@ -24,8 +24,8 @@ from joserfc.errors import InvalidKeyIdError, JoseError
 from joserfc.jwk import KeySet
 
 from freezeframe.errors import InputNotFound, NotAuthenticated, SetupError, TryAgain
-from freezeframe.service.identity_roles import parse_roles, role_of
-from freezeframe.service.principal import Role
+from freezeframe.service.identity.identity_roles import parse_roles, role_of
+from freezeframe.service.identity.principal import Role
 from freezeframe.settings import Settings
 
 # What a provider signs with its private key alone: neither "none" nor a secret that it shares.

@@ -1,0 +1,1 @@
+"""Who asks: API keys, people, sessions, identity providers."""

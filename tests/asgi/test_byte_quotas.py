@@ -6,8 +6,8 @@ from threading import Barrier
 import pytest
 
 from freezeframe.errors import RateLimited
-from freezeframe.service.byte_quotas import ByteQuotas
-from freezeframe.service.rate_limits import SharedCounters
+from freezeframe.service.limits.byte_quotas import ByteQuotas
+from freezeframe.service.limits.rate_limits import SharedCounters
 
 QUOTA = 100_000
 

@@ -16,7 +16,7 @@ from freezeframe.asgi.problems import problem_response
 from freezeframe.asgi.request_guard import request_id
 from freezeframe.errors import RateLimited
 from freezeframe.identifiers import EnvironmentName, TenantId
-from freezeframe.service.byte_quotas import ByteQuotas, Way
+from freezeframe.service.limits.byte_quotas import ByteQuotas, Way
 
 _SPENT_EVERY_BYTES = 4 * 1024 * 1024
 _TRANSFER = "freezeframe.transfer"

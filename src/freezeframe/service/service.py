@@ -12,7 +12,6 @@ from freezeframe.service.access import TenantAccess
 from freezeframe.service.audit import Audit
 from freezeframe.service.base.cursors import Cursors
 from freezeframe.service.base.idempotency import KeptAnswers
-from freezeframe.service.byte_quotas import ByteQuotas
 from freezeframe.service.identity.api_keys import Keys
 from freezeframe.service.identity.identity_provider import IdentityProvider
 from freezeframe.service.identity.key_sessions import KeySessions
@@ -21,9 +20,10 @@ from freezeframe.service.identity.pepper import load_pepper
 from freezeframe.service.identity.principal import Principal
 from freezeframe.service.identity.sign_in_ticket import Tickets
 from freezeframe.service.jobs import TenantJobs
+from freezeframe.service.limits.byte_quotas import ByteQuotas
+from freezeframe.service.limits.rate_limits import RateLimits, SharedCounters
+from freezeframe.service.limits.stored_bytes import StoredBytes
 from freezeframe.service.overview import Overviews
-from freezeframe.service.rate_limits import RateLimits, SharedCounters
-from freezeframe.service.stored_bytes import StoredBytes
 from freezeframe.service.stores import Stores
 from freezeframe.service.uploads import Uploads
 from freezeframe.settings import Settings

@@ -16,7 +16,7 @@ from limits import RateLimitItemPerMinute
 
 from freezeframe.errors import RateLimited
 from freezeframe.identifiers import EnvironmentName, TenantId
-from freezeframe.service.rate_limits import SharedCounters
+from freezeframe.service.limits.rate_limits import SharedCounters
 
 Way = Literal["upload", "download"]
 _PORTIONS = 100

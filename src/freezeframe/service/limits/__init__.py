@@ -1,0 +1,1 @@
+"""How often and how much: rates, bytes a minute, bytes stored."""

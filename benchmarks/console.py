@@ -36,8 +36,8 @@ from playwright.sync_api import Page, sync_playwright
 
 from freezeframe.control.database import ControlDatabase
 from freezeframe.control.place import database_url
+from freezeframe.service.access.stores import Stores
 from freezeframe.service.identity.people import People
-from freezeframe.service.stores import Stores
 from freezeframe.settings import load_settings
 
 FILES, RUNS, OTHERS, LISTED = 10_000, 20, 20, 1_000

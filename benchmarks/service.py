@@ -35,7 +35,7 @@ import psutil
 from measured import keep
 
 from freezeframe.log.primitives.paths import commit_name
-from freezeframe.service.stores import Stores
+from freezeframe.service.access.stores import Stores
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store.directory.paths import REGISTRY_FOLDER

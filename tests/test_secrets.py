@@ -13,7 +13,7 @@ from freezeframe.runs.job_root import JobRoot
 from freezeframe.runs.plan import ScriptPlan
 from freezeframe.runs.request import RunRequest
 from freezeframe.runs.warm.forked import Work
-from freezeframe.service.stores import Stores
+from freezeframe.service.access.stores import Stores
 from freezeframe.settings import Settings, load_settings, resolve_settings
 
 SECRET = "hunter2"

@@ -12,7 +12,7 @@ from sqlalchemy import update
 from freezeframe.asgi.application import _ROUTERS
 from freezeframe.asgi.checked_route import CheckedRoute
 from freezeframe.control.schema import audit
-from freezeframe.service.audit import AuditPlace
+from freezeframe.service.access.audit import AuditPlace
 
 TENANTS = "/api/v1/environments/dev/tenants"
 PASSWORD = "correct horse battery"

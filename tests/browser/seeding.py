@@ -6,8 +6,8 @@ import pyarrow as pa
 
 from freezeframe.control.database import ControlDatabase
 from freezeframe.control.place import database_url
+from freezeframe.service.access.stores import Stores
 from freezeframe.service.identity.people import People
-from freezeframe.service.stores import Stores
 from freezeframe.settings import load_settings
 
 PASSWORD = "a long enough password"

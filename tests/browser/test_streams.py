@@ -9,8 +9,8 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 from tests.browser.seeding import ROWS, invoices
 
+from freezeframe.service.access.stores import Stores
 from freezeframe.service.row_previews import COUNTED_ROWS_MAX
-from freezeframe.service.stores import Stores
 from freezeframe.settings import load_settings
 
 pytestmark = pytest.mark.browser

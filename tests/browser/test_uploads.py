@@ -14,8 +14,8 @@ from tests.browser.seeding import PASSWORD
 
 from freezeframe.control.database import ControlDatabase
 from freezeframe.control.place import database_url
+from freezeframe.service.access.stores import Stores
 from freezeframe.service.identity.people import People
-from freezeframe.service.stores import Stores
 from freezeframe.settings import load_settings
 
 pytestmark = pytest.mark.browser

@@ -5,7 +5,7 @@ import pytest
 
 from freezeframe.cli.main import main
 from freezeframe.script import open_tenant
-from freezeframe.service.row_counter import RowCounter
+from freezeframe.service.access.arrow_engine import RowCounter
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from freezeframe.runs.script_spark import script_spark
-from freezeframe.service.row_counter import RowCounter
+from freezeframe.service.access.arrow_engine import RowCounter
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage
 from freezeframe.store import Tenant

@@ -12,8 +12,8 @@ import pytest
 from freezeframe.control.database import ControlDatabase
 from freezeframe.control.place import database_url
 from freezeframe.script.transfer import export_stream
+from freezeframe.service.access.arrow_engine import RowCounter
 from freezeframe.service.jobs import ImportOrder, TenantJob
-from freezeframe.service.row_counter import RowCounter
 from freezeframe.service.service import open_service
 from freezeframe.service.uploads import ImportContent
 from freezeframe.settings import Settings

@@ -10,7 +10,7 @@ from freezeframe.script import get_snapshot, update_snapshot
 from freezeframe.script.current_job import current_job
 from freezeframe.script.exported_file import own_exports
 from freezeframe.script.run_copies import refresh_copies
-from freezeframe.service.row_counter import RowCounter
+from freezeframe.service.access.arrow_engine import RowCounter
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant

@@ -10,7 +10,7 @@ import pytest
 from freezeframe.errors import InputNotFound, InvalidOption, SchemaDriftError, UnreadableInput
 from freezeframe.script import csv_file, json_rows, streamed_rows
 from freezeframe.script.transfer import export_stream, import_stream, schema_file
-from freezeframe.service.row_counter import RowCounter
+from freezeframe.service.access.arrow_engine import RowCounter
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage
 from freezeframe.store import Tenant

@@ -15,7 +15,7 @@ from freezeframe.script.parquet_files import read_parquet_files, require_parquet
 from freezeframe.script.reading import read_parquet_folder
 from freezeframe.script.transfer import UNPACKED_MEMORY_BYTES_MAX, file_rows, import_stream
 from freezeframe.script.unpacking import UnpackLimits, decoded_bytes
-from freezeframe.service.row_counter import RowCounter
+from freezeframe.service.access.arrow_engine import RowCounter
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage
 from freezeframe.store import Tenant

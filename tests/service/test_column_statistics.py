@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from freezeframe.errors import MissingColumn
+from freezeframe.service.access.arrow_engine import RowCounter
 from freezeframe.service.column_statistics import StatisticsCache, stream_statistics
-from freezeframe.service.row_counter import RowCounter
 from freezeframe.service.streams import Moment
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage

@@ -7,7 +7,7 @@ from tests.control.conftest import database_url, postgresql_server  # noqa: F401
 
 from freezeframe.control.database import ControlDatabase
 from freezeframe.errors import IdempotencyConflict, NotAuthenticated, RequestInFlight
-from freezeframe.service.audit import Audit, AuditPlace
+from freezeframe.service.access.audit import Audit, AuditPlace
 from freezeframe.service.base.idempotency import KeptAnswer, KeptAnswers, RequestIdentity
 from freezeframe.service.identity.api_keys import Keys
 from freezeframe.service.identity.people import People

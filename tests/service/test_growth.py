@@ -3,8 +3,8 @@
 import pyarrow as pa
 import pytest
 
+from freezeframe.service.access.arrow_engine import RowCounter
 from freezeframe.service.growth import growth
-from freezeframe.service.row_counter import RowCounter
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant

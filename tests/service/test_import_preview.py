@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from freezeframe.errors import InvalidOption, UnreadableInput
+from freezeframe.service.access.arrow_engine import RowCounter
 from freezeframe.service.import_preview import ImportFile, import_preview
-from freezeframe.service.row_counter import RowCounter
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant

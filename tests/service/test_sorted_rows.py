@@ -7,7 +7,7 @@ import pytest
 
 from freezeframe.errors import InvalidOption, MissingColumn, TooLarge
 from freezeframe.service import sorted_rows as subject
-from freezeframe.service.row_counter import RowCounter
+from freezeframe.service.access.arrow_engine import RowCounter
 from freezeframe.service.sorted_rows import Order, sorted_rows
 from freezeframe.service.streams import Moment
 from freezeframe.settings import Settings

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from freezeframe.errors import ConflictError, FreezeframeError
-from freezeframe.service.row_counter import RowCounter
+from freezeframe.service.access.arrow_engine import RowCounter
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.store import Tenant

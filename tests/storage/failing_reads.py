@@ -18,7 +18,7 @@ from freezeframe.script.reading import read_csv_folder, read_parquet_folder
 from freezeframe.script.snapshots import update_snapshot
 from freezeframe.script.streamed_rows import streamed_csv, streamed_parquet
 from freezeframe.script.typed_columns import KnownTypes
-from freezeframe.service.row_counter import RowCounter
+from freezeframe.service.access.arrow_engine import RowCounter
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant

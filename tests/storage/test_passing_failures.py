@@ -15,7 +15,7 @@ from tests.faulty import Fault, FaultyStorage, Way
 
 from freezeframe.errors import CorruptData, StorageUnavailable, TryAgain
 from freezeframe.log.statistics.file_statistics import file_statistics
-from freezeframe.service.row_counter import RowCounter
+from freezeframe.service.access.arrow_engine import RowCounter
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage
 from freezeframe.storage.passing_failures import passing_failure, reads_of

@@ -5,7 +5,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from freezeframe.service.row_counter import RowCounter
+from freezeframe.service.access.arrow_engine import RowCounter
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.store import Tenant

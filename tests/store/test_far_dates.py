@@ -14,10 +14,10 @@ from freezeframe.gluestick import get_row_hash
 from freezeframe.identifiers import StreamName
 from freezeframe.script.row_hashes import frame_hashes, table_hashes
 from freezeframe.script.transfer import export_stream
+from freezeframe.service.access.arrow_engine import RowCounter
 from freezeframe.service.column_statistics import StatisticsCache, stream_statistics
 from freezeframe.service.exports import exported
 from freezeframe.service.import_preview import ImportFile, import_preview
-from freezeframe.service.row_counter import RowCounter
 from freezeframe.service.row_differences import DifferenceWanted, row_difference
 from freezeframe.service.row_previews import ChangesWanted, RowsWanted, change_preview, preview
 from freezeframe.service.streams import Moment

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from freezeframe.errors import FreezeframeError
-from freezeframe.service.row_counter import RowCounter
+from freezeframe.service.access.arrow_engine import RowCounter
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store.files import Files

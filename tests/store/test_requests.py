@@ -5,7 +5,7 @@ import pytest
 from benchmarks.distant import DistantStorage, in_sequence
 from obstore.store import MemoryStore
 
-from freezeframe.service.row_counter import RowCounter
+from freezeframe.service.access.arrow_engine import RowCounter
 from freezeframe.settings import Settings
 from freezeframe.storage import ObjectStorage
 from freezeframe.store.snapshot_store import Store

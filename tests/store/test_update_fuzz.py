@@ -6,7 +6,7 @@ import random
 import pytest
 from tests.store.update_fuzz import Chances, prove
 
-from freezeframe.service.row_counter import RowCounter
+from freezeframe.service.access.arrow_engine import RowCounter
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.store import Tenant

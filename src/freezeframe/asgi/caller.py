@@ -15,8 +15,8 @@ from freezeframe.asgi.authentication import authenticated, known_at_once, servic
 from freezeframe.asgi.byte_counts import begin_transfer
 from freezeframe.asgi.problems import request_id_of
 from freezeframe.identifiers import EnvironmentName, TenantId
-from freezeframe.service.access import TenantAccess
-from freezeframe.service.audit import AuditPlace, Undertaking
+from freezeframe.service.access.access import TenantAccess
+from freezeframe.service.access.audit import AuditPlace, Undertaking
 from freezeframe.service.base.conditions import Conditions
 from freezeframe.service.base.idempotency import RequestIdentity
 from freezeframe.service.identity.principal import Principal, Scope

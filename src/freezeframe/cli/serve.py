@@ -56,8 +56,8 @@ def _require_servable(root: str) -> None:
     """Open all that the service stands on, and warn of what should not lie there as it is."""
     from freezeframe.control.database import ControlDatabase
     from freezeframe.control.place import database_url
+    from freezeframe.service.access.unsealed import unsealed_configurations
     from freezeframe.service.service import open_service
-    from freezeframe.service.unsealed import unsealed_configurations
     from freezeframe.settings import load_settings
 
     settings = load_settings(root=root)

@@ -8,8 +8,9 @@ from pathlib import Path
 from freezeframe.control.database import ControlDatabase
 from freezeframe.control.queue import JobQueue
 from freezeframe.control.schedules import Schedules
-from freezeframe.service.access import TenantAccess
-from freezeframe.service.audit import Audit
+from freezeframe.service.access.access import TenantAccess
+from freezeframe.service.access.audit import Audit
+from freezeframe.service.access.stores import Stores
 from freezeframe.service.base.cursors import Cursors
 from freezeframe.service.base.idempotency import KeptAnswers
 from freezeframe.service.identity.api_keys import Keys
@@ -24,7 +25,6 @@ from freezeframe.service.limits.byte_quotas import ByteQuotas
 from freezeframe.service.limits.rate_limits import RateLimits, SharedCounters
 from freezeframe.service.limits.stored_bytes import StoredBytes
 from freezeframe.service.overview import Overviews
-from freezeframe.service.stores import Stores
 from freezeframe.service.uploads import Uploads
 from freezeframe.settings import Settings
 from freezeframe.store.directory.pending_uploads import uploads_folder

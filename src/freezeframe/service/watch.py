@@ -13,8 +13,8 @@ from freezeframe.control.job import JobStatus
 from freezeframe.control.job_feed import JobFeed
 from freezeframe.errors import FixTheRequest, ReportDamage
 from freezeframe.identifiers import EnvironmentName, TenantId
+from freezeframe.service.access.stores import Stores
 from freezeframe.service.identity.principal import Principal
-from freezeframe.service.stores import Stores
 
 _ALL = 2**62
 

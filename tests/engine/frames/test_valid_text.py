@@ -11,7 +11,7 @@ from freezeframe.script.exported_file import file_sha256
 from freezeframe.script.legacy import LegacyFile
 from freezeframe.script.reading import read_parquet_folder
 from freezeframe.script.transfer import import_stream
-from freezeframe.service.row_counter import RowCounter
+from freezeframe.service.access.arrow_engine import RowCounter
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant

@@ -3,7 +3,7 @@
 import pytest
 
 from freezeframe.errors import CorruptData
-from freezeframe.service.row_counter import RowCounter
+from freezeframe.service.access.arrow_engine import RowCounter
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant

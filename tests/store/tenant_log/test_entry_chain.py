@@ -8,7 +8,7 @@ import pytest
 from tests.faulty import FaultyStorage
 
 from freezeframe.errors import CorruptLog, FormatTooNew
-from freezeframe.service.row_counter import RowCounter
+from freezeframe.service.access.arrow_engine import RowCounter
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.store import Tenant

@@ -7,7 +7,7 @@ import pytest
 
 from freezeframe.errors import ConflictError, InvalidOption, StreamNotFound, VersionNotFound
 from freezeframe.identifiers import StreamName
-from freezeframe.service.row_counter import RowCounter
+from freezeframe.service.access.arrow_engine import RowCounter
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant

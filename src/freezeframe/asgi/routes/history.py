@@ -28,7 +28,7 @@ from freezeframe.asgi.models.versions import (
 from freezeframe.asgi.problems import declared
 from freezeframe.asgi.routes.parameters import VERSION_MAX, CursorText, Limit, StreamPath
 from freezeframe.asgi.routes.routing import tenant_router
-from freezeframe.service.audit import UNCHANGED
+from freezeframe.service.access.audit import UNCHANGED
 from freezeframe.service.growth import growth
 from freezeframe.service.row_differences import DifferencePlace, DifferenceWanted, row_difference
 from freezeframe.store import Tenant

@@ -15,7 +15,7 @@ from freezeframe.asgi.problems import declared, problem_response, request_id_of,
 from freezeframe.asgi.routes.routing import api_router
 from freezeframe.asgi.routes.session import begun
 from freezeframe.errors import FreezeframeError, NotAuthenticated, NotFound
-from freezeframe.service.audit import AuditPlace
+from freezeframe.service.access.audit import AuditPlace
 from freezeframe.service.base.idempotency import KeptAnswer, RequestIdentity
 from freezeframe.service.identity.identity_provider import IdentityProvider, new_attempt
 from freezeframe.service.identity.people import provided_id

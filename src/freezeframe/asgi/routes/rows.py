@@ -25,7 +25,7 @@ from freezeframe.asgi.routes.routing import tenant_router
 from freezeframe.errors import TooLarge, UnreadableRequest
 from freezeframe.script.json_lines import json_lines
 from freezeframe.service import sorted_rows
-from freezeframe.service.audit import UNCHANGED
+from freezeframe.service.access.audit import UNCHANGED
 from freezeframe.service.column_statistics import StatisticsCache, stream_statistics
 from freezeframe.service.import_preview import PREVIEW_BYTES_MAX, ImportFile, import_preview
 from freezeframe.service.jobs import IMPORT_KINDS

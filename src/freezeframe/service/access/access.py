@@ -14,9 +14,9 @@ from typing import TypeVar
 
 from freezeframe.errors import NotAllowed, TenantNotFound
 from freezeframe.identifiers import EnvironmentName, TenantId
-from freezeframe.service.audit import AuditPlace
+from freezeframe.service.access.audit import AuditPlace
+from freezeframe.service.access.stores import Stores
 from freezeframe.service.identity.principal import Principal, Scope
-from freezeframe.service.stores import Stores
 from freezeframe.store import Tenant
 from freezeframe.store.model.request_context import NO_OCCASION, Occasion
 from freezeframe.store.snapshot_store import Store

@@ -8,7 +8,7 @@ import threading
 from freezeframe.control.job import QueuedJob
 from freezeframe.identifiers import EnvironmentName
 from freezeframe.script.stores import storage_at
-from freezeframe.service.row_counter import RowCounter
+from freezeframe.service.access.arrow_engine import RowCounter
 from freezeframe.settings import Settings
 from freezeframe.storage.concurrency import is_local
 from freezeframe.storage.promptness import about_to_wait

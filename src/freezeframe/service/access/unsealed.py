@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from freezeframe.service.stores import Stores
+from freezeframe.service.access.stores import Stores
 
 CONFIGURATION_SUFFIX = "config.json"
 TENANTS_LOOKED_AT = 100

@@ -16,7 +16,7 @@ from freezeframe.script.row_hashes import frame_hashes, table_hashes
 from freezeframe.script.transfer import export_stream
 from freezeframe.service.access.arrow_engine import RowCounter
 from freezeframe.service.column_statistics import StatisticsCache, stream_statistics
-from freezeframe.service.exports import exported
+from freezeframe.service.exports.exports import exported
 from freezeframe.service.import_preview import ImportFile, import_preview
 from freezeframe.service.row_differences import DifferenceWanted, row_difference
 from freezeframe.service.row_previews import ChangesWanted, RowsWanted, change_preview, preview

@@ -37,7 +37,7 @@ from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import FilePath
 from freezeframe.service import files, folder_moves
 from freezeframe.service.base.conditions import Conditions
-from freezeframe.service.bundle import Selection, bundled, selected_files
+from freezeframe.service.exports.bundle import Selection, bundled, selected_files
 from freezeframe.service.file_deletions import delete_files, selected
 from freezeframe.service.files import Author, etag_of
 from freezeframe.store import Tenant

@@ -14,7 +14,7 @@ from freezeframe.asgi.problems import declared
 from freezeframe.asgi.routes.tenants import made_tenant
 from freezeframe.errors import UnreadableRequest
 from freezeframe.identifiers import EnvironmentName, FilePath
-from freezeframe.service import hotglue
+from freezeframe.service.exports import hotglue
 from freezeframe.service.files import Author
 from freezeframe.store import Tenant
 

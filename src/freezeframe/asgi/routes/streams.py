@@ -40,7 +40,7 @@ from freezeframe.asgi.routes.parameters import (
 from freezeframe.asgi.routes.routing import tenant_router
 from freezeframe.errors import UnreadableRequest
 from freezeframe.service import streams
-from freezeframe.service.exports import exported
+from freezeframe.service.exports.exports import exported
 from freezeframe.service.jobs import IMPORT_KINDS, ImportOrder
 from freezeframe.service.row_previews import (
     ChangesPlace,

@@ -10,7 +10,7 @@ from typing import IO, cast
 from freezeframe.errors import FileNotFound, InvalidOption
 from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.service.base.streaming_buffer import UnsentBytes
-from freezeframe.service.exports import StreamExport
+from freezeframe.service.exports.exports import StreamExport
 from freezeframe.service.files import FOLDER_MARK
 from freezeframe.service.streams import Moment, snapshot_name
 from freezeframe.store.tenant import TenantView

@@ -12,8 +12,8 @@ from tests.store.conftest import NoEngine
 
 from freezeframe.errors import CorruptData, StreamNotFound
 from freezeframe.log.scan import file_rows
-from freezeframe.service import exports
-from freezeframe.service.exports import exported
+from freezeframe.service.exports import exports
+from freezeframe.service.exports.exports import exported
 from freezeframe.service.streams import Moment
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage

@@ -1,0 +1,1 @@
+"""Streams and files as downloads, and the names that hotglue knows."""

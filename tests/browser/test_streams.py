@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 from tests.browser.seeding import ROWS, invoices
 
 from freezeframe.service.access.stores import Stores
-from freezeframe.service.row_previews import COUNTED_ROWS_MAX
+from freezeframe.service.rows.row_previews import COUNTED_ROWS_MAX
 from freezeframe.settings import load_settings
 
 pytestmark = pytest.mark.browser

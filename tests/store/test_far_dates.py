@@ -15,12 +15,12 @@ from freezeframe.identifiers import StreamName
 from freezeframe.script.row_hashes import frame_hashes, table_hashes
 from freezeframe.script.transfer import export_stream
 from freezeframe.service.access.arrow_engine import RowCounter
-from freezeframe.service.column_statistics import StatisticsCache, stream_statistics
 from freezeframe.service.exports.exports import exported
-from freezeframe.service.import_preview import ImportFile, import_preview
-from freezeframe.service.row_differences import DifferenceWanted, row_difference
-from freezeframe.service.row_previews import ChangesWanted, RowsWanted, change_preview, preview
-from freezeframe.service.streams import Moment
+from freezeframe.service.rows.column_statistics import StatisticsCache, stream_statistics
+from freezeframe.service.rows.import_preview import ImportFile, import_preview
+from freezeframe.service.rows.row_differences import DifferenceWanted, row_difference
+from freezeframe.service.rows.row_previews import ChangesWanted, RowsWanted, change_preview, preview
+from freezeframe.service.rows.streams import Moment
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant

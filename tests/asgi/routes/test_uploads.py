@@ -9,7 +9,7 @@ import time
 import pytest
 
 from freezeframe.service.files import Author
-from freezeframe.service.streams import override
+from freezeframe.service.rows.streams import override
 
 CONTENT = b"0123456789" * 1000
 LENGTH = len(CONTENT)

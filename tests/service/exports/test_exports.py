@@ -14,7 +14,7 @@ from freezeframe.errors import CorruptData, StreamNotFound
 from freezeframe.log.scan import file_rows
 from freezeframe.service.exports import exports
 from freezeframe.service.exports.exports import exported
-from freezeframe.service.streams import Moment
+from freezeframe.service.rows.streams import Moment
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage
 from freezeframe.store import Tenant

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Depends, Path, Query
 
 from freezeframe.identifiers import FilePath, StreamName
-from freezeframe.service.streams import Moment
+from freezeframe.service.rows.streams import Moment
 from freezeframe.store.stream import require_one_version
 
 VERSION_MAX = 2**53

@@ -24,13 +24,13 @@ from freezeframe.asgi.routes.parameters import Limit, StreamPath, When
 from freezeframe.asgi.routes.routing import tenant_router
 from freezeframe.errors import TooLarge, UnreadableRequest
 from freezeframe.script.json_lines import json_lines
-from freezeframe.service import sorted_rows
 from freezeframe.service.access.audit import UNCHANGED
-from freezeframe.service.column_statistics import StatisticsCache, stream_statistics
-from freezeframe.service.import_preview import PREVIEW_BYTES_MAX, ImportFile, import_preview
 from freezeframe.service.jobs import IMPORT_KINDS
-from freezeframe.service.row_restoration import restored_rows
-from freezeframe.service.sorted_rows import ROWS_MAX, Order
+from freezeframe.service.rows import sorted_rows
+from freezeframe.service.rows.column_statistics import StatisticsCache, stream_statistics
+from freezeframe.service.rows.import_preview import PREVIEW_BYTES_MAX, ImportFile, import_preview
+from freezeframe.service.rows.row_restoration import restored_rows
+from freezeframe.service.rows.sorted_rows import ROWS_MAX, Order
 
 router = tenant_router("streams")
 

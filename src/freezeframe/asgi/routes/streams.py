@@ -39,10 +39,10 @@ from freezeframe.asgi.routes.parameters import (
 )
 from freezeframe.asgi.routes.routing import tenant_router
 from freezeframe.errors import UnreadableRequest
-from freezeframe.service import streams
 from freezeframe.service.exports.exports import exported
 from freezeframe.service.jobs import IMPORT_KINDS, ImportOrder
-from freezeframe.service.row_previews import (
+from freezeframe.service.rows import streams
+from freezeframe.service.rows.row_previews import (
     ChangesPlace,
     ChangesWanted,
     Preview,
@@ -51,7 +51,7 @@ from freezeframe.service.row_previews import (
     change_preview,
     preview,
 )
-from freezeframe.service.streams import ARROW_TYPE, EXPORT_TYPES
+from freezeframe.service.rows.streams import ARROW_TYPE, EXPORT_TYPES
 from freezeframe.service.uploads import ImportContent
 
 router = tenant_router("streams")

@@ -17,7 +17,7 @@ from freezeframe.script.csv_text import csv_text
 from freezeframe.script.json_lines import json_lines
 from freezeframe.script.transfer import MEMORY_BYTES_MAX
 from freezeframe.service.base.streaming_buffer import UnsentBytes
-from freezeframe.service.streams import ExportKind, Moment
+from freezeframe.service.rows.streams import ExportKind, Moment
 from freezeframe.store import Stream
 from freezeframe.store.schema.table_properties import stored_key
 from freezeframe.store.table.reader import read_row_batches, read_rows

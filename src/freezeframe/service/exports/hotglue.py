@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from typing import IO, Any
 
 from freezeframe.errors import FileNotFound, TooLarge
-from freezeframe.service import streams
 from freezeframe.service.exports.exports import exported
 from freezeframe.service.files import FOLDER_MARK, Author, delete_file, rewound, write_file
-from freezeframe.service.streams import Moment
+from freezeframe.service.rows import streams
+from freezeframe.service.rows.streams import Moment
 from freezeframe.store import Tenant
 
 CONFIG_FILE = "tenant-config.json"

@@ -6,10 +6,10 @@ import pyarrow as pa
 import pytest
 
 from freezeframe.errors import InvalidOption, MissingColumn, TooLarge
-from freezeframe.service import sorted_rows as subject
 from freezeframe.service.access.arrow_engine import RowCounter
-from freezeframe.service.sorted_rows import Order, sorted_rows
-from freezeframe.service.streams import Moment
+from freezeframe.service.rows import sorted_rows as subject
+from freezeframe.service.rows.sorted_rows import Order, sorted_rows
+from freezeframe.service.rows.streams import Moment
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from freezeframe.errors import StreamNotFound
-from freezeframe.service.changed_rows import ChangedRow, changed_rows
+from freezeframe.service.rows.changed_rows import ChangedRow, changed_rows
 from freezeframe.store import Tenant
 from freezeframe.store.diff.row_diff import changed_cells
 from freezeframe.store.diff.row_diff_pages import ChangePlace, Comparison, change_counts

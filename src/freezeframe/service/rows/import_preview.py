@@ -22,7 +22,7 @@ from freezeframe.identifiers import StreamName
 from freezeframe.script.transfer import UNPACKED_MEMORY_BYTES_MAX, file_rows
 from freezeframe.script.unpacking import UnpackLimits
 from freezeframe.service.base.received_file import received_file
-from freezeframe.service.changed_rows import ChangedRow, changed_rows
+from freezeframe.service.rows.changed_rows import ChangedRow, changed_rows
 from freezeframe.store import Tenant
 from freezeframe.store.diff.row_diff import BEFORE, CHANGE_TYPE, DELETE, INSERT, UPDATE
 from freezeframe.store.model.row_counts import Counts

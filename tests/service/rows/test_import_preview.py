@@ -8,7 +8,7 @@ import pytest
 
 from freezeframe.errors import InvalidOption, UnreadableInput
 from freezeframe.service.access.arrow_engine import RowCounter
-from freezeframe.service.import_preview import ImportFile, import_preview
+from freezeframe.service.rows.import_preview import ImportFile, import_preview
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant

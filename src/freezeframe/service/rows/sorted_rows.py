@@ -18,13 +18,13 @@ from freezeframe.errors import InvalidOption, TooLarge
 from freezeframe.log import Snapshot
 from freezeframe.log.scan import rows
 from freezeframe.script.conditions import predicate
-from freezeframe.service.stream_snapshots import (
+from freezeframe.service.rows.stream_snapshots import (
     require_columns,
     row_batches,
     shown_columns,
     stream_snapshot,
 )
-from freezeframe.service.streams import Moment
+from freezeframe.service.rows.streams import Moment
 from freezeframe.store import Tenant
 from freezeframe.store.schema.table_properties import stored_key
 

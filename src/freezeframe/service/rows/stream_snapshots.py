@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from freezeframe.errors import MissingColumn
 from freezeframe.log import Snapshot
 from freezeframe.log.scan import rows
-from freezeframe.service.streams import Moment
+from freezeframe.service.rows.streams import Moment
 from freezeframe.store import Tenant
 from freezeframe.store.schema.column_mapping import arrow_columns
 from freezeframe.store.schema.system_columns import VALID_TO, stored_own_columns

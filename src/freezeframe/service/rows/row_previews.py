@@ -18,7 +18,7 @@ from freezeframe.log import Snapshot
 from freezeframe.log.scan import rows
 from freezeframe.script.conditions import predicate
 from freezeframe.script.json_lines import json_lines
-from freezeframe.service.streams import Moment
+from freezeframe.service.rows.streams import Moment
 from freezeframe.store import Stream
 from freezeframe.store.diff.row_diff_pages import ChangePlace, Comparison
 from freezeframe.store.diff.row_pages import RowPlace, matching_count, row_page

@@ -9,8 +9,8 @@ import pytest
 
 from freezeframe.errors import MissingColumn
 from freezeframe.service.access.arrow_engine import RowCounter
-from freezeframe.service.column_statistics import StatisticsCache, stream_statistics
-from freezeframe.service.streams import Moment
+from freezeframe.service.rows.column_statistics import StatisticsCache, stream_statistics
+from freezeframe.service.rows.streams import Moment
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant

@@ -12,7 +12,7 @@ import pyarrow as pa
 from freezeframe.errors import BadInput, InvalidOption, TooLarge
 from freezeframe.identifiers import StreamName
 from freezeframe.script.text_values import exact_values
-from freezeframe.service.changed_rows import ChangedRow, changed_rows
+from freezeframe.service.rows.changed_rows import ChangedRow, changed_rows
 from freezeframe.store import Tenant
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.versions.restore import VersionCheck

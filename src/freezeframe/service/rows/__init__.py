@@ -1,0 +1,1 @@
+"""A stream's rows as the service shows them: previews, differences, statistics."""

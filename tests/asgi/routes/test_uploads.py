@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from freezeframe.service.files import Author
+from freezeframe.service.files.files import Author
 from freezeframe.service.rows.streams import override
 
 CONTENT = b"0123456789" * 1000

@@ -35,11 +35,11 @@ from freezeframe.asgi.routes.routing import tenant_router
 from freezeframe.asgi.routes.streams import attachment
 from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import FilePath
-from freezeframe.service import files, folder_moves
 from freezeframe.service.base.conditions import Conditions
 from freezeframe.service.exports.bundle import Selection, bundled, selected_files
-from freezeframe.service.file_deletions import delete_files, selected
-from freezeframe.service.files import Author, etag_of
+from freezeframe.service.files import files, folder_moves
+from freezeframe.service.files.file_deletions import delete_files, selected
+from freezeframe.service.files.files import Author, etag_of
 from freezeframe.store import Tenant
 from freezeframe.store.stream import require_one_version
 from freezeframe.store.tenant_log.file_info import FileEntry

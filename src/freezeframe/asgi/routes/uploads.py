@@ -26,7 +26,7 @@ from freezeframe.asgi.routes.routing import tenant_router
 from freezeframe.errors import PreconditionFailed, TooLarge, UnreadableRequest
 from freezeframe.identifiers import FilePath
 from freezeframe.service.base.idempotency import JOB_PREFIX
-from freezeframe.service.files import Author, etag_of, write_file
+from freezeframe.service.files.files import Author, etag_of, write_file
 from freezeframe.service.uploads import Purpose, Upload
 
 router = tenant_router("uploads")

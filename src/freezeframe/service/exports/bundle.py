@@ -11,7 +11,7 @@ from freezeframe.errors import FileNotFound, InvalidOption
 from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.service.base.streaming_buffer import UnsentBytes
 from freezeframe.service.exports.exports import StreamExport
-from freezeframe.service.files import FOLDER_MARK
+from freezeframe.service.files.files import FOLDER_MARK
 from freezeframe.service.rows.streams import Moment, snapshot_name
 from freezeframe.store.tenant import TenantView
 from freezeframe.store.tenant_log.file_info import FileEntry

@@ -12,7 +12,7 @@ from typing import IO, Any
 
 from freezeframe.errors import FileNotFound, TooLarge
 from freezeframe.service.exports.exports import exported
-from freezeframe.service.files import FOLDER_MARK, Author, delete_file, rewound, write_file
+from freezeframe.service.files.files import FOLDER_MARK, Author, delete_file, rewound, write_file
 from freezeframe.service.rows import streams
 from freezeframe.service.rows.streams import Moment
 from freezeframe.store import Tenant

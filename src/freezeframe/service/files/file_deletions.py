@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from freezeframe.errors import FileNotFound, InvalidOption
 from freezeframe.identifiers import FilePath
-from freezeframe.service.files import Author
+from freezeframe.service.files.files import Author
 from freezeframe.store import Tenant
 from freezeframe.store.files import Files
 

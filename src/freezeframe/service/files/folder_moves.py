@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from freezeframe.errors import AlreadyExists, FileNotFound, InvalidOption
 from freezeframe.identifiers import FilePath, folded
-from freezeframe.service.files import Author
+from freezeframe.service.files.files import Author
 from freezeframe.store import Tenant
 from freezeframe.store.files import Files
 

@@ -1,0 +1,1 @@
+"""A tenant's files as the service changes them."""

@@ -22,7 +22,7 @@ from freezeframe.script.transfer import file_rows
 from freezeframe.service.access.arrow_engine import RowCounter
 from freezeframe.service.base.conditions import Conditions
 from freezeframe.service.base.cursors import Cursors
-from freezeframe.service.jobs import parse_log_place
+from freezeframe.service.jobs.jobs import parse_log_place
 from freezeframe.service.rows.import_preview import ImportFile, import_preview
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage

@@ -13,9 +13,9 @@ from freezeframe.control.database import ControlDatabase
 from freezeframe.control.place import database_url
 from freezeframe.script.transfer import export_stream
 from freezeframe.service.access.arrow_engine import RowCounter
-from freezeframe.service.jobs import ImportOrder, TenantJob
+from freezeframe.service.jobs.jobs import ImportOrder, TenantJob
+from freezeframe.service.jobs.uploads import ImportContent
 from freezeframe.service.service import open_service
-from freezeframe.service.uploads import ImportContent
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store.snapshot_store import Store

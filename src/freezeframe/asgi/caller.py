@@ -20,7 +20,7 @@ from freezeframe.service.access.audit import AuditPlace, Undertaking
 from freezeframe.service.base.conditions import Conditions
 from freezeframe.service.base.idempotency import RequestIdentity
 from freezeframe.service.identity.principal import Principal, Scope
-from freezeframe.service.jobs import TenantJob
+from freezeframe.service.jobs.jobs import TenantJob
 from freezeframe.service.service import Service
 from freezeframe.store import Tenant
 from freezeframe.store.model.request_context import Occasion

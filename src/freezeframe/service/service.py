@@ -20,12 +20,12 @@ from freezeframe.service.identity.people import People
 from freezeframe.service.identity.pepper import load_pepper
 from freezeframe.service.identity.principal import Principal
 from freezeframe.service.identity.sign_in_ticket import Tickets
-from freezeframe.service.jobs import TenantJobs
+from freezeframe.service.jobs.jobs import TenantJobs
+from freezeframe.service.jobs.uploads import Uploads
 from freezeframe.service.limits.byte_quotas import ByteQuotas
 from freezeframe.service.limits.rate_limits import RateLimits, SharedCounters
 from freezeframe.service.limits.stored_bytes import StoredBytes
 from freezeframe.service.overview import Overviews
-from freezeframe.service.uploads import Uploads
 from freezeframe.settings import Settings
 from freezeframe.store.directory.pending_uploads import uploads_folder
 

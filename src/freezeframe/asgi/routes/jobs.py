@@ -21,8 +21,8 @@ from freezeframe.asgi.routes.parameters import CursorText, Limit
 from freezeframe.asgi.routes.routing import tenant_router
 from freezeframe.asgi.routes.streams import attachment, job_location
 from freezeframe.errors import FreezeframeError
-from freezeframe.service.jobs import JobOrder, LogPlace, TenantJob, parse_log_place
-from freezeframe.service.past_jobs import executed_notebook, repeated_order
+from freezeframe.service.jobs.jobs import JobOrder, LogPlace, TenantJob, parse_log_place
+from freezeframe.service.jobs.past_jobs import executed_notebook, repeated_order
 
 router = tenant_router("jobs")
 JobId = Annotated[str, Path(min_length=1, max_length=500, description="The job's id.")]

@@ -25,7 +25,7 @@ from freezeframe.asgi.routes.routing import tenant_router
 from freezeframe.errors import TooLarge, UnreadableRequest
 from freezeframe.script.json_lines import json_lines
 from freezeframe.service.access.audit import UNCHANGED
-from freezeframe.service.jobs import IMPORT_KINDS
+from freezeframe.service.jobs.jobs import IMPORT_KINDS
 from freezeframe.service.rows import sorted_rows
 from freezeframe.service.rows.column_statistics import StatisticsCache, stream_statistics
 from freezeframe.service.rows.import_preview import PREVIEW_BYTES_MAX, ImportFile, import_preview

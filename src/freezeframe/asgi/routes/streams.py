@@ -40,7 +40,8 @@ from freezeframe.asgi.routes.parameters import (
 from freezeframe.asgi.routes.routing import tenant_router
 from freezeframe.errors import UnreadableRequest
 from freezeframe.service.exports.exports import exported
-from freezeframe.service.jobs import IMPORT_KINDS, ImportOrder
+from freezeframe.service.jobs.jobs import IMPORT_KINDS, ImportOrder
+from freezeframe.service.jobs.uploads import ImportContent
 from freezeframe.service.rows import streams
 from freezeframe.service.rows.row_previews import (
     ChangesPlace,
@@ -52,7 +53,6 @@ from freezeframe.service.rows.row_previews import (
     preview,
 )
 from freezeframe.service.rows.streams import ARROW_TYPE, EXPORT_TYPES
-from freezeframe.service.uploads import ImportContent
 
 router = tenant_router("streams")
 _RAW: dict[str, Any] = {

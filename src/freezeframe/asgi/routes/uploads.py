@@ -27,7 +27,7 @@ from freezeframe.errors import PreconditionFailed, TooLarge, UnreadableRequest
 from freezeframe.identifiers import FilePath
 from freezeframe.service.base.idempotency import JOB_PREFIX
 from freezeframe.service.files.files import Author, etag_of, write_file
-from freezeframe.service.uploads import Purpose, Upload
+from freezeframe.service.jobs.uploads import Purpose, Upload
 
 router = tenant_router("uploads")
 TUS_VERSION = "1.0.0"

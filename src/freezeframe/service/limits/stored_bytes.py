@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from freezeframe.errors import TooLarge
+from freezeframe.service.jobs.uploads import Uploads
 from freezeframe.service.overview import Overviews
-from freezeframe.service.uploads import Uploads
 from freezeframe.store import Tenant
 
 

@@ -16,8 +16,8 @@ from freezeframe.errors import (
     UnreadableInput,
     UnreadableRequest,
 )
-from freezeframe.service.jobs import ImportOrder, TenantJob, TenantJobs
-from freezeframe.service.uploads import ImportContent, Uploads
+from freezeframe.service.jobs.jobs import ImportOrder, TenantJob, TenantJobs
+from freezeframe.service.jobs.uploads import ImportContent, Uploads
 from freezeframe.settings import Settings
 
 FOLDER = "a" * 32

@@ -23,7 +23,7 @@ from freezeframe.runs.request import RunRequest, Scalar
 from freezeframe.script.arrow_files import require_arrow
 from freezeframe.script.parquet_files import require_parquet
 from freezeframe.script.unpacking import UnpackLimits
-from freezeframe.service.uploads import ImportContent, InputOwner, Uploads
+from freezeframe.service.jobs.uploads import ImportContent, InputOwner, Uploads
 from freezeframe.settings import Settings
 
 IMPORT_KINDS: Mapping[str, str] = MappingProxyType(

@@ -8,8 +8,15 @@ from freezeframe.control.database import ControlDatabase
 from freezeframe.control.queue import JobQueue
 from freezeframe.control.schedules import Schedules
 from freezeframe.errors import InvalidOption, NotFound, UnreadableRequest
-from freezeframe.service.jobs import ImportOrder, JobOrder, LogPlace, TenantJob, TenantJobs, parse_log_place
-from freezeframe.service.uploads import Uploads
+from freezeframe.service.jobs.jobs import (
+    ImportOrder,
+    JobOrder,
+    LogPlace,
+    TenantJob,
+    TenantJobs,
+    parse_log_place,
+)
+from freezeframe.service.jobs.uploads import Uploads
 from freezeframe.settings import Settings
 
 JOB = TenantJob("dev", "acme", "j1")

@@ -7,7 +7,7 @@ from pathlib import Path
 from freezeframe.control.job import QueuedJob
 from freezeframe.errors import InvalidOption, NotFound
 from freezeframe.runs.request import parse_run_request
-from freezeframe.service.jobs import JobOrder
+from freezeframe.service.jobs.jobs import JobOrder
 from freezeframe.settings import Settings
 
 

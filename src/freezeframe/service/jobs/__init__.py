@@ -1,0 +1,1 @@
+"""A tenant's jobs and the uploads that they import."""

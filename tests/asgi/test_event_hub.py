@@ -8,7 +8,7 @@ from freezeframe.asgi import event_hub
 from freezeframe.asgi.event_hub import EventHub, Follower
 from freezeframe.errors import TryAgain
 from freezeframe.service.identity.principal import Principal
-from freezeframe.service.watch import TenantsEvent
+from freezeframe.service.overview.watch import TenantsEvent
 
 ADMIN = Principal("key", "k1", "a key", frozenset({"admin"}))
 

@@ -38,8 +38,8 @@ from freezeframe.asgi.routes import (
 )
 from freezeframe.control.database import ControlDatabase
 from freezeframe.control.job_feed import JobFeed
+from freezeframe.service.overview.watch import Watch
 from freezeframe.service.service import open_service
-from freezeframe.service.watch import Watch
 from freezeframe.settings import Settings
 
 VERSION = "1"

@@ -19,7 +19,7 @@ from fastapi.concurrency import run_in_threadpool
 from freezeframe.errors import FreezeframeError
 from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.service.identity.principal import Principal
-from freezeframe.service.watch import Event, Watch
+from freezeframe.service.overview.watch import Event, Watch
 
 _LOOKED_EVERY_SECONDS = 1.0
 _IDLE_LOOKS_MAX = 30

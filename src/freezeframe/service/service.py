@@ -25,7 +25,7 @@ from freezeframe.service.jobs.uploads import Uploads
 from freezeframe.service.limits.byte_quotas import ByteQuotas
 from freezeframe.service.limits.rate_limits import RateLimits, SharedCounters
 from freezeframe.service.limits.stored_bytes import StoredBytes
-from freezeframe.service.overview import Overviews
+from freezeframe.service.overview.overview import Overviews
 from freezeframe.settings import Settings
 from freezeframe.store.directory.pending_uploads import uploads_folder
 

@@ -21,7 +21,7 @@ from freezeframe.asgi.problems import declared
 from freezeframe.asgi.routes.routing import api_router
 from freezeframe.errors import FreezeframeError
 from freezeframe.identifiers import EnvironmentName, TenantId
-from freezeframe.service.watch import Event, JobEvent, TenantsEvent
+from freezeframe.service.overview.watch import Event, JobEvent, TenantsEvent
 
 router = api_router("tenants")
 _FOLLOWED_SECONDS = 600

@@ -29,7 +29,7 @@ from freezeframe.asgi.problems import declared
 from freezeframe.asgi.routes.parameters import VERSION_MAX, CursorText, Limit, StreamPath
 from freezeframe.asgi.routes.routing import tenant_router
 from freezeframe.service.access.audit import UNCHANGED
-from freezeframe.service.growth import growth
+from freezeframe.service.overview.growth import growth
 from freezeframe.service.rows.row_differences import DifferencePlace, DifferenceWanted, row_difference
 from freezeframe.store import Tenant
 from freezeframe.store.versions.restore import VersionCheck

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from freezeframe.errors import TooLarge
 from freezeframe.service.jobs.uploads import Uploads
-from freezeframe.service.overview import Overviews
+from freezeframe.service.overview.overview import Overviews
 from freezeframe.store import Tenant
 
 

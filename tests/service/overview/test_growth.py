@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from freezeframe.service.access.arrow_engine import RowCounter
-from freezeframe.service.growth import growth
+from freezeframe.service.overview.growth import growth
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant

@@ -1,0 +1,1 @@
+"""A tenant at a glance, how it grew, and what changes while somebody looks on."""

@@ -1,1 +1,1 @@
-"""What every part of the service uses: conditions of a request, cursors, timestamps, buffers of a response."""
+"""Conditions of a request, cursors, timestamps, buffers of a response: used by all of the service."""

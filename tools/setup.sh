@@ -82,7 +82,7 @@ setup_jars() {
 }
 
 setup_classes() {
-    key=$(cat "$stamps/python" "$stamps/java" src/freezeframe/engine/launch.py | cksum)
+    key=$(cat "$stamps/python" "$stamps/java" src/freezeframe/engine/server/launch.py | cksum)
     if is_done classes "$key"; then return; fi
     echo "Archiving the classes of Spark, so that servers in tests start sooner (about a minute)" >&2
     # Without the archive the tests are slower, and no less right.

@@ -1,6 +1,7 @@
 """The set-up scripts: they find what is there and say in one sentence what is not."""
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -65,6 +66,15 @@ def test_a_part_that_nobody_knows_is_a_usage_error():
 
     assert done.returncode == 2
     assert "python, java, jars, classes, console, browser and bench" in done.stderr
+
+
+def test_files_that_the_scripts_name_exist():
+    """What a part is made from is there, so that a stamp follows from it."""
+    texts = [script.read_text() for script in TOOLS.glob("*.sh")]
+    named = {match for text in texts for match in re.findall(r"src/freezeframe/[\w./-]+", text)}
+
+    assert named
+    assert [] == [name for name in named if not (REPOSITORY / name).exists()]
 
 
 def test_a_run_that_nobody_knows_is_a_usage_error():

@@ -8,7 +8,7 @@ import hashlib
 import inspect
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any
 
 from fastapi import Request, Response
 from fastapi.concurrency import run_in_threadpool
@@ -27,7 +27,6 @@ from freezeframe.service.base.idempotency import (
     RequestIdentity,
     other_request,
 )
-from freezeframe.storage.promptness import WouldWait, at_once
 
 JSON_BYTES_MAX = 1024 * 1024
 # Of who is not known yet, which is who signs in.
@@ -44,9 +43,6 @@ _IDENTIFYING = (
     "upload-length",
     "upload-metadata",
 )
-
-_TRIED_AT_ONCE: set[Callable[..., Any]] = set()
-_Endpoint = TypeVar("_Endpoint", bound=Callable[..., Any])
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
@@ -107,22 +103,11 @@ def _in_a_thread(endpoint: Callable[..., Any]) -> Callable[..., Any]:
     if inspect.iscoroutinefunction(endpoint):
         return endpoint
 
-    is_tried = endpoint in _TRIED_AT_ONCE
-
     @functools.wraps(endpoint)
     async def run(**values: Any) -> Any:
-        if is_tried and values["caller"].service.stores.is_near:
-            with suppress(WouldWait), at_once():
-                return endpoint(**values)
         return await run_in_threadpool(endpoint, **values)
 
     return run
-
-
-def tried_at_once(endpoint: _Endpoint) -> _Endpoint:
-    """Of an endpoint that changes nothing: give its answer without a thread where nothing is waited for."""
-    _TRIED_AT_ONCE.add(endpoint)
-    return endpoint
 
 
 async def _json_body(request: _JsonRequest, *, needs_caller: bool) -> bytes:

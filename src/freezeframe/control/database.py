@@ -20,7 +20,6 @@ from freezeframe.control.clock import Clock, database_now_ms
 from freezeframe.control.connection_errors import typed_errors
 from freezeframe.control.upgrade import is_current, upgrade
 from freezeframe.errors import InvalidOption, SetupError
-from freezeframe.storage.promptness import about_to_wait
 
 _CONNECT_SECONDS = 10
 # A worker that stands still must not hold what all others wait for.
@@ -75,7 +74,6 @@ class ControlDatabase:
         Raises:
             TryAgain: the database cannot be reached or stayed busy.
         """
-        about_to_wait()
         with typed_errors(self._engine.url), self._writing.begin() as connection:
             yield connection
 
@@ -86,7 +84,6 @@ class ControlDatabase:
         Raises:
             TryAgain: the database cannot be reached.
         """
-        about_to_wait()
         with typed_errors(self._engine.url), self._engine.connect() as connection:
             yield connection
 

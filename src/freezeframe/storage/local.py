@@ -38,15 +38,10 @@ from freezeframe.storage.beneath import (
     remove_empty_below,
     remove_if_empty,
 )
-from freezeframe.storage.promptness import WouldWait, about_to_wait, is_at_once
 from freezeframe.storage.relative_name import checked_name
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 _ENCODING, _ENCODE_ERRORS = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
-# Linux reads what is in memory and says where it is not; other systems have no such call.
-_NOT_WAITING: int | None = getattr(os, "RWF_NOWAIT", None)
-_NEVER_TOLD = {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
-_AT_ONCE_BYTES_MAX = 64 * 1024
 _LOOK_ONLY = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK)
 
 
@@ -61,7 +56,6 @@ class LocalStorage:
                 remedy="Use Linux (WSL is fine) or macOS.",
             )
         self._root = Path(os.path.abspath(root))  # noqa: PTH100 - symlinks stay as the user wrote them
-        self._tells_memory = _NOT_WAITING is not None
 
     @property
     def root(self) -> str:
@@ -107,12 +101,8 @@ class LocalStorage:
 
     def read(self, name: str, offset: int = 0, length: int | None = None) -> bytes:
         """See ``Storage.read``."""
-        if not self._tells_memory:
-            about_to_wait()
         try:
             with self._opened_file(name) as file:
-                if is_at_once():
-                    return self._read_at_once(file, offset, length)
                 if offset:
                     file.seek(offset)
                 return file.read() if length is None else file.read(length)
@@ -193,7 +183,6 @@ class LocalStorage:
 
     @contextmanager
     def _opened(self, folder: str) -> Iterator[int]:
-        about_to_wait()
         name = self._checked(folder).strip("/")
         with opened_root(self._root) as root, opened_folder(root, name) as handle:
             yield handle
@@ -210,7 +199,6 @@ class LocalStorage:
     @contextmanager
     def _made_folder(self, name: str) -> Iterator[tuple[int, str]]:
         """The folder that a file is to be in, made if need be, and the file's name in it."""
-        about_to_wait()
         folder, _, own = self._checked(name).rpartition("/")
         make_folder(self._root)
         with opened_root(self._root) as root:
@@ -219,15 +207,6 @@ class LocalStorage:
             yield handle, own
         finally:
             os.close(handle)
-
-    def _read_at_once(self, file: BinaryIO, offset: int, length: int | None) -> bytes:
-        try:
-            return _read_from_memory(file, offset, length)
-        except OSError as error:
-            if error.errno not in _NEVER_TOLD:
-                raise
-            self._tells_memory = False  # this file system never will: nothing is begun in vain again
-            raise WouldWait from None
 
     def _plain_path(self, name: str) -> Path:
         path = self._root / self._checked(name)
@@ -346,22 +325,6 @@ def _plain(handle: int, name: str) -> int:
         remedy="Find out who made it, and remove it.",
         name=name,
     )
-
-
-def _read_from_memory(file: BinaryIO, offset: int, length: int | None) -> bytes:
-    """The bytes of a small file that the operating system has in memory; else ``WouldWait`` is raised."""
-    size = max(0, os.fstat(file.fileno()).st_size - offset)
-    wanted = size if length is None else min(length, size)
-    if _NOT_WAITING is None or wanted > _AT_ONCE_BYTES_MAX:
-        raise WouldWait
-    content = bytearray(wanted)
-    try:
-        found = os.preadv(file.fileno(), [content], offset, _NOT_WAITING)
-    except BlockingIOError:
-        raise WouldWait from None
-    if found != wanted:
-        raise WouldWait
-    return bytes(content)
 
 
 @contextmanager

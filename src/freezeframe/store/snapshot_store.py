@@ -20,7 +20,6 @@ from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.settings import Settings
 from freezeframe.storage import FolderStorage, Storage
 from freezeframe.storage.concurrency import run_concurrently
-from freezeframe.storage.promptness import about_to_wait
 from freezeframe.store.directory.format import ensure_format, require_known_format
 from freezeframe.store.directory.paths import TENANTS_FOLDER, tenant_folder
 from freezeframe.store.directory.place_kind import require_no_tenant
@@ -303,7 +302,6 @@ class Store:
         known = self._tenants.get(folder)
         if known is not None:
             return known
-        about_to_wait()
         with self._lock:
             if folder not in self._tenants:
                 place = self._folder(folder)

@@ -10,7 +10,6 @@ from fastapi import Header, Query, Response
 from fastapi.responses import StreamingResponse
 
 from freezeframe.asgi.caller import Conditional, TenantCaller, TenantCalling
-from freezeframe.asgi.checked_route import tried_at_once
 from freezeframe.asgi.models.files import (
     File,
     FileDeletion,
@@ -123,7 +122,6 @@ def write_file(
     responses={200: {"content": _BYTES}, 206: {"content": _BYTES}, **declared(304, 416)},
     response_class=StreamingResponse,
 )
-@tried_at_once
 def read_file(
     caller: TenantCalling,
     path: FilePathText,

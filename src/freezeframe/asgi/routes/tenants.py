@@ -7,7 +7,6 @@ from typing import Annotated
 from fastapi import Query, Response
 
 from freezeframe.asgi.caller import Caller, Calling, Environment, TenantCalling
-from freezeframe.asgi.checked_route import tried_at_once
 from freezeframe.asgi.models.tenants import Certificate, EnvironmentList, NewTenant, TenantDetail, TenantPage
 from freezeframe.asgi.problems import declared
 from freezeframe.asgi.routes.parameters import CursorText, Limit
@@ -53,7 +52,6 @@ def create_tenant(
 
 
 @router.get(TENANT, responses=declared(404))
-@tried_at_once
 def show_tenant(caller: TenantCalling) -> TenantDetail:
     """Show a tenant: its version, streams and how many files it has."""
     return _detail(caller.environment, caller.tenant_id, caller.tenant("tenants:read"))

@@ -51,7 +51,6 @@ from freezeframe.log.segments.segment import (
     version_missing,
 )
 from freezeframe.storage import FileStatus, Storage
-from freezeframe.storage.promptness import held
 
 _log = logging.getLogger(__name__)
 
@@ -328,7 +327,7 @@ class SnapshotManagement(ABC, Generic[S]):
         if staleness_acceptable and not self.is_snapshot_stale:
             self._update_in_background()
             return captured.snapshot
-        with held(self._update_lock):
+        with self._update_lock:
             return self.update_internal()
 
     def try_update(self, *, is_async: bool = False) -> S:

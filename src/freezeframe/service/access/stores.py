@@ -10,8 +10,6 @@ from freezeframe.identifiers import EnvironmentName
 from freezeframe.script.stores import storage_at
 from freezeframe.service.access.arrow_engine import RowCounter
 from freezeframe.settings import Settings
-from freezeframe.storage.concurrency import is_local
-from freezeframe.storage.promptness import about_to_wait
 from freezeframe.store.snapshot_store import Store
 
 _DEFAULT_ENVIRONMENT = EnvironmentName("default")
@@ -35,16 +33,10 @@ class Stores:
         known = self._stores.get(name)
         if known is not None:
             return known
-        about_to_wait()
         with self._lock:
             if name not in self._stores:
                 self._stores[name] = Store(self._storage, self._engine, self._searching, name)
             return self._stores[name]
-
-    @property
-    def is_near(self) -> bool:
-        """Whether the store is on a disk of this machine, so that something of it may be at hand at once."""
-        return is_local(self._storage)
 
     def environments(self) -> tuple[EnvironmentName, ...]:
         """The environments that have tenants, in order."""

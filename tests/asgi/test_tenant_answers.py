@@ -1,41 +1,6 @@
-"""Answers for which nothing is waited for are given without a thread; all others as ever."""
+"""Requests for one tenant neither wait for another one nor miss what another process changed."""
 
-import asyncio
-import threading
 from concurrent.futures import ThreadPoolExecutor
-
-from freezeframe.asgi.checked_route import CheckedRoute, tried_at_once
-from freezeframe.storage.promptness import about_to_wait
-
-
-class Near:
-    """A caller of a service whose store is on this machine's disk."""
-
-    is_near = True
-
-    @property
-    def service(self):
-        return self
-
-    stores = service
-
-
-def test_only_what_waits_is_given_to_a_thread():
-    """An endpoint that has to wait is begun again in a thread of the pool; its answer is the same."""
-    threads = []
-
-    @tried_at_once
-    def endpoint(caller: str, waits: bool) -> bool:
-        threads.append((waits, threading.current_thread() is threading.main_thread()))
-        if waits:
-            about_to_wait()
-        return waits
-
-    async def asked(waits):
-        return await CheckedRoute("/", endpoint).endpoint(caller=Near(), waits=waits)
-
-    assert [False, True] == [asyncio.run(asked(waits)) for waits in (False, True)]
-    assert [(False, True), (True, True), (True, False)] == threads
 
 
 def test_a_tenant_that_somebody_holds_up_holds_up_nobody_else(serve):

@@ -7,7 +7,6 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from freezeframe.asgi.announced_length import AnnouncedLength
 from freezeframe.asgi.body_deadline import BodyDeadline
 from freezeframe.asgi.byte_counts import ByteCounts
 from freezeframe.asgi.closing import Closing
@@ -100,9 +99,11 @@ def create_application(settings: Settings, root: str, database: ControlDatabase)
     if quotas.are_there:
         application.add_middleware(ByteCounts, quotas=quotas)
     application.add_middleware(BodyDeadline)
-    application.add_middleware(RequestGuard, measurements=measurements, body_bytes_max=bytes_max)
     stack = application.build_middleware_stack
-    application.build_middleware_stack = lambda: AnnouncedLength(stack())  # type: ignore[method-assign]
+    # Outside of the framework's own limit of a body, which answers in plain text.
+    application.build_middleware_stack = lambda: RequestGuard(  # type: ignore[method-assign]
+        stack(), measurements, bytes_max
+    )
     add_console(application)
     _describe(application)
     return application

@@ -105,12 +105,11 @@ def _refusal(scope: MutableMapping[str, Any], body_bytes_max: int) -> Freezefram
     lengths = [value for name, value in scope["headers"] if name == b"content-length"]
     if any(not _LENGTH.fullmatch(value) for value in lengths):
         return UnreadableRequest("Content-Length is no number.", remedy="Send the length in bytes.")
-    # A part of an upload has a limit of its own. Of all else nothing is done before this is known.
-    if scope["method"] != "PATCH" and any(int(value) > body_bytes_max for value in lengths):
+    if any(int(value) > body_bytes_max for value in lengths):
         return TooLarge(
-            f"A body has at most {body_bytes_max:,} bytes.",
-            cause="Its Content-Length says that there are more.",
-            remedy="Use a resumable upload.",
+            "The body is too large.",
+            cause="Its Content-Length is more than the service takes at once.",
+            remedy="Send less, or use a resumable upload.",
         )
     raw_path = scope.get("raw_path") or scope["path"].encode()
     for what, raw in (("path", raw_path), ("query", scope.get("query_string", b""))):

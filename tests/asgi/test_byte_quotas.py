@@ -10,6 +10,7 @@ from freezeframe.service.limits.byte_quotas import ByteQuotas
 from freezeframe.service.limits.rate_limits import SharedCounters
 
 QUOTA = 100_000
+TENANT = ("dev", "acme")
 
 
 @pytest.fixture(scope="module")
@@ -71,15 +72,15 @@ def test_workers_count_together(tmp_path):
     one, other = (ByteQuotas(counter, 1_000, 0) for counter in counters)
     for _ in range(4):
         one.require_left("dev", "acme")
-        one.spend("upload", 250, "dev", "acme")
+        one.spend("upload", TENANT, 250)
     other.require_left("dev", "acme")
-    other.spend("upload", 1, "dev", "acme")
+    other.spend("upload", TENANT, 1, reserves=False)
 
     for worker in (one, other):
         with pytest.raises(RateLimited):
             worker.require_left("dev", "acme")
     other.require_left("dev", "globex")
-    one.spend("download", 10**9, "dev", "acme")
+    one.spend("download", TENANT, 10**9)
 
 
 def test_within_a_portion_nothing_shared_is_touched(tmp_path):
@@ -87,8 +88,7 @@ def test_within_a_portion_nothing_shared_is_touched(tmp_path):
     counters = SharedCounters(tmp_path / "limits")
     quotas = ByteQuotas(counters, 100_000, 0)
     looks = [
-        quotas.spend_at_once("upload", 10, "dev", "acme") or quotas.spend("upload", 10, "dev", "acme")
-        for _ in range(300)
+        quotas.spend_at_once("upload", TENANT, 10) or quotas.spend("upload", TENANT, 10) for _ in range(300)
     ]
 
     assert 3 == looks.count(None)

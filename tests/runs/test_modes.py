@@ -85,7 +85,7 @@ def test_what_the_service_keeps(tmp_path):
     content = ImportContent(io.BytesIO(b"Id\n1\n"), "0" * 64)
     order = ImportOrder("Account", "csv", ("Id",))
     service.jobs.submit_import(TenantJob("dev", "acme", "one", folder), order, content, "me")
-    service.limits.count("principal", "key", "1")
+    service.limits.spend("principal", ("key", "1"))
     database.close()
 
     assert [] == readable(tmp_path / "served")

@@ -84,8 +84,8 @@ class Transfer:
     async def _count(self, way: Way, size: int, *, reserves: bool) -> None:
         if self.tenant is None:
             return
-        if not self._quotas.spend_at_once(way, size, *self.tenant, reserves=reserves):
-            await run_in_threadpool(self._quotas.spend, way, size, *self.tenant, reserves=reserves)
+        if not self._quotas.spend_at_once(way, self.tenant, size, reserves=reserves):
+            await run_in_threadpool(self._quotas.spend, way, self.tenant, size, reserves=reserves)
 
 
 class ByteCounts:

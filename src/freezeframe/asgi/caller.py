@@ -187,8 +187,8 @@ async def counted_principal(request: Request) -> Principal:
 
 
 async def _count(service: Service, kind: str, *names: str) -> None:
-    if not service.limits.count_at_once(kind, *names):
-        await run_in_threadpool(service.limits.count, kind, *names)
+    if not service.limits.spend_at_once(kind, names):
+        await run_in_threadpool(service.limits.spend, kind, names)
 
 
 async def named_environment(

@@ -54,7 +54,7 @@ def leave_for_provider(
 ) -> Response:
     """Go to the identity provider and sign in there."""
     service, provider = service_of(request), _provider(request)
-    service.limits.count("principal", "nobody", request.client.host if request.client else "")
+    service.limits.spend("principal", ("nobody", request.client.host if request.client else ""))
     attempt = new_attempt()
     answer = RedirectResponse(provider.address(attempt, _return_address(request)), 302)
     ticket = service.tickets.made(Ticket(attempt, local_page(page)))

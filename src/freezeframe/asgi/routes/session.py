@@ -38,14 +38,14 @@ def sign_in(request: Request, response: Response, order: SignIn | KeySignIn) -> 
     require_same_origin(request)
     service = service_of(request)
     client = request.client.host if request.client else ""
-    service.limits.count("sign-in", client)
+    service.limits.spend("sign-in", (client,))
     if isinstance(order, KeySignIn):
         principal = service.keys.authenticate(order.key)
         with _beginning(request, principal):
             token = service.key_sessions.begin(order.key)
         keep_session(request, response, token)
         return _who(service, principal)
-    service.limits.count("sign-in", order.name)
+    service.limits.spend("sign-in", (order.name,))
     person = service.people.verified(order.name, order.password)
     keep_session(request, response, begun(request, person).token)
     return _who(service, person.principal())

@@ -1,4 +1,4 @@
-"""How often a key or a tenant may ask, counted by all workers of one machine together.
+"""How often a key or a tenant may ask, and quotas of a minute that all workers of one machine count together.
 
 The counters are in a small SQLite file beside the control database. It is not synced to disk: after a crash
 of the machine counting begins anew, which is all that is lost. A worker takes a hundredth of a quota at
@@ -12,37 +12,32 @@ import os
 import sqlite3
 import threading
 import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-
-from limits import RateLimitItemPerMinute
-from limits.storage import Storage
-from limits.strategies import FixedWindowRateLimiter
 
 from freezeframe.errors import RateLimited
 from freezeframe.storage.local import make_private
 
-_HIT = """
+_ADD = """
     INSERT INTO counters VALUES (?1, ?2, ?3) ON CONFLICT (key) DO UPDATE SET
         value = CASE WHEN expires <= ?4 THEN ?2 ELSE value + ?2 END,
         expires = CASE WHEN expires <= ?4 THEN ?3 ELSE expires END
-    RETURNING value
+    RETURNING value, expires
 """
 _BUSY_SECONDS = 5.0
 _WHOSE = {"principal": "key or person", "tenant": "tenant", "sign-in": "name or place that signs in"}
 SIGN_INS_PER_MINUTE = 10
-_SWEPT_EVERY_SECONDS = 60.0
+_WINDOW_SECONDS = 60.0
 _PORTIONS = 100
 _REMEMBERED_MAX = 20_000
 
 
-class SharedCounters(Storage):
-    """Counters in one file that any number of threads and processes add to."""
-
-    STORAGE_SCHEME = ["freezeframe-counters"]  # noqa: RUF012 - as the base class declares it
+class SharedCounters:
+    """Counters of a minute in one file that any number of threads and processes add to."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__()
         self._path = path
         self._local = threading.local()
         self._swept = time.monotonic()
@@ -53,49 +48,14 @@ class SharedCounters(Storage):
             " (key TEXT PRIMARY KEY, value INTEGER NOT NULL, expires REAL NOT NULL) WITHOUT ROWID"
         )
 
-    @property
-    def base_exceptions(self) -> type[Exception]:
-        """What goes wrong in the file."""
-        return sqlite3.Error
-
-    def incr(self, key: str, expiry: int, amount: int = 1) -> int:
-        """Add to a counter that lives for ``expiry`` seconds from its first addition; its value."""
+    def add(self, key: str, amount: int) -> tuple[int, float]:
+        """Add to a counter that lives for a minute from its first addition: its value, and when it ends."""
         now = time.time()
-        self._sweep(now)
-        row = self._connection().execute(_HIT, (key, amount, now + expiry, now)).fetchone()
-        return int(row[0])
-
-    def get(self, key: str) -> int:
-        """The counter's value; 0 where there is none (any more)."""
-        row = self._row(key)
-        return int(row[0]) if row else 0
-
-    def get_expiry(self, key: str) -> float:
-        """When the counter ends, in seconds since 1970; now where there is none."""
-        row = self._row(key)
-        return float(row[1]) if row else time.time()
-
-    def check(self) -> bool:
-        """Whether the file can be read."""
-        return self._row("") is None
-
-    def reset(self) -> int:
-        """Forget all counters; how many there were."""
-        return self._connection().execute("DELETE FROM counters").rowcount
-
-    def clear(self, key: str) -> None:
-        """Forget one counter."""
-        self._connection().execute("DELETE FROM counters WHERE key = ?", (key,))
-
-    def _row(self, key: str) -> tuple[int, float] | None:
-        query = "SELECT value, expires FROM counters WHERE key = ? AND expires > ?"
-        found: tuple[int, float] | None = self._connection().execute(query, (key, time.time())).fetchone()
-        return found
-
-    def _sweep(self, now: float) -> None:
-        if time.monotonic() - self._swept > _SWEPT_EVERY_SECONDS:
+        if time.monotonic() - self._swept > _WINDOW_SECONDS:
             self._swept = time.monotonic()
             self._connection().execute("DELETE FROM counters WHERE expires <= ?", (now,))
+        row = self._connection().execute(_ADD, (key, amount, now + _WINDOW_SECONDS, now)).fetchone()
+        return int(row[0]), float(row[1])
 
     def _connection(self) -> sqlite3.Connection:
         # SQLite's connections stay in the thread that made them.
@@ -114,69 +74,85 @@ class _Portion:
 
     ends: float
     left: int
-    is_last: bool = False
+    is_last: bool
 
 
-class RateLimits:
-    """The quotas of one service: requests a minute, by key or person, and by tenant; 0 is no limit."""
+class MinuteQuotas(ABC):
+    """Quotas by their kind, each counted for whoever is named; 0 is none."""
 
-    def __init__(self, counters: SharedCounters, per_principal: int, per_tenant: int) -> None:
-        self._limiter = FixedWindowRateLimiter(counters)
-        self._items = {
-            "principal": RateLimitItemPerMinute(per_principal) if per_principal else None,
-            "tenant": RateLimitItemPerMinute(per_tenant) if per_tenant else None,
-            "sign-in": RateLimitItemPerMinute(SIGN_INS_PER_MINUTE),
-        }
+    def __init__(self, counters: SharedCounters, amounts: Mapping[str, int]) -> None:
+        self._counters = counters
+        self._amounts = {kind: amount for kind, amount in amounts.items() if amount}
         self._lock = threading.Lock()
         self._portions: dict[tuple[str, ...], _Portion] = {}
 
-    def count_at_once(self, kind: str, *names: str) -> bool:
-        """``count`` where it needs no look at the shared counters; False: nothing was counted.
+    def spend_at_once(
+        self, kind: str, names: tuple[str, ...], size: int = 1, *, reserves: bool = True
+    ) -> bool:
+        """``spend`` where it needs no look at the shared counters; False: nothing was counted.
 
         Raises:
-            RateLimited: as ``count``.
+            RateLimited: as ``spend``.
         """
-        item = self._items[kind]
-        if item is None:
+        if kind not in self._amounts:
             return True
         with self._lock:
             portion = self._portions.get((kind, *names))
             if portion is None or portion.ends <= time.time():
+                return not size
+            if portion.is_last and portion.left <= 0 and reserves:
+                raise self._refusal(kind, portion.ends)
+            if portion.left < size and not portion.is_last:
                 return False
-            if portion.left > 0:
-                portion.left -= 1
-                return True
-        if portion.is_last:
-            raise self._refusal(item, kind, portion.ends)
-        return False
+            portion.left -= size
+            return True
 
-    def count(self, kind: str, *names: str) -> None:
-        """Count a request of a ``principal``, for a ``tenant``, or a ``sign-in`` from somewhere.
+    def spend(self, kind: str, names: tuple[str, ...], size: int = 1, *, reserves: bool = True) -> None:
+        """Count ``size`` for those names; without ``reserves`` also where nothing is left.
 
         Raises:
-            RateLimited: its quota of this minute is used up.
+            RateLimited: nothing was left of the quota of this minute before it.
         """
-        item = self._items[kind]
-        if item is None or self.count_at_once(kind, *names):
+        if self.spend_at_once(kind, names, size, reserves=reserves):
             return
-        size = max(1, item.amount // _PORTIONS)
-        is_granted = self._limiter.hit(item, kind, *names, cost=size)
-        ends, _ = self._limiter.get_window_stats(item, kind, *names)
+        amount = self._amounts[kind]
+        taken = max(size, amount // _PORTIONS, 1)
+        spent, ends = self._counters.add("/".join((kind, *names)), taken)
+        beyond = max(0, spent - amount)
         with self._lock:
             if len(self._portions) >= _REMEMBERED_MAX:
                 self._portions.clear()  # at most one portion of each quota is counted twice
-            known = self._portions.setdefault((kind, *names), _Portion(ends, 0))
-            is_same = known.ends > time.time()  # another thread may have taken a portion meanwhile
-            left = (known.left if is_same else 0) + (size - 1 if is_granted else 0)
-            self._portions[kind, *names] = _Portion(ends, left, is_last=not is_granted)
-        if not is_granted:
-            raise self._refusal(item, kind, ends)
+            known = self._portions.get((kind, *names))
+            kept = known.left if known is not None and known.ends > time.time() else 0
+            left = kept + taken - size - beyond
+            self._portions[kind, *names] = _Portion(ends, left, is_last=spent >= amount)
+        if reserves and spent - taken >= amount:
+            raise self._refusal(kind, ends)
 
-    def _refusal(self, item: RateLimitItemPerMinute, kind: str, ends: float) -> RateLimited:
+    def _refusal(self, kind: str, ends: float) -> RateLimited:
         seconds = max(1, round(ends - time.time() + 0.5))
+        problem, cause = self._explained(kind)
         return RateLimited(
-            f"There were more than {item.amount} requests within a minute.",
-            cause=f"That is the quota of one {_WHOSE[kind]}.",
-            remedy=f"Ask again in {seconds} seconds.",
-            retry_after_seconds=seconds,
+            problem, cause=cause, remedy=f"Ask again in {seconds} seconds.", retry_after_seconds=seconds
+        )
+
+    @abstractmethod
+    def _explained(self, kind: str) -> tuple[str, str]:
+        """Problem and cause of a refusal."""
+
+
+class RateLimits(MinuteQuotas):
+    """The quotas of one service: requests a minute, by key or person, and by tenant; 0 is no limit.
+
+    A request is one of a ``principal``, for a ``tenant``, or a ``sign-in`` from somewhere.
+    """
+
+    def __init__(self, counters: SharedCounters, per_principal: int, per_tenant: int) -> None:
+        amounts = {"principal": per_principal, "tenant": per_tenant, "sign-in": SIGN_INS_PER_MINUTE}
+        super().__init__(counters, amounts)
+
+    def _explained(self, kind: str) -> tuple[str, str]:
+        return (
+            f"There were more than {self._amounts[kind]} requests within a minute.",
+            f"That is the quota of one {_WHOSE[kind]}.",
         )

@@ -13,16 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from freezeframe.engine.frames.row_hash import RowSums
-from freezeframe.engine.protocol.table_engine import (
-    NOTHING,
-    FindTask,
-    Landed,
-    LandTask,
-    MergeResult,
-    MergeTask,
-    Positions,
-)
+from freezeframe.engine.protocol.forwarding import ForwardingEngine
+from freezeframe.engine.protocol.table_engine import NOTHING, MergeResult, MergeTask, Positions, TableEngine
 from freezeframe.errors import CorruptData, InvalidOption
 from freezeframe.log.schema.column_mapping import find_column
 from freezeframe.log.schema.conversion import conform
@@ -33,7 +25,7 @@ from freezeframe.store.diff.row_diff_pages import change_counts
 from freezeframe.store.table.row_shape import in_schema
 
 
-class RowCounter:
+class RowCounter(ForwardingEngine):
     """Counts an override by key or by whole rows, in this process; the limit of bytes is the caller's."""
 
     def __init__(self, storage: Storage) -> None:
@@ -55,41 +47,9 @@ class RowCounter:
         unchanged = len(new) - counts.inserted - counts.updated
         return MergeResult(counts.inserted, counts.updated, unchanged, counts.deleted)
 
-    def find(self, task: FindTask) -> pa.Table:
-        """Refused: an upsert looks for rows."""
-        _refuse(task)
-
-    def find_all(self, tasks: Sequence[FindTask]) -> tuple[pa.Table, ...]:
-        """Refused: an upsert looks for rows."""
-        _refuse(tasks)
-
-    def count_found(self, task: FindTask) -> tuple[int, ...]:
-        """Refused: an upsert looks for rows."""
-        _refuse(task)
-
-    def sum_rows(self, files: Sequence[str], schema: Mapping[str, Any]) -> RowSums:
-        """Refused: there are no landed frames here."""
-        _refuse(files, schema)
-
-    @property
-    def session(self) -> Any:
-        """Refused: there is no Spark here."""
+    def _behind(self) -> TableEngine:
+        """Refused: there is no Spark here that searches, lands or reads."""
         _refuse()
-
-    def land(self, frame: Any, task: LandTask) -> Landed:
-        """Refused: there are no Spark frames here."""
-        _refuse(frame, task)
-
-    def read(
-        self,
-        files: tuple[str, ...],
-        schema: Mapping[str, Any],
-        deleted: Mapping[str, Positions] = NOTHING,
-        *,
-        like: Any = None,
-    ) -> Any:
-        """Refused: there are no Spark frames here."""
-        _refuse(files, schema, deleted, like)
 
     def require_shared(self, folder: str) -> None:
         """The engine is this process: it sees what the process sees."""
@@ -139,7 +99,7 @@ def _logical(table: pa.Table, schema: Mapping[str, Any]) -> pa.Table:
     return pa.table(columns) if columns else table.select([])
 
 
-def _refuse(*_: object) -> NoReturn:
+def _refuse() -> NoReturn:
     raise InvalidOption(
         "This update moves stored rows, which the service does not do itself.",
         cause="It runs without Spark.",

@@ -64,21 +64,7 @@ TOMBSTONE_SCHEMA = pa.schema(
     ]
 )
 # The name of each column in Delta's JSON and Parquet.
-DELTA_NAMES = {
-    "path": "path",
-    "partition_values": "partitionValues",
-    "size": "size",
-    "modification_time": "modificationTime",
-    "data_change": "dataChange",
-    "stats": "stats",
-    "deletion_vector": "deletionVector",
-    "tags": "tags",
-    "base_row_id": "baseRowId",
-    "default_row_commit_version": "defaultRowCommitVersion",
-    "clustering_provider": "clusteringProvider",
-    "deletion_timestamp": "deletionTimestamp",
-    "extended_file_metadata": "extendedFileMetadata",
-}
+DELTA_NAMES = {own: delta for own, (delta, _) in (Remove.FIELDS | Add.FIELDS).items()}
 
 
 @dataclass(frozen=True, slots=True)

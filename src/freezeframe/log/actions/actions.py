@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from freezeframe.errors import CorruptLog
-from freezeframe.log.actions.file_actions import Add, DeletionVector, Remove, without_nulls
+from freezeframe.log.actions.file_actions import Add, DeletionVector, Remove
+from freezeframe.log.primitives.delta_fields import DeltaFields, optional
 from freezeframe.log.primitives.json_fields import flag, names, needed_text, parsed, text, texts, whole
 
 __all__ = [
@@ -35,57 +36,71 @@ __all__ = [
     "malformed",
     "parse_line",
     "to_json_line",
-    "without_nulls",
 ]
 
 
+def _level(value: Mapping[str, Any], name: str) -> int:
+    return whole(value.get(name)) or 1
+
+
+def _features(value: Any) -> tuple[str, ...] | None:
+    found = names(value)
+    return None if found is None else tuple(sorted(set(found)))
+
+
+def _needed_whole(value: Mapping[str, Any], name: str) -> int:
+    found = whole(value[name])
+    if found is None:
+        raise KeyError(name)
+    return found
+
+
 @dataclass(frozen=True, slots=True)
-class Format:
+class Format(DeltaFields):
     """How data files are encoded: Parquet, always."""
+
+    FIELDS: ClassVar = {
+        "provider": ("provider", lambda value, name: text(value.get(name)) or "parquet"),
+        "options": ("options", optional(texts, dict)),
+    }
 
     provider: str = "parquet"
     options: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Protocol:
+class Protocol(DeltaFields):
     """What a reader and a writer must be able to do; feature lists are sorted and without repeats."""
 
     KEY: ClassVar[str] = "protocol"
+    FIELDS: ClassVar = {
+        "min_reader_version": ("minReaderVersion", _level),
+        "min_writer_version": ("minWriterVersion", _level),
+        "reader_features": ("readerFeatures", optional(_features)),
+        "writer_features": ("writerFeatures", optional(_features)),
+    }
 
     min_reader_version: int
     min_writer_version: int
     reader_features: tuple[str, ...] | None = None
     writer_features: tuple[str, ...] | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """The action's fields under Delta's names."""
-        found: dict[str, Any] = {
-            "minReaderVersion": self.min_reader_version,
-            "minWriterVersion": self.min_writer_version,
-        }
-        if self.reader_features is not None:
-            found["readerFeatures"] = list(self.reader_features)
-        if self.writer_features is not None:
-            found["writerFeatures"] = list(self.writer_features)
-        return found
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Protocol:
-        """The action of Delta's fields."""
-        return cls(
-            min_reader_version=whole(value.get("minReaderVersion")) or 1,
-            min_writer_version=whole(value.get("minWriterVersion")) or 1,
-            reader_features=_features(value.get("readerFeatures")),
-            writer_features=_features(value.get("writerFeatures")),
-        )
-
 
 @dataclass(frozen=True, slots=True)
-class Metadata:
+class Metadata(DeltaFields):
     """A table's identity, schema (JSON text), partition columns and properties."""
 
     KEY: ClassVar[str] = "metaData"
+    FIELDS: ClassVar = {
+        "id": ("id", optional(text, str)),
+        "name": ("name", optional(text)),
+        "description": ("description", optional(text)),
+        "format": ("format", lambda value, name: Format.from_json(value.get(name) or {})),
+        "schema_string": ("schemaString", optional(text)),
+        "partition_columns": ("partitionColumns", optional(names, tuple)),
+        "configuration": ("configuration", optional(texts, dict)),
+        "created_time": ("createdTime", optional(whole)),
+    }
 
     id: str
     schema_string: str | None = None
@@ -95,20 +110,6 @@ class Metadata:
     description: str | None = None
     created_time: int | None = None
     format: Format = field(default_factory=Format)
-
-    def to_json(self) -> dict[str, Any]:
-        """The action's fields under Delta's names."""
-        found: dict[str, Any] = {
-            "id": self.id,
-            "name": self.name,
-            "description": self.description,
-            "format": {"provider": self.format.provider, "options": dict(self.format.options)},
-            "schemaString": self.schema_string,
-            "partitionColumns": list(self.partition_columns),
-            "configuration": dict(self.configuration),
-            "createdTime": self.created_time,
-        }
-        return without_nulls(found)
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -127,66 +128,37 @@ class Metadata:
             raise malformed(f"The schema of the table is no schema: {error}.") from error
         raise malformed("A field in the schema of the table has no name, no type or garbled metadata.")
 
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Metadata:
-        """The action of Delta's fields; missing and null fields take their defaults."""
-        kind = value.get("format") or {}
-        return cls(
-            id=text(value.get("id")) or "",
-            schema_string=text(value.get("schemaString")),
-            partition_columns=names(value.get("partitionColumns")) or (),
-            configuration=texts(value.get("configuration")) or {},
-            name=text(value.get("name")),
-            description=text(value.get("description")),
-            created_time=whole(value.get("createdTime")),
-            format=Format(text(kind.get("provider")) or "parquet", texts(kind.get("options")) or {}),
-        )
-
 
 @dataclass(frozen=True, slots=True)
-class Txn:
+class Txn(DeltaFields):
     """An application's own progress: the last of its versions that is in the table."""
 
     KEY: ClassVar[str] = "txn"
+    FIELDS: ClassVar = {
+        "app_id": ("appId", needed_text),
+        "version": ("version", _needed_whole),
+        "last_updated": ("lastUpdated", optional(whole)),
+    }
 
     app_id: str
     version: int
     last_updated: int | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """The action's fields under Delta's names."""
-        found = {"appId": self.app_id, "version": self.version, "lastUpdated": self.last_updated}
-        return without_nulls(found)
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Txn:
-        """The action of Delta's fields."""
-        version = whole(value["version"])
-        if version is None:
-            raise KeyError("version")
-        return cls(needed_text(value, "appId"), version, whole(value.get("lastUpdated")))
-
 
 @dataclass(frozen=True, slots=True)
-class DomainMetadata:
+class DomainMetadata(DeltaFields):
     """A named piece of configuration that belongs to a feature; ``removed`` ends it."""
 
     KEY: ClassVar[str] = "domainMetadata"
+    FIELDS: ClassVar = {
+        "domain": ("domain", needed_text),
+        "configuration": ("configuration", optional(text, lambda: "{}")),
+        "removed": ("removed", optional(flag, bool)),
+    }
 
     domain: str
     configuration: str = "{}"
     removed: bool = False
-
-    def to_json(self) -> dict[str, Any]:
-        """The action's fields under Delta's names."""
-        return {"domain": self.domain, "configuration": self.configuration, "removed": self.removed}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> DomainMetadata:
-        """The action of Delta's fields."""
-        configuration = text(value.get("configuration"))
-        removed = flag(value.get("removed")) or False
-        return cls(needed_text(value, "domain"), "{}" if configuration is None else configuration, removed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,46 +199,31 @@ class CommitInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class Sidecar:
+class Sidecar(DeltaFields):
     """A Parquet file in ``_sidecars`` that holds file actions of a V2 checkpoint."""
 
     KEY: ClassVar[str] = "sidecar"
+    FIELDS: ClassVar = {
+        "path": ("path", needed_text),
+        "size_in_bytes": ("sizeInBytes", optional(whole, int)),
+        "modification_time": ("modificationTime", optional(whole, int)),
+    }
 
     path: str
     size_in_bytes: int
     modification_time: int
 
-    def to_json(self) -> dict[str, Any]:
-        """The action's fields under Delta's names."""
-        return {
-            "path": self.path,
-            "sizeInBytes": self.size_in_bytes,
-            "modificationTime": self.modification_time,
-        }
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Sidecar:
-        """The action of Delta's fields."""
-        size, modified = whole(value.get("sizeInBytes")), whole(value.get("modificationTime"))
-        return cls(needed_text(value, "path"), size or 0, modified or 0)
-
 
 @dataclass(frozen=True, slots=True)
-class CheckpointMetadata:
+class CheckpointMetadata(DeltaFields):
     """The action that makes a checkpoint a V2 one."""
 
     KEY: ClassVar[str] = "checkpointMetadata"
+    FIELDS: ClassVar = {
+        "version": ("version", lambda value, name: whole(value[name]) or 0),
+    }
 
     version: int
-
-    def to_json(self) -> dict[str, Any]:
-        """The action's fields under Delta's names."""
-        return {"version": self.version}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> CheckpointMetadata:
-        """The action of Delta's fields."""
-        return cls(whole(value["version"]) or 0)
 
 
 Action = Protocol | Metadata | Add | Remove | Txn | DomainMetadata | CommitInfo | Sidecar | CheckpointMetadata
@@ -348,8 +305,3 @@ def malformed(cause: str) -> CorruptLog:
 def _is_field(field: Mapping[str, Any]) -> bool:
     has_type = isinstance(field["name"], str) and bool(field["type"])
     return has_type and isinstance(field.get("metadata") or {}, Mapping)
-
-
-def _features(value: Any) -> tuple[str, ...] | None:
-    found = names(value)
-    return None if found is None else tuple(sorted(set(found)))

@@ -10,12 +10,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from freezeframe.log.primitives.delta_fields import DeltaFields, optional
 from freezeframe.log.primitives.json_fields import as_text, flag, needed_text, text, texts, whole
 
 
+def _needed_size(value: Mapping[str, Any], name: str) -> int:
+    return whole(value[name]) or 0
+
+
+def _data_change(value: Mapping[str, Any], name: str) -> bool:
+    return flag(value.get(name, True)) or False
+
+
 @dataclass(frozen=True, slots=True)
-class DeletionVector:
+class DeletionVector(DeltaFields):
     """Which rows of a data file are gone: inline (``i``), in a file (``u`` relative, ``p`` absolute)."""
+
+    FIELDS: ClassVar = {
+        "storage_type": ("storageType", needed_text),
+        "path_or_inline_dv": ("pathOrInlineDv", needed_text),
+        "offset": ("offset", optional(whole)),
+        "size_in_bytes": ("sizeInBytes", _needed_size),
+        "cardinality": ("cardinality", _needed_size),
+    }
 
     storage_type: str
     path_or_inline_dv: str
@@ -29,34 +46,30 @@ class DeletionVector:
         suffix = "" if self.offset is None else f"@{self.offset}"
         return f"{self.storage_type}{self.path_or_inline_dv}{suffix}"
 
-    def to_json(self) -> dict[str, Any]:
-        """The descriptor's fields under Delta's names."""
-        found = {
-            "storageType": self.storage_type,
-            "pathOrInlineDv": self.path_or_inline_dv,
-            "offset": self.offset,
-            "sizeInBytes": self.size_in_bytes,
-            "cardinality": self.cardinality,
-        }
-        return without_nulls(found)
 
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> DeletionVector:
-        """The descriptor of Delta's fields."""
-        return cls(
-            storage_type=needed_text(value, "storageType"),
-            path_or_inline_dv=needed_text(value, "pathOrInlineDv"),
-            size_in_bytes=whole(value["sizeInBytes"]) or 0,
-            cardinality=whole(value["cardinality"]) or 0,
-            offset=whole(value.get("offset")),
-        )
+def _vector(value: Mapping[str, Any], name: str) -> DeletionVector | None:
+    vector = value.get(name)
+    return None if vector is None else DeletionVector.from_json(vector)
 
 
 @dataclass(frozen=True, slots=True)
-class Add:
+class Add(DeltaFields):
     """A data file becomes part of the table; ``path`` is a URI, relative to the table or absolute."""
 
     KEY: ClassVar[str] = "add"
+    FIELDS: ClassVar = {
+        "path": ("path", needed_text),
+        "partition_values": ("partitionValues", optional(texts, dict)),
+        "size": ("size", optional(whole, int)),
+        "modification_time": ("modificationTime", optional(whole, int)),
+        "data_change": ("dataChange", _data_change),
+        "stats": ("stats", optional(as_text)),
+        "tags": ("tags", optional(texts)),
+        "deletion_vector": ("deletionVector", _vector),
+        "base_row_id": ("baseRowId", optional(whole)),
+        "default_row_commit_version": ("defaultRowCommitVersion", optional(whole)),
+        "clustering_provider": ("clusteringProvider", optional(text)),
+    }
 
     path: str
     size: int
@@ -70,46 +83,25 @@ class Add:
     default_row_commit_version: int | None = None
     clustering_provider: str | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """The action's fields under Delta's names."""
-        found: dict[str, Any] = {
-            "path": self.path,
-            "partitionValues": dict(self.partition_values),
-            "size": self.size,
-            "modificationTime": self.modification_time,
-            "dataChange": self.data_change,
-            "stats": self.stats,
-            "tags": None if self.tags is None else dict(self.tags),
-            "deletionVector": None if self.deletion_vector is None else self.deletion_vector.to_json(),
-            "baseRowId": self.base_row_id,
-            "defaultRowCommitVersion": self.default_row_commit_version,
-            "clusteringProvider": self.clustering_provider,
-        }
-        return without_nulls(found)
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Add:
-        """The action of Delta's fields."""
-        return cls(
-            path=needed_text(value, "path"),
-            size=whole(value.get("size")) or 0,
-            partition_values=texts(value.get("partitionValues")) or {},
-            modification_time=whole(value.get("modificationTime")) or 0,
-            data_change=flag(value.get("dataChange", True)) or False,
-            stats=as_text(value.get("stats")),
-            tags=texts(value.get("tags")),
-            deletion_vector=_vector(value),
-            base_row_id=whole(value.get("baseRowId")),
-            default_row_commit_version=whole(value.get("defaultRowCommitVersion")),
-            clustering_provider=text(value.get("clusteringProvider")),
-        )
-
 
 @dataclass(frozen=True, slots=True)
-class Remove:
+class Remove(DeltaFields):
     """A data file is no part of the table any more, since ``deletion_timestamp`` (ms)."""
 
     KEY: ClassVar[str] = "remove"
+    FIELDS: ClassVar = {
+        "path": ("path", needed_text),
+        "deletion_timestamp": ("deletionTimestamp", optional(whole)),
+        "data_change": ("dataChange", _data_change),
+        "extended_file_metadata": ("extendedFileMetadata", optional(flag)),
+        "partition_values": ("partitionValues", optional(texts)),
+        "size": ("size", optional(whole)),
+        "stats": ("stats", optional(as_text)),
+        "tags": ("tags", optional(texts)),
+        "deletion_vector": ("deletionVector", _vector),
+        "base_row_id": ("baseRowId", optional(whole)),
+        "default_row_commit_version": ("defaultRowCommitVersion", optional(whole)),
+    }
 
     path: str
     deletion_timestamp: int | None = None
@@ -122,48 +114,3 @@ class Remove:
     deletion_vector: DeletionVector | None = None
     base_row_id: int | None = None
     default_row_commit_version: int | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """The action's fields under Delta's names."""
-        values = self.partition_values
-        found: dict[str, Any] = {
-            "path": self.path,
-            "deletionTimestamp": self.deletion_timestamp,
-            "dataChange": self.data_change,
-            "extendedFileMetadata": self.extended_file_metadata,
-            "partitionValues": None if values is None else dict(values),
-            "size": self.size,
-            "stats": self.stats,
-            "tags": None if self.tags is None else dict(self.tags),
-            "deletionVector": None if self.deletion_vector is None else self.deletion_vector.to_json(),
-            "baseRowId": self.base_row_id,
-            "defaultRowCommitVersion": self.default_row_commit_version,
-        }
-        return without_nulls(found)
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Remove:
-        """The action of Delta's fields."""
-        return cls(
-            path=needed_text(value, "path"),
-            deletion_timestamp=whole(value.get("deletionTimestamp")),
-            data_change=flag(value.get("dataChange", True)) or False,
-            extended_file_metadata=flag(value.get("extendedFileMetadata")),
-            partition_values=texts(value.get("partitionValues")),
-            size=whole(value.get("size")),
-            stats=as_text(value.get("stats")),
-            tags=texts(value.get("tags")),
-            deletion_vector=_vector(value),
-            base_row_id=whole(value.get("baseRowId")),
-            default_row_commit_version=whole(value.get("defaultRowCommitVersion")),
-        )
-
-
-def without_nulls(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that are not null: Delta leaves the others out."""
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-def _vector(value: Mapping[str, Any]) -> DeletionVector | None:
-    vector = value.get("deletionVector")
-    return None if vector is None else DeletionVector.from_json(vector)

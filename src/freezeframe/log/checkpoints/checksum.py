@@ -8,27 +8,48 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from freezeframe.errors import CorruptLog, StorageUnavailable
-from freezeframe.log.actions.actions import (
-    Add,
-    DomainMetadata,
-    Metadata,
-    Protocol,
-    Txn,
-    from_json,
-    without_nulls,
-)
+from freezeframe.log.actions.actions import Add, DomainMetadata, Metadata, Protocol, Txn, from_json
+from freezeframe.log.primitives.delta_fields import DeltaFields, Reader, optional
 from freezeframe.log.primitives.json_fields import parsed, text, whole
 from freezeframe.storage import Storage
 
 _log = logging.getLogger(__name__)
 
 
+def _actions(key: str) -> Reader:
+    """The reader of a list of actions."""
+    return lambda value, name: (
+        None if value.get(name) is None else tuple(from_json(key, one) for one in value[name])
+    )
+
+
+def _action(kind: type[Metadata | Protocol]) -> Reader:
+    return lambda value, name: None if value.get(name) is None else kind.from_json(value[name])
+
+
 @dataclass(frozen=True, slots=True)
-class Checksum:
+class Checksum(DeltaFields):
     """The content of a checksum file; a field that is ``None`` was not written."""
+
+    FIELDS: ClassVar = {
+        "txn_id": ("txnId", optional(text)),
+        "table_size_bytes": ("tableSizeBytes", optional(whole)),
+        "num_files": ("numFiles", optional(whole)),
+        "num_deleted_records": ("numDeletedRecordsOpt", optional(whole)),
+        "num_deletion_vectors": ("numDeletionVectorsOpt", optional(whole)),
+        "num_metadata": ("numMetadata", optional(whole)),
+        "num_protocol": ("numProtocol", optional(whole)),
+        "in_commit_timestamp": ("inCommitTimestampOpt", optional(whole)),
+        "transactions": ("setTransactions", _actions("txn")),
+        "domains": ("domainMetadata", _actions("domainMetadata")),
+        "metadata": ("metadata", _action(Metadata)),
+        "protocol": ("protocol", _action(Protocol)),
+        "histogram": ("histogramOpt", lambda value, name: value.get("fileSizeHistogram") or value.get(name)),
+        "all_files": ("allFiles", _actions("add")),
+    }
 
     table_size_bytes: int | None = None
     num_files: int | None = None
@@ -45,26 +66,6 @@ class Checksum:
     num_deleted_records: int | None = None
     num_deletion_vectors: int | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """The fields under Delta's names, without those that are ``None``."""
-        found: dict[str, Any] = {
-            "txnId": self.txn_id,
-            "tableSizeBytes": self.table_size_bytes,
-            "numFiles": self.num_files,
-            "numDeletedRecordsOpt": self.num_deleted_records,
-            "numDeletionVectorsOpt": self.num_deletion_vectors,
-            "numMetadata": self.num_metadata,
-            "numProtocol": self.num_protocol,
-            "inCommitTimestampOpt": self.in_commit_timestamp,
-            "setTransactions": _bodies(self.transactions),
-            "domainMetadata": _bodies(self.domains),
-            "metadata": None if self.metadata is None else self.metadata.to_json(),
-            "protocol": None if self.protocol is None else self.protocol.to_json(),
-            "histogramOpt": None if self.histogram is None else dict(self.histogram),
-            "allFiles": _bodies(self.all_files),
-        }
-        return without_nulls(found)
-
 
 def parse_checksum(content: bytes) -> Checksum | None:
     """The checksum in the bytes, or ``None`` where they are none."""
@@ -72,7 +73,7 @@ def parse_checksum(content: bytes) -> Checksum | None:
         value = parsed(content)
         if not isinstance(value, dict):
             return None
-        return _checksum(value)
+        return Checksum.from_json(value)
     except (ValueError, TypeError, KeyError, AttributeError, CorruptLog):
         return None
 
@@ -90,32 +91,3 @@ def read_checksum(storage: Storage, name: str) -> Checksum | None:
     if found is None:
         _log.warning("The checksum %s is garbled and is not used", name)
     return found
-
-
-def _checksum(value: Mapping[str, Any]) -> Checksum:
-    metadata, protocol = value.get("metadata"), value.get("protocol")
-    return Checksum(
-        table_size_bytes=whole(value.get("tableSizeBytes")),
-        num_files=whole(value.get("numFiles")),
-        num_metadata=whole(value.get("numMetadata")),
-        num_protocol=whole(value.get("numProtocol")),
-        in_commit_timestamp=whole(value.get("inCommitTimestampOpt")),
-        transactions=_actions(value, "setTransactions", "txn"),
-        domains=_actions(value, "domainMetadata", "domainMetadata"),
-        metadata=None if metadata is None else Metadata.from_json(metadata),
-        protocol=None if protocol is None else Protocol.from_json(protocol),
-        histogram=value.get("fileSizeHistogram") or value.get("histogramOpt"),
-        all_files=_actions(value, "allFiles", "add"),
-        txn_id=text(value.get("txnId")),
-        num_deleted_records=whole(value.get("numDeletedRecordsOpt")),
-        num_deletion_vectors=whole(value.get("numDeletionVectorsOpt")),
-    )
-
-
-def _actions(value: Mapping[str, Any], name: str, key: str) -> Any:
-    found = value.get(name)
-    return None if found is None else tuple(from_json(key, one) for one in found)
-
-
-def _bodies(actions: Any) -> list[dict[str, Any]] | None:
-    return None if actions is None else [action.to_json() for action in actions]

@@ -1,0 +1,50 @@
+"""Values that Delta writes as JSON objects: one table a class tells the name and the reader of each field."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Self
+
+Reader = Callable[[Mapping[str, Any], str], Any]
+"""Takes the field of a name from an object; raises as ``json_fields`` does."""
+
+
+class DeltaFields:
+    """Base of a dataclass that is read from, and written as, the fields that ``FIELDS`` names."""
+
+    __slots__ = ()
+    FIELDS: ClassVar[Mapping[str, tuple[str, Reader]]]
+    """By the attribute's name: the name in Delta, and the reader; in the order in which they are written."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields under Delta's names, without those that are null."""
+        found = {delta: _plain(getattr(self, own)) for own, (delta, _) in self.FIELDS.items()}
+        return without_nulls(found)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        """The value of Delta's fields; unknown ones are ignored."""
+        return cls(**{own: read(value, delta) for own, (delta, read) in cls.FIELDS.items()})
+
+
+def optional(read: Callable[[Any], Any], default: Callable[[], Any] | None = None) -> Reader:
+    """The reader of a field that may be missing or null, which is then ``default()``, or None."""
+
+    def field(value: Mapping[str, Any], name: str) -> Any:
+        found = read(value.get(name))
+        return default() if found is None and default is not None else found
+
+    return field
+
+
+def without_nulls(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that are not null: Delta leaves the others out."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, DeltaFields):
+        return value.to_json()
+    if isinstance(value, tuple):
+        return [_plain(one) for one in value]
+    return dict(value) if isinstance(value, Mapping) else value

@@ -136,6 +136,18 @@ def test_more_than_the_service_takes_is_refused_at_once(api, acme, served):
     assert str(limit) == api.options(f"{acme}/uploads").headers["tus-max-size"]
 
 
+def test_a_part_may_be_larger_than_other_bodies(serve):
+    """The limit of a body does not hold for the parts of an upload, which has a limit of its own."""
+    served = serve(service_body_bytes_max=1024)
+    content = bytes(100_000)
+    with served.client() as api:
+        tenant = served.tenant("acme")
+        place = _begin(api, tenant, length=len(content)).headers["location"]
+
+        assert 413 == api.put(f"{tenant}/files/a", content=content).status_code
+        assert 204 == api.patch(place, content=content, headers={**PART, "upload-offset": "0"}).status_code
+
+
 def test_an_empty_file_is_there_at_once(api, acme):
     """An upload of no bytes needs no part."""
     assert 201 == _begin(api, acme, length=0).status_code

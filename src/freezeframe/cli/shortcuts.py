@@ -5,10 +5,8 @@ They share their code with ``stream import``, ``tenant export`` and ``tenant gc`
 
 from __future__ import annotations
 
-from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -19,11 +17,8 @@ from freezeframe.cli.options import DryRun, Json, Message, Who, Yes
 from freezeframe.cli.output import Output
 from freezeframe.cli.place import Place, at_place
 from freezeframe.cli.progress import progress
-from freezeframe.cli.stream_transfer import FileImport, Mode, SeenEnough
+from freezeframe.cli.stream_transfer import FileImport, Mode, imported
 from freezeframe.errors import InputNotFound, InvalidOption
-
-if TYPE_CHECKING:
-    from freezeframe.store import Receipt, Tenant
 
 
 def import_files(
@@ -64,9 +59,7 @@ def import_files(
         require_yes(f"Delete the rows of {', '.join(one.name for one in given)} that the files lack?")
     names = ", ".join(file.name for file in files)
     with progress(f"Importing {names}", as_json=as_json):
-        told = (
-            _previewed(tenant, given) if dry_run else _done(tenant, given, message or f"import {names}", who)
-        )
+        told = imported(tenant, given, message or f"import {names}", who, dry_run=dry_run)
     Output(as_json=as_json).table(str(place), [receipt.to_json() for receipt in told], _COLUMNS)
 
 
@@ -92,21 +85,6 @@ def _stream_of(file: Path) -> str:
 
     name = next(iter(stream_files(file, ())))
     return name.removesuffix(".snapshot")
-
-
-def _done(tenant: Tenant, given: list[FileImport], message: str, who: str | None) -> list[Receipt]:
-    with tenant.job(message=message, who=who) as job:
-        told = [one.carried_out(job) for one in given]
-    # A stream that came in several files has one receipt for all of them.
-    return [job.receipt.streams[name] for name in dict.fromkeys(receipt.stream for receipt in told)]
-
-
-def _previewed(tenant: Tenant, given: list[FileImport]) -> list[Receipt]:
-    told: list[Receipt] = []
-    with suppress(SeenEnough), tenant.job() as job:
-        told = [one.carried_out(job) for one in given]
-        raise SeenEnough
-    return [replace(receipt, committed=False) for receipt in told]
 
 
 import_command = at_place(import_files)

@@ -24,7 +24,6 @@ from freezeframe.cli.options import (
 from freezeframe.cli.output import Output
 from freezeframe.cli.place import Place
 from freezeframe.cli.progress import progress
-from freezeframe.identifiers import StreamName
 
 if TYPE_CHECKING:
     from freezeframe.store import Receipt, Tenant
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 _HERE = Path()
 
 
-class SeenEnough(Exception):
+class _SeenEnough(Exception):
     """Ends a job that was only looked at, so that nothing of it happens."""
 
 
@@ -102,35 +101,19 @@ def import_rows(
         require_yes(f"Delete the rows of {name} that {file} lacks?")
     given = FileImport(name, file, tuple(key or ()), schema, mode)
     with progress(f"Importing {file.name}", as_json=as_json):
-        told = (
-            given.previewed(tenant) if dry_run else given.done(tenant, message or f"import {file.name}", who)
-        )
-    Output(as_json=as_json).record(told.to_json())
+        told = imported(tenant, [given], message or f"import {file.name}", who, dry_run=dry_run)
+    Output(as_json=as_json).record(told[0].to_json())
 
 
 @dataclass(frozen=True, slots=True)
 class FileImport:
-    """A file's way into a stream, to be looked at or to be done."""
+    """A file's way into a stream."""
 
     name: str
     file: Path
     key: tuple[str, ...]
     schema: Path | None
     mode: Mode
-
-    def done(self, tenant: Tenant, message: str, who: str | None) -> Receipt:
-        """Import, as one version of the tenant."""
-        with tenant.job(message=message, who=who) as job:
-            self.carried_out(job)
-        return job.receipt.streams[str(StreamName(self.name))]
-
-    def previewed(self, tenant: Tenant) -> Receipt:
-        """What it would do: a job that is given up before it is committed."""
-        seen: list[Receipt] = []
-        with suppress(SeenEnough), tenant.job() as job:
-            seen.append(self.carried_out(job))
-            raise SeenEnough
-        return replace(seen[0], committed=False)
 
     def carried_out(self, job: Job) -> Receipt:
         """Import, as a part of a job."""
@@ -140,3 +123,18 @@ class FileImport:
         return import_stream(
             stream, self.file, self.key or None, schema_from=self.schema, mode=self.mode.value
         )
+
+
+def imported(
+    tenant: Tenant, files: list[FileImport], message: str, who: str | None, *, dry_run: bool
+) -> list[Receipt]:
+    """Import the files as one version of the tenant, or tell what that would do."""
+    told: list[Receipt] = []
+    with suppress(_SeenEnough), tenant.job(message=message, who=who) as job:
+        told = [one.carried_out(job) for one in files]
+        if dry_run:
+            raise _SeenEnough
+    if dry_run:
+        return [replace(receipt, committed=False) for receipt in told]
+    # A stream that came in several files has one receipt for all of them.
+    return [job.receipt.streams[name] for name in dict.fromkeys(receipt.stream for receipt in told)]

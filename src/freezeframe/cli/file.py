@@ -16,7 +16,6 @@ from freezeframe.cli.options import AsOf, Json, Message, Who
 from freezeframe.cli.output import Output
 from freezeframe.cli.place import Place, at_place
 from freezeframe.errors import InputNotFound, InvalidOption
-from freezeframe.identifiers import FilePath
 
 if TYPE_CHECKING:
     from freezeframe.store.files import Files
@@ -27,6 +26,10 @@ FileArgument = Annotated[
     str, typer.Argument(metavar="PATH", help="The file's path, for example mappings/a.csv.")
 ]
 Version = Annotated[int | None, typer.Option(min=0, help="The tenant's version; the newest without it.")]
+Sealed = Annotated[
+    bool | None,
+    typer.Option("--sealed/--not-sealed", help="Whether it is encrypted; without it as it was."),
+]
 _STANDARD_INPUT = Path("-")
 
 
@@ -85,10 +88,7 @@ def write(
     source: Annotated[
         Path, typer.Argument(help="The file to take; standard input without it.")
     ] = _STANDARD_INPUT,
-    sealed: Annotated[
-        bool | None,
-        typer.Option("--sealed/--not-sealed", help="Whether it is encrypted; without it as it was."),
-    ] = None,
+    sealed: Sealed = None,
     message: Message = None,
     who: Who = None,
     as_json: Json = False,
@@ -108,8 +108,7 @@ def write(
             files.write(path, content, sealed=sealed)
 
     told = _changed(place, change, message or f"write {path}", who)
-    entry = next(entry for entry in told.list(recursive=True) if entry.path == str(FilePath(path)))
-    Output(as_json=as_json).record(entry.to_json())
+    Output(as_json=as_json).record(told.entry(path).to_json())
 
 
 def patch(
@@ -118,10 +117,7 @@ def patch(
     change: Annotated[
         str, typer.Argument(metavar="PATCH", help='JSON, for example {"a": 1}; - reads standard input.')
     ] = "-",
-    sealed: Annotated[
-        bool | None,
-        typer.Option("--sealed/--not-sealed", help="Whether it is encrypted; without it as it was."),
-    ] = None,
+    sealed: Sealed = None,
     message: Message = None,
     who: Who = None,
     as_json: Json = False,
@@ -143,8 +139,7 @@ def patch(
     told = _changed(
         place, lambda files: files.patch_json(path, wanted, sealed=sealed), message or f"patch {path}", who
     )
-    entry = next(entry for entry in told.list(recursive=True) if entry.path == str(FilePath(path)))
-    Output(as_json=as_json).record(entry.to_json())
+    Output(as_json=as_json).record(told.entry(path).to_json())
 
 
 def delete(

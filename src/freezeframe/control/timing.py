@@ -8,7 +8,8 @@ the hour is ``*`` (every hour, every ten minutes) it is due at each.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal
@@ -68,7 +69,7 @@ class Timing:
 
     def next_after(self, moment: datetime) -> datetime | None:
         """The first due time after a moment, in UTC; None where there is none in many years."""
-        return next(self._forward(moment), None)
+        return next(self._due(self._cron(moment).get_next), None)
 
     def due(self, since: datetime, now: datetime, missed: Missed) -> tuple[datetime, ...]:
         """The due times from ``since`` to ``now``, both included, that are to be made good.
@@ -80,32 +81,20 @@ class Timing:
         """
         limit = 1 if missed == "latest" else CAUGHT_UP_MAX
         found: list[datetime] = []
-        for moment in self._backward(now):
+        # croniter goes by whole seconds and leaves out where it begins.
+        end = self._cron(now.replace(microsecond=0) + timedelta(seconds=1))
+        for moment in self._due(end.get_prev):
             if moment < since or len(found) == limit:
                 break
             found.append(moment)
         return tuple(reversed(found))
 
-    def _forward(self, moment: datetime) -> Iterator[datetime]:
-        steps = self._cron(moment)
-        while True:
-            try:
-                found = steps.get_next()
-            except CroniterBadDateError:
-                return
-            if self._counts(found):
-                yield found.astimezone(UTC)
-
-    def _backward(self, moment: datetime) -> Iterator[datetime]:
-        # croniter goes by whole seconds and leaves out where it begins.
-        steps = self._cron(moment.replace(microsecond=0) + timedelta(seconds=1))
-        while True:
-            try:
-                found = steps.get_prev()
-            except CroniterBadDateError:
-                return
-            if self._counts(found):
-                yield found.astimezone(UTC)
+    def _due(self, step: Callable[[], datetime]) -> Iterator[datetime]:
+        with suppress(CroniterBadDateError):
+            while True:
+                found = step()
+                if self._counts(found):
+                    yield found.astimezone(UTC)
 
     def _cron(self, moment: datetime) -> croniter[datetime]:
         return croniter(self.cron, moment.astimezone(ZoneInfo(self.zone)), ret_type=datetime)

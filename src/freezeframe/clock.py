@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import time
-from datetime import datetime
+from datetime import UTC, datetime
 
 
 def now_ms() -> int:
     """Milliseconds since 1970, in UTC."""
     return time.time_ns() // 1_000_000
+
+
+def moment(milliseconds: int) -> datetime:
+    """Milliseconds since 1970 as a date and time in UTC."""
+    return datetime.fromtimestamp(milliseconds / 1000, UTC)
 
 
 def rfc3339(moment: datetime, timespec: str = "auto") -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 
 from sqlalchemy import Connection, text
 
@@ -22,11 +22,6 @@ def database_now_ms(connection: Connection) -> int:
     return int(connection.execute(_POSTGRESQL_NOW_MS).scalar_one())
 
 
-def moment(milliseconds: int) -> datetime:
-    """The same moment as a date and time in UTC."""
-    return datetime.fromtimestamp(milliseconds / 1000, UTC)
-
-
 def milliseconds(moment: datetime) -> int:
-    """The same moment in milliseconds since 1970; ``moment`` has a zone."""
+    """A moment in milliseconds since 1970; ``moment`` has a zone."""
     return round(moment.timestamp() * 1000)

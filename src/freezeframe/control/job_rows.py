@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, select
 
-from freezeframe.control.clock import moment
+from freezeframe.clock import moment
 from freezeframe.control.job import QueuedJob
 from freezeframe.control.schema import jobs
 from freezeframe.errors import NotFound

@@ -10,7 +10,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, delete, exists, select, update
 
-from freezeframe.control.clock import milliseconds, moment
+from freezeframe.clock import moment
+from freezeframe.control.clock import milliseconds
 from freezeframe.control.database import ControlDatabase, insert_if_absent
 from freezeframe.control.job import QueuedJob
 from freezeframe.control.schedule import Schedule, ScheduleRequest

@@ -7,9 +7,10 @@ import functools
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
+from freezeframe.clock import moment
 from freezeframe.engine.protocol.table_engine import TableEngine
 from freezeframe.identifiers import StreamName
 from freezeframe.settings import Settings
@@ -322,7 +323,7 @@ class TenantView:
     @property
     def timestamp(self) -> datetime:
         """When it was committed."""
-        return datetime.fromtimestamp(self._state.timestamp_ms / 1000, UTC)
+        return moment(self._state.timestamp_ms)
 
     @property
     def files(self) -> Files:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from email.utils import format_datetime
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -23,6 +22,7 @@ from freezeframe.asgi.media_type import media_type
 from freezeframe.asgi.models.files import UploadState
 from freezeframe.asgi.problems import declared
 from freezeframe.asgi.routes.routing import tenant_router
+from freezeframe.clock import moment
 from freezeframe.errors import PreconditionFailed, TooLarge, UnreadableRequest
 from freezeframe.identifiers import FilePath
 from freezeframe.service.base.idempotency import JOB_PREFIX
@@ -249,5 +249,4 @@ def _location(caller: TenantCaller, upload: Upload) -> str:
 
 
 def _expires(upload: Upload) -> dict[str, str]:
-    moment = datetime.fromtimestamp(upload.expires_ms / 1000, UTC)
-    return {"Upload-Expires": format_datetime(moment, usegmt=True)}
+    return {"Upload-Expires": format_datetime(moment(upload.expires_ms), usegmt=True)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import overload
 
 from freezeframe import clock
@@ -16,4 +15,4 @@ def rfc3339(milliseconds: int | None) -> str | None:
     """Milliseconds since 1970 as text with a ``Z``; None stays None."""
     if milliseconds is None:
         return None
-    return clock.rfc3339(datetime.fromtimestamp(milliseconds / 1000, UTC), "milliseconds")
+    return clock.rfc3339(clock.moment(milliseconds), "milliseconds")

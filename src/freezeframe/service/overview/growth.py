@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
+from freezeframe.clock import moment
 from freezeframe.identifiers import StreamName
 from freezeframe.log.scan import rows
 from freezeframe.store import Tenant
@@ -68,7 +69,7 @@ def growth(tenant: Tenant, limit: int) -> tuple[GrowthPoint, ...]:
 def _point(state: TenantState, sizes: dict[str, _Size]) -> GrowthPoint:
     return GrowthPoint(
         state.version,
-        datetime.fromtimestamp(state.timestamp_ms / 1000, UTC),
+        moment(state.timestamp_ms),
         sum(size.rows for size in sizes.values()),
         sum(size.bytes for size in sizes.values()),
         sum(file.size for file in state.files.values()),

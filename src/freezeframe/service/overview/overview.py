@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from freezeframe.clock import moment
 from freezeframe.identifiers import StreamName
 from freezeframe.service.base.versioned_cache import KeptByState
 from freezeframe.store import Tenant
@@ -124,7 +125,7 @@ def _without_paths(entries: Iterable[HistoryEntry]) -> tuple[HistoryEntry, ...]:
 def _overview(tenant: Tenant, state: TenantState, recent: tuple[HistoryEntry, ...], today: int) -> Overview:
     return Overview(
         version=state.version,
-        timestamp=datetime.fromtimestamp(state.timestamp_ms / 1000, UTC),
+        timestamp=moment(state.timestamp_ms),
         streams=tuple(_streams(tenant, state, recent)),
         files=len(state.files),
         file_bytes=sum(held.size for held in state.files.values()),

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
-from freezeframe.clock import rfc3339
+from freezeframe.clock import moment, rfc3339
 from freezeframe.store.tenant_log.entry import Entry, FileChange
 from freezeframe.store.tenant_log.state import HeldFile
 
@@ -54,14 +54,14 @@ class FileRevision:
 
 def file_entry(path: str, held: HeldFile) -> FileEntry:
     """What is told of a file that is there."""
-    return FileEntry(path, held.size, _moment(held.modified_ms), held.sha256, held.sealed, held.version)
+    return FileEntry(path, held.size, moment(held.modified_ms), held.sha256, held.sealed, held.version)
 
 
 def file_revision(version: int, entry: Entry, change: FileChange) -> FileRevision:
     """What is told of a change of a file."""
     return FileRevision(
         version=version,
-        modified=_moment(entry.timestamp_ms),
+        modified=moment(entry.timestamp_ms),
         deleted=change.blob is None,
         size=change.size,
         sha256=change.sha256,
@@ -70,10 +70,6 @@ def file_revision(version: int, entry: Entry, change: FileChange) -> FileRevisio
         author=entry.author,
         message=entry.message,
     )
-
-
-def _moment(timestamp_ms: int) -> datetime:
-    return datetime.fromtimestamp(timestamp_ms / 1000, UTC)
 
 
 def _value(value: Any) -> Any:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
-from freezeframe.clock import rfc3339
+from freezeframe.clock import moment, rfc3339
 from freezeframe.errors import InvalidOption
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.tenant_log.entry import Entry
@@ -108,7 +108,7 @@ def history_entry(version: int, entry: Entry, tags: tuple[str, ...] = ()) -> His
     """What is told of one entry."""
     return HistoryEntry(
         version=version,
-        timestamp=datetime.fromtimestamp(entry.timestamp_ms / 1000, UTC),
+        timestamp=moment(entry.timestamp_ms),
         job_id=entry.job_id,
         message=entry.message,
         streams={str(change.stream): change.counts for change in entry.streams},

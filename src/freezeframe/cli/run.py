@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
@@ -83,7 +84,7 @@ def run(
     """
     settings = _begun(engine)
     # Loading what a job needs takes longer than most jobs: where it is loaded already, the run is done there.
-    code = _forwarded(settings) if _is_command(sys.argv) else None
+    code = _forwarded(settings, script, as_json=as_json) if _is_command(sys.argv) else None
     if code is not None:
         raise typer.Exit(code)
     from freezeframe.runs.running import run as run_request
@@ -129,13 +130,15 @@ def _begun(engine: str | None) -> Settings:
     return load_settings(engine=engine)
 
 
-def _forwarded(settings: Settings) -> int | None:
+def _forwarded(settings: Settings, script: Path, *, as_json: bool) -> int | None:
     """What the warm runner made of this command; None where there can be none."""
     from freezeframe.configuration.variables import unknown_variables
+    from freezeframe.runs.early_spark import start_beside_runner
     from freezeframe.runs.warm.forwarding import forwarded
 
     for one in unknown_variables(os.environ, type(settings).model_fields):
         del os.environ[one.name]  # this process has warned of it already
+    start_beside_runner(script, settings, _silent if as_json else partial(print, flush=True))
     return forwarded("freezeframe", sys.argv[1:], settings)
 
 

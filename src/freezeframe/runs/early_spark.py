@@ -1,15 +1,48 @@
-"""Starts the warm Spark server while a job's script begins: it is up when the first update asks for it."""
+"""Starts the warm Spark server before it is asked for: beside the start of the runner or the script."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+from freezeframe.engine.configuration.remote import foreign_remote
+from freezeframe.engine.configuration.spark_configuration import cores
 from freezeframe.engine.server.server import attach
 from freezeframe.errors import FreezeframeError
 from freezeframe.settings import Settings
-from freezeframe.store.tenant import Tenant
+
+if TYPE_CHECKING:
+    from freezeframe.store import Tenant
+
+
+def warm_master(settings: Settings, environment: Mapping[str, str]) -> str | None:
+    """The master of the warm server that the settings mean; None where they mean no warm server."""
+    if foreign_remote(environment):
+        return None
+    if settings.spark == "auto":
+        return f"local[{cores()}]"
+    return settings.spark if settings.spark.startswith("spark://") else None
+
+
+def speaks_to_spark(script: Path) -> bool:
+    """Whether the script, or a module in its ``lib/``, names PySpark."""
+    files = [script, *sorted((script.parent / "lib").glob("*.py"))]
+    return any(b"pyspark" in file.read_bytes() for file in files)
+
+
+def start_beside_runner(script: Path, settings: Settings, progress: Callable[[str], None]) -> None:
+    """Start the server for a script that speaks to Spark, while the warm runner does its imports.
+
+    Not for a script with requirements: its server may have to run another Python.
+    """
+    master = warm_master(settings, os.environ)
+    with contextlib.suppress(OSError):
+        if master and speaks_to_spark(script) and not (script.parent / "requirements.txt").exists():
+            _start_in_thread(settings, master, progress)
 
 
 def start_early(settings: Settings, master: str, tenant: Tenant, progress: Callable[[str], None]) -> None:
@@ -17,9 +50,12 @@ def start_early(settings: Settings, master: str, tenant: Tenant, progress: Calla
 
     What goes wrong is told by the update that needs the server.
     """
-    is_warm = settings.spark == "auto" or settings.spark.startswith("spark://")
-    if settings.engine == "spark" and is_warm and tenant.streams():
-        threading.Thread(target=_start, args=(settings, master, progress), daemon=True).start()
+    if settings.engine == "spark" and tenant.streams():
+        _start_in_thread(settings, master, progress)
+
+
+def _start_in_thread(settings: Settings, master: str, progress: Callable[[str], None]) -> None:
+    threading.Thread(target=_start, args=(settings, master, progress), daemon=True).start()
 
 
 def _start(settings: Settings, master: str, progress: Callable[[str], None]) -> None:

@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from freezeframe.engine.configuration.remote import REMOTE, foreign_remote, own_remote
-from freezeframe.engine.configuration.spark_configuration import cores
+from freezeframe.engine.configuration.remote import REMOTE, own_remote
 from freezeframe.engine.server.job_database import VARIABLE, claimed
 from freezeframe.engine.server.server import Address, attach, living_address, server_folder
-from freezeframe.runs.early_spark import start_early
+from freezeframe.runs.early_spark import speaks_to_spark, start_early, warm_master
 from freezeframe.script.tenants import spark
 from freezeframe.settings import Settings
 from freezeframe.store.tenant import Tenant
@@ -39,10 +38,10 @@ def script_spark(
     if settings.spark.startswith("sc://"):
         yield {REMOTE: settings.spark}
         return
-    if foreign_remote(environment) or settings.spark == "local":
+    master = warm_master(settings, environment)
+    if master is None:
         yield {}
         return
-    master = settings.spark if settings.spark.startswith("spark://") else f"local[{cores()}]"
     if not speaks_to_spark(script):
         folder = server_folder(settings, master)
         address = living_address(folder)
@@ -69,12 +68,6 @@ def begin_session(script: Path) -> None:
     """
     if speaks_to_spark(script):
         spark()
-
-
-def speaks_to_spark(script: Path) -> bool:
-    """Whether the script, or a module in its ``lib/``, names PySpark."""
-    files = [script, *sorted((script.parent / "lib").glob("*.py"))]
-    return any(b"pyspark" in file.read_bytes() for file in files)
 
 
 def _variables(address: Address, database: Path) -> dict[str, str]:

@@ -10,6 +10,7 @@ import contextlib
 import os
 import select
 import signal
+import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -64,7 +65,11 @@ def watched(
         watch = _Watch(process, limits, is_cancelled)
         try:
             while process.poll() is None:
-                printed.take(_POLL_SECONDS)
+                if printed.is_open:
+                    printed.take(_POLL_SECONDS)
+                else:
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        process.wait(_POLL_SECONDS)
                 watch.look()
         finally:
             _kill_group(process)
@@ -151,7 +156,7 @@ class _Output:
         self._on_line = on_line
         self._left = LOG_BYTES_MAX
         self._begun = b""
-        self._is_open = True
+        self.is_open = True
 
     def __enter__(self) -> Self:
         return self
@@ -161,21 +166,18 @@ class _Output:
 
     def take(self, seconds: float) -> None:
         """Read what there is, waiting for it up to ``seconds``."""
-        if not self._is_open:
-            time.sleep(seconds)
-            return
         ready, _, _ = select.select([self._pipe], [], [], seconds)
         if not ready:
             return
         chunk = os.read(self._pipe, _READ_BYTES)
-        self._is_open = bool(chunk)
+        self.is_open = bool(chunk)
         self._log(chunk)
         self._say(chunk)
 
     def drain(self) -> None:
         """Read the rest; a process that left the group may hold the pipe open for ever."""
         until = time.monotonic() + _DRAIN_SECONDS
-        while self._is_open and time.monotonic() < until:
+        while self.is_open and time.monotonic() < until:
             self.take(_POLL_SECONDS)
         if self._begun:
             self._line(self._begun)

@@ -33,7 +33,7 @@ def test_every_type_that_a_stream_keeps_has_a_name():
 SCRIPT = """
 import sys
 from pyspark.sql import SparkSession
-from freezeframe.engine.frames import kind_of, to_arrow
+from freezeframe.engine.frames.frames import kind_of, to_arrow
 from freezeframe.gluestick import read_csv_folder
 
 session = SparkSession.builder.remote(sys.argv[2]).getOrCreate()

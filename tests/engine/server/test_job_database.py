@@ -190,7 +190,7 @@ import sys, time
 from pathlib import Path
 import pyarrow as pa
 from pyspark.sql.types import LongType, StructField, StructType
-from freezeframe.engine.configuration import cores
+from freezeframe.engine.configuration.spark_configuration import cores
 from freezeframe.engine.session.connect import connect
 from freezeframe.settings import Settings
 

@@ -25,7 +25,7 @@ from freezeframe.settings import Settings
 ATTACH = """
 import sys
 from pathlib import Path
-from freezeframe.engine.server import attach
+from freezeframe.engine.server.server import attach
 from freezeframe.settings import Settings
 attachment = attach(Settings(), "local[1]", lambda text: None)
 print(attachment.address.start, flush=True)

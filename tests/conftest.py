@@ -25,6 +25,8 @@ DELTA = {
 def pytest_sessionstart():
     """SIGTERM ends a run as Ctrl-C does: servers, databases and browsers of fixtures end with it."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # A shell starts what runs in the background with SIGINT ignored, and so would all that tests start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     # Most tests need no Spark; those of the default engine ask for `default_engine` or `asked_spark`.
     os.environ["FREEZEFRAME_ENGINE"] = "auto"
 

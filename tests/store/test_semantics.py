@@ -24,9 +24,9 @@ LINES = {
         "script/test_oracle.py::test_nulls_keep_or_overwrite",
     ),
     "column only in the batch": (
-        "store/test_evolution.py::test_columns_of_either_side_stay",
+        "store/schema/test_schema_evolution.py::test_columns_of_either_side_stay",
         f"{SNAPSHOTS}test_a_frozen_stream_and_drift_as_text",
-        "store/test_receipt.py::test_rows_without_a_key_are_counted_as_a_multiset",
+        "store/model/test_receipt.py::test_rows_without_a_key_are_counted_as_a_multiset",
     ),
     "duplicate keys in the batch": (
         f"{SNAPSHOTS}test_the_last_of_equal_keys_wins",
@@ -42,15 +42,15 @@ LINES = {
         "store/test_key_widening.py::test_what_may_be_meant_as_a_number_is_refused",
     ),
     "int to float": (
-        "store/test_evolution.py::test_values_that_fit_are_taken",
-        "store/test_evolution.py::test_values_that_do_not_fit_are_refused",
+        "store/schema/test_schema_evolution.py::test_values_that_fit_are_taken",
+        "store/schema/test_schema_evolution.py::test_values_that_do_not_fit_are_refused",
         f"{SNAPSHOTS}test_a_wider_type_widens_the_stored_one",
     ),
     "NaN": (f"{HERE}test_whatever_pandas_misses_is_null",),
     "text that is not UTF-8": (
-        "engine/test_valid_text.py::test_an_update_is_refused_before_anything_is_written",
-        "engine/test_valid_text.py::test_a_spark_frame_is_refused",
-        "store/test_custody.py::test_a_table_with_text_that_is_no_utf8_is_not_adopted",
+        "engine/frames/test_valid_text.py::test_an_update_is_refused_before_anything_is_written",
+        "engine/frames/test_valid_text.py::test_a_spark_frame_is_refused",
+        "store/maintenance/test_repair.py::test_a_table_with_text_that_is_no_utf8_is_not_adopted",
     ),
     "empty batch": (
         f"{HERE}test_an_empty_batch_makes_no_version",
@@ -88,8 +88,8 @@ SECTIONS = {
     "histories": ("store/test_row_histories.py::test_histories_follow_the_rule",),
     "windows": (f"{SNAPSHOTS}test_a_window_is_replaced_and_the_rest_kept",),
     "changes": (
-        "store/test_changes.py::test_changes_lead_from_old_to_new",
-        "store/test_receipt.py::test_changed_rows_are_those_of_the_update_alone",
+        "store/diff/test_row_diff.py::test_changes_lead_from_old_to_new",
+        "store/model/test_receipt.py::test_changed_rows_are_those_of_the_update_alone",
     ),
     "time travel": (f"{HERE}test_time_travel_has_three_ways",),
     "streams of a flow": (f"{HERE}test_a_stream_of_a_flow_is_one_of_its_own",),

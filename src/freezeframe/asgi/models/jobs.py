@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import ConfigDict, Field
 
 from freezeframe.asgi.models.base import Answer, Order, example
-
-JobStatus = Literal["queued", "running", "succeeded", "failed", "cancelled", "timed_out", "dead"]
+from freezeframe.control.job import JobStatus
 
 
 class NewJob(Order):

@@ -8,16 +8,7 @@ from typing import Literal
 from pydantic import ConfigDict, Field
 
 from freezeframe.asgi.models.base import Answer, Order, example
-
-Scope = Literal[
-    "tenants:read",
-    "snapshots:read",
-    "snapshots:write",
-    "snapshots:delete",
-    "jobs:read",
-    "jobs:run",
-    "admin",
-]
+from freezeframe.service.identity.principal import Scope
 
 
 class NewKey(Order):

@@ -7,9 +7,9 @@ from datetime import datetime
 from pydantic import ConfigDict, Field
 
 from freezeframe.asgi.models.base import Answer, example
-from freezeframe.asgi.models.jobs import JobStatus
 from freezeframe.asgi.models.streams import Counts
 from freezeframe.asgi.models.versions import TenantVersion
+from freezeframe.control.job import JobStatus
 
 
 class LastChange(Answer):

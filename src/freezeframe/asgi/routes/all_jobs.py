@@ -7,9 +7,10 @@ from typing import Annotated
 from fastapi import Query
 
 from freezeframe.asgi.caller import Calling, Environment
-from freezeframe.asgi.models.jobs import Job, JobPage, JobStatus
+from freezeframe.asgi.models.jobs import Job, JobPage
 from freezeframe.asgi.routes.parameters import CursorText, Limit
 from freezeframe.asgi.routes.routing import api_router
+from freezeframe.control.job import JobStatus
 from freezeframe.identifiers import TenantId
 
 router = api_router("jobs")

@@ -14,12 +14,13 @@ from fastapi.sse import format_sse_event
 from freezeframe.asgi.authentication import identified_anew
 from freezeframe.asgi.caller import TenantCaller, TenantCalling
 from freezeframe.asgi.closing import Closing
-from freezeframe.asgi.models.jobs import Job, JobPage, JobStatus, NewJob
+from freezeframe.asgi.models.jobs import Job, JobPage, NewJob
 from freezeframe.asgi.open_streams import OpenStreams
 from freezeframe.asgi.problems import declared
 from freezeframe.asgi.routes.parameters import CursorText, Limit
 from freezeframe.asgi.routes.routing import tenant_router
 from freezeframe.asgi.routes.streams import attachment, job_location
+from freezeframe.control.job import JobStatus
 from freezeframe.errors import FreezeframeError
 from freezeframe.service.jobs.jobs import JobOrder, LogPlace, TenantJob, parse_log_place
 from freezeframe.service.jobs.past_jobs import executed_notebook, repeated_order

@@ -14,7 +14,7 @@ from freezeframe.gluestick import get_row_hash
 from freezeframe.identifiers import StreamName
 from freezeframe.script.row_hashes import frame_hashes, table_hashes
 from freezeframe.script.transfer import export_stream
-from freezeframe.service.access.arrow_engine import RowCounter
+from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.service.exports.exports import exported
 from freezeframe.service.rows.column_statistics import StatisticsCache, stream_statistics
 from freezeframe.service.rows.import_preview import ImportFile, import_preview
@@ -45,7 +45,7 @@ def rows(days, moments):
 def tenant(tmp_path):
     """A stream whose key is far dates: one row changed, one new in its second version."""
     storage = LocalStorage(tmp_path)
-    tenant = Tenant(storage, RowCounter(storage), Settings())
+    tenant = Tenant(storage, ArrowEngine(storage), Settings())
     stream = tenant.stream("Account")
     stream.update(rows([FAR, 0], [2**62, None]), key="Id")
     stream.update(rows([FAR, BEFORE], [-(2**62), 0]), key="Id")
@@ -170,3 +170,40 @@ def test_hashes_of_times_are_those_of_pandas(number, zone):
 
     assert frame_hashes(to_pandas(table)) == table_hashes(table)
     assert table_hashes(table)[1:] == table_hashes(pa.table({"t": pa.array([0, None], kind)}))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("days_are_stored", [True, False])
+def test_far_dates_beside_moments_are_counted_by_spark(tmp_path, spark_engine, days_are_stored):
+    """A stream replaced by one whose column has dates for moments or moments for dates."""
+    moments = pa.table({"Id": ["1", "2"], "v": pa.array([0, 0], pa.timestamp("us"))})
+    dates = pa.table({"Id": ["1", "2"], "v": pa.array([0, 2**31 - 1], pa.int32()).cast(pa.date32())})
+    before, after = (dates, moments) if days_are_stored else (moments, dates)
+    stream = Tenant(LocalStorage(tmp_path), spark_engine, Settings(engine="spark")).stream("Account")
+    stream.update(before, key="Id")
+    receipt = stream.update(after, key="Id", override=True)
+    assert (0, 1, 1, 0) == (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted)
+    assert after["v"].type.equals(stream.read(as_="arrow")["v"].type)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("row_count", [2, 60_000])
+def test_a_frames_dates_that_no_moment_reaches_are_refused(tmp_path, spark_engine, spark_session, row_count):
+    """A Spark frame, small or large, brings a far date for a column of moments."""
+    stream = Tenant(LocalStorage(tmp_path), spark_engine, Settings(engine="spark")).stream("Account")
+    stream.update(pa.table({"Id": ["1"], "v": pa.array([0], pa.timestamp("us"))}), key="Id")
+    far = "date_from_unix_date(2147483647) v"
+    frame = spark_session.range(row_count).selectExpr("cast(id as string) Id", far)
+    with pytest.raises(SchemaDriftError):
+        stream.update(frame, key="Id")
+    assert 1 == stream.read(as_="arrow").num_rows
+
+
+@pytest.mark.spark
+def test_moments_do_not_widen_a_column_of_far_dates(tmp_path, spark_engine):
+    """A stored date that no moment reaches refuses the type, and the stream stays as it was."""
+    stream = Tenant(LocalStorage(tmp_path), spark_engine, Settings(engine="spark")).stream("Account")
+    stream.update(pa.table({"Id": ["1"], "v": pa.array([2**31 - 1], pa.int32()).cast(pa.date32())}), key="Id")
+    with pytest.raises(SchemaDriftError):
+        stream.update(pa.table({"Id": ["1"], "v": pa.array([0], pa.timestamp("us"))}), key="Id")
+    assert pa.date32() == stream.read(as_="arrow")["v"].type

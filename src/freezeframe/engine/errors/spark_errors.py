@@ -106,7 +106,14 @@ _SIGNS: tuple[tuple[type[FreezeframeError], str, str, tuple[str, ...]], ...] = (
         SchemaDriftError,
         "A value does not fit the type of its column.",
         "Cast the column to the stored type before the update.",
-        ("CAST_OVERFLOW", "CAST_INVALID_INPUT", "NUMERIC_VALUE_OUT_OF_RANGE", "ARITHMETIC_OVERFLOW"),
+        (
+            "CAST_OVERFLOW",
+            "CAST_INVALID_INPUT",
+            "NUMERIC_VALUE_OUT_OF_RANGE",
+            "ARITHMETIC_OVERFLOW",
+            # Of a date beyond the year 294246 as a moment; Spark has no error class for it.
+            "ArithmeticException: long overflow",
+        ),
     ),
     (
         BadInput,

@@ -68,6 +68,8 @@ def merge(session: SparkSession, task: MergeTask) -> MergeResult:
     """Carry out the task in the session; `TableEngine.merge` says what is promised."""
     target = struct_type(task.target_schema)
     batch_schema = struct_type(task.batch_schema)
+    # What is only compared may be of a type that does not hold every value of the rows' own.
+    tries = not task.write
     sides = _Sides(
         task,
         target,
@@ -75,9 +77,9 @@ def merge(session: SparkSession, task: MergeTask) -> MergeResult:
             live_rows(session, task.stored, struct_type(task.stored_schema), task.deleted),
             task.stored_schema,
             target,
-            tries=not task.write,
+            tries=tries,
         ),
-        _fitted(read_files(session, task.batch, batch_schema), task.batch_schema, target),
+        _fitted(read_files(session, task.batch, batch_schema), task.batch_schema, target, tries=tries),
         frozenset(batch_schema.names),
         layout_of(task),
     )

@@ -140,7 +140,10 @@ def evolve(
             if kind != fields[name].type:
                 widened.append(name)
                 fields[name] = retyped_field(fields[name], kind)
-            column = cast_to(column, kind)
+            try:
+                column = cast_to(column, kind)
+            except pa.ArrowInvalid as error:  # types of a Spark frame agreed, and a value of it does not
+                raise meeting.error() from error
         if not is_undecided(fields[name]):
             columns[name] = column
     if rules.frozen and stored is not None and (added or widened):

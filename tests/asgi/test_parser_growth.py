@@ -19,7 +19,7 @@ from freezeframe.asgi.strict_route import require_known
 from freezeframe.errors import FreezeframeError
 from freezeframe.script.conditions import predicate
 from freezeframe.script.transfer import file_rows
-from freezeframe.service.access.arrow_engine import RowCounter
+from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.service.base.conditions import Conditions
 from freezeframe.service.base.cursors import Cursors
 from freezeframe.service.jobs.jobs import parse_log_place
@@ -192,7 +192,7 @@ def test_imports(tmp_path, kind, name):
 def tenant():
     """A tenant with a stream of some rows."""
     storage = MemoryStorage()
-    found = Tenant(storage, RowCounter(storage), Settings())
+    found = Tenant(storage, ArrowEngine(storage), Settings())
     found.stream("Account").update(pa.table({"Id": [1, 2, 3]}), "Id")
     return found
 

@@ -5,7 +5,7 @@ import pytest
 
 from freezeframe.cli.main import main
 from freezeframe.script import open_tenant
-from freezeframe.service.access.arrow_engine import RowCounter
+from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
@@ -72,7 +72,7 @@ def test_drop_asks_and_its_past_stays(capsys, told, snapshots):
 def test_people_see_changed_cells_and_a_line_of_rows(capsys, snapshots):
     """An update reads as old and new values, a history begins with the number of rows over time."""
     storage = LocalStorage(snapshots)
-    tenant = Tenant(storage, RowCounter(storage), Settings())  # what becomes of each row is for an engine
+    tenant = Tenant(storage, ArrowEngine(storage), Settings())  # what becomes of each row is for an engine
     rows = pd.DataFrame({"Id": ["1"], "v": [10], "w": ["x"]})
     tenant.stream("Account").update(rows, override=True, key=["Id"])
     capsys.readouterr()

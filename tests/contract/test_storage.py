@@ -10,7 +10,7 @@ from tests.examples import examples
 from tests.faulty import FaultyStorage
 
 from freezeframe.errors import InvalidName
-from freezeframe.storage import FolderStorage, LocalStorage, MemoryStorage
+from freezeframe.storage import LocalStorage, MemoryStorage, PrefixStorage
 from freezeframe.storage.objects import ObjectStorage
 from freezeframe.storage.overlay import OverlayStorage
 
@@ -39,9 +39,9 @@ def make(kind, folder):
         case "objects below a prefix":
             return ObjectStorage(MemoryStore(), "memory://bucket/a/b", "a/b")
         case "a folder of local":
-            return FolderStorage(LocalStorage(folder / "root"), "tenants/a")
+            return PrefixStorage(LocalStorage(folder / "root"), "tenants/a")
         case "a folder of objects":
-            return FolderStorage(ObjectStorage(MemoryStore(), "memory://bucket"), "tenants/a")
+            return PrefixStorage(ObjectStorage(MemoryStore(), "memory://bucket"), "tenants/a")
         case _:
             return FaultyStorage(LocalStorage(folder / "root"))
 

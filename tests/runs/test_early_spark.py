@@ -7,7 +7,7 @@ import pytest
 
 from freezeframe.runs.early_spark import start_beside_runner
 from freezeframe.runs.script_spark import script_spark
-from freezeframe.service.access.arrow_engine import RowCounter
+from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage
 from freezeframe.store import Tenant
@@ -16,7 +16,7 @@ from freezeframe.store import Tenant
 @pytest.fixture
 def tenant():
     storage = MemoryStorage()
-    return Tenant(storage, RowCounter(storage), Settings())
+    return Tenant(storage, ArrowEngine(storage), Settings())
 
 
 def hurried(tmp_path, **settings):

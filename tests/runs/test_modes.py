@@ -12,7 +12,7 @@ import pytest
 from freezeframe.control.database import ControlDatabase
 from freezeframe.control.place import database_url
 from freezeframe.script.transfer import export_stream
-from freezeframe.service.access.arrow_engine import RowCounter
+from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.service.jobs.jobs import ImportOrder, TenantJob
 from freezeframe.service.jobs.uploads import ImportContent
 from freezeframe.service.service import open_service
@@ -56,7 +56,7 @@ def readable(folder):
 def test_what_the_library_writes(tmp_path):
     """Streams with all that updates make of them, files, clones, archives and exports."""
     storage = LocalStorage(tmp_path / "store" / "deep")
-    store = Store(storage, RowCounter(storage), Settings(checkpoint_interval=2, vectors_from_bytes=0))
+    store = Store(storage, ArrowEngine(storage), Settings(checkpoint_interval=2, vectors_from_bytes=0))
     tenant = store.tenant("acme", create=True)
     rows = pa.table({"Id": list(range(1000)), "City": ["Bern"] * 1000})
     for number in range(4):

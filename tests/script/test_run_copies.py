@@ -10,7 +10,7 @@ from freezeframe.script import get_snapshot, update_snapshot
 from freezeframe.script.current_job import current_job
 from freezeframe.script.exported_file import own_exports
 from freezeframe.script.run_copies import refresh_copies
-from freezeframe.service.access.arrow_engine import RowCounter
+from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
@@ -24,7 +24,7 @@ CSV = "Id,Name\n007,Ann\n8,Bo\n"
 def tenant(tmp_path):
     """A tenant with a snapshot file that no stream has adopted yet."""
     storage = LocalStorage(tmp_path / "tenant")
-    made = Tenant(storage, RowCounter(storage), Settings())
+    made = Tenant(storage, ArrowEngine(storage), Settings())
     made.files.write_text(NAME, CSV)
     return made
 

@@ -10,7 +10,7 @@ import pytest
 from freezeframe.errors import InputNotFound, InvalidOption, SchemaDriftError, UnreadableInput
 from freezeframe.script import csv_file, json_rows, streamed_rows
 from freezeframe.script.transfer import export_stream, import_stream, schema_file
-from freezeframe.service.access.arrow_engine import RowCounter
+from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage
 from freezeframe.store import Tenant
@@ -187,7 +187,7 @@ def test_text_is_taken_in_the_types_of_the_stream(tmp_path):
     file = tmp_path / "a.csv"
     for memory_bytes_max in (0, 1000):
         storage = MemoryStorage()
-        goal = Tenant(storage, RowCounter(storage), Settings()).stream("Account")
+        goal = Tenant(storage, ArrowEngine(storage), Settings()).stream("Account")
         goal.update(pa.table({"Id": ["1", "007"], "N": [1, 2]}), key="Id")
         file.write_text("Id,N\n1,5\n2,6\n")
         done = import_stream(goal, file, memory_bytes_max=memory_bytes_max)

@@ -15,7 +15,7 @@ from freezeframe.script.parquet_files import read_parquet_files, require_parquet
 from freezeframe.script.reading import read_parquet_folder
 from freezeframe.script.transfer import UNPACKED_MEMORY_BYTES_MAX, file_rows, import_stream
 from freezeframe.script.unpacking import UnpackLimits, decoded_bytes
-from freezeframe.service.access.arrow_engine import RowCounter
+from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage
 from freezeframe.store import Tenant
@@ -132,7 +132,7 @@ def test_an_import_that_unpacks_to_much_is_streamed(tmp_path, monkeypatch):
     monkeypatch.setattr("freezeframe.script.transfer.UNPACKED_MEMORY_BYTES_MAX", 10_000)
     pq.write_table(ROWS, tmp_path / "a.parquet")
     storage = MemoryStorage()
-    stream = Tenant(storage, RowCounter(storage), Settings()).stream("Account")
+    stream = Tenant(storage, ArrowEngine(storage), Settings()).stream("Account")
     with pytest.raises(TooLarge):
         import_stream(stream, tmp_path / "a.parquet", "Id", limits=UnpackLimits(bytes_max=20_000))
     assert -1 == stream.version()

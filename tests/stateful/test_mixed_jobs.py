@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from freezeframe.errors import ConflictError, FreezeframeError
-from freezeframe.service.access.arrow_engine import RowCounter
+from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.store import Tenant
@@ -99,7 +99,7 @@ def content(reader):
 
 def work(storage, writer, jobs, read_every):
     """One writer's life: what was acknowledged, and what it read in between at which versions."""
-    tenant = Tenant(storage, RowCounter(storage), Settings(commit_tries_max=100))
+    tenant = Tenant(storage, ArrowEngine(storage), Settings(commit_tries_max=100))
     acknowledged, seen = [], []
     for number in range(jobs):
         acknowledged.append((run_job(tenant, writer, number), writer, number))
@@ -162,7 +162,7 @@ def violations(acknowledged, seen, newest):
 def prove(folder, writers, jobs, read_every, seconds):
     acknowledged, seen = race(folder, writers, jobs, read_every, seconds)
     storage = LocalStorage(folder)
-    tenant = Tenant(storage, RowCounter(storage), Settings())
+    tenant = Tenant(storage, ArrowEngine(storage), Settings())
     assert [] == violations(acknowledged, seen, content(tenant))
     assert writers * jobs == tenant.version + 1 == len({job[1:] for job in acknowledged})
     assert len(seen) >= writers
@@ -190,7 +190,7 @@ def test_the_checker_finds_what_a_racy_storage_loses():
     storage, acknowledged = RacyStorage(), []
 
     def writer(name):
-        tenant = Tenant(storage, RowCounter(storage), Settings())
+        tenant = Tenant(storage, ArrowEngine(storage), Settings())
         for number in range(10):
             try:
                 acknowledged.append((run_job(tenant, name, number), name, number))
@@ -208,7 +208,7 @@ def test_the_checker_finds_what_a_racy_storage_loses():
 def test_the_checker_finds_a_read_of_two_moments():
     """A reader that takes one stream before a job and the next one after it is found; one view is not."""
     storage = MemoryStorage()
-    tenant = Tenant(storage, RowCounter(storage), Settings())
+    tenant = Tenant(storage, ArrowEngine(storage), Settings())
     wide = next(n for n in range(1000) if len(changes_of(1, n)) == len(STREAMS) + len(FILES))
     acknowledged = [(run_job(tenant, 1, wide), 1, wide)]
     view = tenant.at(tenant.version)

@@ -18,7 +18,7 @@ from freezeframe.script.reading import read_csv_folder, read_parquet_folder
 from freezeframe.script.snapshots import update_snapshot
 from freezeframe.script.streamed_rows import streamed_csv, streamed_parquet
 from freezeframe.script.typed_columns import KnownTypes
-from freezeframe.service.access.arrow_engine import RowCounter
+from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
@@ -31,7 +31,7 @@ NEW = pd.DataFrame({"Id": ["1", "9"], "v": [1.5, 2.5]})
 def tenant(folder):
     DeltaLog.clear_cache()
     storage = LocalStorage(folder)
-    return Tenant(storage, RowCounter(storage), SETTINGS)
+    return Tenant(storage, ArrowEngine(storage), SETTINGS)
 
 
 def operations(base):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.examples import examples
 
 from freezeframe.errors import FreezeframeError, UnsafePath
-from freezeframe.storage import FolderStorage, LocalStorage
+from freezeframe.storage import LocalStorage, PrefixStorage
 from freezeframe.storage.beneath import open_beneath, open_stepwise, opened_root
 
 CANARY = b"canary of another tenant"
@@ -103,7 +103,7 @@ def test_openers_agree(two_tenants):
 def test_no_verb_of_a_storage_follows_a_planted_link(kind, name, two_tenants):
     """Reading says UnsafePath, listing shows nothing, and writing or deleting leaves the target alone."""
     storage = (
-        LocalStorage(two_tenants / "a") if kind == "root" else FolderStorage(LocalStorage(two_tenants), "a")
+        LocalStorage(two_tenants / "a") if kind == "root" else PrefixStorage(LocalStorage(two_tenants), "a")
     )
     for call in (storage.read, storage.local_path, storage.uri):
         with pytest.raises(UnsafePath):

@@ -15,7 +15,7 @@ from tests.faulty import Fault, FaultyStorage, Way
 
 from freezeframe.errors import CorruptData, StorageUnavailable, TryAgain
 from freezeframe.log.statistics.file_statistics import file_statistics
-from freezeframe.service.access.arrow_engine import RowCounter
+from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage
 from freezeframe.storage.passing_failures import passing_failure, reads_of
@@ -95,7 +95,7 @@ def test_a_refused_request_can_be_tried_again(name):
 
 
 def _tenant(storage):
-    return Tenant(storage, RowCounter(storage), Settings())
+    return Tenant(storage, ArrowEngine(storage), Settings())
 
 
 class Stopped(BytesIO):

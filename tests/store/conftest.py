@@ -5,7 +5,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from freezeframe.service.access.arrow_engine import RowCounter
+from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.store import Tenant
@@ -29,7 +29,7 @@ def open_finding():
     def opened(storage: Any, **options: Any) -> Tenant:
         # Settings look through the environment each time, which takes longer than to open a tenant.
         settings = known.get(repr(options)) or known.setdefault(repr(options), Settings(**options))
-        return Tenant(storage, RowCounter(storage), settings)
+        return Tenant(storage, ArrowEngine(storage), settings)
 
     return opened
 

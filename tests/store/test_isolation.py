@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from freezeframe.errors import FreezeframeError
-from freezeframe.service.access.arrow_engine import RowCounter
+from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store.files import Files
@@ -101,7 +101,7 @@ def two(tmp_path):
     theirs.stream("Theirs").update(ROWS, key="Id")
     theirs.files.write("theirs.json", f'{{"a": "{CANARY}"}}'.encode())
     (folder,) = (root / "tenants").iterdir()
-    store = Store(LocalStorage(root), RowCounter(LocalStorage(root)), Settings())
+    store = Store(LocalStorage(root), ArrowEngine(LocalStorage(root)), Settings())
     ours = store.tenant("ours", create=True)
     ours.files.write("own.txt", b"own")
     blob = next(one for one in (folder / "_freezeframe" / "blobs").rglob("*") if one.is_file())

@@ -5,7 +5,7 @@ import pytest
 from benchmarks.distant import DistantStorage, in_sequence
 from obstore.store import MemoryStore
 
-from freezeframe.service.access.arrow_engine import RowCounter
+from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.settings import Settings
 from freezeframe.storage import ObjectStorage
 from freezeframe.store.snapshot_store import Store
@@ -19,7 +19,7 @@ def place():
     """A tenant with a stream of 10,000 rows in a bucket in which each request takes 50 ms."""
     inner = ObjectStorage(MemoryStore(), "memory://bucket")
     storage = DistantStorage(inner, SECONDS)
-    store = Store(storage, RowCounter(inner), Settings())
+    store = Store(storage, ArrowEngine(inner), Settings())
     tenant = store.tenant("acme", create=True)
     tenant.stream("Account").update(ROWS, key="Id")
     return storage, tenant

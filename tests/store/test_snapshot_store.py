@@ -21,7 +21,7 @@ from freezeframe.errors import (
     TenantNotFound,
 )
 from freezeframe.settings import Settings
-from freezeframe.storage import FolderStorage, LocalStorage, MemoryStorage
+from freezeframe.storage import LocalStorage, MemoryStorage, PrefixStorage
 from freezeframe.store.encryption.master_key import read_master_key
 from freezeframe.store.snapshot_store import Store
 from freezeframe.store.tenants.registry_entries import RegistryEntry, RegistryState
@@ -352,7 +352,7 @@ def test_a_clone_has_all_and_shares_nothing(keyed, local):
     assert b"sealed" + CANARY == clone.files.read("secret")
     assert clone.files.list()[0].sealed
     known = store._registry.current_state().tenants["default"]
-    one, other = (FolderStorage(local, f"tenants/{known[name]}") for name in ("acme", "copy"))
+    one, other = (PrefixStorage(local, f"tenants/{known[name]}") for name in ("acme", "copy"))
     inodes = [
         {place.local_path(f.name).stat().st_ino for f in place.list_below("")} for place in (one, other)
     ]

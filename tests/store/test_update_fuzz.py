@@ -6,7 +6,7 @@ import random
 import pytest
 from tests.store.update_fuzz import Chances, prove
 
-from freezeframe.service.access.arrow_engine import RowCounter
+from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.store import Tenant
@@ -27,7 +27,7 @@ def fuzzed(tenant, seed, updates_min, chances):
 
 def in_process(seed, updates_min):
     storage = MemoryStorage()
-    tenant = Tenant(storage, RowCounter(storage), Settings(vectors_from_bytes=seed % 2 * 2**20))
+    tenant = Tenant(storage, ArrowEngine(storage), Settings(vectors_from_bytes=seed % 2 * 2**20))
     return fuzzed(tenant, seed, updates_min, Chances(moves_all_rows=False))
 
 

@@ -16,14 +16,14 @@ from freezeframe.asgi.byte_counts import begin_transfer
 from freezeframe.asgi.problems import request_id_of
 from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.service.access.access import TenantAccess
-from freezeframe.service.access.audit import AuditPlace, Undertaking
+from freezeframe.service.access.audit import AuditedOperation, AuditPlace
 from freezeframe.service.base.conditions import Conditions
 from freezeframe.service.base.idempotency import RequestIdentity
 from freezeframe.service.identity.principal import Principal, Scope
 from freezeframe.service.jobs.jobs import TenantJob
 from freezeframe.service.service import Service
 from freezeframe.store import Tenant
-from freezeframe.store.model.request_context import Occasion
+from freezeframe.store.model.request_context import RequestContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Caller:
         *subjects: str,
         place: AuditPlace | None = None,
         details: Mapping[str, Any] | None = None,
-    ) -> AbstractContextManager[Undertaking]:
+    ) -> AbstractContextManager[AuditedOperation]:
         """Change something in a ``with`` block that is entered once the audit has it; see ``undertaking``."""
         return self.service.audit.undertaking(
             place or AuditPlace(), subjects or ("",), details=details, **self._trace(action)
@@ -74,9 +74,9 @@ class Caller:
         """An id for what the request makes: the same whenever it comes under its Idempotency-Key."""
         return f"{prefix}{uuid.uuid4().hex}" if self.identity is None else self.identity.job_id
 
-    def occasion(self) -> Occasion:
+    def occasion(self) -> RequestContext:
         """What versions of tenants tell of this request."""
-        return Occasion(self.request_id, None if self.identity is None else self.identity.job_id)
+        return RequestContext(self.request_id, None if self.identity is None else self.identity.job_id)
 
     def _trace(self, action: str) -> dict[str, str]:
         who = f"{self.principal.kind}:{self.principal.id} {self.principal.name}"
@@ -99,7 +99,7 @@ class TenantCaller(Caller):
         """Leave an entry in the tenant's audit."""
         self.audit(action, subject, place=self.audit_place(), details=details)
 
-    def noting(self, action: str, *subjects: str, **details: Any) -> AbstractContextManager[Undertaking]:
+    def noting(self, action: str, *subjects: str, **details: Any) -> AbstractContextManager[AuditedOperation]:
         """Change the tenant in a ``with`` block that is entered once its audit has it."""
         return self.auditing(action, *subjects, place=self.audit_place(), details=details)
 

@@ -19,7 +19,7 @@ from freezeframe.cli.output import Output
 from freezeframe.errors import InputNotFound
 
 if TYPE_CHECKING:
-    from freezeframe.engine.server.server_status import Standing
+    from freezeframe.engine.server.server_status import ServerStatus
     from freezeframe.settings import Settings
 
 app = typer.Typer(no_args_is_help=True)
@@ -209,7 +209,7 @@ def _runner(settings: Settings) -> dict[str, Any] | None:
     return asked(runner_folder(settings, os.environ), {"about": True}, 1.0)
 
 
-def _told(server: Standing) -> dict[str, object]:
+def _told(server: ServerStatus) -> dict[str, object]:
     memory = "unknown" if server.memory_bytes is None else f"{server.memory_bytes // _MIB} MiB"
     clients = "unknown" if server.clients is None else server.clients
     return {

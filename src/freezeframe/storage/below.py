@@ -14,7 +14,7 @@ from freezeframe.storage.base import FileStatus, Storage
 from freezeframe.storage.relative_name import checked_name
 
 
-class FolderStorage:
+class PrefixStorage:
     """The files of ``inner`` below ``folder``, which need not exist yet."""
 
     def __init__(self, inner: Storage, folder: str) -> None:
@@ -29,7 +29,7 @@ class FolderStorage:
         return f"{self._inner.root}/{self._folder}"
 
     def __repr__(self) -> str:
-        return f"FolderStorage({self.root!r})"
+        return f"PrefixStorage({self.root!r})"
 
     def list_from(self, folder: str, start: str = "") -> Iterator[FileStatus]:
         """See ``Storage.list_from``."""

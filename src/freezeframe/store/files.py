@@ -23,7 +23,7 @@ from freezeframe.store.tenant_log.entry import FileChange
 from freezeframe.store.tenant_log.file_info import FileEntry, FileRevision, file_entry, file_revision
 from freezeframe.store.tenant_log.state import HeldFile, TenantState
 from freezeframe.store.transaction.scope import TenantScope
-from freezeframe.store.transaction.unit_of_work import Work
+from freezeframe.store.transaction.unit_of_work import UnitOfWork
 
 Content = bytes | bytearray | memoryview | BinaryIO | Iterable[bytes]
 _STREAM_BYTES = 1024 * 1024
@@ -312,7 +312,7 @@ class Files:
         key = data_key(self._scope.storage, self._scope.settings)
         return unseal(stored, key.secret, key.tenant, path)
 
-    def _stage(self, work: Work, path: FilePath, content: Iterable[bytes], *, is_sealed: bool) -> None:
+    def _stage(self, work: UnitOfWork, path: FilePath, content: Iterable[bytes], *, is_sealed: bool) -> None:
         """Write the blob and make it part of the work; an earlier one of the same work is let go."""
         before = work.state().files.get(str(path))
         work.announce()
@@ -328,7 +328,7 @@ class Files:
         work.stage_file(change, digest)
         _forget_own(work, before)
 
-    def _remove(self, work: Work, path: FilePath) -> None:
+    def _remove(self, work: UnitOfWork, path: FilePath) -> None:
         before = work.state().files.get(str(path))
         work.announce()
         work.stage_file(FileChange(str(path), None))
@@ -343,7 +343,7 @@ def _blob(held: HeldFile) -> Blob:
     return Blob(held.blob, held.sha256, held.size)
 
 
-def _forget_own(work: Work, before: HeldFile | None) -> None:
+def _forget_own(work: UnitOfWork, before: HeldFile | None) -> None:
     """Delete the bytes that this very work staged before for the same path: nothing else can name them."""
     if before is not None and before.blob.startswith(f"{work.write_id}/"):
         with suppress(StorageUnavailable):

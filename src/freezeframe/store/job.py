@@ -17,7 +17,7 @@ from freezeframe.store.model.update_options import Names, UpdateOptions, update_
 from freezeframe.store.stream import Stream
 from freezeframe.store.transaction.scope import JobScope, TenantScope, committed
 from freezeframe.store.transaction.transaction import TenantPlace
-from freezeframe.store.transaction.unit_of_work import Work
+from freezeframe.store.transaction.unit_of_work import UnitOfWork
 
 
 class Job:
@@ -28,7 +28,7 @@ class Job:
     nothing happened.
     """
 
-    def __init__(self, place: TenantPlace, work: Work) -> None:
+    def __init__(self, place: TenantPlace, work: UnitOfWork) -> None:
         self._place = place
         self._work = work
         self._scope = JobScope(place, work)
@@ -103,5 +103,5 @@ def open_job(
     place: TenantPlace, job_id: str | None, *, message: str | None = None, who: str | None = None
 ) -> Iterator[Job]:
     """A job that is committed when the block ends well; see ``Tenant.job``."""
-    with committed(Work(place, job_id=job_id, author=who or "", message=message or "")) as work:
+    with committed(UnitOfWork(place, job_id=job_id, author=who or "", message=message or "")) as work:
         yield Job(place, work)

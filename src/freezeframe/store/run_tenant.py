@@ -20,7 +20,7 @@ from freezeframe.store.tenant import Tenant
 from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.transaction.scope import JobScope, committed
 from freezeframe.store.transaction.transaction import TenantPlace
-from freezeframe.store.transaction.unit_of_work import Work
+from freezeframe.store.transaction.unit_of_work import UnitOfWork
 
 
 def _refused(call: str) -> Any:
@@ -42,7 +42,7 @@ class JobTenant(Tenant):
     ``token`` names this run of the job: what is revoked when the job is taken over.
     """
 
-    def __init__(self, place: TenantPlace, work: Work, token: str) -> None:
+    def __init__(self, place: TenantPlace, work: UnitOfWork, token: str) -> None:
         # Without the checks of a tenant that is opened: the job has been through them.
         self.token = token
         self._place = place
@@ -86,7 +86,7 @@ class JobTenant(Tenant):
 class _SharedScope(JobScope):
     """The job's scope for any number of threads, one at a time: a transaction is made for one."""
 
-    def __init__(self, place: TenantPlace, work: Work) -> None:
+    def __init__(self, place: TenantPlace, work: UnitOfWork) -> None:
         super().__init__(place, work)
         self._turn = threading.RLock()
 
@@ -108,7 +108,7 @@ class _SharedScope(JobScope):
             return super().base(name)
 
     @contextmanager
-    def changing(self, stream: StreamName | None = None) -> Iterator[Work]:
+    def changing(self, stream: StreamName | None = None) -> Iterator[UnitOfWork]:
         """See ``JobScope.changing``."""
         with self._turn, super().changing(stream) as work:
             yield work
@@ -127,7 +127,7 @@ def open_job_tenant(
         JobRevoked: the token was revoked; nothing is written.
         As ``Tenant.job``.
     """
-    with committed(Work(place, job_id=job_id, token=token, author=who, message=message)) as work:
+    with committed(UnitOfWork(place, job_id=job_id, token=token, author=who, message=message)) as work:
         work.announce()
         yield JobTenant(place, work, token)
 

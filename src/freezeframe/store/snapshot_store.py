@@ -18,7 +18,7 @@ from freezeframe.engine.protocol.table_engine import TableEngine
 from freezeframe.errors import AlreadyExists, InvalidOption, TenantNotFound
 from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.settings import Settings
-from freezeframe.storage import FolderStorage, Storage
+from freezeframe.storage import PrefixStorage, Storage
 from freezeframe.storage.concurrency import run_concurrently
 from freezeframe.store.directory.format import ensure_format, require_known_format
 from freezeframe.store.directory.paths import TENANTS_FOLDER, tenant_folder
@@ -26,7 +26,7 @@ from freezeframe.store.directory.place_kind import require_no_tenant
 from freezeframe.store.encryption.data_key import rewrap
 from freezeframe.store.encryption.master_key import MasterKey
 from freezeframe.store.maintenance.verification import Verification, verify_tenant
-from freezeframe.store.model.request_context import NO_OCCASION, Occasion
+from freezeframe.store.model.request_context import NO_OCCASION, RequestContext
 from freezeframe.store.tenant import Tenant
 from freezeframe.store.tenant_log.state import NO_VERSION
 from freezeframe.store.tenants.archive import read_archive, write_archive
@@ -164,7 +164,7 @@ class Store:
         return finished
 
     def clone_tenant(
-        self, source: str | TenantId, target: str | TenantId, occasion: Occasion = NO_OCCASION
+        self, source: str | TenantId, target: str | TenantId, occasion: RequestContext = NO_OCCASION
     ) -> Tenant:
         """A new tenant with the newest streams and files of ``source``, and none of its past.
 
@@ -309,8 +309,8 @@ class Store:
                 self._tenants[folder] = Tenant(place, self._engine, self._settings, fence)
             return self._tenants[folder]
 
-    def _folder(self, folder: str) -> FolderStorage:
-        return FolderStorage(self._storage, tenant_folder(folder))
+    def _folder(self, folder: str) -> PrefixStorage:
+        return PrefixStorage(self._storage, tenant_folder(folder))
 
     def _not_found(self, tenant: TenantId) -> TenantNotFound:
         return TenantNotFound(

@@ -19,8 +19,8 @@ from freezeframe.storage import Storage
 from freezeframe.store.directory.paths import table_folder
 from freezeframe.store.model.receipt import Receipt
 from freezeframe.store.model.update_options import KeyedUpdate, Update
-from freezeframe.store.table.commit import Origin
-from freezeframe.store.table.staging import Attempt
+from freezeframe.store.table.commit import CommitIdentity
+from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.tenant_log.lease import Lease
 from freezeframe.store.tenant_log.table_lookup import require_no_case_twin
 from freezeframe.store.transaction.scope import TenantScope
@@ -87,7 +87,7 @@ def preview(place: StreamPlace, frame: Any, update: Update, use: Callable[[Previ
     state = scope.state()
     require_no_case_twin(state.streams, name)
     base = scope.base(name)
-    origin = Origin(uuid.uuid4().hex, state.next_timestamp_ms(now_ms()))
+    origin = CommitIdentity(uuid.uuid4().hex, state.next_timestamp_ms(now_ms()))
     staged = StagedStream(name, scope.storage, origin, base)
     lease = Lease(scope.storage, origin.write_id, None, scope.settings.lease_heartbeat_seconds)
     if state.version >= 0:  # else there is no gc that could take the files
@@ -112,7 +112,7 @@ def explain(place: StreamPlace, frame: Any, update: Update) -> Explanation:
     base = scope.base(name)
     write_id = uuid.uuid4().hex
     lease = Lease(scope.storage, write_id, None, scope.settings.lease_heartbeat_seconds)
-    attempt = Attempt(scope.storage, table_folder(name), f"{write_id}-explained")
+    attempt = StagingFolder(scope.storage, table_folder(name), f"{write_id}-explained")
     if scope.state().version >= 0:
         lease.hold()
     try:

@@ -26,7 +26,7 @@ from freezeframe.store.maintenance.purge import purge
 from freezeframe.store.maintenance.repair import adopt
 from freezeframe.store.maintenance.retention import Policy, policy_of, set_policy
 from freezeframe.store.maintenance.verification import Verification, verify_tenant
-from freezeframe.store.model.request_context import Occasion
+from freezeframe.store.model.request_context import RequestContext
 from freezeframe.store.stream import Stream
 from freezeframe.store.tenant_log.history import HistoryEntry, history
 from freezeframe.store.tenant_log.log import TenantLog
@@ -69,7 +69,7 @@ class Tenant:
         """What it takes to read and change the tenant, for what is built on this package."""
         return self._place
 
-    def on(self, occasion: Occasion) -> Tenant:
+    def on(self, occasion: RequestContext) -> Tenant:
         """The same tenant, whose changes are made for a request; costs nothing."""
         return self._at(replace(self._place, occasion=occasion))
 

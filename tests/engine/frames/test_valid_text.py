@@ -11,7 +11,7 @@ from freezeframe.script.exported_file import file_sha256
 from freezeframe.script.legacy import LegacyFile
 from freezeframe.script.reading import read_parquet_folder
 from freezeframe.script.transfer import import_stream
-from freezeframe.service.access.arrow_engine import RowCounter
+from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
@@ -105,7 +105,7 @@ def test_an_update_is_refused_before_anything_is_written(account, name):
 def account(tmp_path):
     """A stream that is not there yet, of a tenant without Spark."""
     storage = LocalStorage(tmp_path / "snapshots")
-    return Tenant(storage, RowCounter(storage), Settings()).stream("Account")
+    return Tenant(storage, ArrowEngine(storage), Settings()).stream("Account")
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import threading
 import pyarrow as pa
 import pytest
 
-from freezeframe.engine.protocol.query_batcher import Meeting
+from freezeframe.engine.protocol.query_batcher import QueryBatcher
 from freezeframe.engine.protocol.table_engine import FindTask
 from freezeframe.errors import CorruptData, EngineUnavailable
 
@@ -41,7 +41,7 @@ class Numbers:
 
 def meet(engine, *works):
     """What became of each of the works, done at once: its answer, or its error."""
-    meeting, told = Meeting(engine, len(works)), {}
+    meeting, told = QueryBatcher(engine, len(works)), {}
 
     def one(number, work):
         try:
@@ -91,7 +91,7 @@ def test_who_searches_again_is_asked_for_with_those_that_are_left():
 def test_a_meeting_that_is_over_keeps_nobody_waiting():
     """A step that is carried out again, on another's commit, asks for itself."""
     engine = Numbers()
-    meeting = Meeting(engine, 1)
+    meeting = QueryBatcher(engine, 1)
     with meeting.party():
         pass
     assert [[7], [8]] == [finds(7)(meeting), finds(8)(meeting)]
@@ -115,7 +115,7 @@ def test_a_server_that_is_gone_is_gone_for_all():
 def test_an_unforeseen_error_leaves_nobody_waiting():
     """Who asked for all has it; the others ask for themselves."""
     engine = Numbers(ZeroDivisionError())
-    meeting, told = Meeting(engine, 2), []
+    meeting, told = QueryBatcher(engine, 2), []
 
     def one(number):
         try:

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from freezeframe.service.access.arrow_engine import RowCounter
+from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.service.overview.growth import growth
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.long
 def test_every_point_is_what_the_version_holds(tmp_path):
     """Over inserts, marked rows, overrides, files, a drop, its restoration and a stream of another name."""
     storage = LocalStorage(tmp_path)
-    tenant = Tenant(storage, RowCounter(storage), Settings(vectors_from_bytes=0))
+    tenant = Tenant(storage, ArrowEngine(storage), Settings(vectors_from_bytes=0))
     account = tenant.stream("Account")
     account.update(pa.table({"Id": list(range(500)), "V": ["a"] * 500}), "Id")
     account.update(pa.table({"Id": [1, 2, 900], "V": ["b", "c", "d"]}), "Id")
@@ -44,4 +44,4 @@ def test_every_point_is_what_the_version_holds(tmp_path):
 def test_a_tenant_without_versions_has_no_points(tmp_path):
     """Nothing is told, and nothing fails."""
     storage = LocalStorage(tmp_path)
-    assert () == growth(Tenant(storage, RowCounter(storage), Settings()), 10)
+    assert () == growth(Tenant(storage, ArrowEngine(storage), Settings()), 10)

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from freezeframe.errors import InvalidOption, UnreadableInput
-from freezeframe.service.access.arrow_engine import RowCounter
+from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.service.rows.import_preview import ImportFile, import_preview
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
@@ -21,7 +21,7 @@ FILE = "Id,City,Age,Note\n1,Bern,1,\n2,Thun,,x\n9,Genf,9,\n"
 def tenant(tmp_path):
     """A stream of four rows."""
     storage = LocalStorage(tmp_path)
-    tenant = Tenant(storage, RowCounter(storage), Settings())
+    tenant = Tenant(storage, ArrowEngine(storage), Settings())
     tenant.stream("Account").update(STORED, "Id")
     return tenant
 
@@ -113,7 +113,7 @@ def test_other_kinds_of_files_are_read_too(tenant):
 def test_what_only_spark_can_count_is_said(tmp_path):
     """A stream that keeps its rows' past: the job counts, the preview says so."""
     storage = LocalStorage(tmp_path)
-    tenant = Tenant(storage, RowCounter(storage), Settings())
+    tenant = Tenant(storage, ArrowEngine(storage), Settings())
     tenant.stream("Account").update(STORED, "Id", history="scd2")
     seen = preview(tenant, FILE)
     assert (None, None) == (seen.counts, seen.problem)

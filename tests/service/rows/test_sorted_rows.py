@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from freezeframe.errors import InvalidOption, MissingColumn, TooLarge
-from freezeframe.service.access.arrow_engine import RowCounter
+from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.service.rows import sorted_rows as subject
 from freezeframe.service.rows.sorted_rows import Order, sorted_rows
 from freezeframe.service.rows.streams import Moment
@@ -22,7 +22,7 @@ NAN = float("nan")
 def tenant(tmp_path_factory):
     """A stream of two files and deleted rows among them."""
     storage = LocalStorage(tmp_path_factory.mktemp("tenant"))
-    tenant = Tenant(storage, RowCounter(storage), Settings(vectors_from_bytes=0))
+    tenant = Tenant(storage, ArrowEngine(storage), Settings(vectors_from_bytes=0))
     numbers = range(ROWS)
     tenant.stream("Invoice").update(
         pa.table(

@@ -3,7 +3,7 @@
 import pytest
 
 from freezeframe.errors import CorruptData
-from freezeframe.service.access.arrow_engine import RowCounter
+from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
@@ -30,7 +30,7 @@ def storage(tmp_path):
 
 @pytest.fixture
 def files(storage):
-    tenant = Tenant(storage, RowCounter(storage), Settings())
+    tenant = Tenant(storage, ArrowEngine(storage), Settings())
     tenant.files.write("large.bin", CONTENT)
     return tenant.files
 

@@ -7,7 +7,7 @@ import pytest
 from freezeframe.errors import InvalidOption
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
-from freezeframe.storage.below import FolderStorage
+from freezeframe.storage.below import PrefixStorage
 from freezeframe.store.directory.job_folders import (
     in_use,
     is_in_use,
@@ -36,9 +36,9 @@ def _ms(moment):
 def test_roots_are_beside_the_tenants_of_a_local_store(tmp_path):
     """By the tenant's own folder name; for a bucket in the state folder; never for a bare directory."""
     settings = Settings(state_dir=tmp_path / "state")
-    local = FolderStorage(LocalStorage(tmp_path / "store"), f"tenants/{FOLDER}")
+    local = PrefixStorage(LocalStorage(tmp_path / "store"), f"tenants/{FOLDER}")
     assert tmp_path / "store" / "job-roots" / FOLDER == job_roots_folder(local, settings)
-    elsewhere = job_roots_folder(FolderStorage(MemoryStorage(), f"tenants/{FOLDER}"), settings)
+    elsewhere = job_roots_folder(PrefixStorage(MemoryStorage(), f"tenants/{FOLDER}"), settings)
     assert elsewhere.is_relative_to(tmp_path / "state")
     assert FOLDER == elsewhere.name
     with pytest.raises(InvalidOption):
@@ -48,7 +48,7 @@ def test_roots_are_beside_the_tenants_of_a_local_store(tmp_path):
 
 def test_roots_that_began_before_a_moment_are_removed(tmp_path):
     """An erasure's moment: older ones go, whatever a script left in them; links are not followed."""
-    storage = FolderStorage(LocalStorage(tmp_path / "store"), f"tenants/{FOLDER}")
+    storage = PrefixStorage(LocalStorage(tmp_path / "store"), f"tenants/{FOLDER}")
     settings = Settings(state_dir=tmp_path / "state")
     folder = job_roots_folder(storage, settings)
     (tmp_path / "outside").mkdir()

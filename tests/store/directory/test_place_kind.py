@@ -3,7 +3,7 @@
 import pytest
 
 from freezeframe.errors import InvalidOption
-from freezeframe.service.access.arrow_engine import RowCounter
+from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.store import Tenant
@@ -11,11 +11,11 @@ from freezeframe.store.snapshot_store import Store
 
 
 def _store(storage):
-    return Store(storage, RowCounter(storage), Settings())
+    return Store(storage, ArrowEngine(storage), Settings())
 
 
 def _tenant(storage):
-    return Tenant(storage, RowCounter(storage), Settings())
+    return Tenant(storage, ArrowEngine(storage), Settings())
 
 
 def _names(storage):

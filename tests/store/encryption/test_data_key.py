@@ -8,7 +8,7 @@ from tests.faulty import Crash, Fault, FaultyStorage, Way
 
 from freezeframe.errors import CorruptLog, SealingUnavailable
 from freezeframe.settings import Settings
-from freezeframe.storage import FolderStorage, MemoryStorage
+from freezeframe.storage import MemoryStorage, PrefixStorage
 from freezeframe.store.encryption.data_key import data_key, rewrap
 from freezeframe.store.encryption.master_key import MasterKey, read_master_key
 
@@ -89,7 +89,7 @@ def test_rotation_needs_the_old_key(keyed):
 def test_another_tenants_key_is_refused(keyed):
     """A key record that was copied into another tenant's folder of the store opens nothing there."""
     settings, memory = keyed(), MemoryStorage()
-    one, other = (FolderStorage(memory, f"tenants/{name * 32}") for name in "ab")
+    one, other = (PrefixStorage(memory, f"tenants/{name * 32}") for name in "ab")
     data_key(one, settings, create=True)
     other.put_if_absent(
         "_freezeframe/keys/00000000000000000000.json", one.read("_freezeframe/keys/00000000000000000000.json")

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from freezeframe.storage import LocalStorage, MemoryStorage
-from freezeframe.store.table.staging import Attempt
+from freezeframe.store.table.staging import StagingFolder
 
 
 @pytest.fixture(params=[True, False])
@@ -20,7 +20,7 @@ def attempt(request, tmp_path):
         pq.write_table(pa.table({"Id": pa.array([f"{number:0100}"] * 10_000)}), buffer)
         assert buffer.tell() < 10_000
         storage.put_if_absent(f"T/try/landed/{number}.parquet", buffer.getvalue())
-    return Attempt(storage, "T", "try")
+    return StagingFolder(storage, "T", "try")
 
 
 def test_landed_rows_are_measured_in_memory(attempt):

@@ -2,12 +2,12 @@
 
 import threading
 
-from freezeframe.store.tenant_log.delayed_tasks import LateThreads, late_threads
+from freezeframe.store.tenant_log.delayed_tasks import DelayedTaskScheduler, late_threads
 
 
 def test_what_ends_in_time_starts_nothing():
     """A later one is started, the one that ended before is not."""
-    threads, ended, late = LateThreads(), threading.Event(), threading.Event()
+    threads, ended, late = DelayedTaskScheduler(), threading.Event(), threading.Event()
     token = threads.begin(0.02, ended.set)
     threads.end(token)
     threads.begin(0.05, late.set)
@@ -17,7 +17,7 @@ def test_what_ends_in_time_starts_nothing():
 
 def test_what_hangs_holds_up_nobody():
     """Each has a thread of its own."""
-    threads, hanging, done = LateThreads(), threading.Event(), threading.Event()
+    threads, hanging, done = DelayedTaskScheduler(), threading.Event(), threading.Event()
     threads.begin(0.01, hanging.wait)
     threads.begin(0.02, done.set)
     assert done.wait(10)
@@ -26,7 +26,7 @@ def test_what_hangs_holds_up_nobody():
 
 def test_one_that_is_due_sooner_is_not_kept_waiting():
     """The waiting thread is woken where its next look would be too late."""
-    threads, sooner = LateThreads(), threading.Event()
+    threads, sooner = DelayedTaskScheduler(), threading.Event()
     threads.begin(3600, lambda: None)
     threads.begin(0.01, sooner.set)
     assert sooner.wait(10)

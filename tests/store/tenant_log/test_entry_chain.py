@@ -8,7 +8,7 @@ import pytest
 from tests.faulty import FaultyStorage
 
 from freezeframe.errors import CorruptLog, FormatTooNew
-from freezeframe.service.access.arrow_engine import RowCounter
+from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.store import Tenant
@@ -22,7 +22,7 @@ def _name(version, folder=TENANT_LOG_FOLDER):
 
 
 def _tenant(storage):
-    return Tenant(storage, RowCounter(storage), Settings())
+    return Tenant(storage, ArrowEngine(storage), Settings())
 
 
 def _filled(storage, versions=5):
@@ -272,7 +272,7 @@ def test_a_write_reads_no_more_than_before():
 def test_a_clone_begins_a_chain_of_its_own(tmp_path):
     """Its first entry has no predecessor."""
     storage = LocalStorage(tmp_path)
-    store = Store(storage, RowCounter(storage), Settings())
+    store = Store(storage, ArrowEngine(storage), Settings())
     _fill = store.tenant("a", create=True)
     _fill.files.write("a.csv", b"1")
     clone = store.clone_tenant("a", "b")
@@ -297,21 +297,21 @@ def test_an_older_freezeframe_refuses_a_chained_log(local):
 def test_the_registry_is_a_chain_too(tmp_path, version):
     """A tenant's entry that is replaced by another valid one is named."""
     storage = LocalStorage(tmp_path)
-    store = Store(storage, RowCounter(storage), Settings())
+    store = Store(storage, ArrowEngine(storage), Settings())
     for name in ("a", "b", "c", "d"):
         store.tenant(name, create=True)
     record = _record(storage, version, REGISTRY_FOLDER)
     _rewrite(storage, version, {**record, "tenant": "zoë"}, REGISTRY_FOLDER, is_ascii=True)
 
     with pytest.raises(CorruptLog) as caught:
-        Store(storage, RowCounter(storage), Settings())
+        Store(storage, ArrowEngine(storage), Settings())
     assert version + 1 == caught.value.details["version"]
 
 
 def test_an_old_registry_is_read_and_continued(tmp_path):
     """Tenants of before are found, and new ones are chained to them."""
     storage = LocalStorage(tmp_path)
-    store = Store(storage, RowCounter(storage), Settings())
+    store = Store(storage, ArrowEngine(storage), Settings())
     for name in ("a", "b"):
         store.tenant(name, create=True)
     for version in (0, 1):
@@ -319,10 +319,10 @@ def test_an_old_registry_is_read_and_continued(tmp_path):
         record = {name: value for name, value in record.items() if name not in {"version", "previous"}}
         _rewrite(storage, version, record, REGISTRY_FOLDER, is_ascii=True)
 
-    again = Store(storage, RowCounter(storage), Settings())
+    again = Store(storage, ArrowEngine(storage), Settings())
     again.tenant("c", create=True)
 
-    assert ("a", "b", "c") == Store(storage, RowCounter(storage), Settings()).tenants()
+    assert ("a", "b", "c") == Store(storage, ArrowEngine(storage), Settings()).tenants()
     assert _record(storage, 1, REGISTRY_FOLDER)["sha256"] == _record(storage, 2, REGISTRY_FOLDER)["previous"]
 
 

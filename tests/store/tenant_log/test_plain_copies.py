@@ -5,7 +5,7 @@ import os
 import pytest
 
 from freezeframe.settings import Settings
-from freezeframe.storage import FolderStorage
+from freezeframe.storage import PrefixStorage
 from freezeframe.store import Tenant
 from freezeframe.store.tenant_log.plain_copies import derive_copies
 
@@ -63,6 +63,6 @@ def test_secrets_and_tenants_of_a_store_have_no_copies(local, tmp_path):
     tenant.files.write("a", b"1")
     tenant.files.write("a", b"2", sealed=True)
     assert not (tmp_path / "snapshots" / "a").exists()
-    place = FolderStorage(local, f"tenants/{'a' * 32}")
+    place = PrefixStorage(local, f"tenants/{'a' * 32}")
     Tenant(place, None, Settings()).files.write("a", b"1")
     assert not place.local_path("a").exists()

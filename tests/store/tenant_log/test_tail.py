@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from freezeframe.service.access.arrow_engine import RowCounter
+from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
@@ -24,7 +24,7 @@ class Counted(LocalStorage):
 
 
 def _tenant(storage):
-    return Tenant(storage, RowCounter(storage), Settings())
+    return Tenant(storage, ArrowEngine(storage), Settings())
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_a_log_whose_past_was_erased_is_listed(storage):
 def test_pages_of_tenants_follow_each_change(tmp_path):
     """A tenant that somebody else makes or deletes is in, or out of, the next page."""
     storage = LocalStorage(tmp_path)
-    here, there = (Store(storage, RowCounter(storage), Settings()) for _ in range(2))
+    here, there = (Store(storage, ArrowEngine(storage), Settings()) for _ in range(2))
     here.tenant("b", create=True)
     assert ("b",) == here.tenants()
     there.tenant("a", create=True)

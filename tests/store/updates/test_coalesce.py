@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.typed_columns import KINDS, cells, same_form
 
-from freezeframe.store.updates.coalesce import fill
+from freezeframe.store.updates.coalesce import coalesce
 
 
 @st.composite
@@ -65,7 +65,7 @@ def test_rows_are_filled_by_the_rule(keeps_nulls, found):
         asked.extend(names)
         return stored.select(list(names)).filter(pa.array(which))
 
-    filled = fill(table(new, types), target, list(old), ["Id"], old_values, keeps_nulls=keeps_nulls)
+    filled = coalesce(table(new, types), target, list(old), ["Id"], old_values, keeps_nulls=keeps_nulls)
 
     rows, changed = by_rule(types, old, new, keeps_nulls=keeps_nulls)
     assert changed == filled.changed.tolist()
@@ -88,7 +88,7 @@ def test_columns_that_decide_nothing_are_not_read():
         asked.extend(names)
         return stored.select(list(names)).filter(pa.array(which))
 
-    filled = fill(batch, batch.schema, ["Id", "at", "name"], ["Id"], old_values, keeps_nulls=True)
+    filled = coalesce(batch, batch.schema, ["Id", "at", "name"], ["Id"], old_values, keeps_nulls=True)
 
     assert ["at"] == asked
     assert batch == filled.rows
@@ -103,7 +103,7 @@ def test_old_values_of_a_narrower_type_are_widened():
     def old_values(names, which):
         return stored.select(list(names)).filter(pa.array(which))
 
-    filled = fill(batch, target, ["Id", "n", "m"], ["Id"], old_values, keeps_nulls=False)
+    filled = coalesce(batch, target, ["Id", "n", "m"], ["Id"], old_values, keeps_nulls=False)
 
     assert [False, True] == filled.changed.tolist()
     assert [{"Id": 2, "n": None, "m": 2, "new": None}] == filled.rows.to_pylist()
@@ -117,7 +117,7 @@ def test_a_batch_that_meets_no_stored_row_changes_none():
     def old_values(names, which):
         raise AssertionError((names, which))
 
-    filled = fill(
+    filled = coalesce(
         target.empty_table().select(["Id"]), target, ["Id", "n"], ["Id"], old_values, keeps_nulls=True
     )
 

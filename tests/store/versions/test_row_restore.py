@@ -7,11 +7,11 @@ import pytest
 
 from freezeframe.errors import ConflictError, InvalidOption, StreamNotFound, VersionNotFound
 from freezeframe.identifiers import StreamName
-from freezeframe.service.access.arrow_engine import RowCounter
+from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
-from freezeframe.store.model.request_context import Occasion
+from freezeframe.store.model.request_context import RequestContext
 from freezeframe.store.versions.row_restore import RowSelection, restore_rows
 
 FIRST = pa.table({"Id": [1, 2, 3, 4], "City": ["Bern", "Basel", None, "Chur"], "Age": [1.0, 2.0, 3.0, 4.0]})
@@ -22,7 +22,7 @@ SECOND = pa.table({"Id": [2, 3, 5], "City": ["Thun", "Zug", "Genf"], "Age": [2.0
 def tenant(tmp_path):
     """Version 0: rows 1 to 4. Version 1: 2 and 3 changed, 5 came, 4 went (as an override)."""
     storage = LocalStorage(tmp_path)
-    tenant = Tenant(storage, RowCounter(storage), Settings())
+    tenant = Tenant(storage, ArrowEngine(storage), Settings())
     stream = tenant.stream("Account")
     stream.update(FIRST, "Id")
     stream.update(pa.concat_tables([FIRST.slice(0, 1), SECOND]), "Id", override=True)
@@ -86,7 +86,7 @@ def test_columns_that_came_since_keep_their_values(tenant):
 def test_a_key_of_several_columns_with_nulls_is_found(tmp_path):
     """A null in a key is a key like any other, where the stream allows it."""
     storage = LocalStorage(tmp_path)
-    tenant = Tenant(storage, RowCounter(storage), Settings())
+    tenant = Tenant(storage, ArrowEngine(storage), Settings())
     first = pa.table({"A": ["x", "x"], "B": pa.array([None, 1], pa.int64()), "V": [1, 2]})
     stream = tenant.stream("S")
     stream.update(first, ["A", "B"], null_keys="match")
@@ -102,7 +102,7 @@ def sorted_rows(stream):
 
 def test_the_same_request_again_is_told_what_it_did(tenant):
     """A request whose answer was lost makes no second version."""
-    place = replace(tenant.place, occasion=Occasion("r1", "once"))
+    place = replace(tenant.place, occasion=RequestContext("r1", "once"))
     first = restore_rows(place, chosen(3))
     tenant.stream("Account").update(pa.table({"Id": [3], "City": ["Wil"]}), "Id")
     again = restore_rows(place, chosen(3))

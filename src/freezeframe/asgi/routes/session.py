@@ -17,7 +17,7 @@ from freezeframe.asgi.caller import Calling
 from freezeframe.asgi.models.keys import KeySignIn, SignIn, Who
 from freezeframe.asgi.problems import request_id_of
 from freezeframe.asgi.routes.routing import api_router
-from freezeframe.service.access.audit import AuditPlace, Undertaking
+from freezeframe.service.access.audit import AuditedOperation, AuditPlace
 from freezeframe.service.identity.key_sessions import is_of_key
 from freezeframe.service.identity.people import NewSession, Person
 from freezeframe.service.identity.principal import Principal
@@ -57,7 +57,7 @@ def begun(request: Request, person: Person) -> NewSession:
         return service_of(request).people.begin_session(person)
 
 
-def _beginning(request: Request, principal: Principal) -> AbstractContextManager[Undertaking]:
+def _beginning(request: Request, principal: Principal) -> AbstractContextManager[AuditedOperation]:
     return service_of(request).audit.undertaking(
         AuditPlace(),
         ("",),

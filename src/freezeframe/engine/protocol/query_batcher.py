@@ -29,7 +29,7 @@ class _Search:
     failure: EngineUnavailable | None = None
 
 
-class Meeting(ForwardingEngine):
+class QueryBatcher(ForwardingEngine):
     """The engine behind it for ``parties`` threads; each is a ``party`` until it needs the engine no more."""
 
     def __init__(self, engine: TableEngine, parties: int) -> None:

@@ -25,7 +25,7 @@ _LOCKS = Path("/proc/locks")
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ServerStatus:
     """A server that runs. Times are seconds since 1970, sizes bytes.
 
     ``clients`` is how many processes hold it, None where the system does not tell; ``idle_seconds`` is 0
@@ -55,7 +55,7 @@ class Standing:
         return self.folder / "server.log"
 
 
-def standings(settings: Settings) -> list[Standing]:
+def standings(settings: Settings) -> list[ServerStatus]:
     """The servers of this user that run, the newest first."""
     found = (_standing(folder) for folder in settings.state_dir.glob("spark-*") if folder.is_dir())
     return sorted((one for one in found if one), key=lambda one: one.started_at, reverse=True)
@@ -74,7 +74,7 @@ def keep_idle(folder: Path, seconds: int) -> None:
     (folder / IDLE_SECONDS).write_text(str(seconds))
 
 
-def stop(server: Standing, wait_seconds: float, *, at_once: bool = False) -> bool:
+def stop(server: ServerStatus, wait_seconds: float, *, at_once: bool = False) -> bool:
     """Have a server stop when nobody uses it, or at once, whoever does; whether it has within the wait."""
     if at_once:
         with contextlib.suppress(ProcessLookupError):
@@ -104,14 +104,14 @@ def followed(log: Path, *, follow: bool) -> Iterator[str]:
                     file = stack.enter_context(log.open(errors="replace"))
 
 
-def _standing(folder: Path) -> Standing | None:
+def _standing(folder: Path) -> ServerStatus | None:
     try:
         address = living_address(folder)
         if address is None:
             return None
         about = json.loads((folder / "about.json").read_text())
         clients = _clients(folder)
-        return Standing(
+        return ServerStatus(
             folder=folder,
             master=about["master"],
             spark_memory=about["spark_memory"],

@@ -18,7 +18,7 @@ from freezeframe.service.access.audit import AuditPlace
 from freezeframe.service.access.stores import Stores
 from freezeframe.service.identity.principal import Principal, Scope
 from freezeframe.store import Tenant
-from freezeframe.store.model.request_context import NO_OCCASION, Occasion
+from freezeframe.store.model.request_context import NO_OCCASION, RequestContext
 from freezeframe.store.snapshot_store import Store
 from freezeframe.store.tenants.certificate import DeletionCertificate
 
@@ -101,7 +101,7 @@ class TenantAccess:
         environment: EnvironmentName,
         source: TenantId,
         target: TenantId,
-        occasion: Occasion = NO_OCCASION,
+        occasion: RequestContext = NO_OCCASION,
     ) -> Tenant:
         """A new tenant with the newest content of another, both the principal's business.
 

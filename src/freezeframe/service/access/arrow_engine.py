@@ -25,7 +25,7 @@ from freezeframe.store.diff.row_diff_pages import change_counts
 from freezeframe.store.table.row_shape import in_schema
 
 
-class RowCounter(ForwardingEngine):
+class ArrowEngine(ForwardingEngine):
     """Counts an override by key or by whole rows, in this process; the limit of bytes is the caller's."""
 
     def __init__(self, storage: Storage) -> None:

@@ -89,7 +89,7 @@ class AuditEntry:
 
 
 @dataclass(slots=True)
-class Undertaking:
+class AuditedOperation:
     """Something that is about to be done and has its entries already.
 
     ``outcome`` is set by who finds that there was nothing to be done.
@@ -166,7 +166,7 @@ class Audit:
         *,
         details: Mapping[str, Any] | None = None,
         **trace: str,
-    ) -> Iterator[Undertaking]:
+    ) -> Iterator[AuditedOperation]:
         """Do something in the ``with`` block, once its entries (one for each subject) are durable.
 
         ``trace`` is ``principal``, ``action`` and ``request_id`` as of ``write``. They are all that a success
@@ -177,7 +177,7 @@ class Audit:
         Raises:
             TryAgain: an entry could not be written; the block was not entered.
         """
-        begun = Undertaking(self._written(place, subjects, details, trace))
+        begun = AuditedOperation(self._written(place, subjects, details, trace))
         told: dict[str, Any] = {}
         try:
             yield begun

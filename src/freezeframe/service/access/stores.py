@@ -8,7 +8,7 @@ import threading
 from freezeframe.control.job import QueuedJob
 from freezeframe.identifiers import EnvironmentName
 from freezeframe.script.stores import storage_at
-from freezeframe.service.access.arrow_engine import RowCounter
+from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.settings import Settings
 from freezeframe.store.snapshot_store import Store
 
@@ -22,7 +22,7 @@ class Stores:
         self.root = root
         self.settings = settings
         self._storage = storage_at(root, settings)
-        self._engine = RowCounter(self._storage)
+        self._engine = ArrowEngine(self._storage)
         # There is no Spark to be asked, whatever the size of a stream.
         self._searching = settings.model_copy(update={"engine": "auto", "searched_rows_max": sys.maxsize})
         self._lock = threading.Lock()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class UnsentBytes:
+class StreamingBuffer:
     """A file to write to that gives what was written; it cannot be sought in, as a socket cannot."""
 
     closed = False

@@ -16,7 +16,7 @@ from freezeframe.store.tenant_log.state import TenantState
 _T = TypeVar("_T")
 
 
-class KeptByState(Generic[_T]):
+class VersionedCache(Generic[_T]):
     """At most ``most`` values by name, the least used forgotten first; safe to share between threads."""
 
     def __init__(self, most: int) -> None:

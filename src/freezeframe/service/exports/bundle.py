@@ -9,7 +9,7 @@ from typing import IO, cast
 
 from freezeframe.errors import FileNotFound, InvalidOption
 from freezeframe.identifiers import FilePath, StreamName
-from freezeframe.service.base.streaming_buffer import UnsentBytes
+from freezeframe.service.base.streaming_buffer import StreamingBuffer
 from freezeframe.service.exports.exports import StreamExport
 from freezeframe.service.files.files import FOLDER_MARK
 from freezeframe.service.rows.streams import Moment, snapshot_name
@@ -66,7 +66,7 @@ def bundled(view: TenantView, entries: Sequence[FileEntry], streams: Sequence[st
 
 
 def _zipped(members: Sequence[tuple[str, Iterator[bytes]]]) -> Iterator[bytes]:
-    sink = UnsentBytes()
+    sink = StreamingBuffer()
     with zipfile.ZipFile(cast("IO[bytes]", sink), "w", zipfile.ZIP_DEFLATED) as bundle:
         for name, chunks in members:
             with bundle.open(name, "w", force_zip64=True) as member:

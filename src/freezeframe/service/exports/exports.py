@@ -16,7 +16,7 @@ from freezeframe.log.scan import rows
 from freezeframe.script.csv_text import csv_text
 from freezeframe.script.json_lines import json_lines
 from freezeframe.script.transfer import MEMORY_BYTES_MAX
-from freezeframe.service.base.streaming_buffer import UnsentBytes
+from freezeframe.service.base.streaming_buffer import StreamingBuffer
 from freezeframe.service.rows.streams import ExportKind, Moment
 from freezeframe.store import Stream
 from freezeframe.store.schema.table_properties import stored_key
@@ -93,7 +93,7 @@ def _lines(pieces: Iterator[pa.Table]) -> Iterator[bytes]:
 
 
 def _parquet(reader: pa.RecordBatchReader) -> Iterator[bytes]:
-    sink = UnsentBytes()
+    sink = StreamingBuffer()
     with pq.ParquetWriter(pa.PythonFile(sink, "w"), reader.schema) as writer:
         for group in _groups(_pieces(reader, _GROUP_ROWS)):
             writer.write_table(group)

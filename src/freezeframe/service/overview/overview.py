@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from freezeframe.clock import moment
 from freezeframe.identifiers import StreamName
-from freezeframe.service.base.versioned_cache import KeptByState
+from freezeframe.service.base.versioned_cache import VersionedCache
 from freezeframe.store import Tenant
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.schema.table_properties import stored_key
@@ -77,7 +77,7 @@ class Overviews:
     """Overviews of one service's tenants."""
 
     def __init__(self) -> None:
-        self._kept: KeptByState[_Seen] = KeptByState(_KEPT_MAX)
+        self._kept: VersionedCache[_Seen] = VersionedCache(_KEPT_MAX)
 
     def of(self, tenant: Tenant, version: int | None = None) -> Overview:
         """What is told of a tenant at a version (default: now).

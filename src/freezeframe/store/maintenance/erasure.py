@@ -29,15 +29,15 @@ from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.schema.column_mapping import arrow_columns, physical_names, written_columns
 from freezeframe.store.schema.schema_evolution import PRINTED
 from freezeframe.store.schema.table_properties import stored_key
-from freezeframe.store.table.commit import Origin, commit_info, file_action
-from freezeframe.store.table.staging import Attempt
+from freezeframe.store.table.commit import CommitIdentity, commit_info, file_action
+from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.tenant_log.entry import THIS_VERSION, TenantChange
 from freezeframe.store.tenant_log.lease import live_leases
 from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.tenant_log.table_lookup import stream_base
 from freezeframe.store.transaction.scope import committed
 from freezeframe.store.transaction.transaction import TenantPlace
-from freezeframe.store.transaction.unit_of_work import Work
+from freezeframe.store.transaction.unit_of_work import UnitOfWork
 from freezeframe.store.updates.step import Step, StepResult
 
 
@@ -79,7 +79,7 @@ def erase(
     base = stream_base(place.storage, place.log, state, name)
     wanted = _key_table(base, list(keys))
     message = f"erase {len(wanted)} keys of {name}"
-    with committed(Work(place, author=who, message=message)) as work:
+    with committed(UnitOfWork(place, author=who, message=message)) as work:
         erased = work.add_step(name, Step(_Erasing(wanted)), "erase")
         others = {lease.write_id for lease in live_leases(place.storage)} - {work.write_id}
         change = TenantChange(
@@ -109,7 +109,7 @@ class _Erasing:
 
     keys: pa.Table
 
-    def __call__(self, snapshot: Snapshot, attempt: Attempt, origin: Origin) -> StepResult:
+    def __call__(self, snapshot: Snapshot, attempt: StagingFolder, origin: CommitIdentity) -> StepResult:
         attempt.prepare()
         schema = written_columns(snapshot.schema)
         names = [field["name"] for field in schema["fields"]]
@@ -135,7 +135,7 @@ class _Erasing:
                 yield kept
 
 
-def _removals(snapshot: Snapshot, origin: Origin) -> Iterator[Action]:
+def _removals(snapshot: Snapshot, origin: CommitIdentity) -> Iterator[Action]:
     for add in to_adds(snapshot.files):
         # Without its statistics: they hold smallest and largest values.
         yield Remove(

@@ -29,7 +29,7 @@ from freezeframe.store.tenant_log.lease import live_leases
 from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.transaction.scope import committed
 from freezeframe.store.transaction.transaction import TenantPlace
-from freezeframe.store.transaction.unit_of_work import Work
+from freezeframe.store.transaction.unit_of_work import UnitOfWork
 
 _LOG = "_delta_log/"
 
@@ -94,7 +94,7 @@ def _dead(place: TenantPlace, state: TenantState, moment_ms: int) -> tuple[str, 
 
 
 def _condemn(place: TenantPlace, floor: int | None, dead: tuple[str, ...]) -> None:
-    with committed(Work(place, message="gc", is_single=True)) as work:
+    with committed(UnitOfWork(place, message="gc", is_single=True)) as work:
         work.change_tenant(TenantChange(revoked=dead, floor=floor), "revoke" if dead else "policy")
 
 

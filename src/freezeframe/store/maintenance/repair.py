@@ -37,17 +37,17 @@ from freezeframe.store.schema.table_properties import (
     stored_key,
     table_metadata,
 )
-from freezeframe.store.table.commit import Origin, commit_info
+from freezeframe.store.table.commit import CommitIdentity, commit_info
 from freezeframe.store.table.commit_squash import net_commit
 from freezeframe.store.table.reader import read_rows
-from freezeframe.store.table.staging import Attempt
+from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.tenant_log.entry import StreamChange, TenantChange
 from freezeframe.store.tenant_log.roll_forward import is_landed
 from freezeframe.store.tenant_log.state import NO_VERSION, TenantState
 from freezeframe.store.tenant_log.table_lookup import require_no_case_twin, table_snapshot
 from freezeframe.store.transaction.scope import committed
 from freezeframe.store.transaction.transaction import Check, TenantPlace
-from freezeframe.store.transaction.unit_of_work import Work
+from freezeframe.store.transaction.unit_of_work import UnitOfWork
 from freezeframe.store.updates.step import Step, StepResult
 
 _TIMES = "delta.enableInCommitTimestamps"
@@ -84,7 +84,7 @@ def release(place: TenantPlace, name: StreamName, who: str = "") -> int:
     """Let a stream go; see ``Stream.release``."""
     if str(name) not in place.log.current_state().streams:
         raise _absent(name)
-    with committed(Work(place, author=who, message=f"release {name}")) as work:
+    with committed(UnitOfWork(place, author=who, message=f"release {name}")) as work:
         work.add_step(name, Step(_without_guard), "release")
         work.change_tenant(TenantChange(released=(str(name),)), "external")
     return work.done.tenant_version
@@ -103,7 +103,7 @@ def adopt(place: TenantPlace, name: StreamName, key: tuple[str, ...] | None, who
     chosen = (stored_key(table.metadata) or ()) if key is None else key
     _require_key(table, chosen)
     _require_text(table)
-    with committed(Work(place, author=who, message=f"adopt {name}")) as work:
+    with committed(UnitOfWork(place, author=who, message=f"adopt {name}")) as work:
         content = _guarded(table, chosen, work.origin())
         change = StreamChange(name, table.version + 1, content, Counts(), is_external=True)
         work.take_over(change, "external", _unchanged(name, NO_VERSION))
@@ -123,7 +123,7 @@ def repair(place: TenantPlace, name: StreamName, *, undo: bool = False, who: str
     if not foreign:
         return Repair(str(name), "nothing", (), state.version, expected)
     reason = "asked for" if undo else "they took a version of ours" if lost_place else _obstacle(table)
-    with committed(Work(place, author=who, message=f"repair {name}")) as work:
+    with committed(UnitOfWork(place, author=who, message=f"repair {name}")) as work:
         if reason:
             info = commit_info("REPAIR", {"undone": f"{first}-{table.version}"}, work.origin())
             content = net_commit(table, table_snapshot(place.storage, state, name), info, work.origin())
@@ -138,13 +138,13 @@ def repair(place: TenantPlace, name: StreamName, *, undo: bool = False, who: str
     return Repair(str(name), "undone" if reason else "adopted", foreign, done, version, reason)
 
 
-def _without_guard(snapshot: Snapshot, _: Attempt, origin: Origin) -> StepResult:
+def _without_guard(snapshot: Snapshot, _: StagingFolder, origin: CommitIdentity) -> StepResult:
     features = set(snapshot.protocol.writer_features or ()) - {TENANT_LOG_FEATURE}
     protocol = replace(snapshot.protocol, writer_features=tuple(sorted(features)))
     return StepResult(_text("RELEASE", (protocol,), origin), Counts())
 
 
-def _guarded(table: Snapshot, key: tuple[str, ...], origin: Origin) -> str:
+def _guarded(table: Snapshot, key: tuple[str, ...], origin: CommitIdentity) -> str:
     """The commit that puts our writer feature, the key and times in commits on a table."""
     needed = guarded_protocol(table.schema)
     protocol = joined_protocol(_with_named_features(table), needed)
@@ -162,7 +162,7 @@ def _guarded(table: Snapshot, key: tuple[str, ...], origin: Origin) -> str:
     return _text("ADOPT", (protocol, metadata), origin)
 
 
-def _text(operation: str, actions: tuple[Action, ...], origin: Origin) -> str:
+def _text(operation: str, actions: tuple[Action, ...], origin: CommitIdentity) -> str:
     return signed_content(CommitInfo(commit_info(operation, {}, origin)), actions).decode()
 
 

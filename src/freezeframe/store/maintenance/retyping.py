@@ -30,12 +30,12 @@ from freezeframe.store.schema.comparison import compared_type, exact_cast
 from freezeframe.store.schema.schema_evolution import is_undecided, retyped_field
 from freezeframe.store.schema.system_columns import stored_own_columns
 from freezeframe.store.schema.table_properties import stored_key
-from freezeframe.store.table.commit import Origin, Rewrite, commit_text
-from freezeframe.store.table.staging import Attempt
+from freezeframe.store.table.commit import CommitIdentity, TableChange, commit_text
+from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.tenant_log.table_lookup import stream_base, table_snapshot
 from freezeframe.store.transaction.scope import committed
 from freezeframe.store.transaction.transaction import TenantPlace
-from freezeframe.store.transaction.unit_of_work import Work
+from freezeframe.store.transaction.unit_of_work import UnitOfWork
 from freezeframe.store.updates.step import Step, StepResult
 from freezeframe.store.versions.restore import explained
 
@@ -98,7 +98,7 @@ def retype(
     if dry_run:
         return replace(told, rows=sum(map(len, step.rows(base, field))))
     text = explained(f"retype {name}.{column} as {told.type_after}", message)
-    with committed(Work(place, author=who, message=text)) as work:
+    with committed(UnitOfWork(place, author=who, message=text)) as work:
         work.add_step(name, Step(step), "retype", column, told.type_after)
     version = work.done.tenant_version
     after = table_snapshot(place.storage, place.log.state_at(version), name)
@@ -113,7 +113,7 @@ class _Retype:
     column: str
     kind: pa.DataType
 
-    def __call__(self, snapshot: Snapshot, attempt: Attempt, origin: Origin) -> StepResult:
+    def __call__(self, snapshot: Snapshot, attempt: StagingFolder, origin: CommitIdentity) -> StepResult:
         field = self.field(snapshot)
         if field.type == self.kind and not is_undecided(field):
             return StepResult("", Counts())
@@ -129,7 +129,7 @@ class _Retype:
         paths: tuple[str, ...] = ()
         if not is_undecided(field):
             paths = attempt.write(self.rows(snapshot, field), written_columns(schema), key)
-        rewrite = Rewrite(
+        rewrite = TableChange(
             "CHANGE COLUMN",
             key,
             schema,

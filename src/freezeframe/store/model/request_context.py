@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Occasion:
+class RequestContext:
     """The request that a tenant is changed for.
 
     ``request_id`` goes into the entries of the log, where whoever has another trace of the request can find
@@ -18,4 +18,4 @@ class Occasion:
     job_id: str | None = None
 
 
-NO_OCCASION = Occasion()
+NO_OCCASION = RequestContext()

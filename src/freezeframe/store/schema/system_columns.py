@@ -30,7 +30,7 @@ _FLAG = (pa.field(DELETED, pa.bool_()),)
 
 
 @dataclass(frozen=True, slots=True)
-class OwnColumns:
+class SystemColumns:
     """What a stream keeps of its rows beside their values: their past, or a flag; never both."""
 
     has_history: bool = False
@@ -71,20 +71,20 @@ class OwnColumns:
         return rows
 
 
-def stored_own_columns(metadata: Metadata | None) -> OwnColumns:
+def stored_own_columns(metadata: Metadata | None) -> SystemColumns:
     """The ones that a table has; a stream that was dropped has none, as it has no key."""
     properties = metadata.configuration if metadata else {}
     if KEY_PROPERTY not in properties:
-        return OwnColumns()
-    return OwnColumns(
+        return SystemColumns()
+    return SystemColumns(
         has_history=properties.get(HISTORY_PROPERTY) == "scd2",
         flags_deleted=properties.get(DELETES_PROPERTY) == "flag",
     )
 
 
 def agreed_own_columns(
-    update: Update, stored: OwnColumns, key: Sequence[str], columns: Sequence[str], batch: Sequence[str]
-) -> OwnColumns:
+    update: Update, stored: SystemColumns, key: Sequence[str], columns: Sequence[str], batch: Sequence[str]
+) -> SystemColumns:
     """The ones that a stream has after an update of rows with the columns ``batch``.
 
     ``columns`` are the names that are stored, ``stored`` included.
@@ -101,9 +101,9 @@ def agreed_own_columns(
                 remedy="Pass mode='full' for a full extract that keeps it; or history='scd2' beside override "
                 "to begin a new one, history='none' to go on without.",
             )
-        agreed = OwnColumns(has_history=update.history == "scd2", flags_deleted=update.begins_flags)
+        agreed = SystemColumns(has_history=update.history == "scd2", flags_deleted=update.begins_flags)
     else:
-        agreed = OwnColumns(
+        agreed = SystemColumns(
             has_history=stored.has_history or update.history == "scd2",
             flags_deleted=stored.flags_deleted or update.deletes == "flag",
         )
@@ -124,7 +124,7 @@ def agreed_own_columns(
     return agreed
 
 
-def _require_free(agreed: OwnColumns, stored: OwnColumns, columns: Sequence[str]) -> None:
+def _require_free(agreed: SystemColumns, stored: SystemColumns, columns: Sequence[str]) -> None:
     """Refuse to begin with a column whose name the stream has already for one of its own."""
     folded = {name.casefold(): name for name in columns}
     for name in agreed.names:
@@ -137,7 +137,7 @@ def _require_free(agreed: OwnColumns, stored: OwnColumns, columns: Sequence[str]
             )
 
 
-def _require_absent(agreed: OwnColumns, batch: Sequence[str], dropped: Sequence[str]) -> None:
+def _require_absent(agreed: SystemColumns, batch: Sequence[str], dropped: Sequence[str]) -> None:
     for name in batch:
         if name.casefold() in agreed.names:
             raise BadInput(

@@ -32,7 +32,7 @@ from freezeframe.store.table.staging import DataFile
 
 
 @dataclass(frozen=True, slots=True)
-class Rewrite:
+class TableChange:
     """What an update does to a table: its new columns (None: as they are), and its files.
 
     With ``replaces_files`` all live files go and ``added`` are the whole new content; without it
@@ -73,7 +73,7 @@ class Rewrite:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class CommitIdentity:
     """Who makes the commit: the attempt's unique id, the job if there is one, and the moment."""
 
     write_id: str
@@ -81,7 +81,7 @@ class Origin:
     job_id: str | None = None
 
 
-def commit_text(base: Snapshot, rewrite: Rewrite, origin: Origin) -> str:
+def commit_text(base: Snapshot, rewrite: TableChange, origin: CommitIdentity) -> str:
     """The text of ``_delta_log/N.json`` for version ``base.version + 1``, one action a line."""
     # In-commit timestamps ask for commitInfo as the first action (protocol, "In-Commit Timestamps").
     parameters = {"key": ",".join(rewrite.key), "plan": rewrite.plan}
@@ -90,7 +90,7 @@ def commit_text(base: Snapshot, rewrite: Rewrite, origin: Origin) -> str:
     return signed_content(info, tuple(_actions(base, rewrite, origin))).decode()
 
 
-def _actions(base: Snapshot, rewrite: Rewrite, origin: Origin) -> Iterator[Action]:
+def _actions(base: Snapshot, rewrite: TableChange, origin: CommitIdentity) -> Iterator[Action]:
     is_new = base.version < 0
     if rewrite.schema is not None:
         needed = guarded_protocol(rewrite.schema, with_vectors=rewrite.with_vectors)
@@ -120,7 +120,7 @@ def file_action(file: DataFile) -> Add:
     )
 
 
-def _removes(base: Snapshot, rewrite: Rewrite, timestamp_ms: int) -> Iterator[Remove]:
+def _removes(base: Snapshot, rewrite: TableChange, timestamp_ms: int) -> Iterator[Remove]:
     files = base.files
     if not rewrite.replaces_files:
         files = files.filter(pc.is_in(files["path"], pa.array(rewrite.removed, pa.string())))
@@ -129,7 +129,10 @@ def _removes(base: Snapshot, rewrite: Rewrite, timestamp_ms: int) -> Iterator[Re
 
 
 def commit_info(
-    operation: str, parameters: Mapping[str, str], origin: Origin, metrics: Mapping[str, str] | None = None
+    operation: str,
+    parameters: Mapping[str, str],
+    origin: CommitIdentity,
+    metrics: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """The fields of the ``commitInfo`` of a commit; without ``metrics`` it moves no rows."""
     return {

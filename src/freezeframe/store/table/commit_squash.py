@@ -22,14 +22,14 @@ from freezeframe.log.schema.column_mapping import fields_by_path
 from freezeframe.log.write.row_deletion import removal
 from freezeframe.store.schema.column_mapping import DeltaSchema, column_id_max, is_mapped
 from freezeframe.store.schema.table_properties import joined_protocol
-from freezeframe.store.table.commit import Origin
+from freezeframe.store.table.commit import CommitIdentity
 
 _OURS = "freezeframe."
 _MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"
 _COLUMN_MAPPING = "delta.columnMapping.mode"
 
 
-def net_commit(base: Snapshot, final: Snapshot, info: Mapping[str, Any], origin: Origin) -> str:
+def net_commit(base: Snapshot, final: Snapshot, info: Mapping[str, Any], origin: CommitIdentity) -> str:
     """The text of the commit that makes a table at ``base`` what ``final`` is.
 
     ``info`` are the fields of its ``commitInfo``. The protocol is never lowered, a table keeps its
@@ -39,7 +39,7 @@ def net_commit(base: Snapshot, final: Snapshot, info: Mapping[str, Any], origin:
     return signed_content(CommitInfo(dict(info)), actions).decode()
 
 
-def drop_commit(base: Snapshot, info: Mapping[str, Any], origin: Origin) -> str:
+def drop_commit(base: Snapshot, info: Mapping[str, Any], origin: CommitIdentity) -> str:
     """The text of the commit after which the table holds no rows and nothing of what we note with it."""
     stored = base.metadata
     kept = {name: text for name, text in stored.configuration.items() if not name.startswith(_OURS)}
@@ -75,7 +75,7 @@ def restamped(content: str, timestamp_ms: int, metrics: Mapping[str, str] | None
     return f"{json.dumps(record, ensure_ascii=False, separators=(',', ':'))}\n{rest}"
 
 
-def _heads(base: Snapshot, final: Snapshot, origin: Origin) -> Iterator[Action]:
+def _heads(base: Snapshot, final: Snapshot, origin: CommitIdentity) -> Iterator[Action]:
     is_new = base.version < 0
     protocol = final.protocol if is_new else joined_protocol(base.protocol, final.protocol)
     if is_new or protocol != base.protocol:
@@ -136,7 +136,7 @@ def _domains(base: Snapshot, final: Snapshot) -> Iterator[DomainMetadata]:
         yield DomainMetadata(name, mine[name].configuration, removed=True)
 
 
-def _files(base: Snapshot, final: Snapshot, origin: Origin) -> Iterator[Action]:
+def _files(base: Snapshot, final: Snapshot, origin: CommitIdentity) -> Iterator[Action]:
     gone = _lacking(base.files, final.files) if base.version >= 0 else base.files
     for add in to_adds(gone):
         yield removal(add, origin.timestamp_ms)

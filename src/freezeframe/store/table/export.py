@@ -19,7 +19,7 @@ from freezeframe.log.actions.actions import Action, Add, CommitInfo
 from freezeframe.log.commits.commit_digest import signed_content
 from freezeframe.log.scan.data_files import SHA256_TAG
 from freezeframe.log.scan.deletion_vectors import vector_name
-from freezeframe.store.table.commit import Origin, commit_info
+from freezeframe.store.table.commit import CommitIdentity, commit_info
 
 _IN_FILE = "u"
 _ABSOLUTE = "p"
@@ -45,7 +45,9 @@ class PortableStream:
     files: tuple[PortableFile, ...]
 
 
-def portable_stream(name: StreamName, snapshot: Snapshot, origin: Origin, operation: str) -> PortableStream:
+def portable_stream(
+    name: StreamName, snapshot: Snapshot, origin: CommitIdentity, operation: str
+) -> PortableStream:
     """The stream's state as a new table.
 
     Raises:
@@ -57,7 +59,7 @@ def portable_stream(name: StreamName, snapshot: Snapshot, origin: Origin, operat
     return PortableStream(name, content, table_files(adds))
 
 
-def _actions(snapshot: Snapshot, adds: tuple[Add, ...], origin: Origin) -> Iterator[Action]:
+def _actions(snapshot: Snapshot, adds: tuple[Add, ...], origin: CommitIdentity) -> Iterator[Action]:
     stored = snapshot.metadata
     kept = {key: text for key, text in stored.configuration.items() if key not in _ENABLEMENT}
     yield snapshot.protocol

@@ -56,7 +56,7 @@ class DataFile:
     statistics: str
 
 
-class Attempt:
+class StagingFolder:
     """One folder of staged files below ``base`` (a table's folder, or a staging folder of its own)."""
 
     def __init__(self, storage: Storage, base: str, name: str) -> None:

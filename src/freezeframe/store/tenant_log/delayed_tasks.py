@@ -15,7 +15,7 @@ from collections.abc import Callable
 _NEVER = float("inf")
 
 
-class LateThreads:
+class DelayedTaskScheduler:
     """Starts a thread for each thing that is not ended before its time. For any number of threads."""
 
     def __init__(self) -> None:
@@ -60,11 +60,11 @@ class LateThreads:
                 self._changed.wait(max(0.0, self._looks_again - time.monotonic()))
 
 
-_of_process: dict[int, LateThreads] = {}
+_of_process: dict[int, DelayedTaskScheduler] = {}
 
 
-def late_threads() -> LateThreads:
+def late_threads() -> DelayedTaskScheduler:
     """This process's; one that was forked has none of its parent's threads, and gets its own."""
     process = os.getpid()
     found = _of_process.get(process)
-    return _of_process.setdefault(process, LateThreads()) if found is None else found
+    return _of_process.setdefault(process, DelayedTaskScheduler()) if found is None else found

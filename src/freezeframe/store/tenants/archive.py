@@ -31,14 +31,14 @@ from freezeframe.storage.local import failure, sync_folder
 from freezeframe.store.blobs.blob_store import Blob, Measured, blob_chunks
 from freezeframe.store.encryption.cipher import seal, unseal, unwrap, wrap
 from freezeframe.store.encryption.master_key import KEY_BYTES, master_key
-from freezeframe.store.table.commit import Origin
+from freezeframe.store.table.commit import CommitIdentity
 from freezeframe.store.table.export import PortableFile, portable_stream
 from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.state import HeldFile, TenantState
 from freezeframe.store.tenant_log.table_lookup import table_snapshot
 from freezeframe.store.tenants.archive_index import ArchiveIndex, Member, refused, require_sound_commit
 from freezeframe.store.tenants.archive_reader import INDEX_NAME, ArchiveLimits, ArchiveReader
-from freezeframe.store.tenants.builder import Planting
+from freezeframe.store.tenants.builder import TenantBuilder
 from freezeframe.store.tenants.clone import held_content, table_file_chunks
 from freezeframe.store.tenants.deletion import remove_tree
 
@@ -96,7 +96,7 @@ def read_archive(
         SealingUnavailable: it has sealed files and the master key is not the one that wrapped its key.
         StorageUnavailable: a file could not be read or written.
     """
-    planting = Planting(target, settings)
+    planting = TenantBuilder(target, settings)
     try:
         with source.open("rb") as file:
             reader = ArchiveReader(file, limits or ArchiveLimits())
@@ -117,7 +117,7 @@ def read_archive(
 
 
 def _stream_parts(storage: Storage, state: TenantState) -> Iterator[_Part]:
-    origin = Origin(uuid.uuid4().hex, now_ms())
+    origin = CommitIdentity(uuid.uuid4().hex, now_ms())
     for name in map(StreamName, sorted(state.streams)):
         stream = portable_stream(name, table_snapshot(storage, state, name), origin, "EXPORT")
         text = stream.content.encode()
@@ -238,7 +238,7 @@ def _require_members_fit(index: ArchiveIndex) -> None:
 
 
 def _plant(
-    planting: Planting,
+    planting: TenantBuilder,
     member: Member,
     content: Iterable[bytes],
     tables: dict[str, list[str]],

@@ -20,9 +20,9 @@ from freezeframe.store.directory.format import ensure_format
 from freezeframe.store.directory.paths import table_folder
 from freezeframe.store.encryption.cipher import seal
 from freezeframe.store.encryption.data_key import data_key
-from freezeframe.store.model.request_context import NO_OCCASION, Occasion
+from freezeframe.store.model.request_context import NO_OCCASION, RequestContext
 from freezeframe.store.model.row_counts import Counts
-from freezeframe.store.table.commit import Origin
+from freezeframe.store.table.commit import CommitIdentity
 from freezeframe.store.table.export import PortableFile
 from freezeframe.store.tenant_log.entry import Entry, FileChange, StreamChange
 from freezeframe.store.tenant_log.entry_actions import Change
@@ -32,11 +32,11 @@ from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.tenant_log.table_lookup import require_no_case_twin
 
 
-class Planting:
+class TenantBuilder:
     """A new tenant on its way into an empty storage."""
 
     def __init__(self, storage: Storage, settings: Settings) -> None:
-        self.origin = Origin(uuid.uuid4().hex, now_ms())
+        self.origin = CommitIdentity(uuid.uuid4().hex, now_ms())
         self._storage = storage
         self._settings = settings
         self._streams: dict[str, StreamChange] = {}
@@ -85,7 +85,7 @@ class Planting:
         self._names.add(str(path))
         self._files[str(path)] = FileChange(str(path), blob.name, blob.sha256, blob.size, sealed)
 
-    def commit(self, message: str, occasion: Occasion = NO_OCCASION) -> None:
+    def commit(self, message: str, occasion: RequestContext = NO_OCCASION) -> None:
         """Make all of it the tenant's version 0, as the job of the request that it is made for.
 
         Raises:

@@ -19,17 +19,17 @@ from freezeframe.store.blobs.blob_store import CHUNK_BYTES, Blob, blob_chunks
 from freezeframe.store.directory.paths import table_folder
 from freezeframe.store.encryption.cipher import unseal
 from freezeframe.store.encryption.data_key import data_key
-from freezeframe.store.model.request_context import NO_OCCASION, Occasion
+from freezeframe.store.model.request_context import NO_OCCASION, RequestContext
 from freezeframe.store.table.export import PortableFile, portable_stream
 from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.state import HeldFile, TenantState
 from freezeframe.store.tenant_log.table_lookup import table_snapshot
-from freezeframe.store.tenants.builder import Planting
+from freezeframe.store.tenants.builder import TenantBuilder
 from freezeframe.store.tenants.deletion import remove_tree
 
 
 def clone_into(
-    source: Storage, target: Storage, settings: Settings, occasion: Occasion = NO_OCCASION
+    source: Storage, target: Storage, settings: Settings, occasion: RequestContext = NO_OCCASION
 ) -> None:
     """Make ``target``, which must be empty, a tenant with the streams and files that ``source`` has now.
 
@@ -39,7 +39,7 @@ def clone_into(
         TryAgain: a storage failed.
     """
     state = TenantLog(source, settings).current_state()
-    planting = Planting(target, settings)
+    planting = TenantBuilder(target, settings)
     progress.begin("copying", "bytes")
     try:
         for name in map(StreamName, sorted(state.streams)):
@@ -86,7 +86,7 @@ def table_file_chunks(storage: Storage, stream: StreamName, file: PortableFile) 
             return
 
 
-def _copy_stream(source: Storage, state: TenantState, name: StreamName, planting: Planting) -> None:
+def _copy_stream(source: Storage, state: TenantState, name: StreamName, planting: TenantBuilder) -> None:
     stream = portable_stream(name, table_snapshot(source, state, name), planting.origin, "CLONE")
     for file in stream.files:
         planting.add_table_file(name, file, progress.counted(table_file_chunks(source, name, file)))

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 
 from freezeframe.errors import ConflictError, FreezeframeError
 from freezeframe.settings import Settings
-from freezeframe.storage import FileStatus, FolderStorage, Storage
+from freezeframe.storage import FileStatus, PrefixStorage, Storage
 from freezeframe.store.directory.job_folders import remove_job_roots
 from freezeframe.store.directory.paths import KEYS_FOLDER, OURS, certificate_file, tenant_folder
 from freezeframe.store.directory.pending_uploads import remove_waiting
@@ -41,7 +41,7 @@ def remove_tenant(
         StorageUnavailable: a file could not be removed; the same call goes on from there.
     """
     requested = datetime.now(UTC)
-    place = FolderStorage(storage, tenant_folder(folder))
+    place = PrefixStorage(storage, tenant_folder(folder))
     held = _held(place, settings)
     keys = len(list(place.list_from(KEYS_FOLDER)))
     remove_job_roots(place, settings)

@@ -13,7 +13,7 @@ from freezeframe.store.tenant_log.entry import TenantChange
 from freezeframe.store.tenant_log.lease import live_leases
 from freezeframe.store.transaction.scope import committed
 from freezeframe.store.transaction.transaction import TenantPlace
-from freezeframe.store.transaction.unit_of_work import Work
+from freezeframe.store.transaction.unit_of_work import UnitOfWork
 
 
 def committed_job(place: TenantPlace, job_id: str) -> JobReceipt | None:
@@ -51,6 +51,6 @@ def revoke_job(
     revoked = (*change.revoked, *change.revoked_tokens)
     if revoked:
         message = reason or f"The job {job_id!r} was taken over."
-        with committed(Work(place, author=who, message=message)) as work:
+        with committed(UnitOfWork(place, author=who, message=message)) as work:
             work.change_tenant(change, "revoke")
     return revoked

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from freezeframe.engine.protocol.query_batcher import Meeting
+from freezeframe.engine.protocol.query_batcher import QueryBatcher
 from freezeframe.engine.protocol.table_engine import TableEngine
 
 TOGETHER_MAX = 16
@@ -29,13 +29,13 @@ def done_together(
     outcomes: list[_Done | Exception] = []
     for begin in range(0, len(works), TOGETHER_MAX):
         group = works[begin : begin + TOGETHER_MAX]
-        meeting = Meeting(engine, len(group))
+        meeting = QueryBatcher(engine, len(group))
         with ThreadPoolExecutor(len(group)) as pool:
             outcomes += pool.map(lambda work, meeting=meeting: _outcome(work, meeting), group)
     return outcomes
 
 
-def _outcome(work: Callable[[TableEngine], _Done], meeting: Meeting) -> _Done | Exception:
+def _outcome(work: Callable[[TableEngine], _Done], meeting: QueryBatcher) -> _Done | Exception:
     try:
         with meeting.party():
             return work(meeting)

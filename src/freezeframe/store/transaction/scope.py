@@ -24,7 +24,7 @@ from freezeframe.store.tenant_log.state import NO_VERSION, TenantState
 from freezeframe.store.tenant_log.table_lookup import stream_base, table_snapshot
 from freezeframe.store.tenant_log.version_reference import Point, version_at_point
 from freezeframe.store.transaction.transaction import TenantPlace
-from freezeframe.store.transaction.unit_of_work import Work
+from freezeframe.store.transaction.unit_of_work import UnitOfWork
 
 
 class TenantScope:
@@ -112,9 +112,9 @@ class TenantScope:
         """Outside of a job nothing is read before it is written."""
 
     @contextmanager
-    def changing(self, stream: StreamName | None = None) -> Iterator[Work]:
+    def changing(self, stream: StreamName | None = None) -> Iterator[UnitOfWork]:
         """A job of one change, of ``stream`` if it is of one: leaving the block commits it."""
-        with committed(Work(self.place, is_single=True, stream=stream)) as work:
+        with committed(UnitOfWork(self.place, is_single=True, stream=stream)) as work:
             yield work
 
     def _newest(self) -> TenantState:
@@ -124,7 +124,7 @@ class TenantScope:
 class JobScope(TenantScope):
     """A tenant as an open job sees it: as it was when the job began, with the job's own changes."""
 
-    def __init__(self, place: TenantPlace, work: Work) -> None:
+    def __init__(self, place: TenantPlace, work: UnitOfWork) -> None:
         super().__init__(place)
         self._work = work
 
@@ -160,7 +160,7 @@ class JobScope(TenantScope):
         self._work.note_file_read(path)
 
     @contextmanager
-    def changing(self, stream: StreamName | None = None) -> Iterator[Work]:  # noqa: ARG002 - it is open already
+    def changing(self, stream: StreamName | None = None) -> Iterator[UnitOfWork]:  # noqa: ARG002 - it is open already
         """The job itself: its end commits.
 
         Raises:
@@ -191,7 +191,7 @@ class MomentScope(TenantScope):
         return table_snapshot(self.storage, self._state, name)
 
     @contextmanager
-    def changing(self, stream: StreamName | None = None) -> Iterator[Work]:  # noqa: ARG002 - whichever it is
+    def changing(self, stream: StreamName | None = None) -> Iterator[UnitOfWork]:  # noqa: ARG002 - whichever it is
         """Refused."""
         raise InvalidOption(
             f"Version {self._state.version} of the tenant is the past and cannot be changed.",
@@ -201,7 +201,7 @@ class MomentScope(TenantScope):
 
 
 @contextmanager
-def committed(work: Work) -> Iterator[Work]:
+def committed(work: UnitOfWork) -> Iterator[UnitOfWork]:
     """Commit ``work`` when the block ends well, and undo it when it does not."""
     try:
         yield work

@@ -19,9 +19,9 @@ from freezeframe.storage import Storage
 from freezeframe.store.diff.net_counts import net_counts
 from freezeframe.store.directory.paths import table_folder
 from freezeframe.store.model.row_counts import Counts
-from freezeframe.store.table.commit import Origin, row_metrics
+from freezeframe.store.table.commit import CommitIdentity, row_metrics
 from freezeframe.store.table.commit_squash import commit_fields, is_same_table, net_commit, restamped
-from freezeframe.store.table.staging import Attempt
+from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.table.uncommitted_snapshot import staged_view
 from freezeframe.store.updates.step import Step, StepResult
 
@@ -35,11 +35,11 @@ class StagedStream:
 
     name: StreamName
     storage: Storage
-    origin: Origin
+    origin: CommitIdentity
     base: Snapshot
     steps: list[Step] = field(default_factory=list)
     results: list[StepResult] = field(default_factory=list)
-    attempts: list[Attempt] = field(default_factory=list)
+    attempts: list[StagingFolder] = field(default_factory=list)
     content: str = ""
     rests_on_read: bool = False
     """Whether rows were read before a step, so that the step's rows may be made from them."""
@@ -124,7 +124,7 @@ class StagedStream:
 
     def _carry_out(self, step: Step) -> StepResult:
         self._require_version(step)
-        attempt = Attempt(self.storage, self.folder, f"{self.origin.write_id}-{uuid.uuid4().hex[:8]}")
+        attempt = StagingFolder(self.storage, self.folder, f"{self.origin.write_id}-{uuid.uuid4().hex[:8]}")
         self.attempts.append(attempt)
         try:
             result = step.carry_out(self.view(), attempt, self.origin)

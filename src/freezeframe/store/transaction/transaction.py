@@ -37,8 +37,8 @@ from freezeframe.storage.concurrency import run_concurrently
 from freezeframe.store.directory.format import ensure_format
 from freezeframe.store.directory.paths import blob_file
 from freezeframe.store.directory.place_kind import require_no_store
-from freezeframe.store.model.request_context import NO_OCCASION, Occasion
-from freezeframe.store.table.commit import Origin
+from freezeframe.store.model.request_context import NO_OCCASION, RequestContext
+from freezeframe.store.table.commit import CommitIdentity
 from freezeframe.store.table.commit_squash import restamped
 from freezeframe.store.tenant_log.entry import Entry, FileChange, Kind, StreamChange, TenantChange
 from freezeframe.store.tenant_log.lease import Lease
@@ -74,13 +74,13 @@ class TenantPlace:
     engine: TableEngine
     settings: Settings
     fence: Fence = NO_FENCE
-    occasion: Occasion = NO_OCCASION
+    occasion: RequestContext = NO_OCCASION
     checks: tuple[Check, ...] = ()
     """What each commit has to pass."""
 
 
 @dataclass(frozen=True, slots=True)
-class Meaning:
+class CommitMetadata:
     """What an entry says beside its changes."""
 
     kind: Kind = "commit"
@@ -120,7 +120,7 @@ class Transaction:
         self._token = token
         self._files_read: set[str] = set()
         self._rebases_files = rebases_files
-        self.origin = Origin(self.write_id, self.base.next_timestamp_ms(now_ms()), job_id)
+        self.origin = CommitIdentity(self.write_id, self.base.next_timestamp_ms(now_ms()), job_id)
         self.files = StagedFiles(self.base, self.origin.timestamp_ms, place.log.spare_names)
         self._lease = Lease(place.storage, self.write_id, job_id, place.settings.lease_heartbeat_seconds)
         self._is_announced = False
@@ -203,7 +203,9 @@ class Transaction:
             self._lease.hold()
             self._is_announced = True
 
-    def commit(self, meaning: Meaning, receipt: Callable[[int], dict[str, Any] | None]) -> int | JobRecord:
+    def commit(
+        self, metadata: CommitMetadata, receipt: Callable[[int], dict[str, Any] | None]
+    ) -> int | JobRecord:
         """Make all changes visible as the tenant version that is returned.
 
         A record instead of a version: another run of the same job was quicker, and nothing is done.
@@ -226,7 +228,7 @@ class Transaction:
             if self._job_id is not None and self._job_id in state.jobs:
                 return state.jobs[self._job_id]
             self._rebase(state, tables)
-            entry, long_commits = shortened(self._entry(state, meaning, receipt))
+            entry, long_commits = shortened(self._entry(state, metadata, receipt))
             keep_long_commits(self.place.storage, long_commits)
             self._may_be_committed = True
             outcome = self.place.log.add(state, entry)
@@ -299,7 +301,7 @@ class Transaction:
     def _entry(
         self,
         state: TenantState,
-        meaning: Meaning,
+        metadata: CommitMetadata,
         receipt: Callable[[int], dict[str, Any] | None],
     ) -> Entry:
         bases = (staged.base.timestamp + 1 for staged in self.streams.values() if staged.content)
@@ -318,14 +320,14 @@ class Transaction:
             self.write_id,
             timestamp_ms,
             (*streams, *taken_over, *self.files.changes.values(), *tenant),
-            job_id=meaning.job_id,
-            payload_hash=meaning.payload_hash,
-            author=meaning.author,
-            message=meaning.message,
-            kind=meaning.kind,
+            job_id=metadata.job_id,
+            payload_hash=metadata.payload_hash,
+            author=metadata.author,
+            message=metadata.message,
+            kind=metadata.kind,
             receipt=receipt(state.version + 1),
             request_id=self.place.occasion.request_id,
-            restored=meaning.restored,
+            restored=metadata.restored,
         )
 
     def _finish(self, entry: Entry, version: int) -> None:

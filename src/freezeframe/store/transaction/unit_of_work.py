@@ -27,7 +27,7 @@ from freezeframe.store.model.receipt import Receipt
 from freezeframe.store.model.system_user import system_user
 from freezeframe.store.model.update_options import KeyedUpdate, Update
 from freezeframe.store.schema.table_properties import stored_key
-from freezeframe.store.table.commit import Origin
+from freezeframe.store.table.commit import CommitIdentity
 from freezeframe.store.tenant_log.entry import FileChange, Kind, StreamChange, TenantChange
 from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.state import NO_VERSION, JobRecord, TenantState
@@ -36,7 +36,7 @@ from freezeframe.store.transaction.input_hash import InputHash
 from freezeframe.store.transaction.joint_updates import done_together
 from freezeframe.store.transaction.prefetch import begin
 from freezeframe.store.transaction.stream_changes import StagedStream
-from freezeframe.store.transaction.transaction import Check, Meaning, TenantPlace, Transaction
+from freezeframe.store.transaction.transaction import Check, CommitMetadata, TenantPlace, Transaction
 from freezeframe.store.updates.source import Incoming
 from freezeframe.store.updates.step import Step, StepResult
 from freezeframe.store.updates.update_step import UpdatePlace, taken_update
@@ -52,7 +52,7 @@ class _CarriedOut:
     result: StepResult
 
 
-class Work:
+class UnitOfWork:
     """One job's changes until they are committed or given up.
 
     Without an ``author`` it is the operating system's user who makes them. ``restored`` is the version that
@@ -84,7 +84,7 @@ class Work:
         self._first = None if self._known is None else self._recorded(self._known)
         recorded = None if self._known is None else self._known.payload_hash
         self._input = None if job_id is None else InputHash(place.storage, place.engine, recorded)
-        self._meaning = Meaning("commit", job_id, None, author or system_user(), message, restored)
+        self._metadata = CommitMetadata("commit", job_id, None, author or system_user(), message, restored)
         self._repeated: set[str] = set()
         self._started = time.monotonic()
         self._is_over = False
@@ -265,15 +265,15 @@ class Work:
         """Change what belongs to the tenant itself; ``checks`` see the state that is committed on."""
         self._transaction.tenant = change
         self._transaction.checks.extend(checks)
-        self._meaning = replace(self._meaning, kind=kind)
+        self._metadata = replace(self._metadata, kind=kind)
 
     def take_over(self, change: StreamChange, kind: Kind, *checks: Check) -> None:
         """Take over what happened to a table outside of the log."""
         self._transaction.taken_over[str(change.stream)] = change
         self._transaction.checks.extend(checks)
-        self._meaning = replace(self._meaning, kind=kind)
+        self._metadata = replace(self._metadata, kind=kind)
 
-    def origin(self) -> Origin:
+    def origin(self) -> CommitIdentity:
         """Who makes the commits of this job."""
         return self._transaction.origin
 
@@ -293,15 +293,15 @@ class Work:
             self.require_tenant()
             self._transaction.abandon()
             self.receipt = self._agreed(self._known)
-        elif self._meaning.job_id is None and self._transaction.is_empty:
+        elif self._metadata.job_id is None and self._transaction.is_empty:
             self.require_tenant()
             version = self._transaction.base.version
             self._transaction.abandon()
             self.receipt = self._made(version, committed=False)
         else:
             digest = None if self._input is None else self._input.digest
-            meaning = replace(self._meaning, payload_hash=digest)
-            done = self._transaction.commit(meaning, self._kept)
+            metadata = replace(self._metadata, payload_hash=digest)
+            done = self._transaction.commit(metadata, self._kept)
             if isinstance(done, JobRecord):
                 self._transaction.abandon()
                 self.receipt = self._agreed(done)
@@ -348,22 +348,22 @@ class Work:
 
     def _other_input(self) -> IdempotencyConflict:
         return IdempotencyConflict(
-            f"The job {self._meaning.job_id!r} is committed already, with other input.",
+            f"The job {self._metadata.job_id!r} is committed already, with other input.",
             cause="Its batches, files or options were not the ones that came now.",
             remedy="Give each run an id of its own; the same id is for running the same thing again.",
-            job_id=self._meaning.job_id,
+            job_id=self._metadata.job_id,
         )
 
     def _kept(self, version: int) -> dict[str, Any] | None:
         """What the entry keeps so that a repeated job can be answered."""
-        return None if self._meaning.job_id is None else self._made(version, committed=True).to_json()
+        return None if self._metadata.job_id is None else self._made(version, committed=True).to_json()
 
     def _made(self, version: int, *, committed: bool) -> JobReceipt:
         transaction = self._transaction
         streams = {name: _stream_receipt(staged, version) for name, staged in transaction.streams.items()}
         return JobReceipt(
             tenant_version=version,
-            job_id=self._meaning.job_id,
+            job_id=self._metadata.job_id,
             committed=committed,
             seconds=time.monotonic() - self._started,
             streams=MappingProxyType({name: one for name, one in streams.items() if one is not None}),

@@ -7,38 +7,38 @@ from freezeframe.log.write.row_deletion import VECTORS_KEY, RowDeletion, marked_
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.schema.column_mapping import written_columns
 from freezeframe.store.schema.table_properties import stored_key, stored_notes
-from freezeframe.store.table.commit import Rewrite
+from freezeframe.store.table.commit import TableChange
 from freezeframe.store.table.data_files import has_vectors
 from freezeframe.store.updates.plan import Plan
-from freezeframe.store.updates.result import Route, Staged, Staging
+from freezeframe.store.updates.result import Route, UpdateContext, UpdateResult
 from freezeframe.store.updates.upsert import Patch
 
 _OPERATIONS = {"upsert": "MERGE", "full": "MERGE", "overwrite": "WRITE", "replace_where": "WRITE"}
 
 
-def rewritten(
-    work: Staging,
+def build_table_change(
+    context: UpdateContext,
     counts: Counts,
     paths: tuple[str, ...],
     route: Route,
     removed: tuple[str, ...] | None = None,
     deletion: RowDeletion | None = None,
-) -> Staged:
+) -> UpdateResult:
     """The update as a commit whose new files are ``paths`` and replace ``removed`` (None: all files).
 
     ``deletion`` marks rows in files that stay; its vector file is stored already.
     """
-    plan, snapshot = work.plan, work.snapshot
+    plan, snapshot = context.plan, context.snapshot
     rewrites = bool(counts.changed) or plan.evolution.changes_stored_files or _rows_written_anew(plan)
     switches_on = deletion is not None and not has_vectors(snapshot)
     changes_metadata = switches_on or _changes_metadata(plan, snapshot)
     if not (rewrites or changes_metadata):
-        return Staged(counts, plan, None, route)
-    rewrite = Rewrite(
+        return UpdateResult(counts, plan, None, route)
+    rewrite = TableChange(
         _OPERATIONS[plan.update.mode] if snapshot.version >= 0 else "CREATE TABLE AS SELECT",
         plan.key,
         plan.schema if changes_metadata else None,
-        work.attempt.seal(paths, written_columns(plan.schema)) if rewrites else (),
+        context.attempt.seal(paths, written_columns(plan.schema)) if rewrites else (),
         replaces_files=rewrites and removed is None,
         counts=counts,
         notes=plan.update.notes,
@@ -48,17 +48,17 @@ def rewritten(
         vector_file=deletion.file if deletion else None,
         plan=str(route),
     )
-    return Staged(counts, plan, rewrite, route)
+    return UpdateResult(counts, plan, rewrite, route)
 
 
-def patched(work: Staging, patch: Patch, route: Route) -> Staged:
+def patched(context: UpdateContext, patch: Patch, route: Route) -> UpdateResult:
     """The update as a commit that adds the patch's files, and removes or marks old ones."""
     deletion = None
     if patch.marked:
-        deletion = marked_rows(work.snapshot, patch.marked, prefix=work.attempt.name)
+        deletion = marked_rows(context.snapshot, patch.marked, prefix=context.attempt.name)
         if deletion.file is not None:
-            work.attempt.store(deletion.file.name, deletion.file.content)
-    return rewritten(work, patch.counts, patch.written, route, patch.removed, deletion)
+            context.attempt.store(deletion.file.name, deletion.file.content)
+    return build_table_change(context, patch.counts, patch.written, route, patch.removed, deletion)
 
 
 def _changes_metadata(plan: Plan, snapshot: Snapshot) -> bool:

@@ -35,7 +35,7 @@ class Filled:
     changed: Flags
 
 
-def fill(
+def coalesce(
     batch: pa.Table,
     target: pa.Schema,
     stored: Sequence[str],
@@ -63,7 +63,7 @@ def fill(
 
 
 class _Filling:
-    """One call of ``fill``: what it was given, and the old values that were read so far."""
+    """One call of ``coalesce``: what it was given, and the old values that were read so far."""
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ from freezeframe.settings import Settings
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.table.data_files import live_files
 from freezeframe.store.updates.compaction_policy import Choice, FileRule, choose, size_class
-from freezeframe.store.updates.result import Route, Staged
+from freezeframe.store.updates.result import Route, UpdateResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def explained_state(name: str, snapshot: Snapshot, settings: Settings) -> Explan
     return Explanation(name, snapshot.version, route, None, rule, 0)
 
 
-def explained_update(name: str, version: int, staged: Staged, settings: Settings) -> Explanation:
+def explained_update(name: str, version: int, staged: UpdateResult, settings: Settings) -> Explanation:
     """What an update that was staged would have done."""
     written = staged.rewrite.new_bytes if staged.rewrite else 0
     return Explanation(name, version, staged.route, staged.counts, rule_of(settings), written)

@@ -13,31 +13,33 @@ from freezeframe.log.schema.column_mapping import every_field
 from freezeframe.store.keys.key_scan import scan
 from freezeframe.store.table.data_files import live_files
 from freezeframe.store.updates.plan import NO_COLUMNS
-from freezeframe.store.updates.result import EngineName, Staging
+from freezeframe.store.updates.result import EngineName, UpdateContext
 
 
-def search(work: Staging, files: pa.Table, keys: pa.Table) -> tuple[pa.Table, EngineName]:
+def search(context: UpdateContext, files: pa.Table, keys: pa.Table) -> tuple[pa.Table, EngineName]:
     """Where ``files`` (rows of ``snapshot.files``) hold the keys, as of ``TableEngine.find``; who searched.
 
     Raises:
         CorruptData: a stored file is missing or damaged.
     """
-    if sum(file.rows for file in live_files(files)) <= work.rule.searched_rows_max:
-        return scan(work.snapshot, files, keys), "process"
-    work.engine.require_shared(work.storage.uri(""))
+    if sum(file.rows for file in live_files(files)) <= context.rule.searched_rows_max:
+        return scan(context.snapshot, files, keys), "process"
+    context.engine.require_shared(context.storage.uri(""))
     paths = files["path"].to_pylist()
-    sent = keys if len(keys) <= INLINE_KEYS_MAX else [work.attempt.land_keys(keys)]
-    return work.engine.find(find_task(work, paths, sent, len(keys))), "spark"
+    sent = keys if len(keys) <= INLINE_KEYS_MAX else [context.attempt.land_keys(keys)]
+    return context.engine.find(find_task(context, paths, sent, len(keys))), "spark"
 
 
-def find_task(work: Staging, paths: Sequence[str], keys: pa.Table | Sequence[str], rows: int) -> FindTask:
+def find_task(
+    context: UpdateContext, paths: Sequence[str], keys: pa.Table | Sequence[str], rows: int
+) -> FindTask:
     """The search in the stream's files ``paths``, as the log names them, for ``rows`` keys."""
-    plan = work.plan
+    plan = context.plan
     return FindTask(
-        stored=work.uris(paths),
+        stored=context.uris(paths),
         stored_schema=_key_columns(plan.stored_schema or NO_COLUMNS, plan.told_key),
         target_schema=_unmapped(_key_columns(plan.schema, plan.told_key)),
-        keys=keys if isinstance(keys, pa.Table) else tuple(map(work.attempt.uri, keys)),
+        keys=keys if isinstance(keys, pa.Table) else tuple(map(context.attempt.uri, keys)),
         null_keys=plan.update.kept_null_keys,
         rows=rows,
     )

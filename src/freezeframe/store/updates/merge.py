@@ -24,141 +24,145 @@ from freezeframe.store.schema.system_columns import DELETED, VALID_FROM, VALID_T
 from freezeframe.store.schema.table_properties import stored_key
 from freezeframe.store.table.data_files import deleted_positions, live_files
 from freezeframe.store.table.reader import live_row_count
-from freezeframe.store.updates.change_builder import rewritten
+from freezeframe.store.updates.change_builder import build_table_change
 from freezeframe.store.updates.compaction_policy import Choice, choose
 from freezeframe.store.updates.deletion_guard import require_few_deletions
 from freezeframe.store.updates.key_lookup import find_task
 from freezeframe.store.updates.plan import NO_COLUMNS, Plan
-from freezeframe.store.updates.result import Route, Staged, Staging
+from freezeframe.store.updates.result import Route, UpdateContext, UpdateResult
 from freezeframe.store.updates.source import Incoming
 
 
-def load(work: Staging) -> Staged:
+def load(context: UpdateContext) -> UpdateResult:
     """Stage rows that are the whole new content: a first write, or an override."""
-    plan, incoming, attempt = work.plan, work.incoming, work.attempt
+    plan, incoming, attempt = context.plan, context.incoming, context.attempt
     is_data_file = _is_data_file(plan, incoming)
-    asks = bool(work.live) or not is_data_file
+    asks = bool(context.live) or not is_data_file
     route = Route("load", "the batch is the whole content", engine="spark" if asks else "")
     if asks:
-        work.engine.require_shared(work.storage.uri(""))
+        context.engine.require_shared(context.storage.uri(""))
     if is_data_file:
-        batch = incoming.paths or (_landed_content(work),)
-        counts = _overwrite_counts(work, batch) if work.live else Counts(inserted=incoming.rows)
-        return rewritten(work, counts, batch if incoming.rows else (), route)
-    counts = _overwrite_counts(work, incoming.paths) if work.live else Counts(inserted=incoming.rows)
+        batch = incoming.paths or (_landed_content(context),)
+        counts = _overwrite_counts(context, batch) if context.live else Counts(inserted=incoming.rows)
+        return build_table_change(context, counts, batch if incoming.rows else (), route)
+    counts = _overwrite_counts(context, incoming.paths) if context.live else Counts(inserted=incoming.rows)
     # Stored values are compared above and never cast: they need not fit the new types.
-    result = work.engine.merge(_merge_task(work, ()))
-    return rewritten(work, counts, attempt.merged_paths(result.files), route)
+    result = context.engine.merge(_merge_task(context, ()))
+    return build_table_change(context, counts, attempt.merged_paths(result.files), route)
 
 
-def merge(work: Staging, reason: str) -> Staged:
+def merge(context: UpdateContext, reason: str) -> UpdateResult:
     """Stage an update that goes through all files of the stream.
 
     Raises:
         TooManyDeletions: a full extract lacks more rows than it may.
     """
-    work.engine.require_shared(work.storage.uri(""))
-    result = work.engine.merge(_merge_task(work, work.live))
-    if work.plan.update.mode == "full":
-        require_few_deletions(work.plan.update, lost=result.lost, live=result.live)
-    paths = work.attempt.merged_paths(result.files)
-    return rewritten(work, _counts(result), paths, Route("merge", reason, engine="spark"))
+    context.engine.require_shared(context.storage.uri(""))
+    result = context.engine.merge(_merge_task(context, context.live))
+    if context.plan.update.mode == "full":
+        require_few_deletions(context.plan.update, lost=result.lost, live=result.live)
+    paths = context.attempt.merged_paths(result.files)
+    return build_table_change(context, _counts(result), paths, Route("merge", reason, engine="spark"))
 
 
-def merge_touched(work: Staging, reason: str) -> Staged:
+def merge_touched(context: UpdateContext, reason: str) -> UpdateResult:
     """Stage an upsert of a batch that Spark landed: only files that hold one of its keys are merged."""
-    work.engine.require_shared(work.storage.uri(""))
-    choices = _choices(work)
+    context.engine.require_shared(context.storage.uri(""))
+    choices = _choices(context)
     touched = tuple(choice.file.path for choice in choices if choice.fate == "rewritten")
-    result = work.engine.merge(_merge_task(work, touched))
-    paths = work.attempt.merged_paths(result.files)
-    return rewritten(work, _counts(result), paths, Route("partial merge", reason, choices, "spark"), touched)
+    result = context.engine.merge(_merge_task(context, touched))
+    paths = context.attempt.merged_paths(result.files)
+    return build_table_change(
+        context, _counts(result), paths, Route("partial merge", reason, choices, "spark"), touched
+    )
 
 
-def can_look_for_keys(work: Staging) -> bool:
+def can_look_for_keys(context: UpdateContext) -> bool:
     """Whether the landed batch's own files can be searched for, in the types of the plan."""
-    landed, target = work.incoming.table.schema, work.plan.evolution.target
-    return all(landed.field(name).type == target.field(name).type for name in work.plan.key)
+    landed, target = context.incoming.table.schema, context.plan.evolution.target
+    return all(landed.field(name).type == target.field(name).type for name in context.plan.key)
 
 
-def _choices(work: Staging) -> tuple[Choice, ...]:
-    counted = work.engine.count_found(find_task(work, work.live, work.incoming.paths, work.incoming.rows))
+def _choices(context: UpdateContext) -> tuple[Choice, ...]:
+    counted = context.engine.count_found(
+        find_task(context, context.live, context.incoming.paths, context.incoming.rows)
+    )
     # Spark writes files anew and marks nothing in them.
-    touched = {path: rows for path, rows in zip(work.live, counted, strict=True) if rows}
-    return choose(live_files(work.snapshot.files), touched, replace(work.rule, is_plain=True))
+    touched = {path: rows for path, rows in zip(context.live, counted, strict=True) if rows}
+    return choose(live_files(context.snapshot.files), touched, replace(context.rule, is_plain=True))
 
 
-def _landed_content(work: Staging) -> str:
+def _landed_content(context: UpdateContext) -> str:
     """The batch as a data file, with what the stream keeps beside its columns."""
-    plan = work.plan
-    content = plan.own.filled(plan.evolution.batch, work.moment_us)
+    plan = context.plan
+    content = plan.own.filled(plan.evolution.batch, context.moment_us)
     columns = written_columns(plan.schema, set(content.column_names))
-    return work.attempt.land(content, columns, plan.key)
+    return context.attempt.land(content, columns, plan.key)
 
 
-def _batch(work: Staging) -> tuple[str, ...]:
+def _batch(context: UpdateContext) -> tuple[str, ...]:
     """The batch's files, written if the rows are in memory."""
-    plan = work.plan
-    return work.incoming.paths or (work.attempt.land(plan.evolution.batch, plan.batch_schema),)
+    plan = context.plan
+    return context.incoming.paths or (context.attempt.land(plan.evolution.batch, plan.batch_schema),)
 
 
-def _batch_schema(work: Staging) -> dict[str, Any]:
+def _batch_schema(context: UpdateContext) -> dict[str, Any]:
     """The columns of the batch's files: what Spark landed has the frame's own names and types."""
-    plan, incoming = work.plan, work.incoming
+    plan, incoming = context.plan, context.incoming
     if not incoming.paths:
         return plan.batch_schema
     return arrow_to_delta(incoming.table.select(plan.evolution.batch.column_names).schema)
 
 
-def _has_other_key(work: Staging) -> bool:
-    return set(stored_key(work.snapshot.metadata) or ()) != set(work.plan.key)
+def _has_other_key(context: UpdateContext) -> bool:
+    return set(stored_key(context.snapshot.metadata) or ()) != set(context.plan.key)
 
 
-def _merge_task(work: Staging, stored: Sequence[str]) -> MergeTask:
-    plan, update = work.plan, work.plan.update
+def _merge_task(context: UpdateContext, stored: Sequence[str]) -> MergeTask:
+    plan, update = context.plan, context.plan.update
     return MergeTask(
-        stored=work.uris(stored),
+        stored=context.uris(stored),
         stored_schema=written_columns(plan.stored_schema or NO_COLUMNS),
-        batch=tuple(work.attempt.uri(path) for path in _batch(work)),
-        batch_schema=_batch_schema(work),
+        batch=tuple(context.attempt.uri(path) for path in _batch(context)),
+        batch_schema=_batch_schema(context),
         target_schema=written_columns(plan.schema),
         key=plan.told_key,
         mode=update.mode,
         nulls=update.nulls,
         null_keys=update.kept_null_keys,
         where=update.where,
-        output=work.attempt.begin_merged(),
-        deleted=_deleted(work, stored),
+        output=context.attempt.begin_merged(),
+        deleted=_deleted(context, stored),
         flag=DELETED if plan.own.flags_deleted else "",
         flags_absent=update.mode == "full" and plan.own.flags_deleted and update.deletes != "remove",
-        validity=_validity(work) if plan.own.has_history else None,
+        validity=_validity(context) if plan.own.has_history else None,
     )
 
 
-def _validity(work: Staging) -> Validity:
-    return Validity(VALID_FROM, VALID_TO, work.moment_us, work.snapshot.timestamp * 1_000)
+def _validity(context: UpdateContext) -> Validity:
+    return Validity(VALID_FROM, VALID_TO, context.moment_us, context.snapshot.timestamp * 1_000)
 
 
-def _overwrite_counts(work: Staging, batch: tuple[str, ...]) -> Counts:
+def _overwrite_counts(context: UpdateContext, batch: tuple[str, ...]) -> Counts:
     """How the whole new content differs from the stored one, by key or as a multiset of rows."""
-    plan, other_key = work.plan, _has_other_key(work)
+    plan, other_key = context.plan, _has_other_key(context)
     if not _comparable(plan) or (plan.stored_own.has_history and other_key):
-        return Counts(inserted=work.incoming.rows, deleted=live_row_count(work.snapshot))
+        return Counts(inserted=context.incoming.rows, deleted=live_row_count(context.snapshot))
     compared = _compared_columns(plan)
     task = MergeTask(
-        stored=work.uris(work.live),
+        stored=context.uris(context.live),
         stored_schema=compared.stored,
-        batch=tuple(work.attempt.uri(path) for path in batch),
-        batch_schema=_batch_schema(work),
+        batch=tuple(context.attempt.uri(path) for path in batch),
+        batch_schema=_batch_schema(context),
         target_schema=compared.target,
         key=() if other_key else plan.told_key,
         mode="overwrite",
         null_keys=plan.update.kept_null_keys,
-        deleted=_deleted(work, work.live),
-        validity=_validity(work) if plan.stored_own.has_history else None,
+        deleted=_deleted(context, context.live),
+        validity=_validity(context) if plan.stored_own.has_history else None,
         write=False,
     )
-    return _counts(work.engine.merge(task))
+    return _counts(context.engine.merge(task))
 
 
 def _compared_columns(plan: Plan) -> ComparedColumns:
@@ -195,12 +199,12 @@ def _is_data_file(plan: Plan, incoming: Incoming) -> bool:
     return same_names and not plan.own.names and incoming.table.schema.equals(plan.evolution.batch.schema)
 
 
-def _deleted(work: Staging, paths: Sequence[str]) -> dict[str, Any]:
+def _deleted(context: UpdateContext, paths: Sequence[str]) -> dict[str, Any]:
     """For the engine: by file the positions of rows that are deleted."""
     if not paths:
         return {}
-    files = work.snapshot.files
+    files = context.snapshot.files
     gone = deleted_positions(
-        work.snapshot, files.filter(pc.is_in(files["path"], pa.array(paths, pa.string())))
+        context.snapshot, files.filter(pc.is_in(files["path"], pa.array(paths, pa.string())))
     )
-    return dict(zip(work.uris(list(gone)), gone.values(), strict=True))
+    return dict(zip(context.uris(list(gone)), gone.values(), strict=True))

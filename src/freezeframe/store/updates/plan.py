@@ -18,7 +18,7 @@ from freezeframe.store.schema.column_mapping import (
     written_columns,
 )
 from freezeframe.store.schema.schema_evolution import Evolution, Ranges, SchemaRules, decided, evolve
-from freezeframe.store.schema.system_columns import OwnColumns, agreed_own_columns, stored_own_columns
+from freezeframe.store.schema.system_columns import SystemColumns, agreed_own_columns, stored_own_columns
 from freezeframe.store.schema.table_properties import stored_key
 from freezeframe.store.updates.source import Incoming
 
@@ -34,14 +34,14 @@ class Plan:
     evolution: Evolution
     stored_schema: dict[str, Any] | None
     schema: dict[str, Any]
-    own: OwnColumns
+    own: SystemColumns
     """What the stream keeps beside its columns after the update; ``schema_evolution`` knows nothing of it."""
-    stored_own: OwnColumns
+    stored_own: SystemColumns
 
     @property
     def is_plain(self) -> bool:
         """Whether the stream keeps nothing beside its columns, before and after."""
-        return self.own == self.stored_own == OwnColumns()
+        return self.own == self.stored_own == SystemColumns()
 
     @property
     def told_key(self) -> tuple[str, ...]:

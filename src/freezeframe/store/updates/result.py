@@ -11,8 +11,8 @@ from freezeframe.engine.protocol.table_engine import TableEngine
 from freezeframe.log import Snapshot
 from freezeframe.storage import Storage
 from freezeframe.store.model.row_counts import Counts
-from freezeframe.store.table.commit import Rewrite
-from freezeframe.store.table.staging import Attempt
+from freezeframe.store.table.commit import TableChange
+from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.updates.compaction_policy import Choice, Fate, FileRule
 from freezeframe.store.updates.plan import Plan
 from freezeframe.store.updates.source import Incoming
@@ -43,17 +43,17 @@ class Route:
 
 
 @dataclass(frozen=True, slots=True)
-class Staged:
+class UpdateResult:
     """The outcome of planning: what happened to the rows, and the commit to make (None: nothing changes)."""
 
     counts: Counts
     plan: Plan | None
-    rewrite: Rewrite | None
+    rewrite: TableChange | None
     route: Route
 
 
 @dataclass(frozen=True, slots=True)
-class Staging:
+class UpdateContext:
     """One update that is being staged: ``folder`` is the stream's table in ``storage``."""
 
     engine: TableEngine
@@ -62,7 +62,7 @@ class Staging:
     snapshot: Snapshot
     incoming: Incoming
     plan: Plan
-    attempt: Attempt
+    attempt: StagingFolder
     rule: FileRule
     moment_us: int
     """The moment of the update, after the stream's last commit whatever the clock says."""

@@ -14,7 +14,7 @@ from freezeframe.engine.protocol.table_engine import LandTask, TableEngine
 from freezeframe.errors import InvalidOption
 from freezeframe.log.schema.schema import delta_to_arrow
 from freezeframe.store.model.update_options import Update
-from freezeframe.store.table.staging import Attempt
+from freezeframe.store.table.staging import StagingFolder
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Incoming:
     rows: int
     null_keys_dropped: int
     paths: tuple[str, ...] = ()
-    attempt: Attempt | None = None
+    attempt: StagingFolder | None = None
     """Where the files of landed rows are."""
     values_known: bool = True
     """Whether values may decide a column's type; of a Spark frame its types do, however many rows it has."""
@@ -51,7 +51,7 @@ class Incoming:
         return all(piece.null_count == len(piece) for piece in self.values(name))
 
 
-def take(frame: Any, update: Update, engine: TableEngine, attempt: Attempt) -> Incoming:
+def take(frame: Any, update: Update, engine: TableEngine, attempt: StagingFolder) -> Incoming:
     """The rows of a pandas, Arrow or Spark frame; a Spark frame is written as Parquet once.
 
     Raises:
@@ -74,7 +74,7 @@ def take(frame: Any, update: Update, engine: TableEngine, attempt: Attempt) -> I
     return Incoming(batch.rows, batch.rows.num_rows, batch.null_keys_dropped)
 
 
-def _landed(frame: Any, update: Update, engine: TableEngine, attempt: Attempt) -> Incoming:
+def _landed(frame: Any, update: Update, engine: TableEngine, attempt: StagingFolder) -> Incoming:
     attempt.prepare()
     engine.require_shared(attempt.folder_uri)
     landed = engine.land(

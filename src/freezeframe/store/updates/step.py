@@ -8,8 +8,8 @@ from typing import Any
 
 from freezeframe.log import Snapshot
 from freezeframe.store.model.row_counts import Counts
-from freezeframe.store.table.commit import Origin
-from freezeframe.store.table.staging import Attempt
+from freezeframe.store.table.commit import CommitIdentity
+from freezeframe.store.table.staging import StagingFolder
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,6 @@ class Step:
     that were taken in before once; it lives as long as the step.
     """
 
-    carry_out: Callable[[Snapshot, Attempt, Origin], StepResult]
+    carry_out: Callable[[Snapshot, StagingFolder, CommitIdentity], StepResult]
     expected_version: int | None = None
-    intake: Attempt | None = None
+    intake: StagingFolder | None = None

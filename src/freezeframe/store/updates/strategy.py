@@ -22,13 +22,13 @@ from freezeframe.store.schema.schema_evolution import is_undecided
 from freezeframe.store.schema.system_columns import stored_own_columns
 from freezeframe.store.schema.type_compatibility import widens
 from freezeframe.store.table.reader import live_row_count
-from freezeframe.store.table.staging import Attempt
+from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.updates.change_builder import patched
 from freezeframe.store.updates.compaction_policy import FileRule
 from freezeframe.store.updates.deletion_guard import require_few_deletions
 from freezeframe.store.updates.merge import can_look_for_keys, load, merge, merge_touched
 from freezeframe.store.updates.plan import plan_update
-from freezeframe.store.updates.result import Route, Staged, Staging
+from freezeframe.store.updates.result import Route, UpdateContext, UpdateResult
 from freezeframe.store.updates.source import Incoming
 from freezeframe.store.updates.upsert import LANDED_BYTES_MAX, batch_rows, breadth, obstacle, patch
 
@@ -40,9 +40,9 @@ def stage(
     snapshot: Snapshot,
     incoming: Incoming,
     update: Update,
-    attempt: Attempt,
+    attempt: StagingFolder,
     rule: FileRule,
-) -> Staged:
+) -> UpdateResult:
     """Write the stream's new content into ``attempt`` and count what became of the rows.
 
     ``folder`` is the stream's table, ``rule`` says what becomes of its files. Nothing becomes visible.
@@ -51,7 +51,7 @@ def stage(
         TooManyDeletions: a full extract lacks more rows than it may.
     """
     if _says_nothing(snapshot, incoming, update):
-        return Staged(Counts(), None, None, Route("nothing", "the batch has no rows"))
+        return UpdateResult(Counts(), None, None, Route("nothing", "the batch has no rows"))
     incoming = _without_idle_types(snapshot, _with_columns(snapshot, incoming, update), update)
     plan = plan_update(snapshot, incoming, update)
     if update.mode == "full" and not incoming.rows:
@@ -59,24 +59,24 @@ def stage(
         require_few_deletions(update, lost=stored_rows, live=stored_rows)
     attempt.prepare()
     moment_us = _moment_us(snapshot)
-    work = Staging(engine, storage, folder, snapshot, incoming, plan, attempt, rule, moment_us)
-    if update.mode == "overwrite" or (update.mode != "replace_where" and not work.live):
-        return load(work)
+    context = UpdateContext(engine, storage, folder, snapshot, incoming, plan, attempt, rule, moment_us)
+    if update.mode == "overwrite" or (update.mode != "replace_where" and not context.live):
+        return load(context)
     hindrance = obstacle(plan, snapshot)
     if hindrance:
-        return merge(work, hindrance)
+        return merge(context, hindrance)
     rows = batch_rows(plan, incoming, attempt)
     if rows is None:
         reason = f"the batch that Spark landed takes more than {LANDED_BYTES_MAX:,} bytes of memory"
-        return merge_touched(work, reason) if can_look_for_keys(work) else merge(work, reason)
-    too_broad = breadth(work, rows)
-    return merge(work, too_broad) if too_broad else _patched(work, rows)
+        return merge_touched(context, reason) if can_look_for_keys(context) else merge(context, reason)
+    too_broad = breadth(context, rows)
+    return merge(context, too_broad) if too_broad else _patched(context, rows)
 
 
-def _patched(work: Staging, rows: pa.Table) -> Staged:
-    done = patch(work, rows)
+def _patched(context: UpdateContext, rows: pa.Table) -> UpdateResult:
+    done = patch(context, rows)
     reason = f"an upsert of {len(rows):,} rows, {done.searched}"
-    return patched(work, done, Route("patch", reason, done.choices, done.engine))
+    return patched(context, done, Route("patch", reason, done.choices, done.engine))
 
 
 def _says_nothing(snapshot: Snapshot, incoming: Incoming, update: Update) -> bool:

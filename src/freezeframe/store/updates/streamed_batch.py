@@ -17,7 +17,7 @@ import pyarrow as pa
 from freezeframe.engine.protocol.table_engine import TableEngine
 from freezeframe.log.schema.schema import arrow_to_delta
 from freezeframe.store.model.update_options import Update
-from freezeframe.store.table.staging import Attempt
+from freezeframe.store.table.staging import StagingFolder
 
 MEMORY_BYTES_MAX = 64 * 1024 * 1024
 """Rows of up to this many bytes are taken as a table in memory."""
@@ -27,7 +27,7 @@ _NUMBERED = pa.field(_ARRIVAL, pa.int64())
 
 
 def taken_in(
-    reader: pa.RecordBatchReader, update: Update, engine: TableEngine, intake: Attempt
+    reader: pa.RecordBatchReader, update: Update, engine: TableEngine, intake: StagingFolder
 ) -> tuple[Any, Update]:
     """The rows as a table, or as a Spark frame over a file in ``intake``; and the update that fits them.
 

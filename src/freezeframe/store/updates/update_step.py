@@ -22,12 +22,12 @@ from freezeframe.store.directory.paths import table_folder
 from freezeframe.store.model.receipt import Receipt
 from freezeframe.store.model.update_options import Update
 from freezeframe.store.schema.table_properties import stored_key
-from freezeframe.store.table.commit import Origin, commit_text
-from freezeframe.store.table.staging import Attempt
+from freezeframe.store.table.commit import CommitIdentity, commit_text
+from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.tenant_log.state import NO_VERSION
 from freezeframe.store.updates.explain import rule_of
 from freezeframe.store.updates.plan import Plan
-from freezeframe.store.updates.result import Staged
+from freezeframe.store.updates.result import UpdateResult
 from freezeframe.store.updates.source import Incoming, take
 from freezeframe.store.updates.step import Step, StepResult
 from freezeframe.store.updates.strategy import stage
@@ -51,14 +51,14 @@ class TakenUpdate:
     place: UpdatePlace
     update: Update
     incoming: Incoming
-    intake: Attempt
+    intake: StagingFolder
     started: float
 
     def to_step(self) -> Step:
         """The update as a step that any state of the stream can be given to."""
         return Step(self._carry_out, self.update.expected_version, self.intake)
 
-    def stage_on(self, snapshot: Snapshot, attempt: Attempt) -> Staged:
+    def stage_on(self, snapshot: Snapshot, attempt: StagingFolder) -> UpdateResult:
         """The update on that state of the stream, its files in ``attempt``; errors as of ``stage``."""
         update = self._on_nothing() if was_dropped(snapshot) else self.update
         place, folder = self.place, table_folder(self.place.name)
@@ -66,7 +66,7 @@ class TakenUpdate:
         with _naming(place.name):
             return stage(place.engine, place.storage, folder, snapshot, self.incoming, update, attempt, rule)
 
-    def _carry_out(self, snapshot: Snapshot, attempt: Attempt, origin: Origin) -> StepResult:
+    def _carry_out(self, snapshot: Snapshot, attempt: StagingFolder, origin: CommitIdentity) -> StepResult:
         staged = self.stage_on(snapshot, attempt)
         receipt = self._receipt(staged, snapshot.version)
         if staged.rewrite is None:
@@ -87,7 +87,7 @@ class TakenUpdate:
             expected_version=None,
         )
 
-    def _receipt(self, staged: Staged, version: int) -> Receipt:
+    def _receipt(self, staged: UpdateResult, version: int) -> Receipt:
         evolution = staged.plan.evolution if staged.plan and staged.rewrite else None
         return Receipt(
             stream=str(self.place.name),
@@ -122,7 +122,7 @@ def taken_update(
     if not update.key and not update.sets_key and snapshot.version >= 0:
         update = replace(update, key=stored_key(snapshot.metadata) or ())
     number = uuid.uuid4().hex[:8]
-    intake = Attempt(place.storage, table_folder(place.name), f"{write_id}-in-{number}")
+    intake = StagingFolder(place.storage, table_folder(place.name), f"{write_id}-in-{number}")
     try:
         if isinstance(frame, pa.RecordBatchReader):
             frame, update = taken_in(frame, update, place.engine, intake)

@@ -24,12 +24,12 @@ from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.schema.column_mapping import arrow_columns, written_columns
 from freezeframe.store.table.data_files import LiveFile, deleted_positions, live_files
 from freezeframe.store.table.row_shape import in_schema
-from freezeframe.store.table.staging import Attempt
-from freezeframe.store.updates.coalesce import Filled, Flags, fill
+from freezeframe.store.table.staging import StagingFolder
+from freezeframe.store.updates.coalesce import Filled, Flags, coalesce
 from freezeframe.store.updates.compaction_policy import Choice, choose
 from freezeframe.store.updates.key_lookup import search
 from freezeframe.store.updates.plan import NO_COLUMNS, Plan
-from freezeframe.store.updates.result import EngineName, Staging
+from freezeframe.store.updates.result import EngineName, UpdateContext
 from freezeframe.store.updates.source import Incoming
 
 LANDED_BYTES_MAX = 128 * 1024 * 1024
@@ -56,7 +56,7 @@ class Patch:
 
 
 @dataclass(frozen=True, slots=True)
-class _Met:
+class _MatchedKeys:
     """Rows of the batch that are stored: file by file, ascending by position.
 
     ``files`` are paths, ``file`` an index into them, ``row`` a position, ``place`` a row of the batch.
@@ -102,16 +102,16 @@ def obstacle(plan: Plan, snapshot: Snapshot) -> str:
     return ""
 
 
-def breadth(work: Staging, batch: pa.Table) -> str:
+def breadth(context: UpdateContext, batch: pa.Table) -> str:
     """Why so much of the stream may hold a key of ``batch`` that Spark alone is to merge it; empty if not."""
-    if work.snapshot.size <= PATCHED_BYTES_MAX:
+    if context.snapshot.size <= PATCHED_BYTES_MAX:
         return ""
-    files = files_with(work.snapshot, batch.select(list(work.plan.told_key)))
+    files = files_with(context.snapshot, batch.select(list(context.plan.told_key)))
     found = int(pc.sum(files["size"]).as_py() or 0)
     return "" if found <= PATCHED_BYTES_MAX else f"files of {found:,} bytes may hold a key of the batch"
 
 
-def batch_rows(plan: Plan, incoming: Incoming, attempt: Attempt) -> pa.Table | None:
+def batch_rows(plan: Plan, incoming: Incoming, attempt: StagingFolder) -> pa.Table | None:
     """The batch in memory, in the types of the plan; None if Spark landed it and is to move it as well."""
     batch = plan.evolution.batch
     if incoming.in_memory:
@@ -125,14 +125,14 @@ def batch_rows(plan: Plan, incoming: Incoming, attempt: Attempt) -> pa.Table | N
         return None  # Spark fits values to types that Arrow does not, such as structs with fewer fields
 
 
-def patch(work: Staging, batch: pa.Table) -> Patch:
+def patch(context: UpdateContext, batch: pa.Table) -> Patch:
     """Bring ``batch`` (each key once, in the types of the plan) into the stream's files.
 
     Raises:
         CorruptData: a stored file is missing or damaged, or holds a key twice.
     """
-    met = _met(work, batch)
-    filled = _filled(work, batch, met)
+    met = _match_keys(context, batch)
+    filled = _filled(context, batch, met)
     changing = met.positions(filled.changed)
     is_new = np.ones(len(batch), np.bool_)
     is_new[met.place] = False
@@ -140,36 +140,36 @@ def patch(work: Staging, batch: pa.Table) -> Patch:
     counts = Counts(inserted, updated, len(batch) - inserted - updated, 0)
     if not counts.changed:
         return Patch(counts, (), (), {}, (), met.searched, met.engine)
-    live = live_files(work.snapshot.files)
-    choices = choose(live, {path: len(part) for path, part in changing.items()}, work.rule)
+    live = live_files(context.snapshot.files)
+    choices = choose(live, {path: len(part) for path, part in changing.items()}, context.rule)
     rewritten = [choice.file for choice in choices if choice.fate == "rewritten"]
     content = _content(
-        work,
+        context,
         rewritten,
         changing,
         [filled.rows, in_schema(batch.filter(pa.array(is_new)), filled.rows.schema)],
     )
-    written = work.attempt.write(content, written_columns(work.plan.schema), work.plan.key)
+    written = context.attempt.write(content, written_columns(context.plan.schema), context.plan.key)
     marked = {choice.file.path: changing[choice.file.path] for choice in choices if choice.fate == "marked"}
     removed = tuple(file.path for file in rewritten)
     return Patch(counts, written, removed, marked, choices, met.searched, met.engine)
 
 
-def _met(work: Staging, batch: pa.Table) -> _Met:
+def _match_keys(context: UpdateContext, batch: pa.Table) -> _MatchedKeys:
     """The stored rows, not deleted ones, whose key is in the batch."""
-    plan = work.plan
+    plan = context.plan
     keys = batch.select(list(plan.told_key))
-    candidates = files_with(work.snapshot, keys)
+    candidates = files_with(context.snapshot, keys)
     if not candidates.num_rows or not len(batch):
         nothing = np.empty(0, np.int64)
-        return _Met((), nothing, nothing, nothing)
-    found, engine = search(work, candidates, keys)
-    return _sorted(candidates, found, deleted_positions(work.snapshot, candidates), plan.key, engine)
+        return _MatchedKeys((), nothing, nothing, nothing)
+    found, engine = search(context, candidates, keys)
+    return _sorted(candidates, found, deleted_positions(context.snapshot, candidates), plan.key, engine)
 
 
 def _sorted(
     files: pa.Table, found: pa.Table, deleted: Mapping[str, _Numbers], key: Sequence[str], engine: EngineName
-) -> _Met:
+) -> _MatchedKeys:
     paths = tuple(files["path"].to_pylist())
     file = found["file"].to_numpy().astype(np.int64)
     row, place = found["row"].to_numpy(), found["place"].to_numpy()
@@ -186,18 +186,18 @@ def _sorted(
             remedy="Replace the stream's content with override=True.",
         )
     order = np.lexsort((row, file))
-    return _Met(paths, file[order], row[order], place[order], engine)
+    return _MatchedKeys(paths, file[order], row[order], place[order], engine)
 
 
-def _filled(work: Staging, batch: pa.Table, met: _Met) -> Filled:
-    plan = work.plan
+def _filled(context: UpdateContext, batch: pa.Table, met: _MatchedKeys) -> Filled:
+    plan = context.plan
     target = pa.schema([field.remove_metadata() for field in arrow_columns(written_columns(plan.schema))])
     stored = [field["name"] for field in written_columns(plan.stored_schema or NO_COLUMNS)["fields"]]
 
     def old_values(names: Sequence[str], which: Flags) -> pa.Table:
-        return rows.read_at(work.snapshot, met.positions(which), names)
+        return rows.read_at(context.snapshot, met.positions(which), names)
 
-    return fill(
+    return coalesce(
         batch.take(pa.array(met.place)),
         target,
         [name for name in stored if name in target.names],
@@ -208,12 +208,15 @@ def _filled(work: Staging, batch: pa.Table, met: _Met) -> Filled:
 
 
 def _content(
-    work: Staging, rewritten: Sequence[LiveFile], changing: Mapping[str, _Numbers], last: Sequence[pa.Table]
+    context: UpdateContext,
+    rewritten: Sequence[LiveFile],
+    changing: Mapping[str, _Numbers],
+    last: Sequence[pa.Table],
 ) -> Iterator[pa.Table]:
     """What is written: the rows that stay of files that go, then the changed and the new ones."""
     schema = last[0].schema
     for kept in rows.read_without(
-        work.snapshot, {file.path: changing.get(file.path, np.empty(0, np.int64)) for file in rewritten}
+        context.snapshot, {file.path: changing.get(file.path, np.empty(0, np.int64)) for file in rewritten}
     ):
         yield in_schema(kept, schema)
     yield from (table for table in last if len(table))

@@ -22,15 +22,15 @@ from freezeframe.log.scan import rows
 from freezeframe.storage import Storage
 from freezeframe.store.directory.paths import blob_file, table_folder
 from freezeframe.store.model.row_counts import Counts
-from freezeframe.store.table.commit import Origin, commit_info
+from freezeframe.store.table.commit import CommitIdentity, commit_info
 from freezeframe.store.table.commit_squash import drop_commit, is_same_table, net_commit
-from freezeframe.store.table.staging import Attempt
+from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.tenant_log.entry import FileChange, TenantChange
 from freezeframe.store.tenant_log.state import JobRecord, TenantState
 from freezeframe.store.tenant_log.table_lookup import stream_base, table_snapshot
 from freezeframe.store.transaction.scope import committed, listed_state
 from freezeframe.store.transaction.transaction import Check, TenantPlace
-from freezeframe.store.transaction.unit_of_work import Work
+from freezeframe.store.transaction.unit_of_work import UnitOfWork
 from freezeframe.store.updates.step import Step, StepResult
 
 Fate = Literal["changed", "brought back", "removed"]
@@ -166,7 +166,7 @@ def drop_stream(
         return before.version
     if str(name) not in place.log.current_state().streams:
         raise StreamNotFound(f"There is no stream {str(name)!r}.", remedy="Check the name.", stream=str(name))
-    with committed(Work(place, author=who, message=explained(f"drop {name}", message))) as work:
+    with committed(UnitOfWork(place, author=who, message=explained(f"drop {name}", message))) as work:
         if check is not None:
             work.require(lambda state: check(state.table_version(name)))
         work.add_step(name, Step(_dropping), "drop")
@@ -238,7 +238,7 @@ def _planned(
 def _carried_out(place: TenantPlace, plan: _Plan, message: str, who: str) -> int:
     version = plan.then.version
     text = explained(f"restore version {version}", message)
-    with committed(Work(place, author=who, message=text, is_single=True, restored=version)) as work:
+    with committed(UnitOfWork(place, author=who, message=text, is_single=True, restored=version)) as work:
         work.require(at_version(plan.now.version))
         for name, target in plan.targets.items():
             carry_out = _dropping if target is None else _Returning(target)
@@ -257,13 +257,13 @@ class _Returning:
 
     target: Snapshot
 
-    def __call__(self, snapshot: Snapshot, _: Attempt, origin: Origin) -> StepResult:
+    def __call__(self, snapshot: Snapshot, _: StagingFolder, origin: CommitIdentity) -> StepResult:
         counts = Counts(_rows_only_in(self.target, snapshot), deleted=_rows_only_in(snapshot, self.target))
         info = commit_info("RESTORE", {"version": str(self.target.version)}, origin)
         return StepResult(net_commit(snapshot, self.target, info, origin), counts)
 
 
-def _dropping(snapshot: Snapshot, _: Attempt, origin: Origin) -> StepResult:
+def _dropping(snapshot: Snapshot, _: StagingFolder, origin: CommitIdentity) -> StepResult:
     info = commit_info("DROP", {}, origin)
     return StepResult(drop_commit(snapshot, info, origin), Counts(deleted=rows.count(snapshot)))
 

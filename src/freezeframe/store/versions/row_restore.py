@@ -28,15 +28,15 @@ from freezeframe.store.schema.column_mapping import arrow_columns
 from freezeframe.store.schema.comparison import compared_type, exact_cast
 from freezeframe.store.schema.system_columns import stored_own_columns
 from freezeframe.store.schema.table_properties import stored_key
-from freezeframe.store.table.commit import Origin, Rewrite, commit_text
+from freezeframe.store.table.commit import CommitIdentity, TableChange, commit_text
 from freezeframe.store.table.data_files import deleted_positions, has_vectors
 from freezeframe.store.table.row_shape import in_schema
-from freezeframe.store.table.staging import Attempt
+from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.tenant_log.table_lookup import table_snapshot
 from freezeframe.store.transaction.scope import committed, listed_state
 from freezeframe.store.transaction.transaction import TenantPlace
-from freezeframe.store.transaction.unit_of_work import Work
+from freezeframe.store.transaction.unit_of_work import UnitOfWork
 from freezeframe.store.updates.step import Step, StepResult
 from freezeframe.store.versions.restore import VersionCheck, at_version, explained, planned_again
 
@@ -188,7 +188,7 @@ def _carried_out(place: TenantPlace, selection: RowSelection, plan: _Plan, messa
     name, version = selection.stream, selection.version
     count = f"{len(plan.changes)} {'row' if len(plan.changes) == 1 else 'rows'}"
     text = explained(f"restore {count} of {name} as of version {version}", message)
-    with committed(Work(place, author=who, message=text, is_single=True, restored=version)) as work:
+    with committed(UnitOfWork(place, author=who, message=text, is_single=True, restored=version)) as work:
         work.require(at_version(plan.now.version))
         if len(plan.gone):
             step = Step(_Removing(plan.key, plan.gone))
@@ -206,7 +206,7 @@ class _Removing:
     key: tuple[str, ...]
     keys: pa.Table
 
-    def __call__(self, snapshot: Snapshot, attempt: Attempt, origin: Origin) -> StepResult:
+    def __call__(self, snapshot: Snapshot, attempt: StagingFolder, origin: CommitIdentity) -> StepResult:
         attempt.prepare()
         positions = self._positions(snapshot)
         deletion = marked_rows(snapshot, positions, prefix=attempt.name, timestamp_ms=origin.timestamp_ms)
@@ -215,7 +215,7 @@ class _Removing:
         if deletion.file is not None:
             attempt.store(deletion.file.name, deletion.file.content)
         switches_on = not has_vectors(snapshot)
-        rewrite = Rewrite(
+        rewrite = TableChange(
             "DELETE",
             self.key,
             snapshot.schema if switches_on else None,

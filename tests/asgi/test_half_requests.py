@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 import uvicorn
 
-from freezeframe.asgi.body_deadline import BodyDeadline
+from freezeframe.asgi.middleware.body_deadline import BodyDeadline
 from freezeframe.cli.impatient_protocol import ImpatientProtocol
 from freezeframe.errors import UnreadableRequest
 

@@ -7,16 +7,16 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from freezeframe.asgi.body_deadline import BodyDeadline
-from freezeframe.asgi.byte_counts import ByteCounts
-from freezeframe.asgi.closing import Closing
 from freezeframe.asgi.console import add_console
 from freezeframe.asgi.description import completed
 from freezeframe.asgi.event_hub import EventHub
-from freezeframe.asgi.measurements import Measurements
-from freezeframe.asgi.open_streams import OpenStreams
+from freezeframe.asgi.middleware.body_deadline import BodyDeadline
+from freezeframe.asgi.middleware.byte_counts import ByteCounts
+from freezeframe.asgi.middleware.closing import Closing
+from freezeframe.asgi.middleware.measurements import Measurements
+from freezeframe.asgi.middleware.open_streams import OpenStreams
+from freezeframe.asgi.middleware.request_guard import RequestGuard
 from freezeframe.asgi.problems import add_problem_handlers
-from freezeframe.asgi.request_guard import RequestGuard
 from freezeframe.asgi.routes import (
     all_jobs,
     audit,

@@ -12,7 +12,7 @@ from fastapi import Depends, Header, Path, Request
 from fastapi.concurrency import run_in_threadpool
 
 from freezeframe.asgi.authentication import authenticated, known_at_once, service_of
-from freezeframe.asgi.byte_counts import begin_transfer
+from freezeframe.asgi.middleware.byte_counts import begin_transfer
 from freezeframe.asgi.problems import request_id_of
 from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.service.access.access import TenantAccess

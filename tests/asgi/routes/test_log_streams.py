@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.asgi.routes.test_events import ENVIRONMENT, EVENTS, Following
 
-from freezeframe.asgi.open_streams import OpenStreams
+from freezeframe.asgi.middleware.open_streams import OpenStreams
 from freezeframe.runs.request import RunRequest
 
 pytestmark = pytest.mark.long

@@ -14,9 +14,9 @@ from fastapi.sse import format_sse_event
 
 from freezeframe.asgi.authentication import identified_anew
 from freezeframe.asgi.caller import Calling
-from freezeframe.asgi.closing import Closing
 from freezeframe.asgi.event_hub import EventHub, Follower
-from freezeframe.asgi.open_streams import OpenStreams
+from freezeframe.asgi.middleware.closing import Closing
+from freezeframe.asgi.middleware.open_streams import OpenStreams
 from freezeframe.asgi.problems import declared
 from freezeframe.asgi.routes.routing import api_router
 from freezeframe.errors import FreezeframeError

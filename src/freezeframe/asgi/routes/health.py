@@ -7,7 +7,7 @@ from typing import Literal
 from fastapi import APIRouter, Request, Response
 
 from freezeframe.asgi.authentication import service_of
-from freezeframe.asgi.measurements import Measurements
+from freezeframe.asgi.middleware.measurements import Measurements
 from freezeframe.asgi.models.base import Answer
 from freezeframe.asgi.problems import declared
 

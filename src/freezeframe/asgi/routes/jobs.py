@@ -13,9 +13,9 @@ from fastapi.sse import format_sse_event
 
 from freezeframe.asgi.authentication import identified_anew
 from freezeframe.asgi.caller import TenantCaller, TenantCalling
-from freezeframe.asgi.closing import Closing
+from freezeframe.asgi.middleware.closing import Closing
+from freezeframe.asgi.middleware.open_streams import OpenStreams
 from freezeframe.asgi.models.jobs import Job, JobPage, NewJob
-from freezeframe.asgi.open_streams import OpenStreams
 from freezeframe.asgi.problems import declared
 from freezeframe.asgi.routes.parameters import CursorText, Limit
 from freezeframe.asgi.routes.routing import tenant_router

@@ -12,8 +12,8 @@ from fastapi import Request
 from fastapi.concurrency import run_in_threadpool
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from freezeframe.asgi.middleware.request_guard import request_id
 from freezeframe.asgi.problems import problem_response
-from freezeframe.asgi.request_guard import request_id
 from freezeframe.errors import RateLimited
 from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.service.limits.byte_quotas import ByteQuotas, Way

@@ -14,7 +14,7 @@ from urllib.parse import unquote_to_bytes
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from freezeframe.asgi.measurements import Measurements
+from freezeframe.asgi.middleware.measurements import Measurements
 from freezeframe.asgi.problems import problem_response
 from freezeframe.errors import FreezeframeError, TooLarge, UnreadableRequest
 

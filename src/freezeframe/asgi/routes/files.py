@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from fastapi import Header, Query, Response
 from fastapi.responses import StreamingResponse
 
+from freezeframe.asgi.bodies.received_body import Received
 from freezeframe.asgi.caller import Conditional, TenantCaller, TenantCalling
 from freezeframe.asgi.models.files import (
     File,
@@ -27,7 +28,6 @@ from freezeframe.asgi.models.files import (
 from freezeframe.asgi.models.streams import Dropped
 from freezeframe.asgi.models.versions import Restoration, RestorationOrder
 from freezeframe.asgi.problems import declared, problem_response
-from freezeframe.asgi.received_body import Received
 from freezeframe.asgi.routes.history import restored
 from freezeframe.asgi.routes.parameters import AsOf, CursorText, FilePathText, Limit, Message, TenantVersion
 from freezeframe.asgi.routes.routing import tenant_router

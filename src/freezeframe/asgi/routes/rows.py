@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
 
+from freezeframe.asgi.bodies.received_body import Received
 from freezeframe.asgi.caller import Conditional, TenantCalling
 from freezeframe.asgi.media_type import media_type
 from freezeframe.asgi.models.rows import (
@@ -19,7 +20,6 @@ from freezeframe.asgi.models.rows import (
 )
 from freezeframe.asgi.models.streams import ImportMode
 from freezeframe.asgi.problems import declared
-from freezeframe.asgi.received_body import Received
 from freezeframe.asgi.routes.parameters import Limit, StreamPath, When
 from freezeframe.asgi.routes.routing import tenant_router
 from freezeframe.errors import TooLarge, UnreadableRequest

@@ -12,6 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import StreamingResponse
 from pydantic import ValidationError
 
+from freezeframe.asgi.bodies.received_body import Received, ReceivedBody
 from freezeframe.asgi.caller import Conditional, TenantCaller, TenantCalling
 from freezeframe.asgi.media_type import media_type
 from freezeframe.asgi.models.jobs import Job
@@ -26,7 +27,6 @@ from freezeframe.asgi.models.streams import (
 )
 from freezeframe.asgi.models.versions import HistoryPage, Restoration, RestorationOrder
 from freezeframe.asgi.problems import declared
-from freezeframe.asgi.received_body import Received, ReceivedBody
 from freezeframe.asgi.routes.history import history_page, restored
 from freezeframe.asgi.routes.parameters import (
     VERSION_MAX,

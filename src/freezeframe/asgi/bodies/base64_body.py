@@ -16,9 +16,9 @@ from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException
 
 from freezeframe.asgi.authentication import service_of
+from freezeframe.asgi.bodies.received_body import received_body
+from freezeframe.asgi.bodies.strict_json import strict_json
 from freezeframe.asgi.media_type import media_type
-from freezeframe.asgi.received_body import received_body
-from freezeframe.asgi.strict_json import strict_json
 from freezeframe.errors import InvalidOption, TooLarge, UnreadableRequest
 from freezeframe.identifiers import FilePath
 

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import update
 
 from freezeframe.asgi.application import _ROUTERS
-from freezeframe.asgi.checked_route import CheckedRoute
+from freezeframe.asgi.dependencies.checked_route import CheckedRoute
 from freezeframe.control.schema import audit
 from freezeframe.service.access.audit import AuditPlace
 

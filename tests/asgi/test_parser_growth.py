@@ -14,8 +14,8 @@ from tests.asgi.growth import DOUBLINGS, RATIO_MAX, growth
 
 from freezeframe.asgi.bodies.received_body import announced_digest
 from freezeframe.asgi.bodies.strict_json import strict_json
+from freezeframe.asgi.dependencies.strict_route import require_known
 from freezeframe.asgi.routes.uploads import _metadata
-from freezeframe.asgi.strict_route import require_known
 from freezeframe.errors import FreezeframeError
 from freezeframe.script.conditions import predicate
 from freezeframe.script.transfer import file_rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from freezeframe.asgi.checked_route import IDEMPOTENCY_KEY_LENGTH_MAX
+from freezeframe.asgi.dependencies.checked_route import IDEMPOTENCY_KEY_LENGTH_MAX
 from freezeframe.asgi.models.problem import Problem
 
 _OPEN = ("/health", "/metrics")

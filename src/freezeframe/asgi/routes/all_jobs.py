@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import Query
 
-from freezeframe.asgi.caller import Calling, Environment
+from freezeframe.asgi.dependencies.caller import Calling, Environment
 from freezeframe.asgi.models.jobs import Job, JobPage
 from freezeframe.asgi.routes.parameters import CursorText, Limit
 from freezeframe.asgi.routes.routing import api_router

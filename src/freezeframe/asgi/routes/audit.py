@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import Query
 
-from freezeframe.asgi.caller import TenantCalling
+from freezeframe.asgi.dependencies.caller import TenantCalling
 from freezeframe.asgi.models.audit import AuditEntry, AuditPage, AuditProof
 from freezeframe.asgi.routes.parameters import CursorText, Limit
 from freezeframe.asgi.routes.routing import tenant_router

@@ -13,7 +13,7 @@ from fastapi.responses import StreamingResponse
 from fastapi.sse import format_sse_event
 
 from freezeframe.asgi.authentication import identified_anew
-from freezeframe.asgi.caller import Calling
+from freezeframe.asgi.dependencies.caller import Calling
 from freezeframe.asgi.event_hub import EventHub, Follower
 from freezeframe.asgi.middleware.closing import Closing
 from freezeframe.asgi.middleware.open_streams import OpenStreams

@@ -10,7 +10,7 @@ from fastapi import Header, Query, Response
 from fastapi.responses import StreamingResponse
 
 from freezeframe.asgi.bodies.received_body import Received
-from freezeframe.asgi.caller import Conditional, TenantCaller, TenantCalling
+from freezeframe.asgi.dependencies.caller import Conditional, TenantCaller, TenantCalling
 from freezeframe.asgi.models.files import (
     File,
     FileDeletion,

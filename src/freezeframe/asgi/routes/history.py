@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import Path, Query, Response
 
-from freezeframe.asgi.caller import Conditional, TenantCaller, TenantCalling
+from freezeframe.asgi.dependencies.caller import Conditional, TenantCaller, TenantCalling
 from freezeframe.asgi.models.rows import RowDifference
 from freezeframe.asgi.models.versions import (
     Difference,

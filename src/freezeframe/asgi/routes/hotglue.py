@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Path, Query, Request
 
 from freezeframe.asgi.bodies.base64_body import JsonObject, Named
-from freezeframe.asgi.caller import Calling, TenantCaller, calling_for_tenant
+from freezeframe.asgi.dependencies.caller import Calling, TenantCaller, calling_for_tenant
 from freezeframe.asgi.models.base import Answer
 from freezeframe.asgi.problems import declared
 from freezeframe.asgi.routes.tenants import made_tenant

@@ -12,7 +12,7 @@ from fastapi.responses import FileResponse, StreamingResponse
 from fastapi.sse import format_sse_event
 
 from freezeframe.asgi.authentication import identified_anew
-from freezeframe.asgi.caller import TenantCaller, TenantCalling
+from freezeframe.asgi.dependencies.caller import TenantCaller, TenantCalling
 from freezeframe.asgi.middleware.closing import Closing
 from freezeframe.asgi.middleware.open_streams import OpenStreams
 from freezeframe.asgi.models.jobs import Job, JobPage, NewJob

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import Path, Response
 
-from freezeframe.asgi.caller import Caller, Calling
+from freezeframe.asgi.dependencies.caller import Caller, Calling
 from freezeframe.asgi.models.keys import Key, KeyPage, KeyWithSecret, NewKey, Rotation
 from freezeframe.asgi.problems import declared
 from freezeframe.asgi.routes.parameters import CursorText, Limit

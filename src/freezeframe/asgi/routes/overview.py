@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import Query
 
-from freezeframe.asgi.caller import Caller, Calling, Environment, TenantCalling
+from freezeframe.asgi.dependencies.caller import Caller, Calling, Environment, TenantCalling
 from freezeframe.asgi.models.overview import LastJob, Overview, TenantSummaries, TenantSummary
 from freezeframe.asgi.problems import declared
 from freezeframe.asgi.routes.parameters import TenantVersion as TenantVersionQuery

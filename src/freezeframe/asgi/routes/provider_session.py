@@ -9,7 +9,7 @@ from fastapi import Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from freezeframe.asgi.authentication import is_secure, keep_session, public_address, service_of
-from freezeframe.asgi.checked_route import CheckedRoute
+from freezeframe.asgi.dependencies.checked_route import CheckedRoute
 from freezeframe.asgi.models.keys import SignInWays
 from freezeframe.asgi.problems import declared, problem_response, request_id_of, status_of
 from freezeframe.asgi.routes.routing import api_router

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from freezeframe.asgi.checked_route import CheckedRoute
+from freezeframe.asgi.dependencies.checked_route import CheckedRoute
+from freezeframe.asgi.dependencies.strict_route import StrictRoute
 from freezeframe.asgi.problems import declared
-from freezeframe.asgi.strict_route import StrictRoute
 
 TENANT = "/environments/{environment}/tenants/{tenant}"
 _ANY = (400, 401, 403, 409, 413, 422, 429, 431, 500, 503)

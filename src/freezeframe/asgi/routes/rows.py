@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from fastapi import Query, Request, Response
 
 from freezeframe.asgi.bodies.received_body import Received
-from freezeframe.asgi.caller import Conditional, TenantCalling
+from freezeframe.asgi.dependencies.caller import Conditional, TenantCalling
 from freezeframe.asgi.media_type import media_type
 from freezeframe.asgi.models.rows import (
     ImportPreview,

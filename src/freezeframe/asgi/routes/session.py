@@ -13,7 +13,7 @@ from freezeframe.asgi.authentication import (
     require_same_origin,
     service_of,
 )
-from freezeframe.asgi.caller import Calling
+from freezeframe.asgi.dependencies.caller import Calling
 from freezeframe.asgi.models.keys import KeySignIn, SignIn, Who
 from freezeframe.asgi.problems import request_id_of
 from freezeframe.asgi.routes.routing import api_router

@@ -13,7 +13,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import ValidationError
 
 from freezeframe.asgi.bodies.received_body import Received, ReceivedBody
-from freezeframe.asgi.caller import Conditional, TenantCaller, TenantCalling
+from freezeframe.asgi.dependencies.caller import Conditional, TenantCaller, TenantCalling
 from freezeframe.asgi.media_type import media_type
 from freezeframe.asgi.models.jobs import Job
 from freezeframe.asgi.models.streams import (

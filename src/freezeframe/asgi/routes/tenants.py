@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import Query, Response
 
-from freezeframe.asgi.caller import Caller, Calling, Environment, TenantCalling
+from freezeframe.asgi.dependencies.caller import Caller, Calling, Environment, TenantCalling
 from freezeframe.asgi.models.tenants import Certificate, EnvironmentList, NewTenant, TenantDetail, TenantPage
 from freezeframe.asgi.problems import declared
 from freezeframe.asgi.routes.parameters import CursorText, Limit

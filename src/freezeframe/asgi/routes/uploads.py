@@ -17,7 +17,7 @@ from fastapi import Depends, Header, Path, Request, Response
 from fastapi.concurrency import contextmanager_in_threadpool, run_in_threadpool
 from starlette.requests import ClientDisconnect
 
-from freezeframe.asgi.caller import TenantCaller, TenantCalling
+from freezeframe.asgi.dependencies.caller import TenantCaller, TenantCalling
 from freezeframe.asgi.media_type import media_type
 from freezeframe.asgi.models.files import UploadState
 from freezeframe.asgi.problems import declared

@@ -8,7 +8,7 @@ from fastapi import Request, Response
 from fastapi.dependencies.utils import get_flat_params
 from fastapi.params import Query
 
-from freezeframe.asgi.checked_route import CheckedRoute, Handler
+from freezeframe.asgi.dependencies.checked_route import CheckedRoute, Handler
 from freezeframe.errors import InvalidOption
 
 _PARAMETERS_MAX = 1000

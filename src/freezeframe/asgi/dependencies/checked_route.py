@@ -17,7 +17,7 @@ from starlette.requests import ClientDisconnect
 
 from freezeframe.asgi.authentication import authenticated, service_of
 from freezeframe.asgi.bodies.strict_json import strict_json
-from freezeframe.asgi.caller import calling, calling_for_tenant, count_replay, counted_principal
+from freezeframe.asgi.dependencies.caller import calling, calling_for_tenant, count_replay, counted_principal
 from freezeframe.asgi.media_type import media_type
 from freezeframe.errors import NotAuthenticated, TooLarge, TryAgain, UnreadableRequest
 from freezeframe.service.base.idempotency import (

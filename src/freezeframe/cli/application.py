@@ -15,9 +15,9 @@ import typer
 from typer._click.exceptions import NoArgsIsHelpError
 from typer.exceptions import TyperException
 
-from freezeframe.cli.exit_codes import FAILED, INTERRUPTED, OK, exit_code
 from freezeframe.cli.lazy_group import LazyGroup, Part
-from freezeframe.cli.output import Output
+from freezeframe.cli.terminal.exit_codes import FAILED, INTERRUPTED, OK, exit_code
+from freezeframe.cli.terminal.output import Output
 from freezeframe.errors import FixTheRequest, FreezeframeError
 
 _COMPLETION = "_FREEZEFRAME_COMPLETE"  # set by the shell when it asks what a line could go on with

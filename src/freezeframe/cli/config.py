@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from freezeframe.cli.options import Json
-from freezeframe.cli.output import Output
+from freezeframe.cli.terminal.output import Output
 from freezeframe.errors import InvalidOption
 
 app = typer.Typer(no_args_is_help=True)

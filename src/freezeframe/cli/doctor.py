@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from freezeframe.cli.exit_codes import FAILED
 from freezeframe.cli.options import Json
-from freezeframe.cli.output import Output
+from freezeframe.cli.terminal.exit_codes import FAILED
+from freezeframe.cli.terminal.output import Output
 from freezeframe.errors import FreezeframeError, InputNotFound, InvalidOption
 
 if TYPE_CHECKING:

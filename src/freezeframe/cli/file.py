@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from freezeframe.cli.options import AsOf, Json, Message, Who
-from freezeframe.cli.output import Output
 from freezeframe.cli.place import Place, at_place
+from freezeframe.cli.terminal.output import Output
 from freezeframe.errors import InputNotFound, InvalidOption
 
 if TYPE_CHECKING:

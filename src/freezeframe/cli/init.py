@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from freezeframe.cli.options import Json
-from freezeframe.cli.output import Output
+from freezeframe.cli.terminal.output import Output
 from freezeframe.errors import InvalidOption, StorageUnavailable
 
 _HERE = Path()

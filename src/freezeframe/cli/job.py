@@ -14,9 +14,7 @@ import typer
 
 from freezeframe.cli.completion import tenant_ids
 from freezeframe.cli.control_place import Control, control
-from freezeframe.cli.exit_codes import FAILED
 from freezeframe.cli.options import Json, Message
-from freezeframe.cli.output import Output, write_json
 from freezeframe.cli.place import Environment, StoreRoot
 from freezeframe.cli.run_request import (
     Asked,
@@ -30,7 +28,9 @@ from freezeframe.cli.run_request import (
     Tenant,
     Timeout,
 )
-from freezeframe.cli.visible import visible_lines
+from freezeframe.cli.terminal.exit_codes import FAILED
+from freezeframe.cli.terminal.output import Output, write_json
+from freezeframe.cli.terminal.safe_text import visible_lines
 from freezeframe.errors import InvalidOption, NotFound, TryAgain
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from freezeframe.cli.exit_codes import FAILED, exit_code
-from freezeframe.cli.output import Output
+from freezeframe.cli.terminal.exit_codes import FAILED, exit_code
+from freezeframe.cli.terminal.output import Output
 from freezeframe.errors import FreezeframeError, InputNotFound, InvalidOption
 
 if TYPE_CHECKING:

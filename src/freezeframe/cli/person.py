@@ -12,8 +12,8 @@ import typer
 
 from freezeframe.cli.control_place import control
 from freezeframe.cli.options import Json
-from freezeframe.cli.output import Output
 from freezeframe.cli.place import StoreRoot
+from freezeframe.cli.terminal.output import Output
 
 if TYPE_CHECKING:
     from freezeframe.service.identity.people import People

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from freezeframe.cli.exit_codes import INTERRUPTED
 from freezeframe.cli.options import Json, Message, Who
-from freezeframe.cli.output import Output
 from freezeframe.cli.place import Environment, StoreRoot
-from freezeframe.cli.progress import ProgressLine, progress
 from freezeframe.cli.run_report import report_run
 from freezeframe.cli.run_request import Asked, Flow, Input, Memory, Parameters, Script, Tenant, Timeout
-from freezeframe.cli.visible import visible_lines
+from freezeframe.cli.terminal.exit_codes import INTERRUPTED
+from freezeframe.cli.terminal.output import Output
+from freezeframe.cli.terminal.progress import ProgressLine, progress
+from freezeframe.cli.terminal.safe_text import visible_lines
 from freezeframe.errors import FreezeframeError, InvalidOption, kinds_of
 
 if TYPE_CHECKING:

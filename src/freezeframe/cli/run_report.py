@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from freezeframe.cli.near_path import near_path
-from freezeframe.cli.output import Output
+from freezeframe.cli.terminal.near_path import near_path
+from freezeframe.cli.terminal.output import Output
 
 if TYPE_CHECKING:
     from freezeframe.runs.outcome import RunOutcome

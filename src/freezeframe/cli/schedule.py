@@ -9,7 +9,6 @@ import typer
 
 from freezeframe.cli.control_place import control
 from freezeframe.cli.options import Json, Message
-from freezeframe.cli.output import Output
 from freezeframe.cli.place import Environment, StoreRoot
 from freezeframe.cli.run_request import (
     Asked,
@@ -23,6 +22,7 @@ from freezeframe.cli.run_request import (
     Tenant,
     Timeout,
 )
+from freezeframe.cli.terminal.output import Output
 
 if TYPE_CHECKING:
     from freezeframe.control.schedule import Schedule

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from freezeframe.cli.options import Json
-from freezeframe.cli.output import Output
 from freezeframe.cli.place import StoreRoot
+from freezeframe.cli.terminal.output import Output
 
 if TYPE_CHECKING:
     import uvicorn

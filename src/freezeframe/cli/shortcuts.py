@@ -12,12 +12,12 @@ import typer
 
 from freezeframe.cli import tenant_cleaning, tenant_keeping
 from freezeframe.cli.completion import stream_names
-from freezeframe.cli.confirmation import require_yes
 from freezeframe.cli.options import DryRun, Json, Message, Who, Yes
-from freezeframe.cli.output import Output
 from freezeframe.cli.place import Place, at_place
-from freezeframe.cli.progress import progress
 from freezeframe.cli.stream_transfer import FileImport, Mode, imported
+from freezeframe.cli.terminal.confirmation import require_yes
+from freezeframe.cli.terminal.output import Output
+from freezeframe.cli.terminal.progress import progress
 from freezeframe.errors import InputNotFound, InvalidOption
 
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from freezeframe.cli.exit_codes import CONFLICT
 from freezeframe.cli.options import Json
-from freezeframe.cli.output import Output
+from freezeframe.cli.terminal.exit_codes import CONFLICT
+from freezeframe.cli.terminal.output import Output
 from freezeframe.errors import InputNotFound
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def jars(
     They come from Maven Central, or from the repository of the setting maven_repository, and are compared
     with the checksums that freezeframe was tested with. What is there and right is left alone.
     """
-    from freezeframe.cli.progress import progress
+    from freezeframe.cli.terminal.progress import progress
     from freezeframe.engine.configuration.s3_configuration import jars_folder
     from freezeframe.engine.jars import fetch, locked
     from freezeframe.engine.jars import pom as pom_of

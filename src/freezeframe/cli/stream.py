@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from freezeframe.cli.cell_changes import sparkline
 from freezeframe.cli.options import AsOf, Json, SeenVersion, StreamArgument, StreamVersion
-from freezeframe.cli.output import Output
 from freezeframe.cli.place import Place, at_place
 from freezeframe.cli.stream_custody import adopt, release, repair
 from freezeframe.cli.stream_dropping import drop
 from freezeframe.cli.stream_past import changes, diff, restore
 from freezeframe.cli.stream_retyping import retype
 from freezeframe.cli.stream_transfer import export, import_rows
+from freezeframe.cli.terminal.cell_changes import sparkline
+from freezeframe.cli.terminal.output import Output
 from freezeframe.errors import InputNotFound
 
 if TYPE_CHECKING:

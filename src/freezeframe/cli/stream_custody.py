@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from freezeframe.cli.confirmation import require_yes
 from freezeframe.cli.options import Json, StreamArgument, Who, Yes
-from freezeframe.cli.output import Output
 from freezeframe.cli.place import Place
+from freezeframe.cli.terminal.confirmation import require_yes
+from freezeframe.cli.terminal.output import Output
 from freezeframe.errors import InvalidOption
 
 

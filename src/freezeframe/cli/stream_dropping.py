@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from freezeframe.cli.confirmation import require_yes
 from freezeframe.cli.options import DryRun, Json, Message, StreamArgument, Who, Yes
-from freezeframe.cli.output import Output
 from freezeframe.cli.place import Place
+from freezeframe.cli.terminal.confirmation import require_yes
+from freezeframe.cli.terminal.output import Output
 
 
 def drop(

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-from freezeframe.cli.cell_changes import cell_changes
 from freezeframe.cli.options import (
     DryRun,
     Json,
@@ -19,9 +18,10 @@ from freezeframe.cli.options import (
     Yes,
     point,
 )
-from freezeframe.cli.output import Output
 from freezeframe.cli.place import Place
 from freezeframe.cli.tenant_past import carry_out_restoration
+from freezeframe.cli.terminal.cell_changes import cell_changes
+from freezeframe.cli.terminal.output import Output
 from freezeframe.identifiers import StreamName
 
 Limit = Annotated[int, typer.Option(min=1, help="How many rows at most.")]

@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from freezeframe.cli.options import DryRun, Json, Message, StreamArgument, Who
-from freezeframe.cli.output import Output
 from freezeframe.cli.place import Place
-from freezeframe.cli.progress import progress
+from freezeframe.cli.terminal.output import Output
+from freezeframe.cli.terminal.progress import progress
 
 
 def retype(

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from freezeframe.cli.confirmation import require_yes
 from freezeframe.cli.options import (
     DryRun,
     Json,
@@ -21,9 +20,10 @@ from freezeframe.cli.options import (
     Who,
     Yes,
 )
-from freezeframe.cli.output import Output
 from freezeframe.cli.place import Place
-from freezeframe.cli.progress import progress
+from freezeframe.cli.terminal.confirmation import require_yes
+from freezeframe.cli.terminal.output import Output
+from freezeframe.cli.terminal.progress import progress
 
 if TYPE_CHECKING:
     from freezeframe.store import Receipt, Tenant

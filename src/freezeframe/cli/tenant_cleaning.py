@@ -7,12 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from freezeframe.cli.confirmation import require_yes
-from freezeframe.cli.exit_codes import FAILED
 from freezeframe.cli.options import DryRun, Json, StreamArgument, Who, Yes
-from freezeframe.cli.output import Output
 from freezeframe.cli.place import Place
-from freezeframe.cli.progress import progress
+from freezeframe.cli.terminal.confirmation import require_yes
+from freezeframe.cli.terminal.exit_codes import FAILED
+from freezeframe.cli.terminal.output import Output
+from freezeframe.cli.terminal.progress import progress
 from freezeframe.errors import InvalidOption
 
 

@@ -8,12 +8,12 @@ from typing import Annotated
 import typer
 
 from freezeframe.cli.completion import tenant_ids
-from freezeframe.cli.confirmation import require_yes
 from freezeframe.cli.control_place import forget_jobs
 from freezeframe.cli.options import DryRun, Json, Yes
-from freezeframe.cli.output import Output
 from freezeframe.cli.place import Environment, Place, StoreRoot, open_store
-from freezeframe.cli.progress import progress
+from freezeframe.cli.terminal.confirmation import require_yes
+from freezeframe.cli.terminal.output import Output
+from freezeframe.cli.terminal.progress import progress
 
 TenantArgument = Annotated[
     str, typer.Argument(metavar="TENANT", help="The tenant's id.", autocompletion=tenant_ids)

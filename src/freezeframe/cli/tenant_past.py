@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from freezeframe.cli.confirmation import require_yes
 from freezeframe.cli.options import AsOf, DryRun, Json, LaterVersion, Message, TenantVersion, Who, Yes, point
-from freezeframe.cli.output import Output
 from freezeframe.cli.place import Place
-from freezeframe.cli.progress import progress
+from freezeframe.cli.terminal.confirmation import require_yes
+from freezeframe.cli.terminal.output import Output
+from freezeframe.cli.terminal.progress import progress
 from freezeframe.clock import rfc3339
 from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import FilePath, StreamName

@@ -12,8 +12,8 @@ import typer
 
 from freezeframe.cli.control_place import control
 from freezeframe.cli.options import Json
-from freezeframe.cli.output import Output, write_json
 from freezeframe.cli.place import StoreRoot
+from freezeframe.cli.terminal.output import Output, write_json
 from freezeframe.errors import InvalidOption
 
 if TYPE_CHECKING:

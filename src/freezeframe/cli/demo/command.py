@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from freezeframe.cli.output import Output
-from freezeframe.cli.progress import progress
+from freezeframe.cli.terminal.output import Output
+from freezeframe.cli.terminal.progress import progress
 from freezeframe.errors import InvalidName, InvalidOption
 
 if TYPE_CHECKING:

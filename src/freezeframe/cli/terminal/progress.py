@@ -14,8 +14,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from freezeframe.cli.output import is_terminal
-from freezeframe.cli.visible import visible
+from freezeframe.cli.terminal.output import is_terminal
+from freezeframe.cli.terminal.safe_text import visible
 from freezeframe.progress import Unit, watched_by
 
 _TERMINAL_SECONDS = (0.5, 0.2)  # before the first line, and between two

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TextIO
 
-from freezeframe.cli.visible import visible, visible_json, visible_lines
+from freezeframe.cli.terminal.safe_text import visible, visible_json, visible_lines
 from freezeframe.errors import FreezeframeError
 
 if TYPE_CHECKING:

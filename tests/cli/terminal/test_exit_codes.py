@@ -3,7 +3,7 @@
 import pytest
 
 from freezeframe import errors
-from freezeframe.cli.exit_codes import exit_code
+from freezeframe.cli.terminal.exit_codes import exit_code
 
 
 def _classes(root):

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from freezeframe.cli.completion import tenant_ids
-from freezeframe.cli.control_place import Control, control
-from freezeframe.cli.options import Json, Message
-from freezeframe.cli.place import Environment, StoreRoot
+from freezeframe.cli.places.completion import tenant_ids
+from freezeframe.cli.places.control_place import Control, control
+from freezeframe.cli.places.options import Json, Message
+from freezeframe.cli.places.place import Environment, StoreRoot
 from freezeframe.cli.run_request import (
     Asked,
     Attempts,

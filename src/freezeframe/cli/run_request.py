@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from freezeframe.cli.completion import tenant_ids
+from freezeframe.cli.places.completion import tenant_ids
 from freezeframe.errors import InvalidOption
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from freezeframe.cli.control_place import control
-from freezeframe.cli.options import Json, Message
-from freezeframe.cli.place import Environment, StoreRoot
+from freezeframe.cli.places.control_place import control
+from freezeframe.cli.places.options import Json, Message
+from freezeframe.cli.places.place import Environment, StoreRoot
 from freezeframe.cli.run_request import (
     Asked,
     Attempts,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from freezeframe.cli.options import Json
-from freezeframe.cli.place import StoreRoot
+from freezeframe.cli.places.options import Json
+from freezeframe.cli.places.place import StoreRoot
 from freezeframe.cli.terminal.output import Output
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from freezeframe.cli.options import AsOf, Json, SeenVersion, StreamArgument, StreamVersion
-from freezeframe.cli.place import Place, at_place
+from freezeframe.cli.places.options import AsOf, Json, SeenVersion, StreamArgument, StreamVersion
+from freezeframe.cli.places.place import Place, at_place
 from freezeframe.cli.stream_custody import adopt, release, repair
 from freezeframe.cli.stream_dropping import drop
 from freezeframe.cli.stream_past import changes, diff, restore

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from freezeframe.cli.options import Json, StreamArgument, Who, Yes
-from freezeframe.cli.place import Place
+from freezeframe.cli.places.options import Json, StreamArgument, Who, Yes
+from freezeframe.cli.places.place import Place
 from freezeframe.cli.terminal.confirmation import require_yes
 from freezeframe.cli.terminal.output import Output
 from freezeframe.errors import InvalidOption

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from freezeframe.cli.options import DryRun, Json, Message, StreamArgument, Who, Yes
-from freezeframe.cli.place import Place
+from freezeframe.cli.places.options import DryRun, Json, Message, StreamArgument, Who, Yes
+from freezeframe.cli.places.place import Place
 from freezeframe.cli.terminal.confirmation import require_yes
 from freezeframe.cli.terminal.output import Output
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from freezeframe.cli.options import (
+from freezeframe.cli.places.options import (
     DryRun,
     Json,
     LaterVersion,
@@ -18,7 +18,7 @@ from freezeframe.cli.options import (
     Yes,
     point,
 )
-from freezeframe.cli.place import Place
+from freezeframe.cli.places.place import Place
 from freezeframe.cli.tenant_past import carry_out_restoration
 from freezeframe.cli.terminal.cell_changes import cell_changes
 from freezeframe.cli.terminal.output import Output

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from freezeframe.cli.options import DryRun, Json, Message, StreamArgument, Who
-from freezeframe.cli.place import Place
+from freezeframe.cli.places.options import DryRun, Json, Message, StreamArgument, Who
+from freezeframe.cli.places.place import Place
 from freezeframe.cli.terminal.output import Output
 from freezeframe.cli.terminal.progress import progress
 

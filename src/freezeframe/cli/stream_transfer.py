@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from freezeframe.cli.options import (
+from freezeframe.cli.places.options import (
     DryRun,
     Json,
     Message,
@@ -20,7 +20,7 @@ from freezeframe.cli.options import (
     Who,
     Yes,
 )
-from freezeframe.cli.place import Place
+from freezeframe.cli.places.place import Place
 from freezeframe.cli.terminal.confirmation import require_yes
 from freezeframe.cli.terminal.output import Output
 from freezeframe.cli.terminal.progress import progress

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from freezeframe.cli.place import at_place
+from freezeframe.cli.places.place import at_place
 from freezeframe.cli.tenant_cleaning import erase, gc, retention, verify
 from freezeframe.cli.tenant_keeping import clone, create, delete, export, list_tenants, restored_from
 from freezeframe.cli.tenant_past import diff, history, restore, show, tag, untag

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from freezeframe.cli.options import DryRun, Json, StreamArgument, Who, Yes
-from freezeframe.cli.place import Place
+from freezeframe.cli.places.options import DryRun, Json, StreamArgument, Who, Yes
+from freezeframe.cli.places.place import Place
 from freezeframe.cli.terminal.confirmation import require_yes
 from freezeframe.cli.terminal.exit_codes import FAILED
 from freezeframe.cli.terminal.output import Output
@@ -81,7 +81,7 @@ def erase(
     From every version and all bytes, which a scan proves. The tenant's history begins anew: older
     versions of all streams and files are gone. The exit code is 1 if the scan still found a key.
     """
-    from freezeframe.cli.keys import named_keys, stored_rows
+    from freezeframe.cli.places.row_keys import named_keys, stored_rows
 
     tenant, output = place.tenant(), Output(as_json=as_json)
     rows = tenant.stream(stream)

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from freezeframe.cli.completion import tenant_ids
-from freezeframe.cli.control_place import forget_jobs
-from freezeframe.cli.options import DryRun, Json, Yes
-from freezeframe.cli.place import Environment, Place, StoreRoot, open_store
+from freezeframe.cli.places.completion import tenant_ids
+from freezeframe.cli.places.control_place import forget_jobs
+from freezeframe.cli.places.options import DryRun, Json, Yes
+from freezeframe.cli.places.place import Environment, Place, StoreRoot, open_store
 from freezeframe.cli.terminal.confirmation import require_yes
 from freezeframe.cli.terminal.output import Output
 from freezeframe.cli.terminal.progress import progress

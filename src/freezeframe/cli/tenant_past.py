@@ -6,8 +6,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from freezeframe.cli.options import AsOf, DryRun, Json, LaterVersion, Message, TenantVersion, Who, Yes, point
-from freezeframe.cli.place import Place
+from freezeframe.cli.places.options import (
+    AsOf,
+    DryRun,
+    Json,
+    LaterVersion,
+    Message,
+    TenantVersion,
+    Who,
+    Yes,
+    point,
+)
+from freezeframe.cli.places.place import Place
 from freezeframe.cli.terminal.confirmation import require_yes
 from freezeframe.cli.terminal.output import Output
 from freezeframe.cli.terminal.progress import progress

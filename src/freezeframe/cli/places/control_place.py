@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from freezeframe.cli.place import require_root
+from freezeframe.cli.places.place import require_root
 from freezeframe.errors import InvalidOption, NotFound
 
 if TYPE_CHECKING:

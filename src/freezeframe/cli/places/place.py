@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from freezeframe.cli.completion import tenant_ids
+from freezeframe.cli.places.completion import tenant_ids
 from freezeframe.errors import InputNotFound, InvalidOption, TenantNotFound
 
 if TYPE_CHECKING:

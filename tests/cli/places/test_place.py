@@ -9,7 +9,7 @@ import pytest
 import freezeframe
 import freezeframe.gluestick as gs
 from freezeframe.cli.main import main
-from freezeframe.cli.place import Place
+from freezeframe.cli.places.place import Place
 from freezeframe.errors import InputNotFound, InvalidOption, TenantNotFound
 
 

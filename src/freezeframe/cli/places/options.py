@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from freezeframe.cli.completion import stream_names
+from freezeframe.cli.places.completion import stream_names
 
 if TYPE_CHECKING:
     from freezeframe.store.tenant_log.version_reference import Point

@@ -14,7 +14,7 @@ from freezeframe.cli import tenant_cleaning, tenant_keeping
 from freezeframe.cli.places.completion import stream_names
 from freezeframe.cli.places.options import DryRun, Json, Message, Who, Yes
 from freezeframe.cli.places.place import Place, at_place
-from freezeframe.cli.stream_transfer import FileImport, Mode, imported
+from freezeframe.cli.stream.transfer import FileImport, Mode, imported
 from freezeframe.cli.terminal.confirmation import require_yes
 from freezeframe.cli.terminal.output import Output
 from freezeframe.cli.terminal.progress import progress

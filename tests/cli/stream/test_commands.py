@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from freezeframe.cli.main import main
-from freezeframe.cli.stream import _rows
+from freezeframe.cli.stream.commands import _rows
 from freezeframe.script import open_tenant
 
 

@@ -9,11 +9,11 @@ import typer
 
 from freezeframe.cli.places.options import AsOf, Json, SeenVersion, StreamArgument, StreamVersion
 from freezeframe.cli.places.place import Place, at_place
-from freezeframe.cli.stream_custody import adopt, release, repair
-from freezeframe.cli.stream_dropping import drop
-from freezeframe.cli.stream_past import changes, diff, restore
-from freezeframe.cli.stream_retyping import retype
-from freezeframe.cli.stream_transfer import export, import_rows
+from freezeframe.cli.stream.custody import adopt, release, repair
+from freezeframe.cli.stream.dropping import drop
+from freezeframe.cli.stream.retyping import retype
+from freezeframe.cli.stream.transfer import export, import_rows
+from freezeframe.cli.stream.versions import changes, diff, restore
 from freezeframe.cli.terminal.cell_changes import sparkline
 from freezeframe.cli.terminal.output import Output
 from freezeframe.errors import InputNotFound

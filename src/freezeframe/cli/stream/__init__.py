@@ -1,0 +1,1 @@
+"""``freezeframe stream``: one stream of a tenant."""

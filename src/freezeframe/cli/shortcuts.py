@@ -10,11 +10,11 @@ from typing import Annotated
 
 import typer
 
-from freezeframe.cli import tenant_cleaning, tenant_keeping
 from freezeframe.cli.places.completion import stream_names
 from freezeframe.cli.places.options import DryRun, Json, Message, Who, Yes
 from freezeframe.cli.places.place import Place, at_place
 from freezeframe.cli.stream.transfer import FileImport, Mode, imported
+from freezeframe.cli.tenant import lifecycle, maintenance
 from freezeframe.cli.terminal.confirmation import require_yes
 from freezeframe.cli.terminal.output import Output
 from freezeframe.cli.terminal.progress import progress
@@ -88,5 +88,5 @@ def _stream_of(file: Path) -> str:
 
 
 import_command = at_place(import_files)
-export_command = at_place(tenant_keeping.export)
-gc_command = at_place(tenant_cleaning.gc)
+export_command = at_place(lifecycle.export)
+gc_command = at_place(maintenance.gc)

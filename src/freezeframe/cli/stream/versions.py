@@ -19,7 +19,7 @@ from freezeframe.cli.places.options import (
     point,
 )
 from freezeframe.cli.places.place import Place
-from freezeframe.cli.tenant_past import carry_out_restoration
+from freezeframe.cli.tenant.versions import carry_out_restoration
 from freezeframe.cli.terminal.cell_changes import cell_changes
 from freezeframe.cli.terminal.output import Output
 from freezeframe.identifiers import StreamName

@@ -5,9 +5,9 @@ from __future__ import annotations
 import typer
 
 from freezeframe.cli.places.place import at_place
-from freezeframe.cli.tenant_cleaning import erase, gc, retention, verify
-from freezeframe.cli.tenant_keeping import clone, create, delete, export, list_tenants, restored_from
-from freezeframe.cli.tenant_past import diff, history, restore, show, tag, untag
+from freezeframe.cli.tenant.lifecycle import clone, create, delete, export, list_tenants, restored_from
+from freezeframe.cli.tenant.maintenance import erase, gc, retention, verify
+from freezeframe.cli.tenant.versions import diff, history, restore, show, tag, untag
 
 app = typer.Typer(no_args_is_help=True)
 app.command("list")(list_tenants)

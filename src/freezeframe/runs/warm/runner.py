@@ -39,7 +39,7 @@ _FOR_JOBS = (
     "freezeframe.engine.spark",
     "freezeframe.runs.script_process",
     "freezeframe.runs.running",
-    "freezeframe.cli.run",
+    "freezeframe.cli.jobs.run",
     "freezeframe.cli.application",
     # PySpark looks for its frames in the stack of each call.
     "ipykernel",

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from freezeframe.cli.jobs.run_report import report_run
+from freezeframe.cli.jobs.run_request import Asked, Flow, Input, Memory, Parameters, Script, Tenant, Timeout
 from freezeframe.cli.places.options import Json, Message, Who
 from freezeframe.cli.places.place import Environment, StoreRoot
-from freezeframe.cli.run_report import report_run
-from freezeframe.cli.run_request import Asked, Flow, Input, Memory, Parameters, Script, Tenant, Timeout
 from freezeframe.cli.terminal.exit_codes import INTERRUPTED
 from freezeframe.cli.terminal.output import Output
 from freezeframe.cli.terminal.progress import ProgressLine, progress

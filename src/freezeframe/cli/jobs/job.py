@@ -12,11 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from freezeframe.cli.places.completion import tenant_ids
-from freezeframe.cli.places.control_place import Control, control
-from freezeframe.cli.places.options import Json, Message
-from freezeframe.cli.places.place import Environment, StoreRoot
-from freezeframe.cli.run_request import (
+from freezeframe.cli.jobs.run_request import (
     Asked,
     Attempts,
     Flow,
@@ -28,6 +24,10 @@ from freezeframe.cli.run_request import (
     Tenant,
     Timeout,
 )
+from freezeframe.cli.places.completion import tenant_ids
+from freezeframe.cli.places.control_place import Control, control
+from freezeframe.cli.places.options import Json, Message
+from freezeframe.cli.places.place import Environment, StoreRoot
 from freezeframe.cli.terminal.exit_codes import FAILED
 from freezeframe.cli.terminal.output import Output, write_json
 from freezeframe.cli.terminal.safe_text import visible_lines

@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from freezeframe.cli.places.control_place import control
-from freezeframe.cli.places.options import Json, Message
-from freezeframe.cli.places.place import Environment, StoreRoot
-from freezeframe.cli.run_request import (
+from freezeframe.cli.jobs.run_request import (
     Asked,
     Attempts,
     Flow,
@@ -22,6 +19,9 @@ from freezeframe.cli.run_request import (
     Tenant,
     Timeout,
 )
+from freezeframe.cli.places.control_place import control
+from freezeframe.cli.places.options import Json, Message
+from freezeframe.cli.places.place import Environment, StoreRoot
 from freezeframe.cli.terminal.output import Output
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pytest
 import uvicorn
 
 from freezeframe.asgi.middleware.body_deadline import BodyDeadline
-from freezeframe.cli.impatient_protocol import ImpatientProtocol
+from freezeframe.cli.service.request_deadline import ImpatientProtocol
 from freezeframe.errors import UnreadableRequest
 
 

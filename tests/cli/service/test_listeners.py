@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from freezeframe.cli.listeners import Listeners, claimed
+from freezeframe.cli.service.listeners import Listeners, claimed
 
 pytestmark = [
     pytest.mark.long,

@@ -96,8 +96,8 @@ def application() -> object:
 def _config(app: object, host: str, port: int, workers: int = 1) -> uvicorn.Config:
     import uvicorn
 
-    from freezeframe.cli.impatient_protocol import ImpatientProtocol
-    from freezeframe.cli.listeners import BACKLOG
+    from freezeframe.cli.service.listeners import BACKLOG
+    from freezeframe.cli.service.request_deadline import ImpatientProtocol
 
     return uvicorn.Config(
         app,  # type: ignore[arg-type]  # an application, or where it is made
@@ -119,7 +119,7 @@ def _run(config: uvicorn.Config, folder: str, root: str, output: Output) -> None
     import uvicorn
     from uvicorn.supervisors import Multiprocess
 
-    from freezeframe.cli.listeners import Listeners
+    from freezeframe.cli.service.listeners import Listeners
 
     class Processes(Multiprocess):
         def handle_ttou(self) -> None:

@@ -1,0 +1,1 @@
+"""``freezeframe serve|key|person``: the REST service, and who may use it."""

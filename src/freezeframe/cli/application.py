@@ -29,25 +29,31 @@ class _Commands(LazyGroup):
     """All commands. Each module is imported when its command is used; the lines here are the help."""
 
     parts = {  # noqa: RUF012 - declared as ClassVar by the base
-        "init": Part("init:init", "Start a project: a script, settings, and two syncs to try.", _BEGIN),
+        "init": Part("setup.init:init", "Start a project: a script, settings, and two syncs to try.", _BEGIN),
         "demo": Part("demo:demo", "Two syncs of a tenant, one beside it, and a look back.", _BEGIN),
-        "run": Part("run:run", "Run a script for a tenant as one commit.", _JOBS),
-        "worker": Part("worker:worker", "Run the jobs of the queue.", _JOBS),
-        "job": Part("job:app", "The queue: submit, list, show, logs, cancel, retry, wait.", _JOBS),
-        "schedule": Part("schedule:app", "Scripts that are run again and again, by cron.", _JOBS),
-        "tenant": Part("tenant:app", "A store's tenants: their past, their coming and going.", _DATA),
-        "stream": Part("stream:app", "A tenant's streams: rows, history, import, custody.", _DATA),
+        "run": Part("jobs.run:run", "Run a script for a tenant as one commit.", _JOBS),
+        "worker": Part("jobs.worker:worker", "Run the jobs of the queue.", _JOBS),
+        "job": Part("jobs.job:app", "The queue: submit, list, show, logs, cancel, retry, wait.", _JOBS),
+        "schedule": Part("jobs.schedule:app", "Scripts that are run again and again, by cron.", _JOBS),
+        "tenant": Part(
+            "tenant.commands:app", "A store's tenants: their past, their coming and going.", _DATA
+        ),
+        "stream": Part("stream.commands:app", "A tenant's streams: rows, history, import, custody.", _DATA),
         "file": Part("file:app", "A tenant's files: list, read, write, history.", _DATA),
         "import": Part("shortcuts:import_command", "Bring files of rows into a tenant's streams.", _DATA),
         "export": Part("shortcuts:export_command", "Write a tenant to an archive.", _DATA),
         "gc": Part("shortcuts:gc_command", "Delete what nobody can need any more.", _DATA),
         "log": Part("log:app", "A Delta table's log: show, history, verify.", _DATA),
-        "serve": Part("serve:serve", "The REST service of a store.", _SERVICE),
-        "key": Part("key:app", "The keys of the service: create, list, rotate, revoke.", _SERVICE),
-        "person": Part("person:app", "Who may sign in to the service.", _SERVICE),
+        "serve": Part("service.serve:serve", "The REST service of a store.", _SERVICE),
+        "key": Part(
+            "service.api_key:app", "The keys of the service: create, list, rotate, revoke.", _SERVICE
+        ),
+        "person": Part("service.person:app", "Who may sign in to the service.", _SERVICE),
         "spark": Part("spark:app", "The warm Spark server: status, start, stop, logs.", _MACHINE),
-        "doctor": Part("doctor:doctor", "Check that jobs can run here, and say what to do.", _MACHINE),
-        "config": Part("config:app", "The settings: show, get, set; and where each comes from.", _MACHINE),
+        "doctor": Part("setup.doctor:doctor", "Check that jobs can run here, and say what to do.", _MACHINE),
+        "config": Part(
+            "setup.config:app", "The settings: show, get, set; and where each comes from.", _MACHINE
+        ),
     }
 
 

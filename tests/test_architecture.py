@@ -1,6 +1,7 @@
 """The shape of the code: what may import what, how large a piece may be, what loads when."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -89,3 +90,20 @@ def test_the_engine_uses_only_what_spark_connect_offers():
         attributes = {n.attr for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Attribute)}
 
         assert set() == attributes & {"_jvm", "_jsc", "_jdf", "sparkContext", "_sc", "rdd"}, path
+
+
+def test_the_map_of_the_code_names_what_is_there():
+    """Each path on the page of the architecture is a module, each folder of a package is on the page."""
+    page = (SOURCE.parent.parent / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    named = re.findall(r"`((?:[a-z_]+/)+[a-z_]+)(?:\.[a-z_]+)?`", page)
+    places = [root / path for path in named for root in (SOURCE, SOURCE.parent.parent)]
+    there = {place for place in places if place.is_dir() or place.with_suffix(".py").is_file()}
+    missing = [path for path in named if there.isdisjoint((SOURCE / path, SOURCE.parent.parent / path))]
+    folders = {
+        f"{package.name}/{folder.name}"
+        for package in map(SOURCE.joinpath, ("store", "log", "engine", "service", "asgi", "cli"))
+        for folder in package.iterdir()
+        if (folder / "__init__.py").is_file() and f"`{folder.name}`" not in page
+    }
+
+    assert ([], set()) == (missing, folders)

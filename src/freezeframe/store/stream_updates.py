@@ -26,7 +26,8 @@ from freezeframe.store.tenant_log.table_lookup import require_no_case_twin
 from freezeframe.store.transaction.scope import TenantScope
 from freezeframe.store.transaction.stream_changes import StagedStream
 from freezeframe.store.updates.explain import Explanation, explained_update
-from freezeframe.store.updates.update_step import UpdatePlace, taken_update
+from freezeframe.store.updates.update_place import UpdatePlace
+from freezeframe.store.updates.update_step import taken_update
 
 
 @dataclass(frozen=True, slots=True)

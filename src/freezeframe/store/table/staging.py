@@ -31,7 +31,13 @@ from freezeframe.storage.passing_failures import reads_of
 from freezeframe.store.schema.column_mapping import is_mapped
 from freezeframe.store.table.row_order import ordered
 
-_ROW_GROUP_ROWS = 250_000
+_DATA_FILE: dict[str, Any] = {
+    "compression": "zstd",
+    "row_group_size": 250_000,
+    "write_page_checksum": True,  # so that a damaged page is found and never read as rows
+    "store_schema": False,  # Arrow's own schema would only repeat Parquet's
+    "coerce_timestamps": "us",
+}
 _KEYS = "keys.parquet"
 _PIECES = "pieces.parquet"
 _GROUP_BYTES = 16 * 1024 * 1024
@@ -265,7 +271,7 @@ class StagingFolder:
     ) -> None:
         rows = _physical(ordered(pa.concat_tables(part), order), schema)
         part.clear()  # else the rows would be held twice while they are written
-        self._put(f"{self._base}/{path}", functools.partial(_write_rows, rows))
+        self._put(f"{self._base}/{path}", functools.partial(pq.write_table, rows, **_DATA_FILE))
 
     def _put(self, name: str, write: Callable[[Path | io.BytesIO], None]) -> None:
         path = self._storage.local_path(name)
@@ -355,18 +361,6 @@ def _parts(pieces: Iterable[pa.Table], bytes_min: int) -> Iterator[list[pa.Table
             part, held = [], 0
     if part:
         yield part
-
-
-def _write_rows(rows: pa.Table, where: Path | io.BytesIO) -> None:
-    pq.write_table(
-        rows,
-        where,
-        compression="zstd",
-        row_group_size=_ROW_GROUP_ROWS,
-        write_page_checksum=True,  # so that a damaged page is found and never read as rows
-        store_schema=False,  # Arrow's own schema would only repeat Parquet's
-        coerce_timestamps="us",
-    )
 
 
 def _write_pieces(pieces: Iterable[pa.Table], schema: pa.Schema, where: Any) -> None:

@@ -39,7 +39,8 @@ from freezeframe.store.transaction.stream_changes import StagedStream
 from freezeframe.store.transaction.transaction import Check, CommitMetadata, TenantPlace, Transaction
 from freezeframe.store.updates.source import Incoming
 from freezeframe.store.updates.step import Step, StepResult
-from freezeframe.store.updates.update_step import UpdatePlace, taken_update
+from freezeframe.store.updates.update_place import UpdatePlace
+from freezeframe.store.updates.update_step import taken_update
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from freezeframe.settings import Settings
 from freezeframe.store.table.data_files import LiveFile
 
 Fate = Literal["left", "marked", "rewritten"]
@@ -45,6 +46,13 @@ class Choice:
     file: LiveFile
     fate: Fate
     reason: str
+
+
+def rule_of(settings: Settings) -> FileRule:
+    """What the settings say about a stream's files."""
+    is_plain = settings.compatibility == "plain"
+    searched_rows_max = settings.searched_rows_max if settings.engine == "auto" else 0
+    return FileRule(settings.vectors_from_bytes, is_plain, searched_rows_max)
 
 
 def choose(files: Sequence[LiveFile], touched: Mapping[str, int], rule: FileRule) -> tuple[Choice, ...]:

@@ -10,7 +10,7 @@ from freezeframe.log import Snapshot
 from freezeframe.settings import Settings
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.table.data_files import live_files
-from freezeframe.store.updates.compaction_policy import Choice, FileRule, choose, size_class
+from freezeframe.store.updates.compaction_policy import Choice, FileRule, choose, rule_of, size_class
 from freezeframe.store.updates.result import Route, UpdateResult
 
 
@@ -46,13 +46,6 @@ class Explanation:
             "plain": self.rule.is_plain,
             "files": self.files(),
         }
-
-
-def rule_of(settings: Settings) -> FileRule:
-    """What the settings say about a stream's files."""
-    is_plain = settings.compatibility == "plain"
-    searched_rows_max = settings.searched_rows_max if settings.engine == "auto" else 0
-    return FileRule(settings.vectors_from_bytes, is_plain, searched_rows_max)
 
 
 def explained_state(name: str, snapshot: Snapshot, settings: Settings) -> Explanation:

@@ -22,12 +22,12 @@ def search(context: UpdateContext, files: pa.Table, keys: pa.Table) -> tuple[pa.
     Raises:
         CorruptData: a stored file is missing or damaged.
     """
-    if sum(file.rows for file in live_files(files)) <= context.rule.searched_rows_max:
+    if sum(file.rows for file in live_files(files)) <= context.place.rule.searched_rows_max:
         return scan(context.snapshot, files, keys), "process"
-    context.engine.require_shared(context.storage.uri(""))
+    context.place.engine.require_shared(context.place.storage.uri(""))
     paths = files["path"].to_pylist()
     sent = keys if len(keys) <= INLINE_KEYS_MAX else [context.attempt.land_keys(keys)]
-    return context.engine.find(find_task(context, paths, sent, len(keys))), "spark"
+    return context.place.engine.find(find_task(context, paths, sent, len(keys))), "spark"
 
 
 def find_task(

@@ -40,14 +40,14 @@ def load(context: UpdateContext) -> UpdateResult:
     asks = bool(context.live) or not is_data_file
     route = Route("load", "the batch is the whole content", engine="spark" if asks else "")
     if asks:
-        context.engine.require_shared(context.storage.uri(""))
+        context.place.engine.require_shared(context.place.storage.uri(""))
     if is_data_file:
         batch = incoming.paths or (_landed_content(context),)
         counts = _overwrite_counts(context, batch) if context.live else Counts(inserted=incoming.rows)
         return build_table_change(context, counts, batch if incoming.rows else (), route)
     counts = _overwrite_counts(context, incoming.paths) if context.live else Counts(inserted=incoming.rows)
     # Stored values are compared above and never cast: they need not fit the new types.
-    result = context.engine.merge(_merge_task(context, ()))
+    result = context.place.engine.merge(_merge_task(context, ()))
     return build_table_change(context, counts, attempt.merged_paths(result.files), route)
 
 
@@ -57,8 +57,8 @@ def merge(context: UpdateContext, reason: str) -> UpdateResult:
     Raises:
         TooManyDeletions: a full extract lacks more rows than it may.
     """
-    context.engine.require_shared(context.storage.uri(""))
-    result = context.engine.merge(_merge_task(context, context.live))
+    context.place.engine.require_shared(context.place.storage.uri(""))
+    result = context.place.engine.merge(_merge_task(context, context.live))
     if context.plan.update.mode == "full":
         require_few_deletions(context.plan.update, lost=result.lost, live=result.live)
     paths = context.attempt.merged_paths(result.files)
@@ -67,10 +67,10 @@ def merge(context: UpdateContext, reason: str) -> UpdateResult:
 
 def merge_touched(context: UpdateContext, reason: str) -> UpdateResult:
     """Stage an upsert of a batch that Spark landed: only files that hold one of its keys are merged."""
-    context.engine.require_shared(context.storage.uri(""))
+    context.place.engine.require_shared(context.place.storage.uri(""))
     choices = _choices(context)
     touched = tuple(choice.file.path for choice in choices if choice.fate == "rewritten")
-    result = context.engine.merge(_merge_task(context, touched))
+    result = context.place.engine.merge(_merge_task(context, touched))
     paths = context.attempt.merged_paths(result.files)
     return build_table_change(
         context, _counts(result), paths, Route("partial merge", reason, choices, "spark"), touched
@@ -84,12 +84,12 @@ def can_look_for_keys(context: UpdateContext) -> bool:
 
 
 def _choices(context: UpdateContext) -> tuple[Choice, ...]:
-    counted = context.engine.count_found(
+    counted = context.place.engine.count_found(
         find_task(context, context.live, context.incoming.paths, context.incoming.rows)
     )
     # Spark writes files anew and marks nothing in them.
     touched = {path: rows for path, rows in zip(context.live, counted, strict=True) if rows}
-    return choose(live_files(context.snapshot.files), touched, replace(context.rule, is_plain=True))
+    return choose(live_files(context.snapshot.files), touched, replace(context.place.rule, is_plain=True))
 
 
 def _landed_content(context: UpdateContext) -> str:
@@ -162,7 +162,7 @@ def _overwrite_counts(context: UpdateContext, batch: tuple[str, ...]) -> Counts:
         validity=_validity(context) if plan.stored_own.has_history else None,
         write=False,
     )
-    return _counts(context.engine.merge(task))
+    return _counts(context.place.engine.merge(task))
 
 
 def _compared_columns(plan: Plan) -> ComparedColumns:

@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import unquote
 
-from freezeframe.engine.protocol.table_engine import TableEngine
 from freezeframe.log import Snapshot
-from freezeframe.storage import Storage
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.table.commit import TableChange
 from freezeframe.store.table.staging import StagingFolder
-from freezeframe.store.updates.compaction_policy import Choice, Fate, FileRule
+from freezeframe.store.updates.compaction_policy import Choice, Fate
 from freezeframe.store.updates.plan import Plan
 from freezeframe.store.updates.source import Incoming
+from freezeframe.store.updates.update_place import UpdatePlace
 
 RouteKind = Literal["nothing", "load", "patch", "partial merge", "merge"]
 """``load``: the batch is the new content. ``patch``: changed rows are written beside the stored ones.
@@ -54,22 +53,19 @@ class UpdateResult:
 
 @dataclass(frozen=True, slots=True)
 class UpdateContext:
-    """One update that is being staged: ``folder`` is the stream's table in ``storage``."""
+    """One update that is being staged."""
 
-    engine: TableEngine
-    storage: Storage
-    folder: str
+    place: UpdatePlace
     snapshot: Snapshot
     incoming: Incoming
     plan: Plan
     attempt: StagingFolder
-    rule: FileRule
     moment_us: int
     """The moment of the update, after the stream's last commit whatever the clock says."""
 
     def uris(self, paths: Iterable[str]) -> tuple[str, ...]:
         """The stream's files, by the paths that the log has, as the engine opens them."""
-        return tuple(self.storage.uri(f"{self.folder}/{unquote(path)}") for path in paths)
+        return tuple(self.place.storage.uri(f"{self.place.folder}/{unquote(path)}") for path in paths)
 
     @property
     def live(self) -> tuple[str, ...]:

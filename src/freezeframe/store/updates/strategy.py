@@ -12,9 +12,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from freezeframe.clock import now_ms
-from freezeframe.engine.protocol.table_engine import TableEngine
 from freezeframe.log import Snapshot
-from freezeframe.storage import Storage
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.model.update_options import Update
 from freezeframe.store.schema.column_mapping import arrow_columns
@@ -24,28 +22,21 @@ from freezeframe.store.schema.type_compatibility import widens
 from freezeframe.store.table.reader import live_row_count
 from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.updates.change_builder import patched
-from freezeframe.store.updates.compaction_policy import FileRule
 from freezeframe.store.updates.deletion_guard import require_few_deletions
 from freezeframe.store.updates.merge import can_look_for_keys, load, merge, merge_touched
 from freezeframe.store.updates.plan import plan_update
 from freezeframe.store.updates.result import Route, UpdateContext, UpdateResult
 from freezeframe.store.updates.source import Incoming
+from freezeframe.store.updates.update_place import UpdatePlace
 from freezeframe.store.updates.upsert import LANDED_BYTES_MAX, batch_rows, breadth, obstacle, patch
 
 
 def stage(
-    engine: TableEngine,
-    storage: Storage,
-    folder: str,
-    snapshot: Snapshot,
-    incoming: Incoming,
-    update: Update,
-    attempt: StagingFolder,
-    rule: FileRule,
+    place: UpdatePlace, snapshot: Snapshot, incoming: Incoming, update: Update, attempt: StagingFolder
 ) -> UpdateResult:
     """Write the stream's new content into ``attempt`` and count what became of the rows.
 
-    ``folder`` is the stream's table, ``rule`` says what becomes of its files. Nothing becomes visible.
+    Nothing becomes visible.
 
     Raises:
         TooManyDeletions: a full extract lacks more rows than it may.
@@ -58,8 +49,7 @@ def stage(
         stored_rows = live_row_count(snapshot)
         require_few_deletions(update, lost=stored_rows, live=stored_rows)
     attempt.prepare()
-    moment_us = _moment_us(snapshot)
-    context = UpdateContext(engine, storage, folder, snapshot, incoming, plan, attempt, rule, moment_us)
+    context = UpdateContext(place, snapshot, incoming, plan, attempt, _moment_us(snapshot))
     if update.mode == "overwrite" or (update.mode != "replace_where" and not context.live):
         return load(context)
     hindrance = obstacle(plan, snapshot)
@@ -70,10 +60,8 @@ def stage(
         reason = f"the batch that Spark landed takes more than {LANDED_BYTES_MAX:,} bytes of memory"
         return merge_touched(context, reason) if can_look_for_keys(context) else merge(context, reason)
     too_broad = breadth(context, rows)
-    return merge(context, too_broad) if too_broad else _patched(context, rows)
-
-
-def _patched(context: UpdateContext, rows: pa.Table) -> UpdateResult:
+    if too_broad:
+        return merge(context, too_broad)
     done = patch(context, rows)
     reason = f"an upsert of {len(rows):,} rows, {done.searched}"
     return patched(context, done, Route("patch", reason, done.choices, done.engine))

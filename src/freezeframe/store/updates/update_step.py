@@ -11,37 +11,23 @@ from typing import Any
 
 import pyarrow as pa
 
-from freezeframe.engine.protocol.table_engine import TableEngine
 from freezeframe.errors import BadInput
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
-from freezeframe.settings import Settings
-from freezeframe.storage import Storage
 from freezeframe.store.diff.net_counts import was_dropped
-from freezeframe.store.directory.paths import table_folder
 from freezeframe.store.model.receipt import Receipt
 from freezeframe.store.model.update_options import Update
 from freezeframe.store.schema.table_properties import stored_key
 from freezeframe.store.table.commit import CommitIdentity, commit_text
 from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.tenant_log.state import NO_VERSION
-from freezeframe.store.updates.explain import rule_of
 from freezeframe.store.updates.plan import Plan
 from freezeframe.store.updates.result import UpdateResult
 from freezeframe.store.updates.source import Incoming, take
 from freezeframe.store.updates.step import Step, StepResult
 from freezeframe.store.updates.strategy import stage
 from freezeframe.store.updates.streamed_batch import taken_in
-
-
-@dataclass(frozen=True, slots=True)
-class UpdatePlace:
-    """The stream that an update is for, and what moves its rows."""
-
-    name: StreamName
-    storage: Storage
-    engine: TableEngine
-    settings: Settings
+from freezeframe.store.updates.update_place import UpdatePlace
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +47,8 @@ class TakenUpdate:
     def stage_on(self, snapshot: Snapshot, attempt: StagingFolder) -> UpdateResult:
         """The update on that state of the stream, its files in ``attempt``; errors as of ``stage``."""
         update = self._on_nothing() if was_dropped(snapshot) else self.update
-        place, folder = self.place, table_folder(self.place.name)
-        rule = rule_of(place.settings)
-        with _naming(place.name):
-            return stage(place.engine, place.storage, folder, snapshot, self.incoming, update, attempt, rule)
+        with _naming(self.place.name):
+            return stage(self.place, snapshot, self.incoming, update, attempt)
 
     def _carry_out(self, snapshot: Snapshot, attempt: StagingFolder, origin: CommitIdentity) -> StepResult:
         staged = self.stage_on(snapshot, attempt)
@@ -122,7 +106,7 @@ def taken_update(
     if not update.key and not update.sets_key and snapshot.version >= 0:
         update = replace(update, key=stored_key(snapshot.metadata) or ())
     number = uuid.uuid4().hex[:8]
-    intake = StagingFolder(place.storage, table_folder(place.name), f"{write_id}-in-{number}")
+    intake = StagingFolder(place.storage, place.folder, f"{write_id}-in-{number}")
     try:
         if isinstance(frame, pa.RecordBatchReader):
             frame, update = taken_in(frame, update, place.engine, intake)

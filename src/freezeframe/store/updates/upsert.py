@@ -141,7 +141,7 @@ def patch(context: UpdateContext, batch: pa.Table) -> Patch:
     if not counts.changed:
         return Patch(counts, (), (), {}, (), met.searched, met.engine)
     live = live_files(context.snapshot.files)
-    choices = choose(live, {path: len(part) for path, part in changing.items()}, context.rule)
+    choices = choose(live, {path: len(part) for path, part in changing.items()}, context.place.rule)
     rewritten = [choice.file for choice in choices if choice.fate == "rewritten"]
     content = _content(
         context,

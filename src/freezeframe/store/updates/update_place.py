@@ -1,0 +1,32 @@
+"""The stream that an update is for, and what its rows are moved with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from freezeframe.engine.protocol.table_engine import TableEngine
+from freezeframe.identifiers import StreamName
+from freezeframe.settings import Settings
+from freezeframe.storage import Storage
+from freezeframe.store.directory.paths import table_folder
+from freezeframe.store.updates.compaction_policy import FileRule, rule_of
+
+
+@dataclass(frozen=True, slots=True)
+class UpdatePlace:
+    """A stream in its tenant's storage, the engine and the settings for it."""
+
+    name: StreamName
+    storage: Storage
+    engine: TableEngine
+    settings: Settings
+
+    @property
+    def folder(self) -> str:
+        """The stream's table."""
+        return table_folder(self.name)
+
+    @property
+    def rule(self) -> FileRule:
+        """What the settings say about the stream's files."""
+        return rule_of(self.settings)

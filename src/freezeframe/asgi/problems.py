@@ -71,7 +71,11 @@ def problem_response(
         "cause": _without(error.cause, hidden),
         "remedy": _without(error.remedy, hidden),
         "request_id": request_id,
-        **{name: value for name, value in _told(error.details, hidden).items() if name not in _RESERVED},
+        **{
+            name: value
+            for name, value in _visible_details(error.details, hidden).items()
+            if name not in _RESERVED
+        },
     }
     headers = {}
     if answered == http.HTTPStatus.UNAUTHORIZED:
@@ -196,7 +200,7 @@ def _unexpected() -> FreezeframeError:
     )
 
 
-def _told(details: Mapping[str, Any], hidden: str) -> dict[str, Any]:
+def _visible_details(details: Mapping[str, Any], hidden: str) -> dict[str, Any]:
     told: dict[str, Any] = json.loads(json.dumps(dict(details), default=str))
     return {
         name: _without(value, hidden) if isinstance(value, str) else value

@@ -71,7 +71,7 @@ def status(as_json: Json = False) -> None:
     if not servers:
         output.line("No warm Spark server runs; the first job that needs one starts it.")
     for server in servers:
-        output.record(_told(server))
+        output.record(_to_dict(server))
     if runner is None:
         output.line("No warm runner runs; the first job starts one.")
     else:
@@ -209,7 +209,7 @@ def _runner(settings: Settings) -> dict[str, Any] | None:
     return asked(runner_folder(settings, os.environ), {"about": True}, 1.0)
 
 
-def _told(server: ServerStatus) -> dict[str, object]:
+def _to_dict(server: ServerStatus) -> dict[str, object]:
     memory = "unknown" if server.memory_bytes is None else f"{server.memory_bytes // _MIB} MiB"
     clients = "unknown" if server.clients is None else server.clients
     return {

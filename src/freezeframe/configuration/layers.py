@@ -73,7 +73,7 @@ def resolve(model: type[Model], flags: Mapping[str, Any], place: str = "") -> Re
     try:
         return Resolved(model(**values), origins)
     except ValidationError as error:
-        raise _told(model, error, origins) from error
+        raise _to_error(model, error, origins) from error
 
 
 def require_setting(model: type[BaseSettings], name: str, place: str = "") -> None:
@@ -134,7 +134,9 @@ def _flag_layer(model: type[BaseSettings], flags: Mapping[str, Any], place: str)
     return _Layer("flag", values, {name: place or f"--{name.replace('_', '-')}" for name in values})
 
 
-def _told(model: type[BaseSettings], error: ValidationError, origins: Mapping[str, Origin]) -> InvalidOption:
+def _to_error(
+    model: type[BaseSettings], error: ValidationError, origins: Mapping[str, Origin]
+) -> InvalidOption:
     first = error.errors(include_url=False, include_context=False)[0]
     name = str(first["loc"][0])
     place = str(origins[name])

@@ -60,7 +60,7 @@ def main(job_folder: str) -> int:
     except BaseException as error:  # noqa: BLE001 - the last one to see it
         if os.getpid() != process:
             os._exit(1)
-        result = ScriptResult(None, _told(error), 1, jvm_stack(error))
+        result = ScriptResult(None, _to_dict(error), 1, jvm_stack(error))
     result.write(root)
     return result.exit_code
 
@@ -158,7 +158,7 @@ def _stop_here(process: int) -> Callable[[int, FrameType | None], None]:
     return stop
 
 
-def _told(error: BaseException) -> dict[str, object]:
+def _to_dict(error: BaseException) -> dict[str, object]:
     if isinstance(error, Stopped):
         return FreezeframeError("The script was stopped.", code="STOPPED").to_json()
     if isinstance(error, FreezeframeError):

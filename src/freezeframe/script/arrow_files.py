@@ -40,7 +40,7 @@ def streamed_arrow(file: Path, limits: UnpackLimits = UNLIMITED) -> pa.RecordBat
     def batches() -> Iterator[pa.RecordBatch]:
         with reads_of(str(file)), file.open("rb") as content:
             for batch in arrow_batches(content, str(file), limits):
-                yield from _kept(pa.Table.from_batches([batch])).cast(schema).to_batches()
+                yield from _supported_rows(pa.Table.from_batches([batch])).cast(schema).to_batches()
 
     return pa.RecordBatchReader.from_batches(schema, batches())
 
@@ -117,10 +117,10 @@ def _opened(content: IO[bytes], name: str) -> Any:
 def _schema(reader: Any, name: str) -> pa.Schema:
     with _reading(name):
         _ = reader.schema.names  # a damaged name is no UTF-8, which shows when it is asked for
-        return _kept(pa.Table.from_batches([], reader.schema)).schema
+        return _supported_rows(pa.Table.from_batches([], reader.schema)).schema
 
 
-def _kept(table: pa.Table) -> pa.Table:
+def _supported_rows(table: pa.Table) -> pa.Table:
     return to_arrow(table.replace_schema_metadata())
 
 

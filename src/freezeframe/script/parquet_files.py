@@ -118,17 +118,17 @@ def parquet_schema(files: Sequence[Path]) -> pa.Schema:
                 schema = evolve(schema, empty, values_known=False).target
             except BadInput:
                 odd = [] if schema is None else _odd(schema, empty.schema)
-                schema = _met(files, file, schema, _kept(file, parquet.read(odd)))
+                schema = _met(files, file, schema, _supported_rows(file, parquet.read(odd)))
                 schema = _met(files, file, schema, empty.drop_columns(odd))
     return pa.schema([]) if schema is None else _target(schema)
 
 
 def _typed(file: Path, parquet: pq.ParquetFile) -> pa.Table:
     """The file's columns, without rows; of unsigned ones only the values say whether they are ``int64``."""
-    empty = _kept(file, parquet.schema_arrow.empty_table())
+    empty = _supported_rows(file, parquet.schema_arrow.empty_table())
     names = [field.name for field in parquet.schema_arrow if field.type == pa.uint64()]
     batches = parquet.iter_batches(_ROWS, columns=names) if names else ()
-    tables = (_kept(file, pa.Table.from_batches([batch])) for batch in batches)
+    tables = (_supported_rows(file, pa.Table.from_batches([batch])) for batch in batches)
     wide = {one.name: one for table in tables for one in table.schema if one.type != pa.int64()}
     return pa.schema([wide.get(one.name, one) for one in empty.schema]).empty_table()
 
@@ -153,13 +153,13 @@ def parquet_tables(
         is_bounded = limits is not UNLIMITED
         batches = parquet_batches(part.file, limits) if is_bounded else parquet.iter_batches(_ROWS, groups)
         for batch in batches:
-            yield in_schema(_kept(part.file, pa.Table.from_batches([batch])), schema)
+            yield in_schema(_supported_rows(part.file, pa.Table.from_batches([batch])), schema)
 
 
 def _read(file: Path, limits: UnpackLimits) -> pa.Table:
     with opened_parquet(file) as opened:
         rows = opened.read() if limits is UNLIMITED else _bounded(file, opened.schema_arrow, limits)
-    return _kept(file, rows)
+    return _supported_rows(file, rows)
 
 
 @contextmanager
@@ -184,7 +184,7 @@ def opened_parquet(file: Path) -> Iterator[pq.ParquetFile]:
         ) from error
 
 
-def _kept(file: Path, table: pa.Table) -> pa.Table:
+def _supported_rows(file: Path, table: pa.Table) -> pa.Table:
     try:
         names = arrow_names(table.schema)
         index = [name for name in _index_columns(table.schema) if name in names]

@@ -190,7 +190,7 @@ class Files:
             is_sealed = (held is not None and held.sealed) if sealed is None else sealed
             self._stage(work, known, _chunks(content), is_sealed=is_sealed)
             staged = work.state().files[str(known)]
-        return self._told(known, staged)
+        return self._staged_entry(known, staged)
 
     def write_text(self, path: str, text: str, *, sealed: bool | None = None) -> FileEntry:
         """``write`` of a text, as UTF-8."""
@@ -259,7 +259,7 @@ class Files:
             self._stage(work, goal, self._pieces(source, held), is_sealed=held.sealed)
             self._remove(work, source)
             staged = work.state().files[str(goal)]
-        return self._told(goal, staged)
+        return self._staged_entry(goal, staged)
 
     def history(self, path: str) -> Iterator[FileRevision]:
         """The file's versions, the newest first, deletions included.
@@ -295,7 +295,7 @@ class Files:
             )
         return held
 
-    def _told(self, path: FilePath, staged: HeldFile) -> FileEntry:
+    def _staged_entry(self, path: FilePath, staged: HeldFile) -> FileEntry:
         """The file as it was committed, unless somebody has changed it again already."""
         now = self._scope.state().files.get(str(path))
         return file_entry(str(path), now if now is not None and now.blob == staged.blob else staged)

@@ -66,10 +66,10 @@ function Effect({ effect, now }: { effect: Restoration; now: number | undefined 
         </Group>
       ))}
       {effect.files_written.length > 0 && (
-        <Text size="sm">Files brought back: {effect.files_written.join(", ")}</Text>
+        <Text size="sm">Restored files: {effect.files_written.join(", ")}</Text>
       )}
       {effect.files_deleted.length > 0 && (
-        <Text size="sm">Files that go: {effect.files_deleted.join(", ")}</Text>
+        <Text size="sm">Deleted files: {effect.files_deleted.join(", ")}</Text>
       )}
       {shown && now !== undefined && (
         <div className="restore-rows">

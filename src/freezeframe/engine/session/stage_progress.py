@@ -19,10 +19,10 @@ def tell_stages(
     """Tell this thread's watcher; a handler for ``SparkSession.registerProgressHandler``."""
     # Spark calls it between two answers of its server: an error here would be one of the question.
     with suppress(Exception):
-        progress.wait_for("" if done else _told(list(stages or ())))
+        progress.wait_for("" if done else _describe(list(stages or ())))
 
 
-def _told(stages: list[StageInfo]) -> str:
+def _describe(stages: list[StageInfo]) -> str:
     tasks = sum(stage.num_tasks for stage in stages)
     ended = sum(stage.num_completed_tasks for stage in stages)
     return f"Spark: {ended:,} of {tasks:,} tasks, {sum(one.done for one in stages)} of {len(stages)} stages"

@@ -159,8 +159,8 @@ def _read(
         nulls,
         nulls_of_all,
         _distinct(column),
-        _told(ends[0]),
-        _told(ends[1]),
+        _short_json(ends[0]),
+        _short_json(ends[1]),
         ends_of_all,
         distribution(column),
     )
@@ -194,7 +194,7 @@ def _ends(column: pa.ChunkedArray) -> tuple[pa.Scalar | None, pa.Scalar | None]:
     return found["min"], found["max"]
 
 
-def _told(value: pa.Scalar | None) -> Any:
+def _short_json(value: pa.Scalar | None) -> Any:
     told = None if value is None or not value.is_valid else json_value(_python_value(value))
     if isinstance(told, str) and len(told) > _TEXT_LENGTH_MAX:
         return told[:_TEXT_LENGTH_MAX] + "…"

@@ -196,10 +196,10 @@ def _gone(stream: Stream, rows: pa.Table, key: Sequence[str]) -> pa.Table:
 
 def _examples(changes: pa.Table, gone: pa.Table | None = None) -> tuple[ChangedRow, ...]:
     """Some rows of each kind, those whose cells change first."""
-    return tuple(_told(changes, gone))[:EXAMPLES_MAX]
+    return tuple(_to_changed_rows(changes, gone))[:EXAMPLES_MAX]
 
 
-def _told(changes: pa.Table, gone: pa.Table | None) -> Iterator[ChangedRow]:
+def _to_changed_rows(changes: pa.Table, gone: pa.Table | None) -> Iterator[ChangedRow]:
     kinds = changes[CHANGE_TYPE]
     # Where there is more than one kind, none of them takes all places.
     shares = {UPDATE: 6, INSERT: 2, DELETE: 2}

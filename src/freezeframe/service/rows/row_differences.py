@@ -126,7 +126,9 @@ def row_difference(
         return RowDifference(difference.before, difference.after)
     comparison = Comparison(found.before, found.after)
     page = comparison.page(wanted.offset + wanted.limit, None if place is None else place.place)
-    told = place.told if place is not None else _told(tenant, found, difference.after, comparison, wanted)
+    told = (
+        place.told if place is not None else _summarize(tenant, found, difference.after, comparison, wanted)
+    )
     table = page.table.slice(wanted.offset)
     seen = len(page.table) + (0 if place is None else place.rows_before)
     counts = told.counts
@@ -159,7 +161,7 @@ def row_difference(
     )
 
 
-def _told(
+def _summarize(
     tenant: Tenant, found: StreamDifference, version: int, comparison: Comparison, wanted: DifferenceWanted
 ) -> AllChanges:
     """What is known of all changes: counted, or as the one update that made them all counted them."""

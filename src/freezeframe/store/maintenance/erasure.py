@@ -114,14 +114,14 @@ class _Erasing:
         schema = written_columns(snapshot.schema)
         names = [field["name"] for field in schema["fields"]]
         erased = [0]
-        paths = attempt.write(self._kept(snapshot, names, erased), schema)
+        paths = attempt.write(self._remaining_rows(snapshot, names, erased), schema)
         files = attempt.seal(paths, schema)
         actions = (*_removals(snapshot, origin), *map(file_action, files))
         info = CommitInfo(commit_info("ERASE", {}, origin))
         content = signed_content(info, actions).decode()
         return StepResult(content, Counts(deleted=erased[0]), tuple(paths))
 
-    def _kept(self, snapshot: Snapshot, names: list[str], erased: list[int]) -> Iterator[pa.Table]:
+    def _remaining_rows(self, snapshot: Snapshot, names: list[str], erased: list[int]) -> Iterator[pa.Table]:
         wanted = set(zip(*(column.to_pylist() for column in self.keys.columns), strict=True))
         progress.begin("rewriting", "rows")
         for batch in rows.read_batches(snapshot, names):

@@ -73,13 +73,13 @@ def collect_garbage(place: TenantPlace, *, dry_run: bool = False) -> Garbage:
     expired = max(0, floor - state.floor)
     if dry_run:
         found = _garbage(place, floor, {*state.revoked, *dead})
-        return _told(found, floor, expired, dead, dry_run=True)
+        return _to_report(found, floor, expired, dead, dry_run=True)
     deleted = _sweep_condemned(place)
     if floor > state.floor or dead:
         _condemn(place, floor if floor > state.floor else None, dead)
         if not place.settings.gc_grace_seconds:
             deleted += _sweep_condemned(place)
-    return _told(deleted, floor, expired, dead, dry_run=False)
+    return _to_report(deleted, floor, expired, dead, dry_run=False)
 
 
 def _dead(place: TenantPlace, state: TenantState, moment_ms: int) -> tuple[str, ...]:
@@ -165,7 +165,7 @@ def _is_staged_by(name: str, alive: set[str]) -> bool:
     return owner in alive
 
 
-def _told(
+def _to_report(
     found: list[FileStatus], floor: int, expired: int, dead: tuple[str, ...], *, dry_run: bool
 ) -> Garbage:
     names = tuple(sorted(file.name for file in found))

@@ -88,9 +88,9 @@ class ColumnMeeting:
             {"row": row, "value": repr(python_values(cell)[0])}
             for row, cell in itertools.islice(found, _SHOWN_MAX)
         )
-        return list(map(self._told, named))
+        return list(map(self._without_row_number, named))
 
-    def _told(self, row: dict[str, Any]) -> dict[str, Any]:
+    def _without_row_number(self, row: dict[str, Any]) -> dict[str, Any]:
         return row if self.in_memory else {"value": row["value"]}
 
     def _text_key(self) -> tuple[list[dict[str, Any]], str, str] | None:
@@ -115,7 +115,7 @@ class ColumnMeeting:
                 "Cast the column to whole numbers if they are meant; or, if they are other keys, pass "
                 "on_drift='string': the key becomes text, its numbers as they print."
             )
-            return list(map(self._told, texts.doubtful)), cause, remedy
+            return list(map(self._without_row_number, texts.doubtful)), cause, remedy
         cause = "All values are whole numbers, so nothing asks for the key to become text"
         remedy = (
             f"Cast the column to {self.stored} before the update; or pass on_drift='string', and the key "

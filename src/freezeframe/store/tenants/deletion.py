@@ -64,7 +64,7 @@ def remove_tenant(
         listing_sha256=_digest(listing.items()),
         files_left=len(list(place.list_below(""))),
     )
-    return _kept(storage, certificate)
+    return _save(storage, certificate)
 
 
 def remove_tree(place: Storage) -> dict[str, int]:
@@ -113,7 +113,7 @@ def _digest(listing: Iterable[tuple[str, int]]) -> str:
     return found.hexdigest()
 
 
-def _kept(storage: Storage, certificate: DeletionCertificate) -> DeletionCertificate:
+def _save(storage: Storage, certificate: DeletionCertificate) -> DeletionCertificate:
     name = certificate_file(certificate.folder)
     try:
         storage.put_if_absent(name, certificate.to_bytes())

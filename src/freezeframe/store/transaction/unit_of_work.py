@@ -302,7 +302,7 @@ class UnitOfWork:
         else:
             digest = None if self._input is None else self._input.digest
             metadata = replace(self._metadata, payload_hash=digest)
-            done = self._transaction.commit(metadata, self._kept)
+            done = self._transaction.commit(metadata, self._job_record)
             if isinstance(done, JobRecord):
                 self._transaction.abandon()
                 self.receipt = self._agreed(done)
@@ -355,7 +355,7 @@ class UnitOfWork:
             job_id=self._metadata.job_id,
         )
 
-    def _kept(self, version: int) -> dict[str, Any] | None:
+    def _job_record(self, version: int) -> dict[str, Any] | None:
         """What the entry keeps so that a repeated job can be answered."""
         return None if self._metadata.job_id is None else self._made(version, committed=True).to_json()
 

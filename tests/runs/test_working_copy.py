@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
+from tests.store.conftest import NoEngine
 
 from freezeframe.errors import BadInput, InvalidName, InvalidOption
 from freezeframe.runs.working_copy import WorkingChanges, apply_changes, capture, check_out, remove_secrets
@@ -17,8 +18,8 @@ from freezeframe.store import Tenant
 
 
 @pytest.fixture
-def tenant(open_on, memory):
-    tenant = open_on(memory)
+def tenant():
+    tenant = Tenant(MemoryStorage(), NoEngine(), Settings())
     with tenant.job() as job:
         for path in ("a.txt", "b.json", "m/c.csv"):
             job.files.write(path, path.encode())
@@ -152,9 +153,9 @@ paths = st.sampled_from(["a.txt", "b.json", "m/c.csv", "m/new", "x/y/z"])
 
 @settings(max_examples=examples(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(paths, st.none() | st.binary(max_size=3)), max_size=8))
-def test_a_captured_copy_is_what_the_folder_was(open_on, tmp_path, steps):
+def test_a_captured_copy_is_what_the_folder_was(tmp_path, steps):
     """Whatever is written and deleted, the tenant afterwards has just what lay in the folder."""
-    tenant = open_on(MemoryStorage())
+    tenant = Tenant(MemoryStorage(), NoEngine(), Settings())
     with tenant.job() as job:
         for path in ("a.txt", "b.json", "m/c.csv"):
             job.files.write(path, path.encode())

@@ -304,7 +304,8 @@ def test_another_user_who_reaches_the_socket_gets_no_answer(jobs):
     jobs.done("pass")
     before = jobs.about()["process"]
     place = jobs.place
-    opened = [place / "socket", place, *place.parents[:4]]
+    closed = [folder for folder in place.parents if not folder.stat().st_mode & 0o001]
+    opened = [place / "socket", place, *closed]
     modes = [path.stat().st_mode & 0o7777 for path in opened]
     for path in opened:
         path.chmod(0o777)

@@ -93,9 +93,10 @@ def test_the_engine_uses_only_what_spark_connect_offers():
 
 
 def test_the_map_of_the_code_names_what_is_there():
-    """Each path on the page of the architecture is a module, each folder of a package is on the page."""
+    """Each path there and in the glossary is a module, each folder of a package is on the map."""
     page = (SOURCE.parent.parent / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    named = re.findall(r"`((?:[a-z_]+/)+[a-z_]+)(?:\.[a-z_]+)?`", page)
+    glossary = (SOURCE.parent.parent / "docs" / "glossary.md").read_text(encoding="utf-8")
+    named = re.findall(r"`((?:[a-z_]+/)+[a-z_]+)(?:\.[a-z_]+)?`", page + glossary)
     places = [root / path for path in named for root in (SOURCE, SOURCE.parent.parent)]
     there = {place for place in places if place.is_dir() or place.with_suffix(".py").is_file()}
     missing = [path for path in named if there.isdisjoint((SOURCE / path, SOURCE.parent.parent / path))]

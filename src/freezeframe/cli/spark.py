@@ -84,7 +84,7 @@ def start(idle_seconds: IdleSeconds = None, as_json: Json = False) -> None:
     import os
 
     from freezeframe.engine.configuration.remote import foreign_remote
-    from freezeframe.engine.configuration.spark_configuration import cores
+    from freezeframe.engine.configuration.spark_configuration import local_master, warm_master
     from freezeframe.engine.server.launch import is_archive_awaited
     from freezeframe.engine.server.server import attach
     from freezeframe.engine.server.server_status import keep_idle, standings
@@ -95,7 +95,7 @@ def start(idle_seconds: IdleSeconds = None, as_json: Json = False) -> None:
     output = Output(as_json=as_json)
     # The runner loads while Java starts.
     start_runner(settings)
-    master = settings.spark if settings.spark.startswith("spark://") else f"local[{cores()}]"
+    master = warm_master(settings.spark) or local_master()
     if settings.spark.startswith("sc://") or foreign_remote(os.environ):
         output.line("Spark is a server elsewhere, which is not started from here.")
     else:

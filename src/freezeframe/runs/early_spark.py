@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from freezeframe.engine.configuration.remote import foreign_remote
-from freezeframe.engine.configuration.spark_configuration import cores
+from freezeframe.engine.configuration.spark_configuration import warm_master
 from freezeframe.engine.server.server import attach
 from freezeframe.errors import FreezeframeError
 from freezeframe.settings import Settings
@@ -19,13 +19,9 @@ if TYPE_CHECKING:
     from freezeframe.store import Tenant
 
 
-def warm_master(settings: Settings, environment: Mapping[str, str]) -> str | None:
-    """The master of the warm server that the settings mean; None where they mean no warm server."""
-    if foreign_remote(environment):
-        return None
-    if settings.spark == "auto":
-        return f"local[{cores()}]"
-    return settings.spark if settings.spark.startswith("spark://") else None
+def master_of(settings: Settings, environment: Mapping[str, str]) -> str | None:
+    """The master of a run's warm server; None where its settings or variables mean another Spark."""
+    return None if foreign_remote(environment) else warm_master(settings.spark)
 
 
 def speaks_to_spark(script: Path) -> bool:
@@ -39,7 +35,7 @@ def start_beside_runner(script: Path, settings: Settings, progress: Callable[[st
 
     Not for a script with requirements: its server may have to run another Python.
     """
-    master = warm_master(settings, os.environ)
+    master = master_of(settings, os.environ)
     with contextlib.suppress(OSError):
         if master and speaks_to_spark(script) and not (script.parent / "requirements.txt").exists():
             _start_in_thread(settings, master, progress)

@@ -14,7 +14,7 @@ from pathlib import Path
 from freezeframe.engine.configuration.remote import REMOTE, own_remote
 from freezeframe.engine.server.job_database import VARIABLE, claimed
 from freezeframe.engine.server.server import Address, attach, living_address, server_folder
-from freezeframe.runs.early_spark import speaks_to_spark, start_early, warm_master
+from freezeframe.runs.early_spark import master_of, speaks_to_spark, start_early
 from freezeframe.script.tenants import spark
 from freezeframe.settings import Settings
 from freezeframe.store.tenant import Tenant
@@ -38,7 +38,7 @@ def script_spark(
     if settings.spark.startswith("sc://"):
         yield {REMOTE: settings.spark}
         return
-    master = warm_master(settings, environment)
+    master = master_of(settings, environment)
     if master is None:
         yield {}
         return

@@ -168,6 +168,18 @@ def cores() -> int:
     return max(1, min(os.cpu_count() or 1, PARTITIONS_MAX))
 
 
+def local_master() -> str:
+    """The master of a Spark on this machine, with a task for each core of ours."""
+    return f"local[{cores()}]"
+
+
+def warm_master(spark: str) -> str | None:
+    """The master of the warm server that the setting ``spark`` means; None where it means none."""
+    if spark == "auto":
+        return local_master()
+    return spark if spark.startswith("spark://") else None
+
+
 def server_configuration(settings: Settings, master: str) -> dict[str, str]:
     """What a warm server is started with; the token is not among it, it travels in the environment."""
     return {

@@ -31,7 +31,8 @@ from freezeframe.engine.configuration.s3_configuration import session_options
 from freezeframe.engine.configuration.spark_configuration import (
     SCRIPT_CONFIGURATION,
     SESSION_CONFIGURATION,
-    cores,
+    local_master,
+    warm_master,
 )
 from freezeframe.engine.errors.spark_errors import spark_errors
 from freezeframe.engine.server.job_database import JobDatabase, require_own
@@ -184,13 +185,13 @@ def connect(
         options = {**ours, **session_options(settings, where)}
     if where.startswith("sc://"):
         return Connection(_session_elsewhere(where, options), None, variables={REMOTE: where})
-    if where == "auto" or where.startswith("spark://"):
-        is_local = where == "auto"
-        attachment = attach(settings, f"local[{cores()}]" if is_local else where, progress)
-        kinds = {"is_one_process": is_local, "is_shared": is_shared, "is_one_job": not is_shared}
+    master = warm_master(where)
+    if master is not None:
+        attachment = attach(settings, master, progress)
+        kinds = {"is_one_process": where == "auto", "is_shared": is_shared, "is_one_job": not is_shared}
         return _attached(attachment, options, **kinds)
     if where == "local":
-        attachment = attach(settings, f"local[{cores()}]", progress, is_private=True)
+        attachment = attach(settings, local_master(), progress, is_private=True)
         return _attached(attachment, options, is_one_process=True)
     raise InvalidOption(
         f"FREEZEFRAME_SPARK cannot be '{where}'.",
@@ -200,8 +201,7 @@ def connect(
 
 def can_share(settings: Settings) -> bool:
     """Whether the settings mean a server of ours that several processes use."""
-    where = _where(settings)
-    return where == "auto" or where.startswith("spark://")
+    return warm_master(_where(settings)) is not None
 
 
 def _where(settings: Settings) -> str:

@@ -62,7 +62,7 @@ def measured(folder: Path, port: int, log: Path) -> dict[str, Any]:
         "FREEZEFRAME_SPARK_IDLE_SECONDS": "5",
     }
     made_bucket(port)
-    from distant import DistantStorage
+    from latency import LatencyStorage
 
     from freezeframe.engine.spark import SparkEngine
     from freezeframe.script.stores import storage_at
@@ -70,7 +70,7 @@ def measured(folder: Path, port: int, log: Path) -> dict[str, Any]:
     from freezeframe.store.snapshot_store import Store
 
     settings = load_settings()
-    storage = DistantStorage(storage_at(settings.root, settings), LATENCY_SECONDS)
+    storage = LatencyStorage(storage_at(settings.root, settings), LATENCY_SECONDS)
     engine = SparkEngine(settings)
     try:
         stream = Store(storage, engine, settings).tenant("acme", create=True).stream("Lead")
@@ -107,7 +107,7 @@ def measured(folder: Path, port: int, log: Path) -> dict[str, Any]:
 
 def counted(ours: Sequence[Any], all_lines: Sequence[str], seconds: float) -> dict[str, Any]:
     """Requests of one update: those for logs, leases and the registry, and those for rows."""
-    from distant import in_sequence
+    from latency import in_sequence
 
     logs = [one for one in ours if not one.name.endswith(".parquet")]
     return {

@@ -27,7 +27,7 @@ from measured import keep, summary
 
 from freezeframe.engine.protocol.deferred import DeferredEngine
 from freezeframe.identifiers import StreamName
-from freezeframe.log.commits.commit import Committed, land
+from freezeframe.log.commits.commit import Committed, write_commit
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
@@ -114,7 +114,7 @@ def add_rows(tenant: Tenant, names: list[StreamName], number: int) -> float:
 
 def land_alone(storage: LocalStorage, contents: list[tuple[StreamName, bytes]], version: int) -> None:
     for name, content in contents:
-        if not isinstance(land(storage, table_folder(name), version, content), Committed):
+        if not isinstance(write_commit(storage, table_folder(name), version, content), Committed):
             sys.exit(f"Version {version} of {name} was there already.")
 
 

@@ -13,7 +13,7 @@ from freezeframe.control.database import ControlDatabase
 from freezeframe.control.place import database_url
 from freezeframe.script.transfer import export_stream
 from freezeframe.service.access.arrow_engine import ArrowEngine
-from freezeframe.service.jobs.jobs import ImportOrder, TenantJob
+from freezeframe.service.jobs.jobs import ImportRequest, TenantJob
 from freezeframe.service.jobs.uploads import ImportContent
 from freezeframe.service.service import open_service
 from freezeframe.settings import Settings
@@ -83,7 +83,7 @@ def test_what_the_service_keeps(tmp_path):
     folder = service.stores.environment("dev").folder("acme")
     service.uploads.create(folder, "key:1", "a", 10)
     content = ImportContent(io.BytesIO(b"Id\n1\n"), "0" * 64)
-    order = ImportOrder("Account", "csv", ("Id",))
+    order = ImportRequest("Account", "csv", ("Id",))
     service.jobs.submit_import(TenantJob("dev", "acme", "one", folder), order, content, "me")
     service.limits.spend("principal", ("key", "1"))
     database.close()

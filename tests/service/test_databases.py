@@ -8,7 +8,7 @@ from tests.control.conftest import database_url, postgresql_server  # noqa: F401
 from freezeframe.control.database import ControlDatabase
 from freezeframe.errors import IdempotencyConflict, NotAuthenticated, RequestInFlight
 from freezeframe.service.access.audit import Audit, AuditPlace
-from freezeframe.service.base.idempotency import KeptAnswer, KeptAnswers, RequestIdentity
+from freezeframe.service.base.idempotency import RequestIdentity, StoredResponse, StoredResponses
 from freezeframe.service.identity.api_keys import Keys
 from freezeframe.service.identity.people import People
 
@@ -40,7 +40,7 @@ def test_a_chain_of_many_writers_is_whole(database):
 
 def test_one_of_many_begins_a_request(database):
     """Of the same requests at once one is carried out; its answer is given again, other content refused."""
-    answers = KeptAnswers(database)
+    answers = StoredResponses(database)
     request = RequestIdentity("key:1", "k", "f" * 64)
 
     def begin(_):
@@ -51,10 +51,10 @@ def test_one_of_many_begins_a_request(database):
 
     with ThreadPoolExecutor(8) as pool:
         begun = list(pool.map(begin, range(8)))
-    answers.finish(request, KeptAnswer(201, {"etag": '"1"'}, b"\x00done"))
+    answers.finish(request, StoredResponse(201, {"etag": '"1"'}, b"\x00done"))
 
     assert 1 == begun.count(None)
-    assert KeptAnswer(201, {"etag": '"1"'}, b"\x00done") == answers.begin(request)
+    assert StoredResponse(201, {"etag": '"1"'}, b"\x00done") == answers.begin(request)
     assert answers.begin(RequestIdentity("key:2", "k", "0" * 64)) is None
     with pytest.raises(IdempotencyConflict):
         answers.begin(RequestIdentity("key:1", "k", "0" * 64))
@@ -62,7 +62,7 @@ def test_one_of_many_begins_a_request(database):
 
 def test_a_request_that_did_nothing_may_come_again(database):
     """Forgotten, the key is free."""
-    answers = KeptAnswers(database)
+    answers = StoredResponses(database)
     request = RequestIdentity("key:1", "k", "f" * 64)
     answers.begin(request)
     answers.forget(request)
@@ -74,7 +74,7 @@ def test_the_key_of_a_dead_request_is_free_within_half_a_minute(database_url):  
     """A request that is renewed keeps its key; one whose process died loses it after thirty seconds."""
     now_ms = [1_000_000]
     database = ControlDatabase.open(database_url, lambda _: now_ms[0])
-    answers, request = KeptAnswers(database), RequestIdentity("key:1", "k", "f" * 64)
+    answers, request = StoredResponses(database), RequestIdentity("key:1", "k", "f" * 64)
     answers.begin(request)
     for _ in range(3):
         now_ms[0] += 20_000
@@ -83,7 +83,7 @@ def test_the_key_of_a_dead_request_is_free_within_half_a_minute(database_url):  
         answers.begin(request)
     now_ms[0] += 30_000
     assert answers.begin(request) is None
-    answers.finish(request, KeptAnswer(201, {}, b"done"))
+    answers.finish(request, StoredResponse(201, {}, b"done"))
     answers.renew(request)  # too late to matter: the answer is kept for its day
     now_ms[0] += 3_600_000
     assert 201 == answers.begin(request).status

@@ -8,7 +8,7 @@ from pyroaring import BitMap64
 from tests.log.foreign_forms import inline_vector, with_mapping
 
 from freezeframe.log.actions.actions import Add, CommitInfo, Metadata, Protocol, Remove, to_json_line
-from freezeframe.log.commits.commit import land
+from freezeframe.log.commits.commit import write_commit
 from freezeframe.log.schema.schema import arrow_to_delta
 from freezeframe.log.statistics.file_statistics import file_statistics, statistics_text
 from freezeframe.log.table.delta_log import DeltaLog
@@ -74,6 +74,6 @@ class StoredTable:
         """The snapshot of a new version."""
         self._version += 1
         lines = [to_json_line(one) for one in [CommitInfo({"operation": "WRITE"}), *self._actions]]
-        land(self.storage, "t", self._version, ("\n".join(lines) + "\n").encode())
+        write_commit(self.storage, "t", self._version, ("\n".join(lines) + "\n").encode())
         self._actions = []
         return DeltaLog(self.storage, "t").snapshot_at(self._version)

@@ -2,7 +2,7 @@
 
 import pandas as pd
 import pytest
-from benchmarks.distant import DistantStorage, in_sequence
+from benchmarks.latency import LatencyStorage, in_sequence
 from obstore.store import MemoryStore
 
 from freezeframe.service.access.arrow_engine import ArrowEngine
@@ -18,7 +18,7 @@ ROWS = pd.DataFrame({"Id": [f"A{n:05d}" for n in range(10_000)], "v": range(10_0
 def place():
     """A tenant with a stream of 10,000 rows in a bucket in which each request takes 50 ms."""
     inner = ObjectStorage(MemoryStore(), "memory://bucket")
-    storage = DistantStorage(inner, SECONDS)
+    storage = LatencyStorage(inner, SECONDS)
     store = Store(storage, ArrowEngine(inner), Settings())
     tenant = store.tenant("acme", create=True)
     tenant.stream("Account").update(ROWS, key="Id")

@@ -20,15 +20,15 @@ from freezeframe.engine.plans.merge import merge
 from freezeframe.engine.plans.parquet_files import local_folder
 from freezeframe.engine.plans.row_hash import row_sums
 from freezeframe.engine.plans.small_frames import small_rows
-from freezeframe.engine.plans.write_batch import landed_schema, settle, write_frame
+from freezeframe.engine.plans.write_batch import batch_schema, settle, write_frame
 from freezeframe.engine.protocol.table_engine import (
     NOTHING,
     FindTask,
-    Landed,
-    LandTask,
     MergeResult,
     MergeTask,
     Positions,
+    WriteTask,
+    WrittenBatch,
 )
 from freezeframe.engine.session.connect import can_share
 from freezeframe.engine.session.process_session import answered, is_of_this_machine, process_session
@@ -64,14 +64,14 @@ class SparkEngine:
         link = self._own if are_large(task.deleted) else self._work
         return link.answered(lambda session: merge(session, task))
 
-    def land(self, frame: Any, task: LandTask) -> Landed:
-        """Write a Spark frame as Parquet; see `TableEngine.land`."""
+    def write_batch(self, frame: Any, task: WriteTask) -> WrittenBatch:
+        """Write a Spark frame as Parquet; see `TableEngine.write_batch`."""
         self._require_seen(frame.sparkSession, task.within)
         with spark_errors():
-            schema = landed_schema(frame, task)
+            schema = batch_schema(frame, task)
             rows = small_rows(frame, task, schema) if task.takes_table else None
             if rows is not None:
-                return Landed(json.loads(schema.json()), (), len(rows), table=rows)
+                return WrittenBatch(json.loads(schema.json()), (), len(rows), table=rows)
             written = write_frame(frame, task, schema, self._storage_options(task.output))
         return self._work.answered(lambda session: settle(session, task, written))
 

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from freezeframe.engine.frames.frames import is_spark, to_pandas
-from freezeframe.engine.protocol.table_engine import LandTask
+from freezeframe.engine.protocol.table_engine import WriteTask
 from freezeframe.errors import InvalidOption, SetupError
 from freezeframe.gluestick import installed
 from freezeframe.log.schema.schema import delta_to_arrow
@@ -102,8 +102,8 @@ def _rows_of(frame: Any, output: Path) -> Iterator[tuple[Path, pa.Schema, Tables
     try:
         scratch.mkdir(parents=True)
         scratch = scratch.resolve()
-        task = LandTask(str(scratch / "rows"), takes_table=True, within=str(scratch))
-        landed = shared_engine().land(frame, task)
+        task = WriteTask(str(scratch / "rows"), takes_table=True, within=str(scratch))
+        landed = shared_engine().write_batch(frame, task)
         schema = delta_to_arrow(landed.schema)
         if landed.table is not None:
             yield scratch, schema, iter([in_schema(landed.table, schema)])

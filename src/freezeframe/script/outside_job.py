@@ -5,18 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 from freezeframe.errors import InvalidOption
-from freezeframe.store.transaction.tenant_guard import NoFence
+from freezeframe.store.transaction.tenant_guard import NoGuard
 
 
-class OutsideJob(NoFence):
-    """The fence around such a directory; ``folder`` is the job's snapshot directory."""
+class OutsideJob(NoGuard):
+    """The guard of such a directory; ``folder`` is the job's snapshot directory."""
 
     def __init__(self, path: Path, folder: Path) -> None:
         self._path = path
         self._folder = folder
 
     def require_writable(self) -> None:
-        """See ``Fence.require_writable``.
+        """See ``TenantGuard.require_writable``.
 
         Raises:
             InvalidOption: always.

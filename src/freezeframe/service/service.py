@@ -12,7 +12,7 @@ from freezeframe.service.access.access import TenantAccess
 from freezeframe.service.access.audit import Audit
 from freezeframe.service.access.stores import Stores
 from freezeframe.service.base.cursors import Cursors
-from freezeframe.service.base.idempotency import KeptAnswers
+from freezeframe.service.base.idempotency import StoredResponses
 from freezeframe.service.identity.api_keys import Keys
 from freezeframe.service.identity.identity_provider import IdentityProvider
 from freezeframe.service.identity.key_sessions import KeySessions
@@ -44,7 +44,7 @@ class Service:
     people: People
     key_sessions: KeySessions
     audit: Audit
-    answers: KeptAnswers
+    answers: StoredResponses
     cursors: Cursors
     limits: RateLimits
     jobs: TenantJobs
@@ -94,7 +94,7 @@ def open_service(root: str, settings: Settings, database: ControlDatabase) -> Se
         key_sessions=KeySessions(database, keys, settings.service_session_hours),
         people=People(database, settings.service_session_hours),
         audit=Audit(database),
-        answers=KeptAnswers(database),
+        answers=StoredResponses(database),
         cursors=Cursors(pepper),
         limits=RateLimits(counters, per_principal, per_tenant),
         jobs=TenantJobs(queue, Schedules(database), settings, root, uploads),

@@ -29,16 +29,16 @@ from freezeframe.errors import (
     UnsafePath,
 )
 from freezeframe.storage.base import FileStatus
-from freezeframe.storage.beneath import (
+from freezeframe.storage.relative_name import check_name
+from freezeframe.storage.safe_open import (
     files_below,
     make_beneath,
     open_beneath,
-    opened_folder,
-    opened_root,
+    open_folder,
+    open_root,
     remove_empty_below,
     remove_if_empty,
 )
-from freezeframe.storage.relative_name import checked_name
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 _ENCODING, _ENCODE_ERRORS = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
@@ -70,7 +70,7 @@ class LocalStorage:
         least = start.encode()
         found: list[tuple[bytes, FileStatus]] = []
         try:
-            with self._opened(folder) as handle, os.scandir(handle) as entries:
+            with self._open_folder(folder) as handle, os.scandir(handle) as entries:
                 for entry in entries:
                     name = entry.name.encode(_ENCODING, _ENCODE_ERRORS)  # os.fsencode, for long listings
                     if name.startswith(b".") or name < least:
@@ -88,7 +88,7 @@ class LocalStorage:
     def list_below(self, folder: str) -> Iterator[FileStatus]:
         """See ``Storage.list_below``; temporary files and links are told as well."""
         try:
-            with self._opened(folder) as handle:
+            with self._open_folder(folder) as handle:
                 found = [
                     FileStatus(name, info.st_size, info.st_mtime_ns // 1_000_000)
                     for name, info in files_below(handle)
@@ -102,7 +102,7 @@ class LocalStorage:
     def read(self, name: str, offset: int = 0, length: int | None = None) -> bytes:
         """See ``Storage.read``."""
         try:
-            with self._opened_file(name) as file:
+            with self._open_file(name) as file:
                 if offset:
                     file.seek(offset)
                 return file.read() if length is None else file.read(length)
@@ -114,7 +114,7 @@ class LocalStorage:
     def put_if_absent(self, name: str, content: bytes | Iterable[bytes]) -> None:
         """See ``Storage.put_if_absent``: temporary file, fsync, ``link(2)``, fsync of the folder."""
         try:
-            with self._made_folder(name) as (folder, own), _temporary(folder, content) as temporary:
+            with self._make_folder(name) as (folder, own), _temporary(folder, content) as temporary:
                 try:
                     # The one atomic step: it fails if somebody else was first.
                     os.link(temporary, own, src_dir_fd=folder, dst_dir_fd=folder)
@@ -130,7 +130,7 @@ class LocalStorage:
         """See ``Storage.replace``: temporary file, fsync, ``rename(2)``, fsync of the folder."""
         try:
             with (
-                self._made_folder(name) as (folder, own),
+                self._make_folder(name) as (folder, own),
                 _temporary(folder, content, durable=durable) as temporary,
             ):
                 os.rename(temporary, own, src_dir_fd=folder, dst_dir_fd=folder)
@@ -141,9 +141,9 @@ class LocalStorage:
 
     def delete(self, name: str, *, durable: bool = True) -> None:
         """See ``Storage.delete``; of a link the link is removed."""
-        folder, _, own = self._checked(name).rpartition("/")
+        folder, _, own = self._check_name(name).rpartition("/")
         try:
-            with self._opened(folder) as handle:
+            with self._open_folder(folder) as handle:
                 os.unlink(own, dir_fd=handle)
                 if durable:
                     os.fsync(handle)
@@ -154,12 +154,12 @@ class LocalStorage:
 
     def prune(self, folder: str) -> None:
         """See ``Storage.prune``."""
-        above, _, own = self._checked(folder).strip("/").rpartition("/")
+        above, _, own = self._check_name(folder).strip("/").rpartition("/")
         try:
-            with self._opened(folder) as handle:
+            with self._open_folder(folder) as handle:
                 remove_empty_below(handle)
             while own:
-                with self._opened(above) as parent:
+                with self._open_folder(above) as parent:
                     if not remove_if_empty(parent, own):
                         return
                     os.fsync(parent)
@@ -182,26 +182,26 @@ class LocalStorage:
         return str(self._plain_path(name))
 
     @contextmanager
-    def _opened(self, folder: str) -> Iterator[int]:
-        name = self._checked(folder).strip("/")
-        with opened_root(self._root) as root, opened_folder(root, name) as handle:
+    def _open_folder(self, folder: str) -> Iterator[int]:
+        name = self._check_name(folder).strip("/")
+        with open_root(self._root) as root, open_folder(root, name) as handle:
             yield handle
 
     @contextmanager
-    def _opened_file(self, name: str) -> Iterator[BinaryIO]:
-        checked = self._checked(name)
-        with opened_root(self._root) as root:
+    def _open_file(self, name: str) -> Iterator[BinaryIO]:
+        checked = self._check_name(name)
+        with open_root(self._root) as root:
             # Without O_NONBLOCK the opening of a pipe would wait for its writer.
             handle = open_beneath(root, checked, os.O_RDONLY | os.O_NONBLOCK)
         with os.fdopen(_plain(handle, name), "rb") as file:
             yield file
 
     @contextmanager
-    def _made_folder(self, name: str) -> Iterator[tuple[int, str]]:
+    def _make_folder(self, name: str) -> Iterator[tuple[int, str]]:
         """The folder that a file is to be in, made if need be, and the file's name in it."""
-        folder, _, own = self._checked(name).rpartition("/")
+        folder, _, own = self._check_name(name).rpartition("/")
         make_folder(self._root)
-        with opened_root(self._root) as root:
+        with open_root(self._root) as root:
             handle = make_beneath(root, folder)
         try:
             yield handle, own
@@ -209,9 +209,9 @@ class LocalStorage:
             os.close(handle)
 
     def _plain_path(self, name: str) -> Path:
-        path = self._root / self._checked(name)
+        path = self._root / self._check_name(name)
         try:
-            with opened_root(self._root) as root:
+            with open_root(self._root) as root:
                 os.close(open_beneath(root, name, _LOOK_ONLY))
         except OSError as error:
             if error.errno == errno.ELOOP:
@@ -219,8 +219,8 @@ class LocalStorage:
             # What is not there yet, or may not be opened, is met by whoever uses the path.
         return path
 
-    def _checked(self, name: str) -> str:
-        return checked_name(name, self.root)
+    def _check_name(self, name: str) -> str:
+        return check_name(name, self.root)
 
 
 def make_folder(folder: Path) -> None:

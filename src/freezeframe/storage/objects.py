@@ -25,7 +25,7 @@ from obstore.store import ObjectStore, from_url
 
 from freezeframe.errors import OutcomeUnknown, StorageUnavailable
 from freezeframe.storage.base import FileStatus
-from freezeframe.storage.relative_name import checked_name
+from freezeframe.storage.relative_name import check_name
 
 # What a store answers without having done anything.
 _REFUSED = (PermissionDeniedError, UnauthenticatedError)
@@ -191,7 +191,7 @@ class ObjectStorage:
         return f"{_SPARK_SCHEMES.get(scheme, scheme)}://{rest}/{name}"
 
     def _path(self, name: str) -> str:
-        clean = checked_name(name, self.root).strip("/")
+        clean = check_name(name, self.root).strip("/")
         return f"{self._prefix}/{clean}" if self._prefix else clean
 
 

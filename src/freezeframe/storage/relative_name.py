@@ -5,7 +5,7 @@ from __future__ import annotations
 from freezeframe.errors import InvalidName
 
 
-def checked_name(name: str, root: str) -> str:
+def check_name(name: str, root: str) -> str:
     """The name itself; ``root`` is for the message.
 
     Raises:

@@ -26,7 +26,7 @@ from freezeframe.store.directory.place_kind import require_no_tenant
 from freezeframe.store.encryption.data_key import rewrap
 from freezeframe.store.encryption.master_key import MasterKey
 from freezeframe.store.maintenance.verification import Verification, verify_tenant
-from freezeframe.store.model.request_context import NO_OCCASION, RequestContext
+from freezeframe.store.model.request_context import NO_REQUEST, RequestContext
 from freezeframe.store.tenant import Tenant
 from freezeframe.store.tenant_log.state import NO_VERSION
 from freezeframe.store.tenants.archive import read_archive, write_archive
@@ -36,7 +36,7 @@ from freezeframe.store.tenants.clone import clone_into
 from freezeframe.store.tenants.deletion import remove_tenant, remove_tree
 from freezeframe.store.tenants.registry import Registry
 from freezeframe.store.tenants.registry_entries import RegistryState
-from freezeframe.store.tenants.registry_fence import RegistryFence
+from freezeframe.store.tenants.registry_guard import RegistryGuard
 
 TENANTS_PAGE = 1000
 
@@ -164,7 +164,7 @@ class Store:
         return finished
 
     def clone_tenant(
-        self, source: str | TenantId, target: str | TenantId, occasion: RequestContext = NO_OCCASION
+        self, source: str | TenantId, target: str | TenantId, request_context: RequestContext = NO_REQUEST
     ) -> Tenant:
         """A new tenant with the newest streams and files of ``source``, and none of its past.
 
@@ -183,13 +183,13 @@ class Store:
         if folder is None:
             raise self._not_found(known)
         made = state.folder(self._environment, str(goal))
-        if made is not None and occasion.job_id is not None:
+        if made is not None and request_context.job_id is not None:
             again = self._opened(made)
-            if occasion.job_id in again.place.log.current_state().jobs:
+            if request_context.job_id in again.place.log.current_state().jobs:
                 return again
         self._require_free(goal)
         return self._begun(
-            goal, lambda place: clone_into(self._folder(folder), place, self._settings, occasion)
+            goal, lambda place: clone_into(self._folder(folder), place, self._settings, request_context)
         )
 
     def export_tenant(self, tenant_id: str | TenantId, target: str | os.PathLike[str]) -> None:
@@ -305,8 +305,8 @@ class Store:
         with self._lock:
             if folder not in self._tenants:
                 place = self._folder(folder)
-                fence = RegistryFence(self._registry, folder, place)
-                self._tenants[folder] = Tenant(place, self._engine, self._settings, fence)
+                guard = RegistryGuard(self._registry, folder, place)
+                self._tenants[folder] = Tenant(place, self._engine, self._settings, guard)
             return self._tenants[folder]
 
     def _folder(self, folder: str) -> PrefixStorage:

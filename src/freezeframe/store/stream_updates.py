@@ -88,14 +88,14 @@ def preview(place: StreamPlace, frame: Any, update: Update, use: Callable[[Previ
     state = scope.state()
     require_no_case_twin(state.streams, name)
     base = scope.base(name)
-    origin = CommitIdentity(uuid.uuid4().hex, state.next_timestamp_ms(now_ms()))
-    staged = StagedStream(name, scope.storage, origin, base)
-    lease = Lease(scope.storage, origin.write_id, None, scope.settings.lease_heartbeat_seconds)
+    identity = CommitIdentity(uuid.uuid4().hex, state.next_timestamp_ms(now_ms()))
+    staged = StagedStream(name, scope.storage, identity, base)
+    lease = Lease(scope.storage, identity.write_id, None, scope.settings.lease_heartbeat_seconds)
     if state.version >= 0:  # else there is no gc that could take the files
         lease.hold()
     try:
         where = UpdatePlace(name, scope.storage, scope.engine, scope.settings)
-        with taken_update(where, origin.write_id, base, frame, update) as taken:
+        with taken_update(where, identity.write_id, base, frame, update) as taken:
             result = staged.add(taken.to_step())
         return use(Previewed(base, staged.view(), result.answer))
     finally:
@@ -113,15 +113,15 @@ def explain(place: StreamPlace, frame: Any, update: Update) -> Explanation:
     base = scope.base(name)
     write_id = uuid.uuid4().hex
     lease = Lease(scope.storage, write_id, None, scope.settings.lease_heartbeat_seconds)
-    attempt = StagingFolder(scope.storage, table_folder(name), f"{write_id}-explained")
+    staging = StagingFolder(scope.storage, table_folder(name), f"{write_id}-explained")
     if scope.state().version >= 0:
         lease.hold()
     try:
         where = UpdatePlace(name, scope.storage, scope.engine, scope.settings)
         with taken_update(where, write_id, base, frame, update) as taken:
-            staged = taken.stage_on(base, attempt)
+            staged = taken.stage_on(base, staging)
             taken.intake.discard()
         return explained_update(str(name), base.version, staged, scope.settings)
     finally:
-        attempt.discard()
+        staging.discard()
         lease.release()

@@ -33,7 +33,7 @@ from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.tenant_log.version_reference import Point, version_at_point
 from freezeframe.store.transaction.scope import MomentScope, TenantScope
-from freezeframe.store.transaction.tenant_guard import NO_FENCE, Fence
+from freezeframe.store.transaction.tenant_guard import NO_GUARD, TenantGuard
 from freezeframe.store.transaction.transaction import Check, TenantPlace
 from freezeframe.store.versions.restore import Restoration, VersionCheck, drop_stream, restore
 from freezeframe.store.versions.tags import remove_tag, set_tag
@@ -48,16 +48,16 @@ class Tenant:
         storage: Storage,
         engine: TableEngine,
         settings: Settings,
-        fence: Fence = NO_FENCE,
+        guard: TenantGuard = NO_GUARD,
         refresh_copies: Callable[[Stream], None] = lambda _: None,
     ) -> None:
         """``refresh_copies`` writes again what lies beside a stream as a copy of its rows."""
-        # A tenant with a fence is one of a store's, in a folder of its own.
-        guards = [functools.partial(require_no_store, storage)] if fence is NO_FENCE else []
+        # A tenant with a guard is one of a store's, in a folder of its own.
+        guards = [functools.partial(require_no_store, storage)] if guard is NO_GUARD else []
         *_, log = run_concurrently(
             storage, lambda: require_known_format(storage), *guards, lambda: TenantLog(storage, settings)
         )
-        self._place = TenantPlace(storage, log, engine, settings, fence)
+        self._place = TenantPlace(storage, log, engine, settings, guard)
         self._scope = TenantScope(self._place)
         self._refresh_copies = refresh_copies
 
@@ -69,9 +69,9 @@ class Tenant:
         """What it takes to read and change the tenant, for what is built on this package."""
         return self._place
 
-    def on(self, occasion: RequestContext) -> Tenant:
+    def on(self, request_context: RequestContext) -> Tenant:
         """The same tenant, whose changes are made for a request; costs nothing."""
-        return self._at(replace(self._place, occasion=occasion))
+        return self._at(replace(self._place, request_context=request_context))
 
     def checked(self, check: Check) -> Tenant:
         """The same tenant, each commit of which has to pass ``check``, of the state that it follows."""

@@ -7,7 +7,7 @@ import pytest
 from deltalake import write_deltalake
 
 from freezeframe.cli.main import main
-from freezeframe.log.commits.commit import land
+from freezeframe.log.commits.commit import write_commit
 from freezeframe.script import open_tenant
 from freezeframe.storage import LocalStorage
 
@@ -47,7 +47,7 @@ def test_repair_takes_over_or_undoes(capsys, told, snapshots):
     foreign = {"timestamp": 1, "inCommitTimestamp": 10**13, "operation": "X"}
     for version in (1, 2):
         line = json.dumps({"commitInfo": {**foreign, "inCommitTimestamp": 10**13 + version}}) + "\n"
-        land(LocalStorage(snapshots), "Account.snapshot", version, line.encode())
+        write_commit(LocalStorage(snapshots), "Account.snapshot", version, line.encode())
         if version == 1:
             assert "adopted" == told("repair", "Account")["action"]
     assert 2 == main(["stream", "repair", "Account", "--undo", "--dir", snapshots])

@@ -5,15 +5,15 @@ import pytest
 
 from freezeframe.engine.plans import small_frames as subject
 from freezeframe.engine.plans.small_frames import small_rows
-from freezeframe.engine.plans.write_batch import landed_schema
-from freezeframe.engine.protocol.table_engine import LandTask
+from freezeframe.engine.plans.write_batch import batch_schema
+from freezeframe.engine.protocol.table_engine import WriteTask
 
 pytestmark = pytest.mark.spark
 
 
 def small(frame, *key):
-    task = LandTask("nowhere", key=key)
-    return small_rows(frame, task, landed_schema(frame, task))
+    task = WriteTask("nowhere", key=key)
+    return small_rows(frame, task, batch_schema(frame, task))
 
 
 def test_few_rows_are_a_table_in_the_types_that_files_would_have(spark_session):

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.connect.functions import col, expr, rand
 
-from freezeframe.engine.plans.write_batch import landed_schema, settle, write_frame
-from freezeframe.engine.protocol.table_engine import LandTask
+from freezeframe.engine.plans.write_batch import batch_schema, settle, write_frame
+from freezeframe.engine.protocol.table_engine import WriteTask
 from freezeframe.errors import (
     BadInput,
     DuplicateKeyError,
@@ -34,8 +34,8 @@ def frame(spark_session):
 
 
 def land(bench, frame, **options):
-    task = LandTask(bench.new("landed"), **options)
-    landed = bench.engine.land(frame, task)
+    task = WriteTask(bench.new("landed"), **options)
+    landed = bench.engine.write_batch(frame, task)
     return landed, bench.rows(task.output, landed.files)
 
 
@@ -113,8 +113,8 @@ def test_two_columns_of_one_name_are_refused(bench, frame):
 def test_the_frame_is_computed_once(bench, spark_session):
     """What is random is not drawn again between the look at the keys and the write."""
     rows = spark_session.range(100).select(expr("cast(id % 50 as string) Id"), rand().alias("r"))
-    task = LandTask(bench.new("landed"), key=("Id",), order_by=("r",))
-    landed = bench.engine.land(rows, task)
+    task = WriteTask(bench.new("landed"), key=("Id",), order_by=("r",))
+    landed = bench.engine.write_batch(rows, task)
     assert (50, 50) == (landed.rows, landed.duplicates)
     raw = bench.rows(task.output, [p.name for p in (bench.folder / task.output).glob("*.parquet")])
     left = bench.rows(task.output, landed.files)
@@ -155,8 +155,8 @@ def test_the_callers_settings_are_not_touched(bench, int96_session, monkeypatch)
 
     monkeypatch.setattr(type(int96_session.conf), "set", refused)
     monkeypatch.setattr(type(int96_session.conf), "unset", refused)
-    task = LandTask(bench.new("landed"))
-    landed = bench.engine.land(int96_session.sql(MOMENT), task)
+    task = WriteTask(bench.new("landed"))
+    landed = bench.engine.write_batch(int96_session.sql(MOMENT), task)
     assert ("INT64", 1) == (physical_type(task, landed), landed.rows)
     moment = datetime(2026, 1, 1, tzinfo=UTC)
     assert [{"at": moment}] == bench.rows(task.output, landed.files)
@@ -164,9 +164,9 @@ def test_the_callers_settings_are_not_touched(bench, int96_session, monkeypatch)
 
 def test_threads_of_one_session_land_alike(bench, int96_session):
     """Landings at the same time do not take each other's settings for the caller's."""
-    tasks = [LandTask(bench.new("landed")) for _ in range(4)]
+    tasks = [WriteTask(bench.new("landed")) for _ in range(4)]
     with ThreadPoolExecutor(4) as pool:
-        landed = list(pool.map(lambda task: bench.engine.land(int96_session.sql(MOMENT), task), tasks))
+        landed = list(pool.map(lambda task: bench.engine.write_batch(int96_session.sql(MOMENT), task), tasks))
     assert {"INT64"} == {physical_type(*one) for one in zip(tasks, landed, strict=True)}
     assert "INT96" == int96_session.conf.get("spark.sql.parquet.outputTimestampType")
 
@@ -174,9 +174,9 @@ def test_threads_of_one_session_land_alike(bench, int96_session):
 @pytest.mark.parametrize("key", [(), ("id",)])
 def test_a_part_that_is_lost_after_the_write_is_missed(bench, spark_session, key):
     """As many rows as Spark counted on their way have to be here, or nothing is landed."""
-    task = LandTask(bench.new("landed"), key=key)
+    task = WriteTask(bench.new("landed"), key=key)
     frame = spark_session.range(0, 10, 1, 2)
-    written = write_frame(frame, task, landed_schema(frame, task))
+    written = write_frame(frame, task, batch_schema(frame, task))
     assert 10 == written.rows
     min(Path(task.output).glob("*.parquet")).unlink()
     with pytest.raises(StorageNotShared, match="wrote 10 rows, and 5 of them are in the 1 files") as caught:
@@ -190,9 +190,9 @@ def test_no_file_is_not_no_row(bench, spark_session, tmp_path, monkeypatch, rows
     """What Spark wrote to a disk of its own is missed, even where it wrote no rows."""
     # To every process this is another folder: its own working directory.
     monkeypatch.chdir(tmp_path)
-    task = LandTask(f"/proc/self/cwd/{uuid.uuid4().hex}")
+    task = WriteTask(f"/proc/self/cwd/{uuid.uuid4().hex}")
     with pytest.raises(StorageNotShared, match=f"wrote {rows} rows, and 0 of them are in the 0 files"):
-        bench.engine.land(spark_session.range(rows), task)
+        bench.engine.write_batch(spark_session.range(rows), task)
 
 
 def test_an_empty_frame_is_landed_as_one(bench, spark_session):
@@ -217,9 +217,9 @@ def test_an_empty_frame_is_landed_as_one(bench, spark_session):
 )
 def test_types_that_a_stream_cannot_keep_are_refused(bench, spark_session, expression, named):
     """By name, before anything is written."""
-    task = LandTask(bench.new("landed"))
+    task = WriteTask(bench.new("landed"))
     with pytest.raises(SchemaDriftError) as caught:
-        bench.engine.land(spark_session.sql(f"select 1 Id, {expression} bad"), task)
+        bench.engine.write_batch(spark_session.sql(f"select 1 Id, {expression} bad"), task)
     assert f"A stream cannot keep the type of these columns: {named}." == caught.value.problem
     assert not Path(task.output).exists()
 

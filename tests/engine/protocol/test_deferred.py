@@ -8,7 +8,7 @@ import time
 import pytest
 
 from freezeframe.engine.protocol.deferred import DeferredEngine
-from freezeframe.engine.protocol.table_engine import FindTask, LandTask, MergeTask
+from freezeframe.engine.protocol.table_engine import FindTask, MergeTask, WriteTask
 from freezeframe.errors import EngineUnavailable
 
 NOTHING = {"type": "struct", "fields": []}
@@ -42,17 +42,17 @@ def test_every_call_reaches_the_one_engine():
         made.append(1)
         return Recorder(asked)
 
-    engine, landing = DeferredEngine(make), LandTask("/out")
+    engine, landing = DeferredEngine(make), WriteTask("/out")
     search = FindTask((), KEY, KEY, ())
     engine.merge(TASK)
-    engine.land("frame", landing)
+    engine.write_batch("frame", landing)
     engine.find(search)
     engine.count_found(search)
     engine.read(("/a.parquet",), NOTHING, {"/a.parquet": [1]}, like="frame")
     engine.require_shared("/folder")
     assert [
         ("merge", TASK),
-        ("land", "frame", landing),
+        ("write_batch", "frame", landing),
         ("find", search),
         ("count_found", search),
         ("read", ("/a.parquet",), NOTHING, {"/a.parquet": [1]}, "frame"),

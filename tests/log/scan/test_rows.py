@@ -25,7 +25,7 @@ from freezeframe.errors import (
     NotFound,
 )
 from freezeframe.log.actions.actions import Add, CommitInfo, Metadata, Protocol, to_json_line
-from freezeframe.log.commits.commit import Committed, land
+from freezeframe.log.commits.commit import Committed, write_commit
 from freezeframe.log.scan import rows
 from freezeframe.log.scan.data_files import SHA256_TAG
 from freezeframe.log.scan.deletion_vectors import vector_file
@@ -60,7 +60,7 @@ class Table:
 
     def snapshot(self):
         lines = [to_json_line(action) for action in [CommitInfo({"operation": "WRITE"}), *self.actions]]
-        assert Committed(0) == land(self.storage, "t", 0, ("\n".join(lines) + "\n").encode())
+        assert Committed(0) == write_commit(self.storage, "t", 0, ("\n".join(lines) + "\n").encode())
         return DeltaLog(self.storage, "t").update()
 
 

@@ -9,8 +9,8 @@ from freezeframe.control.queue import JobQueue
 from freezeframe.control.schedules import Schedules
 from freezeframe.errors import InvalidOption, NotFound, UnreadableRequest
 from freezeframe.service.jobs.jobs import (
-    ImportOrder,
-    JobOrder,
+    ImportRequest,
+    JobRequest,
     LogPlace,
     TenantJob,
     TenantJobs,
@@ -55,7 +55,7 @@ def _ended(queue, outcome):
 
 def test_nothing_of_the_machine_is_told(place, queue, jobs):
     """Paths of the job's folder and of the store are not in what the API says of a job."""
-    jobs.submit(JOB, JobOrder("sub/etl.py"), "ada")
+    jobs.submit(JOB, JobRequest("sub/etl.py"), "ada")
     root = str(place / "store" / "job-roots" / "x")
     error = {"code": "X", "problem": f"{root}/etl.py failed, see {place}/store/y", "cause": "", "remedy": ""}
     ended = _ended(queue, {"job_root": root, "log": f"{root}/script.log", "notebook": None, "error": error})
@@ -67,7 +67,7 @@ def test_nothing_of_the_machine_is_told(place, queue, jobs):
 
 def test_a_log_is_told_line_by_line_and_goes_on(place, queue, jobs):
     """Each line has the place behind it; from there on the next ones are told, and another attempt's anew."""
-    jobs.submit(JOB, JobOrder("sub/etl.py"), "ada")
+    jobs.submit(JOB, JobRequest("sub/etl.py"), "ada")
     log = place / "script.log"
     log.write_bytes(b"one\ntwo \xff\nlast")
     ended = _ended(queue, {"log": str(log)})
@@ -92,19 +92,19 @@ def test_a_place_that_cannot_be_one(text):
 def test_a_script_that_is_not_in_the_folder(jobs, name):
     """What is not a file in the folder, or a link out of it, is not there."""
     with pytest.raises(NotFound):
-        jobs.submit(JOB, JobOrder(name), "ada")
+        jobs.submit(JOB, JobRequest(name), "ada")
 
 
 @pytest.mark.parametrize("name", ["../secret.py", "/etc/passwd", "sub/../../secret.py", "sub\\etl.py", ""])
 def test_a_script_by_a_way_out(jobs, name):
     """No name leads out of the folder."""
     with pytest.raises(InvalidOption.__bases__[0]):
-        jobs.submit(JOB, JobOrder(name), "ada")
+        jobs.submit(JOB, JobRequest(name), "ada")
 
 
 def test_an_import_of_what_there_is_not():
     """Kind and mode are held to what there is before anything is kept."""
     with pytest.raises(InvalidOption):
-        ImportOrder("Account", "xlsx")
+        ImportRequest("Account", "xlsx")
     with pytest.raises(InvalidOption):
-        ImportOrder("Account", "csv", mode="append")
+        ImportRequest("Account", "csv", mode="append")

@@ -16,7 +16,7 @@ from freezeframe.errors import (
     UnreadableInput,
     UnreadableRequest,
 )
-from freezeframe.service.jobs.jobs import ImportOrder, TenantJob, TenantJobs
+from freezeframe.service.jobs.jobs import ImportRequest, TenantJob, TenantJobs
 from freezeframe.service.jobs.uploads import ImportContent, Uploads
 from freezeframe.settings import Settings
 
@@ -51,7 +51,7 @@ def test_the_input_of_a_job_stays_until_the_job_has_ended(place, tmp_path):
     """However long it waits in the queue; an upload that nobody goes on with goes."""
     queue, uploads, jobs = place
     uploads.create(FOLDER, "key:1", "a", 10)
-    order = ImportOrder("A", "csv", ("Id",))
+    order = ImportRequest("A", "csv", ("Id",))
     jobs.submit_import(TenantJob("dev", "acme", "j", FOLDER), order, _content(b"Id\n1\n"), "ada")
     _sweep(uploads)
     kept = list((tmp_path / "uploads").rglob("rows.csv"))
@@ -69,7 +69,7 @@ def test_the_input_of_a_job_stays_until_the_job_has_ended(place, tmp_path):
 def test_the_same_import_again_is_the_same_job(place, tmp_path):
     """Its input is kept once; other rows under the same id are refused, and leave the first ones alone."""
     _, _, jobs = place
-    job, order = TenantJob("dev", "acme", "j", FOLDER), ImportOrder("A", "csv", ("Id",))
+    job, order = TenantJob("dev", "acme", "j", FOLDER), ImportRequest("A", "csv", ("Id",))
     first = jobs.submit_import(job, order, _content(b"Id\n1\n"), "ada")
     again = jobs.submit_import(job, order, _content(b"Id\n1\n"), "ada")
     with pytest.raises(IdempotencyConflict):
@@ -102,11 +102,11 @@ def test_an_upload_for_an_import_is_used_up_by_it(place, tmp_path):
             pass
     with uploads.appending(upload, 0) as writer:
         writer.write(rows)
-    job, order = TenantJob("dev", "acme", "j", FOLDER), ImportOrder("A", "arrow", ("Id",))
+    job, order = TenantJob("dev", "acme", "j", FOLDER), ImportRequest("A", "arrow", ("Id",))
     with pytest.raises(UnreadableInput), uploads.importing(FOLDER, upload.id) as content:
         jobs.submit_import(job, order, content, "ada")
     with uploads.importing(FOLDER, upload.id) as content:
-        jobs.submit_import(job, ImportOrder("A", "csv", ("Id",)), content, "ada")
+        jobs.submit_import(job, ImportRequest("A", "csv", ("Id",)), content, "ada")
 
     assert [rows] == [one.read_bytes() for one in (tmp_path / "uploads").rglob("rows.csv")]
     with pytest.raises(NotFound):

@@ -11,7 +11,7 @@ from tests.faulty import Crash, Fault, FaultyStorage, Way
 from freezeframe.errors import BadInput, ForeignCommit, InvalidOption, StreamNotFound, UnsupportedTable
 from freezeframe.log import DeltaLog
 from freezeframe.log.actions.actions import Add, Metadata, Protocol
-from freezeframe.log.commits.commit import land
+from freezeframe.log.commits.commit import write_commit
 from freezeframe.log.write.transaction import Transaction
 from freezeframe.store.schema.table_properties import TENANT_LOG_FEATURE
 
@@ -31,7 +31,7 @@ def foreign(storage, table_name, version, *actions):
         *actions,
     ]
     text = "".join(json.dumps(line) + "\n" for line in lines)
-    land(storage, f"{table_name}.snapshot", version, text.encode())
+    write_commit(storage, f"{table_name}.snapshot", version, text.encode())
 
 
 def removal_of_all(storage, name):

@@ -26,10 +26,10 @@ def attempt(request, tmp_path):
 def test_landed_rows_are_measured_in_memory(attempt):
     """However few bytes their files have: up to the limit all rows in their order, above it none."""
     paths = ["try/landed/1.parquet", "try/landed/2.parquet"]
-    rows = attempt.read_landed(paths, 4_000_000)
+    rows = attempt.read_batch(paths, 4_000_000)
     assert [f"{1:0100}"] * 10_000 + [f"{2:0100}"] * 10_000 == rows["Id"].to_pylist()
-    assert attempt.read_landed(paths, 1_500_000) is None
-    assert attempt.read_landed(paths, 100) is None
+    assert attempt.read_batch(paths, 1_500_000) is None
+    assert attempt.read_batch(paths, 100) is None
 
 
 def test_timestamps_of_any_layout_are_read_as_they_are(attempt):
@@ -38,4 +38,4 @@ def test_timestamps_of_any_layout_are_read_as_they_are(attempt):
     moments = pa.array([datetime(1, 1, 1), datetime(9999, 12, 31)], pa.timestamp("us"))  # noqa: DTZ001
     pq.write_table(pa.table({"at": moments}), buffer, use_deprecated_int96_timestamps=True)
     attempt.store("try/landed/3.parquet", buffer.getvalue())
-    assert moments.to_pylist() == attempt.read_landed(["try/landed/3.parquet"], 100_000)["at"].to_pylist()
+    assert moments.to_pylist() == attempt.read_batch(["try/landed/3.parquet"], 100_000)["at"].to_pylist()

@@ -49,10 +49,10 @@ def test_each_file_has_one_fate_that_fits_it(found):
     for choice in choices:
         count = touched.get(choice.file.path, 0)
         assert choice.reason
-        assert choice.fate != "left" or not count
-        assert choice.fate != "marked" or (count and not rule.is_plain)
+        assert choice.action != "left" or not count
+        assert choice.action != "marked" or (count and not rule.is_plain)
         gone = choice.file.deleted + count
-        assert choice.fate == "rewritten" or gone <= choice.file.rows * MARKED_SHARE_MAX
+        assert choice.action == "rewritten" or gone <= choice.file.rows * MARKED_SHARE_MAX
 
 
 @given(found=situations())
@@ -60,7 +60,7 @@ def test_files_that_stay_are_few_of_each_size(found):
     """After any update fewer than eight files of each size below the settled one are left as they are."""
     files, touched, rule = found
 
-    stay = [choice.file for choice in choose(files, touched, rule) if choice.fate != "rewritten"]
+    stay = [choice.file for choice in choose(files, touched, rule) if choice.action != "rewritten"]
 
     small = [size_class(file.size) for file in stay if file.size < SETTLED_BYTES]
     assert all(small.count(size) < FILES_PER_SIZE_MAX for size in small)
@@ -103,10 +103,10 @@ class Simulation:
         content = {*rows, *range(len(self.of_row), len(self.of_row) + added)}
         for choice in choose(self.files(), touched, self.rule):
             path = choice.file.path
-            if choice.fate == "rewritten":
+            if choice.action == "rewritten":
                 content |= self.holds.pop(path)
                 del self.written_rows[path]
-            elif choice.fate == "marked":
+            elif choice.action == "marked":
                 self.holds[path] -= content
         path = f"u{number}"
         self.holds[path], self.written_rows[path] = content, len(content)
@@ -144,9 +144,9 @@ def test_small_streams_are_written_anew_as_a_whole():
     """Below the bound there is one file and no vector, whatever is touched."""
     files = [LiveFile("a", 1000, 10), LiveFile("b", 1000, 10)]
 
-    fates = [choice.fate for choice in choose(files, {"a": 1}, FileRule(2001, is_plain=False))]
+    fates = [choice.action for choice in choose(files, {"a": 1}, FileRule(2001, is_plain=False))]
 
     assert ["rewritten", "rewritten"] == fates
     assert ["marked", "left"] == [
-        choice.fate for choice in choose(files, {"a": 1}, FileRule(2000, is_plain=False))
+        choice.action for choice in choose(files, {"a": 1}, FileRule(2000, is_plain=False))
     ]

@@ -102,7 +102,7 @@ def sorted_rows(stream):
 
 def test_the_same_request_again_is_told_what_it_did(tenant):
     """A request whose answer was lost makes no second version."""
-    place = replace(tenant.place, occasion=RequestContext("r1", "once"))
+    place = replace(tenant.place, request_context=RequestContext("r1", "once"))
     first = restore_rows(place, chosen(3))
     tenant.stream("Account").update(pa.table({"Id": [3], "City": ["Wil"]}), "Id")
     again = restore_rows(place, chosen(3))

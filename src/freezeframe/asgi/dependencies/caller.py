@@ -74,7 +74,7 @@ class Caller:
         """An id for what the request makes: the same whenever it comes under its Idempotency-Key."""
         return f"{prefix}{uuid.uuid4().hex}" if self.identity is None else self.identity.job_id
 
-    def occasion(self) -> RequestContext:
+    def request_context(self) -> RequestContext:
         """What versions of tenants tell of this request."""
         return RequestContext(self.request_id, None if self.identity is None else self.identity.job_id)
 
@@ -93,7 +93,7 @@ class TenantCaller(Caller):
     def tenant(self, scope: Scope) -> Tenant:
         """The tenant, for something that needs ``scope``; see ``TenantAccess.tenant``."""
         found = self.access.tenant(self.environment, self.tenant_id, scope)
-        return found if scope.endswith(":read") else found.on(self.occasion())
+        return found if scope.endswith(":read") else found.on(self.request_context())
 
     def note(self, action: str, subject: str = "", **details: Any) -> None:
         """Leave an entry in the tenant's audit."""

@@ -22,9 +22,9 @@ from freezeframe.asgi.media_type import media_type
 from freezeframe.errors import NotAuthenticated, TooLarge, TryAgain, UnreadableRequest
 from freezeframe.service.base.idempotency import (
     RENEWED_EVERY_SECONDS,
-    KeptAnswer,
-    KeptAnswers,
     RequestIdentity,
+    StoredResponse,
+    StoredResponses,
     other_request,
 )
 
@@ -163,7 +163,7 @@ async def _once(request: Request, key: str, body: bytes, inner: Handler) -> Resp
     elif isinstance(content, bytes):
         headers = {name: answer.headers[name] for name in _SENT_AGAIN if name in answer.headers}
         received = getattr(request.state, "body_sha256", "")
-        done = KeptAnswer(answer.status_code, headers, content, received)
+        done = StoredResponse(answer.status_code, headers, content, received)
         await run_in_threadpool(answers.finish, identity, done)
     else:
         await run_in_threadpool(answers.forget, identity)
@@ -181,7 +181,7 @@ async def _body_sha256(request: Request) -> str:
     return digest.hexdigest()
 
 
-async def _renewed(answers: KeptAnswers, identity: RequestIdentity) -> None:
+async def _renewed(answers: StoredResponses, identity: RequestIdentity) -> None:
     """Say again and again that the request is being answered; who dies says it no more."""
     while True:
         await asyncio.sleep(RENEWED_EVERY_SECONDS)

@@ -7,10 +7,10 @@ from typing import Any
 
 from pydantic import Field
 
-from freezeframe.asgi.models.base import Answer
+from freezeframe.asgi.models.base import ResponseModel
 
 
-class AuditEntry(Answer):
+class AuditEntry(ResponseModel):
     """One thing that was done; `hash` is of all the rest, with the hash of the entry before."""
 
     number: int
@@ -24,14 +24,14 @@ class AuditEntry(Answer):
     hash: str
 
 
-class AuditPage(Answer):
+class AuditPage(ResponseModel):
     """Entries, the newest first."""
 
     entries: list[AuditEntry]
     next_cursor: str | None
 
 
-class AuditProof(Answer):
+class AuditProof(ResponseModel):
     """Whether the chain is whole."""
 
     is_whole: bool

@@ -7,7 +7,7 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict
 
 
-class Answer(BaseModel):
+class ResponseModel(BaseModel):
     """Something that the service says."""
 
     model_config = ConfigDict(frozen=True, from_attributes=True)
@@ -21,7 +21,7 @@ class Answer(BaseModel):
         return cls.model_validate({name: getattr(found, name) for name in names} | others)
 
 
-class Order(BaseModel):
+class RequestModel(BaseModel):
     """Something that the service is told; a member it does not know is refused, for it may be a slip."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)

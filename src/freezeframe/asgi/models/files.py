@@ -7,12 +7,12 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from freezeframe.asgi.models.base import Answer, Order, example
+from freezeframe.asgi.models.base import RequestModel, ResponseModel, example
 
 _PATH = "A path such as `mappings/a.csv`."
 
 
-class File(Answer):
+class File(ResponseModel):
     """A file; size and SHA-256 are of what is stored, which for a sealed file is its ciphertext."""
 
     model_config = ConfigDict(
@@ -34,7 +34,7 @@ class File(Answer):
     version: int = Field(description="The tenant's version that brought these bytes.")
 
 
-class FilePage(Answer):
+class FilePage(ResponseModel):
     """What a folder holds, at one version of the tenant; the folders come with the first page."""
 
     version: int
@@ -44,7 +44,7 @@ class FilePage(Answer):
     next_cursor: str | None
 
 
-class FileRevision(Answer):
+class FileRevision(ResponseModel):
     """One version of a file."""
 
     version: int
@@ -58,14 +58,14 @@ class FileRevision(Answer):
     message: str
 
 
-class FileHistory(Answer):
+class FileHistory(ResponseModel):
     """A file's versions, the newest first."""
 
     path: str
     revisions: list[FileRevision]
 
 
-class NewFolder(Order):
+class NewFolder(RequestModel):
     """A folder that is to be made."""
 
     model_config = ConfigDict(json_schema_extra=example(path="mappings"))
@@ -73,13 +73,13 @@ class NewFolder(Order):
     path: str = Field(min_length=1, max_length=800, description=_PATH)
 
 
-class Folder(Answer):
+class Folder(ResponseModel):
     """A folder."""
 
     path: str
 
 
-class FileMove(Order):
+class FileMove(RequestModel):
     """A file that is to get another path."""
 
     model_config = ConfigDict(json_schema_extra=example(path="a.csv", target="mappings/a.csv"))
@@ -89,7 +89,7 @@ class FileMove(Order):
     message: str = Field(default="", max_length=1000)
 
 
-class FileReturn(Order):
+class FileReturn(RequestModel):
     """A file that is to be brought back as it was at a version of the tenant."""
 
     model_config = ConfigDict(json_schema_extra=example(path="mappings/a.csv", version=9))
@@ -99,7 +99,7 @@ class FileReturn(Order):
     message: str = Field(default="", max_length=1000)
 
 
-class UploadState(Answer):
+class UploadState(ResponseModel):
     """A resumable upload: what it becomes, and how far it has come."""
 
     id: str
@@ -113,7 +113,7 @@ class UploadState(Answer):
 _Path = Annotated[str, Field(min_length=1, max_length=800)]
 
 
-class FolderMove(Order):
+class FolderMove(RequestModel):
     """A folder that is to get another path, with all that is below it, in one version of the tenant."""
 
     model_config = ConfigDict(json_schema_extra=example(path="exports", target="archive/exports"))
@@ -123,7 +123,7 @@ class FolderMove(Order):
     message: str = Field(default="", max_length=1000)
 
 
-class FolderMoved(Answer):
+class FolderMoved(ResponseModel):
     """The folder's new path, and how many files are below it, the marks of empty folders included."""
 
     path: str
@@ -133,7 +133,7 @@ class FolderMoved(Answer):
 _NAMES_MAX = 10_000
 
 
-class FileDeletion(Order):
+class FileDeletion(RequestModel):
     """Files, and folders with all below them, that are to go in one version of the tenant."""
 
     model_config = ConfigDict(json_schema_extra=example(paths=["a.csv"], folders=["exports"]))
@@ -143,7 +143,7 @@ class FileDeletion(Order):
     message: str = Field(default="", max_length=1000)
 
 
-class FilesDeleted(Answer):
+class FilesDeleted(ResponseModel):
     """The version without them, and every path that went."""
 
     tenant_version: int

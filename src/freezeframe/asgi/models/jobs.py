@@ -7,11 +7,11 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
-from freezeframe.asgi.models.base import Answer, Order, example
+from freezeframe.asgi.models.base import RequestModel, ResponseModel, example
 from freezeframe.control.job import JobStatus
 
 
-class NewJob(Order):
+class NewJob(RequestModel):
     """A script that is to be run for the tenant; the same `job_id` again is answered and not run again."""
 
     model_config = ConfigDict(
@@ -29,7 +29,7 @@ class NewJob(Order):
     message: str = Field(default="", max_length=1000)
 
 
-class Job(Answer):
+class Job(ResponseModel):
     """A job at this moment."""
 
     job_id: str
@@ -49,7 +49,7 @@ class Job(Answer):
     outcome: dict[str, Any] | None
 
 
-class JobPage(Answer):
+class JobPage(ResponseModel):
     """Jobs, the newest first."""
 
     jobs: list[Job]

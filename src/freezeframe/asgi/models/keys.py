@@ -7,11 +7,11 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field
 
-from freezeframe.asgi.models.base import Answer, Order, example
+from freezeframe.asgi.models.base import RequestModel, ResponseModel, example
 from freezeframe.service.identity.principal import Scope
 
 
-class NewKey(Order):
+class NewKey(RequestModel):
     """A key that is to be made; without scopes it has all but `admin`, without tenants it is for all."""
 
     model_config = ConfigDict(
@@ -25,7 +25,7 @@ class NewKey(Order):
     days: float | None = Field(default=None, gt=0, le=36_499)
 
 
-class Key(Answer):
+class Key(ResponseModel):
     """A key without its secret."""
 
     id: str
@@ -46,20 +46,20 @@ class KeyWithSecret(Key):
     key: str = Field(repr=False)
 
 
-class KeyPage(Answer):
+class KeyPage(ResponseModel):
     """Keys by id."""
 
     keys: list[Key]
     next_cursor: str | None
 
 
-class Rotation(Order):
+class Rotation(RequestModel):
     """How long the secret from before stays good."""
 
     overlap_hours: float = Field(default=24.0, ge=0, le=8_760)
 
 
-class SignIn(Order):
+class SignIn(RequestModel):
     """A person's name and password."""
 
     model_config = ConfigDict(json_schema_extra=example(name="ada", password="correct horse battery"))  # noqa: S106 - an example
@@ -68,7 +68,7 @@ class SignIn(Order):
     password: str = Field(min_length=1, max_length=1000, repr=False)
 
 
-class KeySignIn(Order):
+class KeySignIn(RequestModel):
     """A key that its owner looks at the console with."""
 
     model_config = ConfigDict(json_schema_extra=example(key="id.secret"))
@@ -76,13 +76,13 @@ class KeySignIn(Order):
     key: str = Field(min_length=1, max_length=200, pattern=r"\.", repr=False)
 
 
-class SignInWays(Answer):
+class SignInWays(ResponseModel):
     """How people sign in: by name and password always, and with accounts of `provider` if there is one."""
 
     provider: str | None
 
 
-class Who(Answer):
+class Who(ResponseModel):
     """Who asks, and what they may do."""
 
     kind: Literal["key", "person"]

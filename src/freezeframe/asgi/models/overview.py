@@ -6,13 +6,13 @@ from datetime import datetime
 
 from pydantic import ConfigDict, Field
 
-from freezeframe.asgi.models.base import Answer, example
+from freezeframe.asgi.models.base import ResponseModel, example
 from freezeframe.asgi.models.streams import Counts
 from freezeframe.asgi.models.versions import TenantVersion
 from freezeframe.control.job import JobStatus
 
 
-class LastChange(Answer):
+class LastChange(ResponseModel):
     """A stream's last change, and the version of the tenant that it made."""
 
     version: int
@@ -21,7 +21,7 @@ class LastChange(Answer):
     counts: Counts
 
 
-class StreamOverview(Answer):
+class StreamOverview(ResponseModel):
     """A stream at one version of the tenant."""
 
     stream: str
@@ -32,7 +32,7 @@ class StreamOverview(Answer):
     last: LastChange | None = Field(description="Null: further back than is looked.")
 
 
-class Overview(Answer):
+class Overview(ResponseModel):
     """A tenant at one version of it, from logs alone."""
 
     model_config = ConfigDict(
@@ -60,7 +60,7 @@ class Overview(Answer):
     days: list[int] = Field(description="Rows changed on each of the last days (UTC), today's last.")
 
 
-class LastJob(Answer):
+class LastJob(ResponseModel):
     """The job of a tenant that was submitted last."""
 
     job_id: str
@@ -69,7 +69,7 @@ class LastJob(Answer):
     finished: datetime | None
 
 
-class TenantSummary(Answer):
+class TenantSummary(ResponseModel):
     """What a list of tenants shows of one."""
 
     model_config = ConfigDict(
@@ -95,7 +95,7 @@ class TenantSummary(Answer):
     days: list[int] = Field(description="Rows changed on each of the last days (UTC), today's last.")
 
 
-class TenantSummaries(Answer):
+class TenantSummaries(ResponseModel):
     """The tenants that were asked for and are there, in the order in which they were asked for."""
 
     tenants: list[TenantSummary]

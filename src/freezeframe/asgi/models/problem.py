@@ -6,10 +6,10 @@ from typing import Any
 
 from pydantic import ConfigDict
 
-from freezeframe.asgi.models.base import Answer, example
+from freezeframe.asgi.models.base import ResponseModel, example
 
 
-class Problem(Answer):
+class Problem(ResponseModel):
     """A problem document (RFC 9457); `type` and `code` are stable and listed in the reference of errors."""
 
     model_config = ConfigDict(

@@ -6,11 +6,11 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from freezeframe.asgi.models.base import Answer, Order, example
+from freezeframe.asgi.models.base import RequestModel, ResponseModel, example
 from freezeframe.asgi.models.streams import Counts
 
 
-class ChangedRow(Answer):
+class ChangedRow(ResponseModel):
     """A row that differs: `before` is empty for a new one, `after` for a deleted one."""
 
     fate: Literal["insert", "update", "delete"]
@@ -19,7 +19,7 @@ class ChangedRow(Answer):
     changed: list[str] = Field(description="Of an update: the columns whose values are not the same.")
 
 
-class RowDifference(Answer):
+class RowDifference(ResponseModel):
     """Some of the rows of a stream that differ, and what became of all of them.
 
     Pages after the first one tell `changed` of their own rows.
@@ -46,7 +46,7 @@ class RowDifference(Answer):
 KeyValue = str | int | float | bool | None
 
 
-class RowRestorationOrder(Order):
+class RowRestorationOrder(RequestModel):
     """Bring single rows of a stream back to what they were at a version of the tenant."""
 
     model_config = ConfigDict(json_schema_extra=example(version=9, keys=[{"Id": "007"}], dry_run=True))
@@ -59,7 +59,7 @@ class RowRestorationOrder(Order):
     message: str = Field(default="", max_length=1000)
 
 
-class RowRestoration(Answer):
+class RowRestoration(ResponseModel):
     """What a restoration of rows did, or would do: `committed` says which."""
 
     version: int
@@ -70,7 +70,7 @@ class RowRestoration(Answer):
     rows: list[ChangedRow] = Field(description="The rows that differ from what they were.")
 
 
-class ImportColumn(Answer):
+class ImportColumn(ResponseModel):
     """A column of the file, of the stream, or of both; a type that is null is not there or not decided."""
 
     name: str
@@ -80,7 +80,7 @@ class ImportColumn(Answer):
     is_key: bool
 
 
-class ImportProblem(Answer):
+class ImportProblem(ResponseModel):
     """Why the import would be refused."""
 
     title: str = Field(validation_alias="problem")
@@ -89,7 +89,7 @@ class ImportProblem(Answer):
     code: str
 
 
-class ImportPreview(Answer):
+class ImportPreview(ResponseModel):
     """What the import would do to the stream as it is now; nothing was kept."""
 
     columns: list[ImportColumn]
@@ -101,7 +101,7 @@ class ImportPreview(Answer):
     problem: ImportProblem | None
 
 
-class Bar(Answer):
+class Bar(ResponseModel):
     """How many values lie from `low` to `high`; of a single value both are that value."""
 
     low: Any
@@ -109,7 +109,7 @@ class Bar(Answer):
     count: int
 
 
-class ColumnStatistics(Answer):
+class ColumnStatistics(ResponseModel):
     """One column; its figures are of `rows_read` rows where they are not of all."""
 
     name: str
@@ -124,7 +124,7 @@ class ColumnStatistics(Answer):
     bars: list[Bar] = Field(description="Ranges of equal width, or the most frequent values.")
 
 
-class StreamStatistics(Answer):
+class StreamStatistics(ResponseModel):
     """A stream's columns at one version."""
 
     version: int = Field(description="The version of the tenant that made the stream so.")
@@ -133,7 +133,7 @@ class StreamStatistics(Answer):
     columns: list[ColumnStatistics]
 
 
-class SortedRows(Answer):
+class SortedRows(ResponseModel):
     """Some rows in order; what JSON has no value for (dates, decimals) is text."""
 
     model_config = ConfigDict(

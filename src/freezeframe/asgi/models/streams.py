@@ -6,10 +6,10 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from freezeframe.asgi.models.base import Answer, Order, example
+from freezeframe.asgi.models.base import RequestModel, ResponseModel, example
 
 
-class Column(Answer):
+class Column(ResponseModel):
     """A column of a stream."""
 
     name: str
@@ -17,7 +17,7 @@ class Column(Answer):
     is_undecided: bool = Field(description="Whether no value has decided the type yet.")
 
 
-class StreamDetail(Answer):
+class StreamDetail(ResponseModel):
     """A stream now."""
 
     model_config = ConfigDict(
@@ -39,7 +39,7 @@ class StreamDetail(Answer):
     columns: list[Column]
 
 
-class StreamList(Answer):
+class StreamList(ResponseModel):
     """A tenant's streams at one version of it."""
 
     model_config = ConfigDict(json_schema_extra=example(version=12, streams=["Account", "Invoice"]))
@@ -48,7 +48,7 @@ class StreamList(Answer):
     streams: list[str]
 
 
-class Rows(Answer):
+class Rows(ResponseModel):
     """Some rows of a stream; what JSON has no value for (dates, decimals) is text."""
 
     model_config = ConfigDict(
@@ -72,7 +72,7 @@ class Rows(Answer):
     rows: list[dict[str, Any]]
 
 
-class Counts(Answer):
+class Counts(ResponseModel):
     """What became of rows."""
 
     inserted: int = 0
@@ -81,7 +81,7 @@ class Counts(Answer):
     deleted: int = 0
 
 
-class Receipt(Answer):
+class Receipt(ResponseModel):
     """What an update did."""
 
     stream: str
@@ -104,13 +104,13 @@ class Receipt(Answer):
     )
 
 
-class Dropped(Answer):
+class Dropped(ResponseModel):
     """A stream or file that was removed; its past can be read and restored."""
 
     tenant_version: int
 
 
-class StreamRestoration(Order):
+class StreamRestoration(RequestModel):
     """Bring a stream back to what it was at a version of the tenant."""
 
     model_config = ConfigDict(json_schema_extra=example(version=9, dry_run=True))
@@ -123,7 +123,7 @@ class StreamRestoration(Order):
 ImportMode = Literal["upsert", "full"]
 
 
-class ImportSource(Order):
+class ImportSource(RequestModel):
     """Rows that lie in a finished upload of the purpose `import`, and of what kind they are."""
 
     model_config = ConfigDict(

@@ -6,10 +6,10 @@ from datetime import datetime
 
 from pydantic import ConfigDict, Field
 
-from freezeframe.asgi.models.base import Answer, Order, example
+from freezeframe.asgi.models.base import RequestModel, ResponseModel, example
 
 
-class EnvironmentList(Answer):
+class EnvironmentList(ResponseModel):
     """The environments that have tenants."""
 
     model_config = ConfigDict(json_schema_extra=example(environments=["default", "staging"]))
@@ -17,7 +17,7 @@ class EnvironmentList(Answer):
     environments: list[str]
 
 
-class TenantPage(Answer):
+class TenantPage(ResponseModel):
     """A page of tenants' ids, in order."""
 
     model_config = ConfigDict(json_schema_extra=example(tenants=["acme", "globex"], next_cursor=None))
@@ -26,7 +26,7 @@ class TenantPage(Answer):
     next_cursor: str | None = Field(description="Where the next page begins; null: there is none.")
 
 
-class NewTenant(Order):
+class NewTenant(RequestModel):
     """A tenant that is to be made."""
 
     model_config = ConfigDict(json_schema_extra=example(tenant="acme"))
@@ -34,7 +34,7 @@ class NewTenant(Order):
     tenant: str = Field(min_length=1, max_length=200, description="The tenant's id, as its owner writes it.")
 
 
-class TenantDetail(Answer):
+class TenantDetail(ResponseModel):
     """A tenant now."""
 
     model_config = ConfigDict(
@@ -51,7 +51,7 @@ class TenantDetail(Answer):
     size_bytes: int = Field(description="Bytes of the files, as they are stored.")
 
 
-class Certificate(Answer):
+class Certificate(ResponseModel):
     """What was removed with a tenant, and that nothing is left of it."""
 
     environment: str

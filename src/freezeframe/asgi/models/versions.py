@@ -7,11 +7,11 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field
 
-from freezeframe.asgi.models.base import Answer, Order, example
+from freezeframe.asgi.models.base import RequestModel, ResponseModel, example
 from freezeframe.asgi.models.streams import Counts
 
 
-class TenantVersion(Answer):
+class TenantVersion(ResponseModel):
     """One version of a tenant: when, by whom and which job, and what it changed."""
 
     version: int
@@ -29,14 +29,14 @@ class TenantVersion(Answer):
     request_id: str
 
 
-class HistoryPage(Answer):
+class HistoryPage(ResponseModel):
     """Versions, the newest first."""
 
     versions: list[TenantVersion]
     next_cursor: str | None
 
 
-class StreamDifference(Answer):
+class StreamDifference(ResponseModel):
     """How a stream differs."""
 
     fate: Literal["added", "changed", "removed"]
@@ -46,7 +46,7 @@ class StreamDifference(Answer):
     deleted: int
 
 
-class FileDifference(Answer):
+class FileDifference(ResponseModel):
     """How a file differs; `text` is a unified diff, null where there is none to show."""
 
     fate: Literal["added", "changed", "removed"]
@@ -54,7 +54,7 @@ class FileDifference(Answer):
     text: str | None = None
 
 
-class Difference(Answer):
+class Difference(ResponseModel):
     """What differs between two versions of a tenant."""
 
     before: int
@@ -63,7 +63,7 @@ class Difference(Answer):
     files: dict[str, FileDifference]
 
 
-class RestorationOrder(Order):
+class RestorationOrder(RequestModel):
     """Bring everything, or what is named, back to what it was at a version; a dry run only tells."""
 
     model_config = ConfigDict(json_schema_extra=example(version=9, streams=["Account"], dry_run=True))
@@ -75,7 +75,7 @@ class RestorationOrder(Order):
     message: str = Field(default="", max_length=1000)
 
 
-class RestoredStream(Answer):
+class RestoredStream(ResponseModel):
     """What restoring does to a stream."""
 
     fate: Literal["changed", "brought back", "removed"]
@@ -85,7 +85,7 @@ class RestoredStream(Answer):
     files_removed: int
 
 
-class Restoration(Answer):
+class Restoration(ResponseModel):
     """What a restoration did, or would do: `committed` says which."""
 
     version: int
@@ -96,7 +96,7 @@ class Restoration(Answer):
     files_deleted: list[str]
 
 
-class TagList(Answer):
+class TagList(ResponseModel):
     """A tenant's tags, and the versions that they keep."""
 
     model_config = ConfigDict(json_schema_extra=example(tags={"before-migration": 9}))
@@ -104,7 +104,7 @@ class TagList(Answer):
     tags: dict[str, int]
 
 
-class NewTag(Order):
+class NewTag(RequestModel):
     """The version that a tag names; without one the newest."""
 
     model_config = ConfigDict(json_schema_extra=example(version=9))
@@ -112,14 +112,14 @@ class NewTag(Order):
     version: int | None = Field(default=None, ge=0, le=2**53)
 
 
-class Tag(Answer):
+class Tag(ResponseModel):
     """A tag."""
 
     name: str
     version: int
 
 
-class Policy(Answer):
+class Policy(ResponseModel):
     """How long versions are kept; null is no limit."""
 
     model_config = ConfigDict(json_schema_extra=example(keep_versions=100, keep_days=30))
@@ -128,7 +128,7 @@ class Policy(Answer):
     keep_days: float | None
 
 
-class NewPolicy(Order):
+class NewPolicy(RequestModel):
     """How long versions are to be kept; with both limits a version is kept if either says so."""
 
     model_config = ConfigDict(json_schema_extra=example(keep_versions=100, keep_days=30))
@@ -137,7 +137,7 @@ class NewPolicy(Order):
     keep_days: float | None = Field(default=None, ge=0, le=365_000)
 
 
-class GrowthPoint(Answer):
+class GrowthPoint(ResponseModel):
     """A version of the tenant, and what it held."""
 
     version: int
@@ -147,7 +147,7 @@ class GrowthPoint(Answer):
     file_bytes: int
 
 
-class Growth(Answer):
+class Growth(ResponseModel):
     """The newest versions that are kept, the oldest first."""
 
     points: list[GrowthPoint]

@@ -8,13 +8,13 @@ from fastapi import APIRouter, Request, Response
 
 from freezeframe.asgi.authentication import service_of
 from freezeframe.asgi.middleware.measurements import Measurements
-from freezeframe.asgi.models.base import Answer
+from freezeframe.asgi.models.base import ResponseModel
 from freezeframe.asgi.problems import declared
 
 router = APIRouter(tags=["health"], responses=declared(400, 431, 500))
 
 
-class Health(Answer):
+class Health(ResponseModel):
     """The service answers."""
 
     status: Literal["ok"] = "ok"

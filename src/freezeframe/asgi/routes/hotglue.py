@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request
 
 from freezeframe.asgi.bodies.base64_body import JsonObject, Named
 from freezeframe.asgi.dependencies.caller import Calling, TenantCaller, calling_for_tenant
-from freezeframe.asgi.models.base import Answer
+from freezeframe.asgi.models.base import ResponseModel
 from freezeframe.asgi.problems import declared
 from freezeframe.asgi.routes.tenants import made_tenant
 from freezeframe.errors import UnreadableRequest
@@ -55,14 +55,14 @@ _UPLOAD: dict[str, Any] = {
 _TENANT = "/tenant/{env_id}/{tenant}"
 
 
-class FileContent(Answer):
+class FileContent(ResponseModel):
     """A file as base64."""
 
     file: str
     content: str
 
 
-class FileDone(Answer):
+class FileDone(ResponseModel):
     """A file that was written or removed."""
 
     file: str

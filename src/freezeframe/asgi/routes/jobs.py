@@ -22,7 +22,7 @@ from freezeframe.asgi.routes.routing import tenant_router
 from freezeframe.asgi.routes.streams import attachment, job_location
 from freezeframe.control.job import JobStatus
 from freezeframe.errors import FreezeframeError
-from freezeframe.service.jobs.jobs import JobOrder, LogPlace, TenantJob, parse_log_place
+from freezeframe.service.jobs.jobs import JobRequest, LogPlace, TenantJob, parse_log_place
 from freezeframe.service.jobs.past_jobs import executed_notebook, repeated_order
 
 router = tenant_router("jobs")
@@ -59,7 +59,7 @@ def list_jobs(
 def run_job(caller: TenantCalling, order: NewJob, response: Response) -> Job:
     """Run one of the service's scripts for the tenant; a worker does it, `Location` shows how far it is."""
     caller.tenant("jobs:run")
-    given = JobOrder(
+    given = JobRequest(
         order.script,
         order.flow,
         order.parameters,

@@ -16,8 +16,8 @@ from freezeframe.asgi.routes.routing import api_router
 from freezeframe.asgi.routes.session import begun
 from freezeframe.errors import FreezeframeError, NotAuthenticated, NotFound
 from freezeframe.service.access.audit import AuditPlace
-from freezeframe.service.base.idempotency import KeptAnswer, RequestIdentity
-from freezeframe.service.identity.identity_provider import IdentityProvider, new_attempt
+from freezeframe.service.base.idempotency import RequestIdentity, StoredResponse
+from freezeframe.service.identity.identity_provider import IdentityProvider, new_sign_in_attempt
 from freezeframe.service.identity.people import provided_id
 from freezeframe.service.identity.sign_in_ticket import LIFE_SECONDS, Ticket, local_page
 
@@ -26,7 +26,7 @@ router = api_router("session", CheckedRoute)
 _TICKET = "freezeframe_sign_in"
 _PLACE = "/api/v1/session/provider"
 _RETURN = f"{_PLACE}/return"
-_USED = KeptAnswer(204, {}, b"")
+_USED = StoredResponse(204, {}, b"")
 _PAGE = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>Not signed in</title>
 <h1>{problem}</h1><p>{cause}</p><p>{remedy}</p><p><a href="/sign-in">Sign in</a></p></html>
@@ -55,7 +55,7 @@ def leave_for_provider(
     """Go to the identity provider and sign in there."""
     service, provider = service_of(request), _provider(request)
     service.limits.spend("principal", ("nobody", request.client.host if request.client else ""))
-    attempt = new_attempt()
+    attempt = new_sign_in_attempt()
     answer = RedirectResponse(provider.address(attempt, _return_address(request)), 302)
     ticket = service.tickets.made(Ticket(attempt, local_page(page)))
     # Lax: the browser comes back by a link from another site, and must bring it along.

@@ -30,7 +30,7 @@ from freezeframe.service.rows import sorted_rows
 from freezeframe.service.rows.column_statistics import StatisticsCache, stream_statistics
 from freezeframe.service.rows.import_preview import PREVIEW_BYTES_MAX, ImportFile, import_preview
 from freezeframe.service.rows.row_restoration import restored_rows
-from freezeframe.service.rows.sorted_rows import ROWS_MAX, Order
+from freezeframe.service.rows.sorted_rows import ROWS_MAX, SortOrder
 
 router = tenant_router("streams")
 
@@ -59,7 +59,7 @@ def list_sorted_rows(
         tenant,
         stream,
         when,
-        Order(by, is_down=descending),
+        SortOrder(by, is_down=descending),
         columns=columns or (),
         where=where or (),
         offset=offset,

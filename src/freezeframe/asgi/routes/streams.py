@@ -40,7 +40,7 @@ from freezeframe.asgi.routes.parameters import (
 from freezeframe.asgi.routes.routing import tenant_router
 from freezeframe.errors import UnreadableRequest
 from freezeframe.service.exports.exports import exported
-from freezeframe.service.jobs.jobs import IMPORT_KINDS, ImportOrder
+from freezeframe.service.jobs.jobs import IMPORT_KINDS, ImportRequest
 from freezeframe.service.jobs.uploads import ImportContent
 from freezeframe.service.rows import streams
 from freezeframe.service.rows.row_previews import (
@@ -236,7 +236,7 @@ def import_stream(
     kind, upload_id = _import_source(request, body)
     stored_bytes = caller.service.stored_bytes
     stored_bytes.bounded(tenant, body.size)
-    order = ImportOrder(stream, kind, tuple(key or ()), mode, message)
+    order = ImportRequest(stream, kind, tuple(key or ()), mode, message)
     job = caller.job(job_id or caller.new_id("import-"))
     source = (
         caller.service.uploads.importing(caller.folder(), upload_id)

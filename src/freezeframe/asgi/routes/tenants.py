@@ -91,7 +91,7 @@ def clone_tenant(caller: TenantCalling, order: NewTenant) -> TenantDetail:
     caller.access.require_clone(environment, source, target)
     origin, named = {"source": source}, f"{environment}/{target}"
     with caller.noting("tenant.cloned", target), caller.auditing("tenant.clone", named, details=origin):
-        tenant = caller.access.clone(environment, source, target, caller.occasion())
+        tenant = caller.access.clone(environment, source, target, caller.request_context())
     place = caller.access.audit_place(environment, target)
     caller.audit("tenant.clone", target, place=place, details=origin)
     return _detail(caller.environment, target, tenant)
@@ -104,13 +104,13 @@ def made_tenant(caller: Caller, environment: EnvironmentName, tenant_id: TenantI
     """
     tenant = caller.access.found(environment, tenant_id)
     if tenant is not None:
-        return tenant.on(caller.occasion()), False
+        return tenant.on(caller.request_context()), False
     with caller.auditing("tenant.create", f"{environment}/{tenant_id}"):
         tenant, is_new = caller.access.create(environment, tenant_id)
     if is_new:
         place = caller.access.audit_place(environment, tenant_id)
         caller.audit("tenant.create", tenant_id, place=place)
-    return tenant.on(caller.occasion()), is_new
+    return tenant.on(caller.request_context()), is_new
 
 
 def _detail(environment: EnvironmentName, tenant_id: TenantId, tenant: Tenant) -> TenantDetail:

@@ -15,7 +15,7 @@ from pyspark.sql.connect.dataframe import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from freezeframe.engine.protocol.table_engine import INLINE_KEYS_MAX, LandTask
+from freezeframe.engine.protocol.table_engine import INLINE_KEYS_MAX, WriteTask
 
 ROWS_MAX = INLINE_KEYS_MAX
 ESTIMATE_BYTES_MAX = 4 * 1024 * 1024
@@ -26,7 +26,7 @@ _UNITS = {unit: 1024**power for power, unit in enumerate(["B", "KiB", "MiB", "Gi
 _GROWS = re.compile(r"\b(Generate|MapIn\w+|FlatMap\w+|Expand|\w*Python\w*|\w*UDF\w*)\b")
 
 
-def small_rows(frame: Any, task: LandTask, schema: StructType) -> pa.Table | None:
+def small_rows(frame: Any, task: WriteTask, schema: StructType) -> pa.Table | None:
     """The rows of a Spark Connect frame in the types of ``schema``, if they are few; None where files serve.
 
     Files serve a frame of more than ``ROWS_MAX`` rows or an estimate of more than ``ESTIMATE_BYTES_MAX``, a
@@ -65,7 +65,7 @@ def _collected(frame: Any) -> pa.Table | None:
     return pa.concat_tables(parts) if parts else None
 
 
-def _has_plain_keys(table: pa.Table, task: LandTask) -> bool:
+def _has_plain_keys(table: pa.Table, task: WriteTask) -> bool:
     """Whether no key is null or repeats, by equality that every engine agrees on."""
     keys = table.select(list(task.key))
     if any(column.null_count or pa.types.is_floating(column.type) for column in keys.columns):

@@ -42,7 +42,7 @@ from freezeframe.engine.plans.parquet_files import (
 )
 from freezeframe.engine.plans.row_counting import Counting
 from freezeframe.engine.plans.types import layout_settings, require_kept_types
-from freezeframe.engine.protocol.table_engine import UNIQUE, Landed, LandTask
+from freezeframe.engine.protocol.table_engine import UNIQUE, WriteTask, WrittenBatch
 from freezeframe.errors import BadInput, EngineUnavailable, NullKeyError
 
 
@@ -59,11 +59,11 @@ class Written:
 
 
 def write_frame(
-    frame: Any, task: LandTask, schema: StructType, options: Mapping[str, str] = NO_OPTIONS
+    frame: Any, task: WriteTask, schema: StructType, options: Mapping[str, str] = NO_OPTIONS
 ) -> Written:
     """Write the frame in its own session, whose settings stay as they are.
 
-    ``schema`` is what ``landed_schema`` gave; ``options`` are for this write alone: what the session has to
+    ``schema`` is what ``batch_schema`` gave; ``options`` are for this write alone: what the session has to
     know to write there.
 
     Raises:
@@ -87,12 +87,12 @@ def write_frame(
     return Written(schema, rows, counts is not None, is_as_stored)
 
 
-def settle(session: SparkSession, task: LandTask, frame: Written) -> Landed:
+def settle(session: SparkSession, task: WriteTask, frame: Written) -> WrittenBatch:
     """Look at the rows that were written, in the engine's session, and leave one for each key.
 
     Raises:
         StorageNotShared: not all that was written is here.
-        NullKeyError, DuplicateKeyError, BadInput: as `TableEngine.land` says.
+        NullKeyError, DuplicateKeyError, BadInput: as `TableEngine.write_batch` says.
     """
     schema, files = frame.schema, written_names(session, task.output)
     paths = [f"{task.output.rstrip('/')}/{name}" for name in files]
@@ -106,7 +106,7 @@ def settle(session: SparkSession, task: LandTask, frame: Written) -> Landed:
     dropped = null_keys if task.null_keys == "drop" else 0
     written = json.loads(schema.json())
     if frame.is_as_stored and not (repeated or dropped):
-        return Landed(written, files, total)
+        return WrittenBatch(written, files, total)
     if dropped:
         rows = rows.where(~_has_null(task.key))
     unique = _unique(rows, task, schema) if repeated else rows
@@ -115,7 +115,7 @@ def settle(session: SparkSession, task: LandTask, frame: Written) -> Landed:
     names = write_files(session, counting.frame(), schema, folder)
     remaining = counting.counts()["rows"]
     require_rows(session, folder, names, remaining)
-    return Landed(
+    return WrittenBatch(
         written,
         tuple(f"{UNIQUE}/{name}" for name in names),
         remaining,
@@ -152,7 +152,7 @@ def _has_our_settings(session: Any, names: Sequence[str]) -> bool:
     return all(str(value) == LANDING_CONFIGURATION[name] for name, value in zip(names, values, strict=True))
 
 
-def landed_schema(frame: Any, task: LandTask) -> StructType:
+def batch_schema(frame: Any, task: WriteTask) -> StructType:
     """The frame's schema, with the physical names of the task, checked before anything is written.
 
     Raises:
@@ -180,7 +180,7 @@ def landed_schema(frame: Any, task: LandTask) -> StructType:
     return StructType([_field(field, task) for field in given.fields])
 
 
-def _field(field: StructField, task: LandTask) -> StructField:
+def _field(field: StructField, task: WriteTask) -> StructField:
     physical = task.columns.get(field.name)
     return StructField(field.name, field.dataType, metadata={PHYSICAL_NAME: physical} if physical else None)
 
@@ -234,7 +234,7 @@ def _not_utf8(rows: DataFrame, schema: StructType) -> BadInput:
     return not_utf8(next(name for name, count in zip(conditions, counts, strict=True) if count), [])
 
 
-def _unique(rows: DataFrame, task: LandTask, schema: StructType) -> DataFrame:
+def _unique(rows: DataFrame, task: WriteTask, schema: StructType) -> DataFrame:
     """One row for each key: equal rows collapse, of others the last by ``order_by`` stays."""
     generated = [f"k{index}" for index in range(len(task.key))]
     coded = rows.select(
@@ -252,7 +252,7 @@ def _unique(rows: DataFrame, task: LandTask, schema: StructType) -> DataFrame:
     return first.select(*(F.col(f"c{index}").alias(name) for index, name in enumerate(schema.names)))
 
 
-def _require_agreement(coded: DataFrame, task: LandTask, schema: StructType, generated: list[str]) -> None:
+def _require_agreement(coded: DataFrame, task: WriteTask, schema: StructType, generated: list[str]) -> None:
     row = F.struct(
         *(
             comparable(F.col(f"c{index}"), field.dataType).alias(f"c{index}")

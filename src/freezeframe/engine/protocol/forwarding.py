@@ -12,12 +12,12 @@ from freezeframe.engine.frames.row_hash import RowSums
 from freezeframe.engine.protocol.table_engine import (
     NOTHING,
     FindTask,
-    Landed,
-    LandTask,
     MergeResult,
     MergeTask,
     Positions,
     TableEngine,
+    WriteTask,
+    WrittenBatch,
 )
 
 
@@ -37,9 +37,9 @@ class ForwardingEngine(ABC):
         """See ``TableEngine.merge``."""
         return self._behind().merge(task)
 
-    def land(self, frame: Any, task: LandTask) -> Landed:
-        """See ``TableEngine.land``."""
-        return self._behind().land(frame, task)
+    def write_batch(self, frame: Any, task: WriteTask) -> WrittenBatch:
+        """See ``TableEngine.write_batch``."""
+        return self._behind().write_batch(frame, task)
 
     def sum_rows(self, files: Sequence[str], schema: Mapping[str, Any]) -> RowSums:
         """See ``TableEngine.sum_rows``."""

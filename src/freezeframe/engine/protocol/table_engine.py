@@ -37,7 +37,7 @@ UNIQUE = "unique"
 Mode = Literal["upsert", "full", "overwrite", "replace_where"]
 Nulls = Literal["keep", "overwrite"]
 NullKeys = Literal["error", "match"]
-LandedNullKeys = Literal["error", "match", "drop"]
+NullKeyRule = Literal["error", "match", "drop"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class MergeTask:
     """Live Parquet files of the stream; may be empty. A column that a file lacks reads as null."""
     stored_schema: Mapping[str, Any]
     batch: tuple[str, ...]
-    """Landed Parquet files of the batch; each key at most once."""
+    """WrittenBatch Parquet files of the batch; each key at most once."""
     batch_schema: Mapping[str, Any]
     target_schema: Mapping[str, Any]
     """Columns, order and types of what is written: both sides are cast to it, other columns are dropped."""
@@ -168,7 +168,7 @@ class FindTask:
 
 
 @dataclass(frozen=True, slots=True)
-class Landed:
+class WrittenBatch:
     """A frame written as Parquet: what is in the folder."""
 
     schema: Mapping[str, Any]
@@ -181,11 +181,11 @@ class Landed:
     null_keys: int = 0
     """Rows left out because their key has a null (``null_keys="drop"``)."""
     table: pa.Table | None = None
-    """The rows themselves, in place of files, where they are few and ``LandTask.takes_table`` allows it."""
+    """The rows themselves, in place of files, where they are few and ``WriteTask.takes_table`` allows it."""
 
 
 @dataclass(frozen=True, slots=True)
-class LandTask:
+class WriteTask:
     """How a frame becomes Parquet: the folder, and what makes a row unique."""
 
     output: str
@@ -194,7 +194,7 @@ class LandTask:
     order_by: tuple[str, ...] = ()
     """Columns by which rows of one key arrive: the last wins. Without it, rows of one key that differ
     are an error, because a Spark frame has no order of its own."""
-    null_keys: LandedNullKeys = "error"
+    null_keys: NullKeyRule = "error"
     drop_duplicates: bool = True
     """False: a repeated key is an error even if the rows are equal."""
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -257,7 +257,7 @@ class TableEngine(Protocol):
         """
         ...
 
-    def land(self, frame: Any, task: LandTask) -> Landed:
+    def write_batch(self, frame: Any, task: WriteTask) -> WrittenBatch:
         """Write a Spark frame as Parquet in the frame's own session, computing it once.
 
         Rows that are equal collapse if there is a key.

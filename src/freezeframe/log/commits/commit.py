@@ -55,7 +55,7 @@ def commit_name(table: str, version: int) -> str:
     return f"{folder}_delta_log/{version:020d}.json"
 
 
-def land(storage: Storage, table: str, version: int, content: bytes) -> Outcome:
+def write_commit(storage: Storage, table: str, version: int, content: bytes) -> Outcome:
     """Make ``content`` the table's version ``version``, or say who was first.
 
     ``content`` is the whole file: JSON lines, with a write id in ``commitInfo`` that no other
@@ -69,10 +69,10 @@ def land(storage: Storage, table: str, version: int, content: bytes) -> Outcome:
 
 
 def land_file(storage: Storage, name: str, version: int, content: bytes) -> Outcome:
-    """``land`` for a log of another folder: ``name`` is the file that is the version.
+    """``write_commit`` for a log of another folder: ``name`` is the file that is the version.
 
     Raises:
-        InvalidOption, StorageUnavailable: as ``land``.
+        InvalidOption, StorageUnavailable: as ``write_commit``.
     """
     _require_whole(version, content)
     reason = ""

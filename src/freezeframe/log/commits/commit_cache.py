@@ -11,7 +11,7 @@ from freezeframe.log.primitives.paths import LogFile
 KEPT_BYTES = 8 << 20
 
 
-class KeptCommits:
+class CommitCache:
     """Commits of up to ``KEPT_BYTES`` together, for the threads that share a log."""
 
     def __init__(self) -> None:

@@ -107,7 +107,7 @@ class DeltaLog(SnapshotManagement[Snapshot]):
         return log, log.current_snapshot if is_new else log.update()
 
     @classmethod
-    def note_landed(cls, storage: Storage, table: str, version: int, content: bytes) -> None:
+    def note_commit(cls, storage: Storage, table: str, version: int, content: bytes) -> None:
         """This process has landed ``content`` as the table's ``version``: it need not be read back.
 
         Counts for the one log that ``for_table`` gives, if it is open, and for its next update.

@@ -15,7 +15,7 @@ from freezeframe.log.checkpoints.checkpoint import (
     read_checkpoint_actions,
 )
 from freezeframe.log.checkpoints.checksum import read_checksum
-from freezeframe.log.commits.commit_cache import KEPT_BYTES, KeptCommits
+from freezeframe.log.commits.commit_cache import KEPT_BYTES, CommitCache
 from freezeframe.log.commits.commit_content import CommitContent, parse_file_actions, read_contents
 from freezeframe.log.commits.commit_info import read_commit_info
 from freezeframe.log.commits.own_commit import OwnCommit
@@ -37,7 +37,7 @@ class StateReader:
         self.folder = folder
         self._use_checksum = use_checksum
         self.own_commit = OwnCommit()
-        self._kept = KeptCommits()
+        self._kept = CommitCache()
         self._kept_checkpoint: tuple[CheckpointFiles, CheckpointContent] | None = None
 
     def heads(self, segment: LogSegment) -> tuple[Heads, TableState | None]:

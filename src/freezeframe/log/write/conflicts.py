@@ -66,7 +66,7 @@ class Clash:
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class CommitAttempt:
     """A transaction as the rules see it: the table it read, what it read of it, and what it does."""
 
     schema: dict[str, Any]
@@ -81,7 +81,7 @@ class Attempt:
         object.__setattr__(self, "removed", frozenset(_paths(self.actions, Remove)))
 
 
-def clash(attempt: Attempt, winner: Sequence[Action]) -> Clash | None:
+def clash(attempt: CommitAttempt, winner: Sequence[Action]) -> Clash | None:
     """Why the attempt cannot be moved behind the winning commit, or None if it can."""
     return (
         _definition_clash(attempt, winner)
@@ -91,7 +91,7 @@ def clash(attempt: Attempt, winner: Sequence[Action]) -> Clash | None:
     )
 
 
-def _definition_clash(attempt: Attempt, winner: Sequence[Action]) -> Clash | None:
+def _definition_clash(attempt: CommitAttempt, winner: Sequence[Action]) -> Clash | None:
     if any(isinstance(action, Protocol) for action in winner):
         return Clash("DELTA_PROTOCOL_CHANGED", "The table's protocol was changed.")
     if any(isinstance(action, Metadata) for action in winner):
@@ -104,7 +104,7 @@ def _definition_clash(attempt: Attempt, winner: Sequence[Action]) -> Clash | Non
     return None
 
 
-def _removal_clash(attempt: Attempt, winner: Sequence[Action]) -> Clash | None:
+def _removal_clash(attempt: CommitAttempt, winner: Sequence[Action]) -> Clash | None:
     gone = {action.path: action for action in winner if isinstance(action, Remove)}
     for path, action in gone.items():
         name = canonical_path(path)
@@ -115,7 +115,7 @@ def _removal_clash(attempt: Attempt, winner: Sequence[Action]) -> Clash | None:
     return None
 
 
-def _append_clash(attempt: Attempt, winner: Sequence[Action]) -> Clash | None:
+def _append_clash(attempt: CommitAttempt, winner: Sequence[Action]) -> Clash | None:
     reads = attempt.reads
     if not reads.whole_table and not reads.predicates:
         return None
@@ -139,7 +139,7 @@ def _is_blind_append(winner: Sequence[Action]) -> bool:
     return says_so and not any(isinstance(action, Remove) for action in winner)
 
 
-def _matching(attempt: Attempt, adds: Sequence[Add]) -> list[str]:
+def _matching(attempt: CommitAttempt, adds: Sequence[Add]) -> list[str]:
     whole = delta_to_arrow(attempt.schema)
     fields = {one["name"]: one for one in fields_of(attempt.schema)}
     keys = {name: physical_name(one, attempt.mode) for name, one in fields.items()}
@@ -153,7 +153,7 @@ def _matching(attempt: Attempt, adds: Sequence[Add]) -> list[str]:
 
 
 def _partition_values(
-    attempt: Attempt, fields: dict[str, Any], keys: dict[str, str], add: Add
+    attempt: CommitAttempt, fields: dict[str, Any], keys: dict[str, str], add: Add
 ) -> dict[str, pa.Scalar]:
     return {
         name: partition_scalar(add.partition_values.get(keys[name]), arrow_field(fields[name]).type)
@@ -162,7 +162,7 @@ def _partition_values(
     }
 
 
-def _progress_clash(attempt: Attempt, winner: Sequence[Action]) -> Clash | None:
+def _progress_clash(attempt: CommitAttempt, winner: Sequence[Action]) -> Clash | None:
     ours = attempt.reads.applications | {a.app_id for a in attempt.actions if isinstance(a, Txn)}
     for action in winner:
         if isinstance(action, Txn) and action.app_id in ours:

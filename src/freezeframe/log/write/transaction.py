@@ -30,14 +30,14 @@ from freezeframe.log.actions.actions import (
     parse_line,
 )
 from freezeframe.log.actions.protocol import in_commit_timestamps
-from freezeframe.log.commits.commit import Committed, Conflict, Outcome, Unknown, commit_name, land
+from freezeframe.log.commits.commit import Committed, Conflict, Outcome, Unknown, commit_name, write_commit
 from freezeframe.log.commits.commit_digest import signed_content
 from freezeframe.log.primitives.canonical_paths import canonical_path
 from freezeframe.log.scan.rows import files_matching
 from freezeframe.log.schema.column_mapping import mapping_mode
 from freezeframe.log.statistics.data_skipping import Predicate, as_expression
 from freezeframe.log.table.delta_log import DeltaLog
-from freezeframe.log.write.conflicts import Attempt, Isolation, Reads, clash
+from freezeframe.log.write.conflicts import CommitAttempt, Isolation, Reads, clash
 from freezeframe.log.write.post_commit import Upkeep, after_commit
 from freezeframe.log.write.writability import APPEND_ONLY_KEY, require_writable
 
@@ -165,15 +165,15 @@ class Transaction:
     def _land(self, version: int, stamped: _Stamped) -> Outcome:
         self._sent = (version, stamped)
         info, actions = stamped
-        outcome = land(self._log.storage, self._log.table, version, signed_content(info, actions))
+        outcome = write_commit(self._log.storage, self._log.table, version, signed_content(info, actions))
         if isinstance(outcome, Committed):
             after_commit(self._log, version, (info, *actions), self._upkeep)
         return outcome
 
-    def _attempt(self, actions: tuple[Action, ...]) -> Attempt:
+    def _attempt(self, actions: tuple[Action, ...]) -> CommitAttempt:
         snapshot = self.snapshot
         exists = snapshot.version >= 0
-        return Attempt(
+        return CommitAttempt(
             snapshot.schema if exists else _EMPTY_SCHEMA,
             snapshot.metadata.partition_columns,
             mapping_mode(snapshot.protocol, snapshot.metadata),

@@ -18,7 +18,7 @@ from freezeframe.service.access.audit import AuditPlace
 from freezeframe.service.access.stores import Stores
 from freezeframe.service.identity.principal import Principal, Scope
 from freezeframe.store import Tenant
-from freezeframe.store.model.request_context import NO_OCCASION, RequestContext
+from freezeframe.store.model.request_context import NO_REQUEST, RequestContext
 from freezeframe.store.snapshot_store import Store
 from freezeframe.store.tenants.certificate import DeletionCertificate
 
@@ -101,7 +101,7 @@ class TenantAccess:
         environment: EnvironmentName,
         source: TenantId,
         target: TenantId,
-        occasion: RequestContext = NO_OCCASION,
+        request_context: RequestContext = NO_REQUEST,
     ) -> Tenant:
         """A new tenant with the newest content of another, both the principal's business.
 
@@ -110,7 +110,7 @@ class TenantAccess:
         """
         self.require_clone(environment, source, target)
         return self._found(
-            environment, source, lambda store, known: store.clone_tenant(known, target, occasion)
+            environment, source, lambda store, known: store.clone_tenant(known, target, request_context)
         )
 
     def page(self, environment: EnvironmentName, prefix: str, after: str | None, limit: int) -> TenantPage:

@@ -26,7 +26,7 @@ JOB_PREFIX = "request-"
 
 
 @dataclass(frozen=True, slots=True)
-class KeptAnswer:
+class StoredResponse:
     """The answer that a request was given the first time."""
 
     status: int
@@ -51,13 +51,13 @@ class RequestIdentity:
         return f"{JOB_PREFIX}{hashlib.sha256(text.encode()).hexdigest()[:32]}"
 
 
-class KeptAnswers:
+class StoredResponses:
     """The answers that are kept in one service's control database."""
 
     def __init__(self, database: ControlDatabase) -> None:
         self._database = database
 
-    def begin(self, request: RequestIdentity) -> KeptAnswer | None:
+    def begin(self, request: RequestIdentity) -> StoredResponse | None:
         """None: carry the request out, then ``finish`` or ``forget`` it. Else the answer to give again.
 
         Raises:
@@ -87,7 +87,9 @@ class KeptAnswers:
                 "The same request is being answered at this moment.",
                 remedy="Wait and send it again with the same Idempotency-Key.",
             )
-        return KeptAnswer(row["status"], json.loads(row["headers"]), row["body"] or b"", row["body_sha256"])
+        return StoredResponse(
+            row["status"], json.loads(row["headers"]), row["body"] or b"", row["body_sha256"]
+        )
 
     def renew(self, request: RequestIdentity) -> None:
         """The request is still being answered."""
@@ -101,7 +103,7 @@ class KeptAnswers:
         with self._database.begin() as connection:
             connection.execute(update(idempotency).where(*_row(request)).values(begun_until_ms=0))
 
-    def finish(self, request: RequestIdentity, answer: KeptAnswer) -> None:
+    def finish(self, request: RequestIdentity, answer: StoredResponse) -> None:
         """Keep the answer."""
         with self._database.begin() as connection:
             values = {

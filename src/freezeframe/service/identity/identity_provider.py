@@ -52,7 +52,7 @@ _NAMES = ("preferred_username", "email", "name", "sub")
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class SignInAttempt:
     """What a browser was sent to the provider with; it has to come back with the same state."""
 
     state: str = field(repr=False)
@@ -70,9 +70,9 @@ class Account:
     role: Role
 
 
-def new_attempt() -> Attempt:
+def new_sign_in_attempt() -> SignInAttempt:
     """An attempt of one browser."""
-    return Attempt(*(generate_token(_TOKEN_LENGTH) for _ in range(3)))
+    return SignInAttempt(*(generate_token(_TOKEN_LENGTH) for _ in range(3)))
 
 
 class IdentityProvider:
@@ -97,7 +97,7 @@ class IdentityProvider:
         self._metadata: tuple[float, Mapping[str, Any]] | None = None
         self._keys: tuple[float, KeySet] | None = None
 
-    def address(self, attempt: Attempt, redirect_uri: str) -> str:
+    def address(self, attempt: SignInAttempt, redirect_uri: str) -> str:
         """Where a browser is sent to.
 
         Raises:
@@ -116,7 +116,7 @@ class IdentityProvider:
         )
         return address
 
-    def account(self, attempt: Attempt, code: str, redirect_uri: str) -> Account:
+    def account(self, attempt: SignInAttempt, code: str, redirect_uri: str) -> Account:
         """Who came back with that code.
 
         Raises:
@@ -136,7 +136,7 @@ class IdentityProvider:
             )
         return Account(self.issuer, subject, name, role_of(claims, self._claim, self._roles))
 
-    def _token(self, attempt: Attempt, code: str, redirect_uri: str) -> Mapping[str, Any]:
+    def _token(self, attempt: SignInAttempt, code: str, redirect_uri: str) -> Mapping[str, Any]:
         form = {
             "grant_type": "authorization_code",
             "code": code,

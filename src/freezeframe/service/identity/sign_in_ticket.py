@@ -10,7 +10,7 @@ import time
 from dataclasses import asdict, dataclass
 
 from freezeframe.errors import NotAuthenticated
-from freezeframe.service.identity.identity_provider import Attempt
+from freezeframe.service.identity.identity_provider import SignInAttempt
 
 LIFE_SECONDS = 600
 _SIGNATURE_BYTES = 32
@@ -20,7 +20,7 @@ _SIGNATURE_BYTES = 32
 class Ticket:
     """An attempt to sign in, and the page that it is to end at."""
 
-    attempt: Attempt
+    attempt: SignInAttempt
     page: str
 
 
@@ -47,7 +47,7 @@ class Tickets:
             signature, content = raw[:_SIGNATURE_BYTES], raw[_SIGNATURE_BYTES:]
             is_ours = hmac.compare_digest(signature, self._signature(content))
             record = json.loads(content) if is_ours else {}
-            ticket = Ticket(Attempt(**record["attempt"]), record["page"])
+            ticket = Ticket(SignInAttempt(**record["attempt"]), record["page"])
             is_current = record["until"] > time.time()
         except (ValueError, KeyError, TypeError):
             raise _unknown() from None

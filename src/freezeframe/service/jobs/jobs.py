@@ -82,7 +82,7 @@ def parse_log_place(text: str) -> LogPlace:
 
 
 @dataclass(frozen=True, slots=True)
-class JobOrder:
+class JobRequest:
     """What is to be run: a script of the service's own folder, with parameters and a limit of time."""
 
     script: str
@@ -94,7 +94,7 @@ class JobOrder:
 
 
 @dataclass(frozen=True, slots=True)
-class ImportOrder:
+class ImportRequest:
     """Rows that are to be brought into a stream: their kind, the key, and what they are to the stream's."""
 
     stream: str
@@ -125,7 +125,7 @@ class TenantJobs:
         self._root = root
         self._uploads = uploads
 
-    def submit(self, job: TenantJob, order: JobOrder, who: str) -> QueuedJob:
+    def submit(self, job: TenantJob, order: JobRequest, who: str) -> QueuedJob:
         """Put a run of a script into the queue.
 
         Raises:
@@ -150,7 +150,7 @@ class TenantJobs:
     def submit_import(
         self,
         job: TenantJob,
-        order: ImportOrder,
+        order: ImportRequest,
         content: ImportContent,
         who: str,
         require_room: Callable[[], None] = lambda: None,

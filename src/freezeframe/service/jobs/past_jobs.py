@@ -7,11 +7,11 @@ from pathlib import Path
 from freezeframe.control.job import QueuedJob
 from freezeframe.errors import InvalidOption, NotFound
 from freezeframe.runs.request import parse_run_request
-from freezeframe.service.jobs.jobs import JobOrder
+from freezeframe.service.jobs.jobs import JobRequest
 from freezeframe.settings import Settings
 
 
-def repeated_order(job: QueuedJob, settings: Settings) -> JobOrder:
+def repeated_order(job: QueuedJob, settings: Settings) -> JobRequest:
     """The order that a job was made of, to be submitted under another id.
 
     Raises:
@@ -32,7 +32,7 @@ def repeated_order(job: QueuedJob, settings: Settings) -> JobOrder:
             cause="Only jobs of the scripts in service_scripts_dir can.",
             remedy="Import the file again, or submit the job where it was submitted.",
         )
-    return JobOrder(
+    return JobRequest(
         script=request.script.relative_to(folder.resolve()).as_posix(),
         flow=request.flow,
         parameters=request.parameters,

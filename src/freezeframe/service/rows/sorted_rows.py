@@ -44,7 +44,7 @@ class SortedRows:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class SortOrder:
     """By which column, and which way; missing values come last either way."""
 
     column: str
@@ -55,7 +55,7 @@ def sorted_rows(
     tenant: Tenant,
     stream: str,
     moment: Moment,
-    order: Order,
+    order: SortOrder,
     *,
     columns: Sequence[str] = (),
     where: Sequence[str] = (),
@@ -94,7 +94,7 @@ def sorted_rows(
     return SortedRows(first.slice(offset, limit).select(shown), total)
 
 
-def _keys(snapshot: Snapshot, order: Order) -> list[str]:
+def _keys(snapshot: Snapshot, order: SortOrder) -> list[str]:
     """What rows are sorted by: the column, then the key, so that pages of equal values fit together."""
     nested = {field.name for field in shown_columns(snapshot) if pa.types.is_nested(field.type)}
     key = stored_key(snapshot.metadata) or ()
@@ -118,7 +118,7 @@ def _require_sortable(snapshot: Snapshot, where: pc.Expression | None, width: in
 
 
 def _first(
-    batches: Iterator[pa.RecordBatch], snapshot: Snapshot, order: Order, wanted: int
+    batches: Iterator[pa.RecordBatch], snapshot: Snapshot, order: SortOrder, wanted: int
 ) -> tuple[pa.Table | None, int]:
     """The first rows of all, sorted, and how many rows there were."""
     names = _keys(snapshot, order)
@@ -136,7 +136,7 @@ def _first(
     return best, total
 
 
-def _candidates(table: pa.Table, best: pa.Table | None, order: Order, wanted: int) -> pa.Table:
+def _candidates(table: pa.Table, best: pa.Table | None, order: SortOrder, wanted: int) -> pa.Table:
     """The rows that can be among the first: none that comes after the last of those there are."""
     if best is None or len(best) < wanted:
         return table

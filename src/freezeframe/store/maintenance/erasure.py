@@ -109,15 +109,15 @@ class _Erasing:
 
     keys: pa.Table
 
-    def __call__(self, snapshot: Snapshot, attempt: StagingFolder, origin: CommitIdentity) -> StepResult:
-        attempt.prepare()
+    def __call__(self, snapshot: Snapshot, staging: StagingFolder, identity: CommitIdentity) -> StepResult:
+        staging.prepare()
         schema = written_columns(snapshot.schema)
         names = [field["name"] for field in schema["fields"]]
         erased = [0]
-        paths = attempt.write(self._remaining_rows(snapshot, names, erased), schema)
-        files = attempt.seal(paths, schema)
-        actions = (*_removals(snapshot, origin), *map(file_action, files))
-        info = CommitInfo(commit_info("ERASE", {}, origin))
+        paths = staging.write(self._remaining_rows(snapshot, names, erased), schema)
+        files = staging.seal(paths, schema)
+        actions = (*_removals(snapshot, identity), *map(file_action, files))
+        info = CommitInfo(commit_info("ERASE", {}, identity))
         content = signed_content(info, actions).decode()
         return StepResult(content, Counts(deleted=erased[0]), tuple(paths))
 
@@ -135,12 +135,12 @@ class _Erasing:
                 yield kept
 
 
-def _removals(snapshot: Snapshot, origin: CommitIdentity) -> Iterator[Action]:
+def _removals(snapshot: Snapshot, identity: CommitIdentity) -> Iterator[Action]:
     for add in to_adds(snapshot.files):
         # Without its statistics: they hold smallest and largest values.
         yield Remove(
             path=add.path,
-            deletion_timestamp=origin.timestamp_ms,
+            deletion_timestamp=identity.timestamp_ms,
             extended_file_metadata=True,
             partition_values=add.partition_values,
             size=add.size,

@@ -42,7 +42,7 @@ from freezeframe.store.table.commit_squash import net_commit
 from freezeframe.store.table.reader import read_rows
 from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.tenant_log.entry import StreamChange, TenantChange
-from freezeframe.store.tenant_log.roll_forward import is_landed
+from freezeframe.store.tenant_log.roll_forward import is_rolled_forward
 from freezeframe.store.tenant_log.state import NO_VERSION, TenantState
 from freezeframe.store.tenant_log.table_lookup import require_no_case_twin, table_snapshot
 from freezeframe.store.transaction.scope import committed
@@ -104,7 +104,7 @@ def adopt(place: TenantPlace, name: StreamName, key: tuple[str, ...] | None, who
     _require_key(table, chosen)
     _require_text(table)
     with committed(UnitOfWork(place, author=who, message=f"adopt {name}")) as work:
-        content = _guarded(table, chosen, work.origin())
+        content = _guarded(table, chosen, work.identity())
         change = StreamChange(name, table.version + 1, content, Counts(), is_external=True)
         work.take_over(change, "external", _unchanged(name, NO_VERSION))
     return work.done.tenant_version
@@ -125,12 +125,12 @@ def repair(place: TenantPlace, name: StreamName, *, undo: bool = False, who: str
     reason = "asked for" if undo else "they took a version of ours" if lost_place else _obstacle(table)
     with committed(UnitOfWork(place, author=who, message=f"repair {name}")) as work:
         if reason:
-            info = commit_info("REPAIR", {"undone": f"{first}-{table.version}"}, work.origin())
-            content = net_commit(table, table_snapshot(place.storage, state, name), info, work.origin())
+            info = commit_info("REPAIR", {"undone": f"{first}-{table.version}"}, work.identity())
+            content = net_commit(table, table_snapshot(place.storage, state, name), info, work.identity())
         elif TENANT_LOG_FEATURE in (table.protocol.writer_features or ()):
             content = ""  # the table is as it should be: the log only has to know
         else:
-            content = _guarded(table, stored_key(table.metadata) or (), work.origin())
+            content = _guarded(table, stored_key(table.metadata) or (), work.identity())
         version = table.version + (1 if content else 0)
         change = StreamChange(name, version, content, Counts(), is_external=True)
         work.take_over(change, "external", _unchanged(name, expected))
@@ -138,13 +138,13 @@ def repair(place: TenantPlace, name: StreamName, *, undo: bool = False, who: str
     return Repair(str(name), "undone" if reason else "adopted", foreign, done, version, reason)
 
 
-def _without_guard(snapshot: Snapshot, _: StagingFolder, origin: CommitIdentity) -> StepResult:
+def _without_guard(snapshot: Snapshot, _: StagingFolder, identity: CommitIdentity) -> StepResult:
     features = set(snapshot.protocol.writer_features or ()) - {TENANT_LOG_FEATURE}
     protocol = replace(snapshot.protocol, writer_features=tuple(sorted(features)))
-    return StepResult(_text("RELEASE", (protocol,), origin), Counts())
+    return StepResult(_text("RELEASE", (protocol,), identity), Counts())
 
 
-def _guarded(table: Snapshot, key: tuple[str, ...], origin: CommitIdentity) -> str:
+def _guarded(table: Snapshot, key: tuple[str, ...], identity: CommitIdentity) -> str:
     """The commit that puts our writer feature, the key and times in commits on a table."""
     needed = guarded_protocol(table.schema)
     protocol = joined_protocol(_with_named_features(table), needed)
@@ -153,17 +153,17 @@ def _guarded(table: Snapshot, key: tuple[str, ...], origin: CommitIdentity) -> s
         times = {
             _TIMES: "true",
             "delta.inCommitTimestampEnablementVersion": str(table.version + 1),
-            "delta.inCommitTimestampEnablementTimestamp": str(origin.timestamp_ms),
+            "delta.inCommitTimestampEnablementTimestamp": str(identity.timestamp_ms),
         }
     lasting = {"delta.enableExpiredLogCleanup": "false"}
     metadata = table_metadata(
-        table.schema, key, table.metadata, origin.timestamp_ms, properties={**lasting, **times}
+        table.schema, key, table.metadata, identity.timestamp_ms, properties={**lasting, **times}
     )
-    return _text("ADOPT", (protocol, metadata), origin)
+    return _text("ADOPT", (protocol, metadata), identity)
 
 
-def _text(operation: str, actions: tuple[Action, ...], origin: CommitIdentity) -> str:
-    return signed_content(CommitInfo(commit_info(operation, {}, origin)), actions).decode()
+def _text(operation: str, actions: tuple[Action, ...], identity: CommitIdentity) -> str:
+    return signed_content(CommitInfo(commit_info(operation, {}, identity)), actions).decode()
 
 
 # What a protocol of an older writer version implies, by the version that brought it (Delta's protocol).
@@ -192,7 +192,7 @@ def _head_lost_its_place(place: TenantPlace, state: TenantState, name: StreamNam
     """Whether somebody else's commit lies where the newest entry's belongs."""
     for change in state.head.streams if state.head else ():
         if change.stream == name and change.lands:
-            return table.version >= change.table_version and not is_landed(place.storage, change)
+            return table.version >= change.table_version and not is_rolled_forward(place.storage, change)
     return False
 
 

@@ -113,7 +113,7 @@ class _Retype:
     column: str
     kind: pa.DataType
 
-    def __call__(self, snapshot: Snapshot, attempt: StagingFolder, origin: CommitIdentity) -> StepResult:
+    def __call__(self, snapshot: Snapshot, staging: StagingFolder, identity: CommitIdentity) -> StepResult:
         field = self.field(snapshot)
         if field.type == self.kind and not is_undecided(field):
             return StepResult("", Counts())
@@ -125,20 +125,20 @@ class _Retype:
         )
         schema = delta_columns(columns, snapshot.schema)
         key = stored_key(snapshot.metadata) or ()
-        attempt.prepare()
+        staging.prepare()
         paths: tuple[str, ...] = ()
         if not is_undecided(field):
-            paths = attempt.write(self.rows(snapshot, field), written_columns(schema), key)
+            paths = staging.write(self.rows(snapshot, field), written_columns(schema), key)
         rewrite = TableChange(
             "CHANGE COLUMN",
             key,
             schema,
-            attempt.seal(paths, written_columns(schema)),
+            staging.seal(paths, written_columns(schema)),
             replaces_files=not is_undecided(field),
             counts=Counts(),
             plan=f"retype: {self.column} from {_name_of(field.type)} to {_name_of(self.kind)}",
         )
-        content = commit_text(snapshot, rewrite, origin)
+        content = commit_text(snapshot, rewrite, identity)
         return StepResult(content, Counts(), rewrite.new_paths)
 
     def field(self, snapshot: Snapshot) -> pa.Field:

@@ -32,7 +32,7 @@ from freezeframe.store.table.export import PortableFile, table_files
 from freezeframe.store.tenant_log.entry import Entry, StreamChange, parse_entry
 from freezeframe.store.tenant_log.entry_chain import Chain
 from freezeframe.store.tenant_log.log import TenantLog
-from freezeframe.store.tenant_log.roll_forward import change_content, is_landed
+from freezeframe.store.tenant_log.roll_forward import change_content, is_rolled_forward
 from freezeframe.store.tenant_log.state import TenantState, parse_checkpoint
 from freezeframe.store.tenant_log.table_lookup import stream_base, table_snapshot
 
@@ -157,7 +157,7 @@ def _table(
         found += verify_log(storage, f"{folder}/_delta_log")
     for change in _own_commits(name, entries):
         commit = f"{folder}/_delta_log/{commit_name(change.table_version)}"
-        found += checked(commit, partial(_require_landed, storage, change, commit))
+        found += checked(commit, partial(_require_rolled_forward, storage, change, commit))
     if not found:
         snapshot = table_snapshot(storage, state, name)
         progress.begin(f"reading {name}", "files", snapshot.count)
@@ -179,8 +179,8 @@ def _own_commits(name: StreamName, entries: dict[int, Entry]) -> Iterable[Stream
     return (change for change in changes[begin + 1 :] if change.lands)
 
 
-def _require_landed(storage: Storage, change: StreamChange, commit: str) -> None:
-    if not is_landed(storage, change):
+def _require_rolled_forward(storage: Storage, change: StreamChange, commit: str) -> None:
+    if not is_rolled_forward(storage, change):
         raise damaged_file(commit, "It is not the commit that the tenant log names, or it is gone.")
 
 

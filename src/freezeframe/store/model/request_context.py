@@ -18,4 +18,4 @@ class RequestContext:
     job_id: str | None = None
 
 
-NO_OCCASION = RequestContext()
+NO_REQUEST = RequestContext()

@@ -81,16 +81,16 @@ class CommitIdentity:
     job_id: str | None = None
 
 
-def commit_text(base: Snapshot, rewrite: TableChange, origin: CommitIdentity) -> str:
+def commit_text(base: Snapshot, rewrite: TableChange, identity: CommitIdentity) -> str:
     """The text of ``_delta_log/N.json`` for version ``base.version + 1``, one action a line."""
     # In-commit timestamps ask for commitInfo as the first action (protocol, "In-Commit Timestamps").
     parameters = {"key": ",".join(rewrite.key), "plan": rewrite.plan}
     metrics = {**row_metrics(rewrite.counts), "numTargetFilesAdded": str(len(rewrite.added))}
-    info = CommitInfo(commit_info(rewrite.operation, parameters, origin, metrics))
-    return signed_content(info, tuple(_actions(base, rewrite, origin))).decode()
+    info = CommitInfo(commit_info(rewrite.operation, parameters, identity, metrics))
+    return signed_content(info, tuple(_actions(base, rewrite, identity))).decode()
 
 
-def _actions(base: Snapshot, rewrite: TableChange, origin: CommitIdentity) -> Iterator[Action]:
+def _actions(base: Snapshot, rewrite: TableChange, identity: CommitIdentity) -> Iterator[Action]:
     is_new = base.version < 0
     if rewrite.schema is not None:
         needed = guarded_protocol(rewrite.schema, with_vectors=rewrite.with_vectors)
@@ -99,12 +99,12 @@ def _actions(base: Snapshot, rewrite: TableChange, origin: CommitIdentity) -> It
             yield protocol
         stored = None if is_new else base.metadata
         yield table_metadata(
-            rewrite.schema, rewrite.key, stored, origin.timestamp_ms, rewrite.notes, rewrite.properties
+            rewrite.schema, rewrite.key, stored, identity.timestamp_ms, rewrite.notes, rewrite.properties
         )
-    if origin.job_id is not None:
-        yield Txn(f"freezeframe.job/{origin.job_id}", 0, origin.timestamp_ms)
+    if identity.job_id is not None:
+        yield Txn(f"freezeframe.job/{identity.job_id}", 0, identity.timestamp_ms)
     if not is_new:
-        yield from _removes(base, rewrite, origin.timestamp_ms)
+        yield from _removes(base, rewrite, identity.timestamp_ms)
     yield from rewrite.marks
     yield from map(file_action, rewrite.added)
 
@@ -131,21 +131,21 @@ def _removes(base: Snapshot, rewrite: TableChange, timestamp_ms: int) -> Iterato
 def commit_info(
     operation: str,
     parameters: Mapping[str, str],
-    origin: CommitIdentity,
+    identity: CommitIdentity,
     metrics: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """The fields of the ``commitInfo`` of a commit; without ``metrics`` it moves no rows."""
     return {
-        "timestamp": origin.timestamp_ms,
-        "inCommitTimestamp": origin.timestamp_ms,
+        "timestamp": identity.timestamp_ms,
+        "inCommitTimestamp": identity.timestamp_ms,
         "operation": operation,
         "operationParameters": dict(parameters),
         **({} if metrics is None else {"operationMetrics": dict(metrics)}),
         "isBlindAppend": False,
         "engineInfo": _engine_info(),
-        "txnId": origin.write_id,
-        "writeId": origin.write_id,
-        "jobId": origin.job_id,
+        "txnId": identity.write_id,
+        "writeId": identity.write_id,
+        "jobId": identity.job_id,
     }
 
 

@@ -29,21 +29,21 @@ _MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"
 _COLUMN_MAPPING = "delta.columnMapping.mode"
 
 
-def net_commit(base: Snapshot, final: Snapshot, info: Mapping[str, Any], origin: CommitIdentity) -> str:
+def net_commit(base: Snapshot, final: Snapshot, info: Mapping[str, Any], identity: CommitIdentity) -> str:
     """The text of the commit that makes a table at ``base`` what ``final`` is.
 
     ``info`` are the fields of its ``commitInfo``. The protocol is never lowered, a table keeps its
     identity, and numbers of mapped columns are never given twice.
     """
-    actions = (*_heads(base, final, origin), *_files(base, final, origin))
+    actions = (*_heads(base, final, identity), *_files(base, final, identity))
     return signed_content(CommitInfo(dict(info)), actions).decode()
 
 
-def drop_commit(base: Snapshot, info: Mapping[str, Any], origin: CommitIdentity) -> str:
+def drop_commit(base: Snapshot, info: Mapping[str, Any], identity: CommitIdentity) -> str:
     """The text of the commit after which the table holds no rows and nothing of what we note with it."""
     stored = base.metadata
     kept = {name: text for name, text in stored.configuration.items() if not name.startswith(_OURS)}
-    removals = (removal(add, origin.timestamp_ms) for add in to_adds(base.files))
+    removals = (removal(add, identity.timestamp_ms) for add in to_adds(base.files))
     return signed_content(CommitInfo(dict(info)), (replace(stored, configuration=kept), *removals)).decode()
 
 
@@ -75,7 +75,7 @@ def restamped(content: str, timestamp_ms: int, metrics: Mapping[str, str] | None
     return f"{json.dumps(record, ensure_ascii=False, separators=(',', ':'))}\n{rest}"
 
 
-def _heads(base: Snapshot, final: Snapshot, origin: CommitIdentity) -> Iterator[Action]:
+def _heads(base: Snapshot, final: Snapshot, identity: CommitIdentity) -> Iterator[Action]:
     is_new = base.version < 0
     protocol = final.protocol if is_new else joined_protocol(base.protocol, final.protocol)
     if is_new or protocol != base.protocol:
@@ -84,8 +84,8 @@ def _heads(base: Snapshot, final: Snapshot, origin: CommitIdentity) -> Iterator[
     if is_new or metadata != base.metadata:
         yield metadata
     yield from _domains(base, final)
-    if origin.job_id is not None:
-        yield Txn(f"freezeframe.job/{origin.job_id}", 0, origin.timestamp_ms)
+    if identity.job_id is not None:
+        yield Txn(f"freezeframe.job/{identity.job_id}", 0, identity.timestamp_ms)
 
 
 def _metadata(base: Snapshot, final: Snapshot) -> Metadata:
@@ -136,10 +136,10 @@ def _domains(base: Snapshot, final: Snapshot) -> Iterator[DomainMetadata]:
         yield DomainMetadata(name, mine[name].configuration, removed=True)
 
 
-def _files(base: Snapshot, final: Snapshot, origin: CommitIdentity) -> Iterator[Action]:
+def _files(base: Snapshot, final: Snapshot, identity: CommitIdentity) -> Iterator[Action]:
     gone = _lacking(base.files, final.files) if base.version >= 0 else base.files
     for add in to_adds(gone):
-        yield removal(add, origin.timestamp_ms)
+        yield removal(add, identity.timestamp_ms)
     for add in to_adds(_lacking(final.files, base.files)):
         yield replace(add, data_change=True)  # in a state the flag is off for all files
 

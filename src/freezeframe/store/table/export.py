@@ -46,7 +46,7 @@ class PortableStream:
 
 
 def portable_stream(
-    name: StreamName, snapshot: Snapshot, origin: CommitIdentity, operation: str
+    name: StreamName, snapshot: Snapshot, identity: CommitIdentity, operation: str
 ) -> PortableStream:
     """The stream's state as a new table.
 
@@ -54,16 +54,16 @@ def portable_stream(
         UnsupportedTable: a file of it lies outside of its folder.
     """
     adds = tuple(to_adds(snapshot.files))
-    info = CommitInfo(commit_info(operation, {"sourceVersion": str(snapshot.version)}, origin))
-    content = signed_content(info, tuple(_actions(snapshot, adds, origin))).decode()
+    info = CommitInfo(commit_info(operation, {"sourceVersion": str(snapshot.version)}, identity))
+    content = signed_content(info, tuple(_actions(snapshot, adds, identity))).decode()
     return PortableStream(name, content, table_files(adds))
 
 
-def _actions(snapshot: Snapshot, adds: tuple[Add, ...], origin: CommitIdentity) -> Iterator[Action]:
+def _actions(snapshot: Snapshot, adds: tuple[Add, ...], identity: CommitIdentity) -> Iterator[Action]:
     stored = snapshot.metadata
     kept = {key: text for key, text in stored.configuration.items() if key not in _ENABLEMENT}
     yield snapshot.protocol
-    yield replace(stored, id=str(uuid.uuid4()), created_time=origin.timestamp_ms, configuration=kept)
+    yield replace(stored, id=str(uuid.uuid4()), created_time=identity.timestamp_ms, configuration=kept)
     yield from snapshot.domains.values()
     for add in adds:
         yield replace(add, data_change=True)

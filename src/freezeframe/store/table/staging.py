@@ -48,7 +48,7 @@ _PART_BYTES = 256 * 1024 * 1024
 _MERGED = "merged"
 _LANDED = "landed"
 # Spark passes over names that begin so.
-_BEGUN = "_begun"
+_BEGUN = "_begin"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,25 +79,25 @@ class StagingFolder:
         """The attempt's folder, below the table's."""
         return self._name
 
-    def begin_merged(self) -> str:
+    def begin_merge(self) -> str:
         """The folder that the engine writes the merged rows to.
 
         Raises:
             StorageUnavailable: it could not be begun.
         """
-        return self._begun(_MERGED)
+        return self._begin(_MERGED)
 
     @property
     def folder_uri(self) -> str:
         """The folder that the attempt's own lies in."""
         return self._storage.uri(self._base)
 
-    def begin_landed(self) -> str:
-        """The folder that the engine lands a Spark frame in; errors as of ``begin_merged``."""
-        self._begun(f"{_LANDED}/{UNIQUE}")
-        return self._begun(_LANDED)
+    def begin_batch(self) -> str:
+        """The folder that the engine lands a Spark frame in; errors as of ``begin_merge``."""
+        self._begin(f"{_LANDED}/{UNIQUE}")
+        return self._begin(_LANDED)
 
-    def _begun(self, part: str) -> str:
+    def _begin(self, part: str) -> str:
         """The folder's address. In a bucket it gets a first object: of an empty one Hadoop leaves a trace."""
         self._is_shared = True
         if self._storage.local_path(self._below()) is None:
@@ -109,11 +109,11 @@ class StagingFolder:
         return self._storage.uri(f"{self._base}/{path}")
 
     def merged_paths(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Paths, relative to the table, of files that the engine wrote to ``begin_merged()``."""
+        """Paths, relative to the table, of files that the engine wrote to ``begin_merge()``."""
         return tuple(f"{self._name}/{_MERGED}/{name}" for name in names)
 
-    def landed_paths(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Paths, relative to the table, of files that the engine wrote to ``begin_landed()``."""
+    def batch_paths(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Paths, relative to the table, of files that the engine wrote to ``begin_batch()``."""
         return tuple(f"{self._name}/{_LANDED}/{name}" for name in names)
 
     def prepare(self) -> None:
@@ -125,7 +125,7 @@ class StagingFolder:
             except OSError as error:
                 raise failure("create", str(folder), error) from error
 
-    def land(self, rows: pa.Table, schema: Mapping[str, Any], order: Sequence[str] = ()) -> str:
+    def write_batch(self, rows: pa.Table, schema: Mapping[str, Any], order: Sequence[str] = ()) -> str:
         """Write ``rows``, sorted by the columns of ``order``, under the physical names of ``schema``.
 
         The answer is the file's path.
@@ -180,13 +180,13 @@ class StagingFolder:
                 self._storage.put_if_absent(name, iter(functools.partial(file.read, _CHUNK_BYTES), b""))
         return path
 
-    def land_keys(self, keys: pa.Table) -> str:
+    def write_keys(self, keys: pa.Table) -> str:
         """Write the batch's keys, in its order, for the engine to look for; the file's path."""
         path = f"{self._name}/{_KEYS}"
         self._put(f"{self._base}/{path}", functools.partial(pq.write_table, keys, compression="none"))
         return path
 
-    def read_landed(self, paths: Sequence[str], bytes_max: int) -> pa.Table | None:
+    def read_batch(self, paths: Sequence[str], bytes_max: int) -> pa.Table | None:
         """The rows that the engine landed, in memory; None if they take more than ``bytes_max`` there.
 
         Files say little of that: what repeats itself takes hardly any bytes in them.
@@ -198,7 +198,7 @@ class StagingFolder:
             return None
         parts, left = [], bytes_max
         for name in names:
-            with self._opened(name) as file:
+            with self._open(name) as file:
                 batches = []
                 for batch in file.iter_batches():
                     left -= batch.nbytes
@@ -208,16 +208,16 @@ class StagingFolder:
                 parts.append(pa.Table.from_batches(batches, file.schema_arrow))
         return pa.concat_tables(parts, promote_options="default")
 
-    def landed_column(self, paths: Sequence[str], column: str) -> Iterator[pa.ChunkedArray]:
+    def read_batch_column(self, paths: Sequence[str], column: str) -> Iterator[pa.ChunkedArray]:
         """The values of one column of rows that the engine landed, holding one piece of them."""
         for path in paths:
-            with self._opened(f"{self._base}/{path}") as file:
+            with self._open(f"{self._base}/{path}") as file:
                 if column in file.schema_arrow.names:  # a column without a type is in no file
                     for batch in file.iter_batches(columns=[column]):
                         yield pa.chunked_array([batch.column(column)])
 
     @contextmanager
-    def _opened(self, name: str) -> Iterator[pq.ParquetFile]:
+    def _open(self, name: str) -> Iterator[pq.ParquetFile]:
         with (
             reads_of(name),
             pq.ParquetFile(
@@ -242,7 +242,7 @@ class StagingFolder:
         Spark does not fsync what it writes, so without this a power loss could leave a commit that
         names files which are not there.
         """
-        sealed = tuple(self._sealed(path, schema) for path in paths)
+        sealed = tuple(self._seal_file(path, schema) for path in paths)
         folders = {self._base} | {f"{self._base}/{file.path}".rpartition("/")[0] for file in sealed}
         folders |= {self._below()} if sealed else set()
         for folder in sorted(folders, reverse=True):  # the deepest first
@@ -290,7 +290,7 @@ class StagingFolder:
             if len(content) <= _FRESH_BYTES_MAX:
                 self._fresh[name] = content
 
-    def _sealed(self, path: str, schema: Mapping[str, Any]) -> DataFile:
+    def _seal_file(self, path: str, schema: Mapping[str, Any]) -> DataFile:
         name = f"{self._base}/{path}"
         local = self._storage.local_path(name)
         if local is None:

@@ -38,7 +38,7 @@ class TenantLog(CheckpointedLog[TenantState]):
     def __init__(self, storage: Storage, settings: Settings) -> None:
         self._job_id_ms = settings.job_id_days * _DAY_MS
         self._own_entry = OwnCommit()
-        self._landed = ""
+        self._rolled_forward = ""
         self.spare_names = SpareNames()
         self._past: TenantState | None = None
         super().__init__(storage, TENANT_LOG_FOLDER, settings, TenantState(), settings.checkpoint_interval)
@@ -153,13 +153,13 @@ class TenantLog(CheckpointedLog[TenantState]):
             )
             self.replace_snapshot(self.create_snapshot(segment, previous, (file,)), started)
 
-    def is_landed(self, entry: Entry) -> bool:
+    def is_rolled_forward(self, entry: Entry) -> bool:
         """Whether this process has seen all that the entry says in its tables; what landed stays there."""
-        return entry.write_id == self._landed
+        return entry.write_id == self._rolled_forward
 
-    def note_landed(self, entry: Entry) -> None:
+    def note_rolled_forward(self, entry: Entry) -> None:
         """All that the entry says is in its tables."""
-        self._landed = entry.write_id
+        self._rolled_forward = entry.write_id
 
     def parse_checkpoint(self, content: bytes, name: str) -> TenantState:
         """See ``CheckpointedLog.parse_checkpoint``."""

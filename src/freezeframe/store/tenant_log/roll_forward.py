@@ -15,7 +15,7 @@ from dataclasses import replace
 from freezeframe.errors import CorruptLog, ForeignCommit, FreezeframeError, StorageUnavailable
 from freezeframe.identifiers import StreamName
 from freezeframe.log import DeltaLog
-from freezeframe.log.commits.commit import Committed, Conflict, commit_name, land
+from freezeframe.log.commits.commit import Committed, Conflict, commit_name, write_commit
 from freezeframe.log.write.post_commit import Upkeep, after_commit
 from freezeframe.storage import Storage
 from freezeframe.storage.concurrency import run_concurrently
@@ -90,7 +90,7 @@ def change_content(storage: Storage, change: StreamChange) -> str:
     return content.decode()
 
 
-def is_landed(storage: Storage, change: StreamChange) -> bool:
+def is_rolled_forward(storage: Storage, change: StreamChange) -> bool:
     """Whether the table's commit under the change's version is the change's."""
     try:
         landed = storage.read(commit_name(table_folder(change.stream), change.table_version))
@@ -113,7 +113,7 @@ def finish(storage: Storage, entry: Entry, diverged: Collection[str] = (), *, is
     """
 
     def land_one(change: StreamChange) -> None:
-        if is_new or not is_landed(storage, change):
+        if is_new or not is_rolled_forward(storage, change):
             _land(storage, change)
 
     due = [change for change in entry.streams if change.lands and str(change.stream) not in diverged]
@@ -132,7 +132,7 @@ def roll_forward(
             "Tenant version %s is committed, but not landed in its tables yet", version, exc_info=True
         )
         return False
-    log.note_landed(entry)
+    log.note_rolled_forward(entry)
     # What goes makes room first: a folder may become a file.
     files = sorted(entry.files, key=lambda change: change.blob is not None)
     derive_copies(storage, log, [change.path for change in files])
@@ -165,11 +165,11 @@ def foreign_commit(stream: StreamName, version: int, cause: str) -> ForeignCommi
 def _land(storage: Storage, change: StreamChange) -> None:
     folder = table_folder(change.stream)
     content = change_content(storage, change).encode()
-    outcome = land(storage, folder, change.table_version, content)
+    outcome = write_commit(storage, folder, change.table_version, content)
     if isinstance(outcome, Conflict) and outcome.winner != content:
         raise foreign_commit(change.stream, change.table_version, "It is not the commit of the tenant log.")
     if isinstance(outcome, Committed):
-        DeltaLog.note_landed(storage, folder, change.table_version, content)
+        DeltaLog.note_commit(storage, folder, change.table_version, content)
     if not isinstance(outcome, Committed | Conflict):
         raise StorageUnavailable(
             f"It is not known whether version {change.table_version} of {str(change.stream)!r} has landed.",

@@ -18,7 +18,12 @@ from freezeframe.store.directory.paths import table_folder
 from freezeframe.store.table.uncommitted_snapshot import staged_view
 from freezeframe.store.tenant_log.entry import StreamChange
 from freezeframe.store.tenant_log.log import TenantLog
-from freezeframe.store.tenant_log.roll_forward import change_content, finish, foreign_commit, is_landed
+from freezeframe.store.tenant_log.roll_forward import (
+    change_content,
+    finish,
+    foreign_commit,
+    is_rolled_forward,
+)
 from freezeframe.store.tenant_log.state import NO_VERSION, TenantState
 
 
@@ -95,7 +100,7 @@ def stream_base(
         return staged_view(storage, folder, expected, (), state.timestamp_ms)
     if found.version == expected and (
         _pending(state, stream, expected) is None
-        or (state.head is not None and log.is_landed(state.head))
+        or (state.head is not None and log.is_rolled_forward(state.head))
         or _is_commit_of(found, expected, state)
     ):
         return found
@@ -120,10 +125,10 @@ def present_tables(
     tables = [_table_look(storage, stream) for stream in streams]
     state, *_ = run_concurrently(storage, log.current_state, *tables, *(() if beside is None else (beside,)))
     while True:
-        if state.head is not None and not log.is_landed(state.head):
+        if state.head is not None and not log.is_rolled_forward(state.head):
             finish(storage, state.head, diverged)
             if not diverged:
-                log.note_landed(state.head)
+                log.note_rolled_forward(state.head)
         try:
             return state, [base_snapshot(storage, state, stream, since) for stream in streams]
         except ForeignCommit:
@@ -159,7 +164,7 @@ def _loaded(storage: Storage, state: TenantState, stream: StreamName, wanted: in
     log, snapshot = DeltaLog.for_table_with_snapshot(storage, folder)
     pending = _pending(state, stream, wanted)
     if snapshot.version >= wanted and (
-        pending is None or _is_commit_of(snapshot, wanted, state) or is_landed(storage, pending)
+        pending is None or _is_commit_of(snapshot, wanted, state) or is_rolled_forward(storage, pending)
     ):
         return snapshot if snapshot.version == wanted else log.snapshot_at(version=wanted)
     if pending is None or snapshot.version < wanted - 1:

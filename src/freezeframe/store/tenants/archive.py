@@ -117,9 +117,9 @@ def read_archive(
 
 
 def _stream_parts(storage: Storage, state: TenantState) -> Iterator[_Part]:
-    origin = CommitIdentity(uuid.uuid4().hex, now_ms())
+    identity = CommitIdentity(uuid.uuid4().hex, now_ms())
     for name in map(StreamName, sorted(state.streams)):
-        stream = portable_stream(name, table_snapshot(storage, state, name), origin, "EXPORT")
+        stream = portable_stream(name, table_snapshot(storage, state, name), identity, "EXPORT")
         text = stream.content.encode()
         digest = hashlib.sha256(text).hexdigest()
         yield _Part(Member("commit", len(text), digest, str(name)), lambda text=text: [text])  # type: ignore[misc]

@@ -20,7 +20,7 @@ from freezeframe.store.directory.format import ensure_format
 from freezeframe.store.directory.paths import table_folder
 from freezeframe.store.encryption.cipher import seal
 from freezeframe.store.encryption.data_key import data_key
-from freezeframe.store.model.request_context import NO_OCCASION, RequestContext
+from freezeframe.store.model.request_context import NO_REQUEST, RequestContext
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.table.commit import CommitIdentity
 from freezeframe.store.table.export import PortableFile
@@ -36,7 +36,7 @@ class TenantBuilder:
     """A new tenant on its way into an empty storage."""
 
     def __init__(self, storage: Storage, settings: Settings) -> None:
-        self.origin = CommitIdentity(uuid.uuid4().hex, now_ms())
+        self.identity = CommitIdentity(uuid.uuid4().hex, now_ms())
         self._storage = storage
         self._settings = settings
         self._streams: dict[str, StreamChange] = {}
@@ -81,11 +81,11 @@ class TenantBuilder:
         if sealed:
             key = data_key(self._storage, self._settings, create=True)
             content = seal(content, key.secret, key.tenant, path)
-        blob = write_blob(self._storage, self.origin.write_id, content)
+        blob = write_blob(self._storage, self.identity.write_id, content)
         self._names.add(str(path))
         self._files[str(path)] = FileChange(str(path), blob.name, blob.sha256, blob.size, sealed)
 
-    def commit(self, message: str, occasion: RequestContext = NO_OCCASION) -> None:
+    def commit(self, message: str, request_context: RequestContext = NO_REQUEST) -> None:
         """Make all of it the tenant's version 0, as the job of the request that it is made for.
 
         Raises:
@@ -95,12 +95,12 @@ class TenantBuilder:
         ensure_format(self._storage, probe=False)
         changes: tuple[Change, ...] = (*self._streams.values(), *self._files.values())
         whole = Entry(
-            self.origin.write_id,
-            self.origin.timestamp_ms,
+            self.identity.write_id,
+            self.identity.timestamp_ms,
             changes,
-            job_id=occasion.job_id,
+            job_id=request_context.job_id,
             message=message,
-            request_id=occasion.request_id,
+            request_id=request_context.request_id,
         )
         entry, long_commits = shortened(whole)
         keep_long_commits(self._storage, long_commits)

@@ -19,7 +19,7 @@ from freezeframe.store.blobs.blob_store import CHUNK_BYTES, Blob, blob_chunks
 from freezeframe.store.directory.paths import table_folder
 from freezeframe.store.encryption.cipher import unseal
 from freezeframe.store.encryption.data_key import data_key
-from freezeframe.store.model.request_context import NO_OCCASION, RequestContext
+from freezeframe.store.model.request_context import NO_REQUEST, RequestContext
 from freezeframe.store.table.export import PortableFile, portable_stream
 from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.state import HeldFile, TenantState
@@ -29,7 +29,7 @@ from freezeframe.store.tenants.deletion import remove_tree
 
 
 def clone_into(
-    source: Storage, target: Storage, settings: Settings, occasion: RequestContext = NO_OCCASION
+    source: Storage, target: Storage, settings: Settings, request_context: RequestContext = NO_REQUEST
 ) -> None:
     """Make ``target``, which must be empty, a tenant with the streams and files that ``source`` has now.
 
@@ -47,7 +47,7 @@ def clone_into(
         for path, held in sorted(state.files.items()):
             content = held_content(source, settings, FilePath(path), held)
             planting.add_file(FilePath(path), progress.counted(content), sealed=held.sealed)
-        planting.commit(f"cloned from version {state.version} of another tenant", occasion)
+        planting.commit(f"cloned from version {state.version} of another tenant", request_context)
     except Exception:
         remove_tree(target)
         raise
@@ -87,7 +87,7 @@ def table_file_chunks(storage: Storage, stream: StreamName, file: PortableFile) 
 
 
 def _copy_stream(source: Storage, state: TenantState, name: StreamName, planting: TenantBuilder) -> None:
-    stream = portable_stream(name, table_snapshot(source, state, name), planting.origin, "CLONE")
+    stream = portable_stream(name, table_snapshot(source, state, name), planting.identity, "CLONE")
     for file in stream.files:
         planting.add_table_file(name, file, progress.counted(table_file_chunks(source, name, file)))
     planting.add_stream(name, stream.content)

@@ -50,7 +50,7 @@ def digest_parts(storage: Storage, folder: str, incoming: Incoming) -> list[byte
     schema = str(incoming.table.schema.remove_metadata()).encode()
     if incoming.in_memory:
         return [schema, *(_column_digest(column) for column in incoming.table.columns)]
-    return [schema, _landed_digest(storage, folder, incoming.paths)]
+    return [schema, _files_digest(storage, folder, incoming.paths)]
 
 
 def _column_digest(column: pa.ChunkedArray) -> bytes:
@@ -81,7 +81,7 @@ def _text_bytes(array: pa.Array) -> bytes:
     return b"" if data is None else bytes(memoryview(data)[int(offsets[0]) : int(offsets[-1])])
 
 
-def _landed_digest(storage: Storage, folder: str, paths: tuple[str, ...]) -> bytes:
+def _files_digest(storage: Storage, folder: str, paths: tuple[str, ...]) -> bytes:
     import pandas as pd  # noqa: PLC0415 - half a second that only a Spark frame with a job id pays
 
     totals = np.zeros(len(_ROW_KEYS), dtype=np.uint64)

@@ -16,7 +16,7 @@ from freezeframe.store.tenant_log.state import TenantState
 
 
 @dataclass(frozen=True, slots=True)
-class Beginning:
+class Prefetched:
     """The tenant as a job finds it, each part looked at once and at about the same time."""
 
     state: TenantState
@@ -32,7 +32,7 @@ class Beginning:
         return self.moment_ms if name == self.stream else None
 
 
-def begin(storage: Storage, log: TenantLog, stream: StreamName | None) -> Beginning:
+def prefetch(storage: Storage, log: TenantLog, stream: StreamName | None) -> Prefetched:
     """Look at the tenant for a job that, if ``stream`` is given, changes that one first.
 
     Raises:
@@ -46,4 +46,4 @@ def begin(storage: Storage, log: TenantLog, stream: StreamName | None) -> Beginn
     state, has_format, *_ = run_concurrently(
         storage, log.current_state, lambda: require_known_format(storage), *tables
     )
-    return Beginning(state, has_format, stream, moment)
+    return Prefetched(state, has_format, stream, moment)

@@ -35,7 +35,7 @@ class StagedStream:
 
     name: StreamName
     storage: Storage
-    origin: CommitIdentity
+    identity: CommitIdentity
     base: Snapshot
     steps: list[Step] = field(default_factory=list)
     results: list[StepResult] = field(default_factory=list)
@@ -114,8 +114,8 @@ class StagedStream:
     def discard(self, keep: Iterable[str] = (), *, keep_intakes: bool = False) -> None:
         """Delete the files of all attempts but those to keep; never raises."""
         kept = tuple(keep)
-        for attempt in self.attempts:
-            attempt.discard(keep=kept)
+        for staging in self.attempts:
+            staging.discard(keep=kept)
         self.attempts.clear()
         if not keep_intakes:
             for step in self.steps:
@@ -124,14 +124,14 @@ class StagedStream:
 
     def _carry_out(self, step: Step) -> StepResult:
         self._require_version(step)
-        attempt = StagingFolder(self.storage, self.folder, f"{self.origin.write_id}-{uuid.uuid4().hex[:8]}")
-        self.attempts.append(attempt)
+        staging = StagingFolder(self.storage, self.folder, f"{self.identity.write_id}-{uuid.uuid4().hex[:8]}")
+        self.attempts.append(staging)
         try:
-            result = step.carry_out(self.view(), attempt, self.origin)
+            result = step.carry_out(self.view(), staging, self.identity)
             content = self._joined(result) if result.content else self.content
         except BaseException:
-            attempt.discard()
-            self.attempts.remove(attempt)
+            staging.discard()
+            self.attempts.remove(staging)
             raise
         if content != self.content:
             self.content, self._view = content, None
@@ -147,10 +147,10 @@ class StagedStream:
         if is_same_table(self.base, final):
             return ""
         info = {**commit_fields(result.content), "operationMetrics": {}}
-        return net_commit(self.base, final, info, self.origin)
+        return net_commit(self.base, final, info, self.identity)
 
     def _overlaid(self, *contents: str) -> Snapshot:
-        storage, moment = self.base.storage, self.origin.timestamp_ms
+        storage, moment = self.base.storage, self.identity.timestamp_ms
         return staged_view(storage, self.folder, self.base.version, contents, moment)
 
     def _require_version(self, step: Step) -> None:

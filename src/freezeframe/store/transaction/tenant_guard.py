@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 
-class Fence(Protocol):
+class TenantGuard(Protocol):
     """Asked by every job when it begins, before and after its commit point, and when it is given up."""
 
     def require_writable(self) -> None:
@@ -14,21 +14,21 @@ class Fence(Protocol):
     def require_open(self) -> None:
         """Refuse a tenant that is there no more; raises ``TenantNotFound``."""
 
-    def clear(self) -> None:
+    def remove_orphans(self) -> None:
         """Remove what was written into a tenant that is there no more; never raises."""
 
 
-class NoFence:
+class NoGuard:
     """Of a tenant that is a directory of its own: nobody deletes it but by hand."""
 
     def require_writable(self) -> None:
-        """See ``Fence.require_writable``."""
+        """See ``TenantGuard.require_writable``."""
 
     def require_open(self) -> None:
-        """See ``Fence.require_open``."""
+        """See ``TenantGuard.require_open``."""
 
-    def clear(self) -> None:
-        """See ``Fence.clear``."""
+    def remove_orphans(self) -> None:
+        """See ``TenantGuard.remove_orphans``."""
 
 
-NO_FENCE = NoFence()
+NO_GUARD = NoGuard()

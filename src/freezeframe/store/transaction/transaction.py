@@ -37,7 +37,7 @@ from freezeframe.storage.concurrency import run_concurrently
 from freezeframe.store.directory.format import ensure_format
 from freezeframe.store.directory.paths import blob_file
 from freezeframe.store.directory.place_kind import require_no_store
-from freezeframe.store.model.request_context import NO_OCCASION, RequestContext
+from freezeframe.store.model.request_context import NO_REQUEST, RequestContext
 from freezeframe.store.table.commit import CommitIdentity
 from freezeframe.store.table.commit_squash import restamped
 from freezeframe.store.tenant_log.entry import Entry, FileChange, Kind, StreamChange, TenantChange
@@ -57,9 +57,9 @@ from freezeframe.store.tenant_log.table_lookup import (
     table_snapshot,
 )
 from freezeframe.store.transaction.file_changes import StagedFiles
-from freezeframe.store.transaction.prefetch import Beginning
+from freezeframe.store.transaction.prefetch import Prefetched
 from freezeframe.store.transaction.stream_changes import StagedStream
-from freezeframe.store.transaction.tenant_guard import NO_FENCE, Fence
+from freezeframe.store.transaction.tenant_guard import NO_GUARD, TenantGuard
 from freezeframe.store.updates.step import Step, StepResult
 
 _PAUSE_SECONDS_MAX = 0.2
@@ -73,8 +73,8 @@ class TenantPlace:
     log: TenantLog
     engine: TableEngine
     settings: Settings
-    fence: Fence = NO_FENCE
-    occasion: RequestContext = NO_OCCASION
+    guard: TenantGuard = NO_GUARD
+    request_context: RequestContext = NO_REQUEST
     checks: tuple[Check, ...] = ()
     """What each commit has to pass."""
 
@@ -106,7 +106,7 @@ class Transaction:
         job_id: str | None = None,
         token: str = "",
         rebases_files: bool = False,
-        begun: Beginning | None = None,
+        begun: Prefetched | None = None,
     ) -> None:
         self.place = place
         self.write_id = uuid.uuid4().hex
@@ -120,8 +120,8 @@ class Transaction:
         self._token = token
         self._files_read: set[str] = set()
         self._rebases_files = rebases_files
-        self.origin = CommitIdentity(self.write_id, self.base.next_timestamp_ms(now_ms()), job_id)
-        self.files = StagedFiles(self.base, self.origin.timestamp_ms, place.log.spare_names)
+        self.identity = CommitIdentity(self.write_id, self.base.next_timestamp_ms(now_ms()), job_id)
+        self.files = StagedFiles(self.base, self.identity.timestamp_ms, place.log.spare_names)
         self._lease = Lease(place.storage, self.write_id, job_id, place.settings.lease_heartbeat_seconds)
         self._is_announced = False
         self._may_be_committed = False
@@ -171,7 +171,7 @@ class Transaction:
             require_no_case_twin({*self.base.streams, *self.streams}, name)
             since = None if self._begun is None else self._begun.looked_at(name)
             base = stream_base(self.place.storage, self.place.log, self.base, name, since)
-            found = StagedStream(name, self.place.storage, self.origin, base)
+            found = StagedStream(name, self.place.storage, self.identity, base)
             self.streams[str(name)] = found
         return found
 
@@ -196,7 +196,7 @@ class Transaction:
         """
         if not self._is_announced:
             self._require_alive(self.base)
-            if self.base.version == NO_VERSION and self.place.fence is NO_FENCE:
+            if self.base.version == NO_VERSION and self.place.guard is NO_GUARD:
                 require_no_store(self.place.storage)
             if self._begun is None or not self._begun.has_format:
                 ensure_format(self.place.storage)
@@ -223,7 +223,7 @@ class Transaction:
         for number in range(tries):
             place, taken_over = self.place, self.taken_over.keys()
             state, tables = present_tables(
-                place.storage, place.log, self._touched(), taken_over, place.fence.require_open
+                place.storage, place.log, self._touched(), taken_over, place.guard.require_open
             )
             if self._job_id is not None and self._job_id in state.jobs:
                 return state.jobs[self._job_id]
@@ -251,7 +251,7 @@ class Transaction:
         self._lease.stop()
         self.files.close()
         if self._is_announced:
-            self.place.fence.clear()
+            self.place.guard.remove_orphans()
         if self._may_be_committed:
             return
         for staged in self.streams.values():
@@ -326,7 +326,7 @@ class Transaction:
             message=metadata.message,
             kind=metadata.kind,
             receipt=receipt(state.version + 1),
-            request_id=self.place.occasion.request_id,
+            request_id=self.place.request_context.request_id,
             restored=metadata.restored,
         )
 
@@ -342,7 +342,7 @@ class Transaction:
         # A deletion that began after the last look may not have seen what was written since.
         # What the lease still covers is garbage, or named by the entry.
         tidy = [self._lease.release if landed else self._lease.stop, *self._discards()]
-        run_concurrently(place.storage, *tidy, place.fence.require_open)
+        run_concurrently(place.storage, *tidy, place.guard.require_open)
 
     def _discards(self) -> list[Callable[[], None]]:
         return [

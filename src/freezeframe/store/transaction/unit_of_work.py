@@ -34,7 +34,7 @@ from freezeframe.store.tenant_log.state import NO_VERSION, JobRecord, TenantStat
 from freezeframe.store.tenant_log.table_lookup import table_snapshot
 from freezeframe.store.transaction.input_hash import InputHash
 from freezeframe.store.transaction.joint_updates import done_together
-from freezeframe.store.transaction.prefetch import begin
+from freezeframe.store.transaction.prefetch import prefetch
 from freezeframe.store.transaction.stream_changes import StagedStream
 from freezeframe.store.transaction.transaction import Check, CommitMetadata, TenantPlace, Transaction
 from freezeframe.store.updates.source import Incoming
@@ -72,10 +72,10 @@ class UnitOfWork:
         stream: StreamName | None = None,
         restored: int | None = None,
     ) -> None:
-        place.fence.require_writable()
-        job_id = place.occasion.job_id if job_id is None else job_id
+        place.guard.require_writable()
+        job_id = place.request_context.job_id if job_id is None else job_id
         _require_job_id(job_id)
-        begun = begin(place.storage, place.log, stream)
+        begun = prefetch(place.storage, place.log, stream)
         now = begun.state
         self._known = None if job_id is None else now.jobs.get(job_id)
         base = now if self._known is None else _kept_state(place.log, now, self._known.version - 1)
@@ -274,9 +274,9 @@ class UnitOfWork:
         self._transaction.checks.extend(checks)
         self._metadata = replace(self._metadata, kind=kind)
 
-    def origin(self) -> CommitIdentity:
+    def identity(self) -> CommitIdentity:
         """Who makes the commits of this job."""
-        return self._transaction.origin
+        return self._transaction.identity
 
     def require(self, check: Check) -> None:
         """Have ``check`` look at the state that the job is committed on."""
@@ -312,7 +312,7 @@ class UnitOfWork:
 
     def require_tenant(self) -> None:
         """Refuse a tenant that was deleted meanwhile; raises ``TenantNotFound``."""
-        self._transaction.place.fence.require_open()
+        self._transaction.place.guard.require_open()
 
     def abandon(self) -> None:
         """Undo what was staged; where the outcome is unknown, nothing is deleted."""

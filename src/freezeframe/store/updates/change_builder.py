@@ -38,7 +38,7 @@ def build_table_change(
         _OPERATIONS[plan.update.mode] if snapshot.version >= 0 else "CREATE TABLE AS SELECT",
         plan.key,
         plan.schema if changes_metadata else None,
-        context.attempt.seal(paths, written_columns(plan.schema)) if rewrites else (),
+        context.staging.seal(paths, written_columns(plan.schema)) if rewrites else (),
         replaces_files=rewrites and removed is None,
         counts=counts,
         notes=plan.update.notes,
@@ -55,9 +55,9 @@ def patched(context: UpdateContext, patch: Patch, route: Route) -> UpdateResult:
     """The update as a commit that adds the patch's files, and removes or marks old ones."""
     deletion = None
     if patch.marked:
-        deletion = marked_rows(context.snapshot, patch.marked, prefix=context.attempt.name)
+        deletion = marked_rows(context.snapshot, patch.marked, prefix=context.staging.name)
         if deletion.file is not None:
-            context.attempt.store(deletion.file.name, deletion.file.content)
+            context.staging.store(deletion.file.name, deletion.file.content)
     return build_table_change(context, patch.counts, patch.written, route, patch.removed, deletion)
 
 

@@ -15,7 +15,7 @@ from typing import Literal
 from freezeframe.settings import Settings
 from freezeframe.store.table.data_files import LiveFile
 
-Fate = Literal["left", "marked", "rewritten"]
+FileAction = Literal["left", "marked", "rewritten"]
 
 MARKED_SHARE_MAX = 0.5
 """A file of which a larger share is deleted is written anew."""
@@ -40,11 +40,11 @@ class FileRule:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """A file's fate, and why, in words that ``stream explain`` shows."""
+class FileChoice:
+    """What is done with a file, and why, in words that ``stream explain`` shows."""
 
     file: LiveFile
-    fate: Fate
+    action: FileAction
     reason: str
 
 
@@ -55,16 +55,16 @@ def rule_of(settings: Settings) -> FileRule:
     return FileRule(settings.vectors_from_bytes, is_plain, searched_rows_max)
 
 
-def choose(files: Sequence[LiveFile], touched: Mapping[str, int], rule: FileRule) -> tuple[Choice, ...]:
-    """The fate of each file, in their order; ``touched`` counts rows that change, by path."""
+def choose(files: Sequence[LiveFile], touched: Mapping[str, int], rule: FileRule) -> tuple[FileChoice, ...]:
+    """What is done with each file, in their order; ``touched`` counts rows that change, by path."""
     total = sum(file.size for file in files)
     if total < rule.vectors_from_bytes:
         reason = f"the whole stream is smaller than {rule.vectors_from_bytes:,} bytes"
-        return tuple(Choice(file, "rewritten", reason) for file in files)
+        return tuple(FileChoice(file, "rewritten", reason) for file in files)
     alone = {file.path: _alone(file, touched.get(file.path, 0), rule) for file in files}
-    crowded = _crowded([file for file in files if alone[file.path].fate != "rewritten"])
+    crowded = _crowded([file for file in files if alone[file.path].action != "rewritten"])
     return tuple(
-        Choice(file, "rewritten", "it is one of many small files that become one")
+        FileChoice(file, "rewritten", "it is one of many small files that become one")
         if file.path in crowded
         else alone[file.path]
         for file in files
@@ -79,15 +79,15 @@ def size_class(size: int) -> int:
     return found
 
 
-def _alone(file: LiveFile, touched: int, rule: FileRule) -> Choice:
+def _alone(file: LiveFile, touched: int, rule: FileRule) -> FileChoice:
     gone = file.deleted + touched
     if gone > file.rows * MARKED_SHARE_MAX:
-        return Choice(file, "rewritten", f"{gone:,} of its {file.rows:,} rows are deleted then")
+        return FileChoice(file, "rewritten", f"{gone:,} of its {file.rows:,} rows are deleted then")
     if not touched:
-        return Choice(file, "left", "no row of it changes")
+        return FileChoice(file, "left", "no row of it changes")
     if rule.is_plain:
-        return Choice(file, "rewritten", f"{touched:,} rows change and deletion vectors are not allowed")
-    return Choice(file, "marked", f"{touched:,} of its {file.rows:,} rows change")
+        return FileChoice(file, "rewritten", f"{touched:,} rows change and deletion vectors are not allowed")
+    return FileChoice(file, "marked", f"{touched:,} of its {file.rows:,} rows change")
 
 
 def _crowded(files: Sequence[LiveFile]) -> set[str]:

@@ -10,7 +10,7 @@ from freezeframe.log import Snapshot
 from freezeframe.settings import Settings
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.table.data_files import live_files
-from freezeframe.store.updates.compaction_policy import Choice, FileRule, choose, rule_of, size_class
+from freezeframe.store.updates.compaction_policy import FileChoice, FileRule, choose, rule_of, size_class
 from freezeframe.store.updates.result import Route, UpdateResult
 
 
@@ -64,12 +64,12 @@ def explained_update(name: str, version: int, staged: UpdateResult, settings: Se
     return Explanation(name, version, staged.route, staged.counts, rule_of(settings), written)
 
 
-def _untouched(snapshot: Snapshot, rule: FileRule) -> tuple[Choice, ...]:
+def _untouched(snapshot: Snapshot, rule: FileRule) -> tuple[FileChoice, ...]:
     nothing: Mapping[str, int] = {}
     return choose(live_files(snapshot.files), nothing, rule)
 
 
-def _line(choice: Choice) -> dict[str, Any]:
+def _line(choice: FileChoice) -> dict[str, Any]:
     file = choice.file
     return {
         "file": file.path,
@@ -77,6 +77,6 @@ def _line(choice: Choice) -> dict[str, Any]:
         "rows": file.rows,
         "deleted": file.deleted,
         "size class": size_class(file.size),
-        "fate": choice.fate,
+        "fate": choice.action,
         "reason": choice.reason,
     }

@@ -26,7 +26,7 @@ def search(context: UpdateContext, files: pa.Table, keys: pa.Table) -> tuple[pa.
         return scan(context.snapshot, files, keys), "process"
     context.place.engine.require_shared(context.place.storage.uri(""))
     paths = files["path"].to_pylist()
-    sent = keys if len(keys) <= INLINE_KEYS_MAX else [context.attempt.land_keys(keys)]
+    sent = keys if len(keys) <= INLINE_KEYS_MAX else [context.staging.write_keys(keys)]
     return context.place.engine.find(find_task(context, paths, sent, len(keys))), "spark"
 
 
@@ -39,7 +39,7 @@ def find_task(
         stored=context.uris(paths),
         stored_schema=_key_columns(plan.stored_schema or NO_COLUMNS, plan.told_key),
         target_schema=_unmapped(_key_columns(plan.schema, plan.told_key)),
-        keys=keys if isinstance(keys, pa.Table) else tuple(map(context.attempt.uri, keys)),
+        keys=keys if isinstance(keys, pa.Table) else tuple(map(context.staging.uri, keys)),
         null_keys=plan.update.kept_null_keys,
         rows=rows,
     )

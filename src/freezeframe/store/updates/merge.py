@@ -25,7 +25,7 @@ from freezeframe.store.schema.table_properties import stored_key
 from freezeframe.store.table.data_files import deleted_positions, live_files
 from freezeframe.store.table.reader import live_row_count
 from freezeframe.store.updates.change_builder import build_table_change
-from freezeframe.store.updates.compaction_policy import Choice, choose
+from freezeframe.store.updates.compaction_policy import FileChoice, choose
 from freezeframe.store.updates.deletion_guard import require_few_deletions
 from freezeframe.store.updates.key_lookup import find_task
 from freezeframe.store.updates.plan import NO_COLUMNS, Plan
@@ -35,20 +35,20 @@ from freezeframe.store.updates.source import Incoming
 
 def load(context: UpdateContext) -> UpdateResult:
     """Stage rows that are the whole new content: a first write, or an override."""
-    plan, incoming, attempt = context.plan, context.incoming, context.attempt
+    plan, incoming, staging = context.plan, context.incoming, context.staging
     is_data_file = _is_data_file(plan, incoming)
     asks = bool(context.live) or not is_data_file
     route = Route("load", "the batch is the whole content", engine="spark" if asks else "")
     if asks:
         context.place.engine.require_shared(context.place.storage.uri(""))
     if is_data_file:
-        batch = incoming.paths or (_landed_content(context),)
+        batch = incoming.paths or (_write_content(context),)
         counts = _overwrite_counts(context, batch) if context.live else Counts(inserted=incoming.rows)
         return build_table_change(context, counts, batch if incoming.rows else (), route)
     counts = _overwrite_counts(context, incoming.paths) if context.live else Counts(inserted=incoming.rows)
     # Stored values are compared above and never cast: they need not fit the new types.
     result = context.place.engine.merge(_merge_task(context, ()))
-    return build_table_change(context, counts, attempt.merged_paths(result.files), route)
+    return build_table_change(context, counts, staging.merged_paths(result.files), route)
 
 
 def merge(context: UpdateContext, reason: str) -> UpdateResult:
@@ -61,7 +61,7 @@ def merge(context: UpdateContext, reason: str) -> UpdateResult:
     result = context.place.engine.merge(_merge_task(context, context.live))
     if context.plan.update.mode == "full":
         require_few_deletions(context.plan.update, lost=result.lost, live=result.live)
-    paths = context.attempt.merged_paths(result.files)
+    paths = context.staging.merged_paths(result.files)
     return build_table_change(context, _counts(result), paths, Route("merge", reason, engine="spark"))
 
 
@@ -69,9 +69,9 @@ def merge_touched(context: UpdateContext, reason: str) -> UpdateResult:
     """Stage an upsert of a batch that Spark landed: only files that hold one of its keys are merged."""
     context.place.engine.require_shared(context.place.storage.uri(""))
     choices = _choices(context)
-    touched = tuple(choice.file.path for choice in choices if choice.fate == "rewritten")
+    touched = tuple(choice.file.path for choice in choices if choice.action == "rewritten")
     result = context.place.engine.merge(_merge_task(context, touched))
-    paths = context.attempt.merged_paths(result.files)
+    paths = context.staging.merged_paths(result.files)
     return build_table_change(
         context, _counts(result), paths, Route("partial merge", reason, choices, "spark"), touched
     )
@@ -83,7 +83,7 @@ def can_look_for_keys(context: UpdateContext) -> bool:
     return all(landed.field(name).type == target.field(name).type for name in context.plan.key)
 
 
-def _choices(context: UpdateContext) -> tuple[Choice, ...]:
+def _choices(context: UpdateContext) -> tuple[FileChoice, ...]:
     counted = context.place.engine.count_found(
         find_task(context, context.live, context.incoming.paths, context.incoming.rows)
     )
@@ -92,18 +92,18 @@ def _choices(context: UpdateContext) -> tuple[Choice, ...]:
     return choose(live_files(context.snapshot.files), touched, replace(context.place.rule, is_plain=True))
 
 
-def _landed_content(context: UpdateContext) -> str:
+def _write_content(context: UpdateContext) -> str:
     """The batch as a data file, with what the stream keeps beside its columns."""
     plan = context.plan
     content = plan.own.filled(plan.evolution.batch, context.moment_us)
     columns = written_columns(plan.schema, set(content.column_names))
-    return context.attempt.land(content, columns, plan.key)
+    return context.staging.write_batch(content, columns, plan.key)
 
 
 def _batch(context: UpdateContext) -> tuple[str, ...]:
     """The batch's files, written if the rows are in memory."""
     plan = context.plan
-    return context.incoming.paths or (context.attempt.land(plan.evolution.batch, plan.batch_schema),)
+    return context.incoming.paths or (context.staging.write_batch(plan.evolution.batch, plan.batch_schema),)
 
 
 def _batch_schema(context: UpdateContext) -> dict[str, Any]:
@@ -123,7 +123,7 @@ def _merge_task(context: UpdateContext, stored: Sequence[str]) -> MergeTask:
     return MergeTask(
         stored=context.uris(stored),
         stored_schema=written_columns(plan.stored_schema or NO_COLUMNS),
-        batch=tuple(context.attempt.uri(path) for path in _batch(context)),
+        batch=tuple(context.staging.uri(path) for path in _batch(context)),
         batch_schema=_batch_schema(context),
         target_schema=written_columns(plan.schema),
         key=plan.told_key,
@@ -131,7 +131,7 @@ def _merge_task(context: UpdateContext, stored: Sequence[str]) -> MergeTask:
         nulls=update.nulls,
         null_keys=update.kept_null_keys,
         where=update.where,
-        output=context.attempt.begin_merged(),
+        output=context.staging.begin_merge(),
         deleted=_deleted(context, stored),
         flag=DELETED if plan.own.flags_deleted else "",
         flags_absent=update.mode == "full" and plan.own.flags_deleted and update.deletes != "remove",
@@ -152,7 +152,7 @@ def _overwrite_counts(context: UpdateContext, batch: tuple[str, ...]) -> Counts:
     task = MergeTask(
         stored=context.uris(context.live),
         stored_schema=compared.stored,
-        batch=tuple(context.attempt.uri(path) for path in batch),
+        batch=tuple(context.staging.uri(path) for path in batch),
         batch_schema=_batch_schema(context),
         target_schema=compared.target,
         key=() if other_key else plan.told_key,

@@ -11,7 +11,7 @@ from freezeframe.log import Snapshot
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.table.commit import TableChange
 from freezeframe.store.table.staging import StagingFolder
-from freezeframe.store.updates.compaction_policy import Choice, Fate
+from freezeframe.store.updates.compaction_policy import FileAction, FileChoice
 from freezeframe.store.updates.plan import Plan
 from freezeframe.store.updates.source import Incoming
 from freezeframe.store.updates.update_place import UpdatePlace
@@ -23,7 +23,7 @@ RouteKind = Literal["nothing", "load", "patch", "partial merge", "merge"]
 EngineName = Literal["spark", "process", ""]
 """Who searched or merged the stored rows: Spark or the job's own process; empty where none were met."""
 
-_FATES: tuple[Fate, ...] = ("left", "marked", "rewritten")
+_FATES: tuple[FileAction, ...] = ("left", "marked", "rewritten")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +32,11 @@ class Route:
 
     kind: RouteKind
     reason: str
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[FileChoice, ...] = ()
     engine: EngineName = ""
 
     def __str__(self) -> str:
-        fates = [choice.fate for choice in self.choices]
+        fates = [choice.action for choice in self.choices]
         counted = [f"{fates.count(fate)} {fate}" for fate in _FATES if fate in fates]
         return f"{self.kind}: {self.reason}" + (f"; files: {', '.join(counted)}" if counted else "")
 
@@ -59,7 +59,7 @@ class UpdateContext:
     snapshot: Snapshot
     incoming: Incoming
     plan: Plan
-    attempt: StagingFolder
+    staging: StagingFolder
     moment_us: int
     """The moment of the update, after the stream's last commit whatever the clock says."""
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from freezeframe.engine.frames.batch import checked_batch
 from freezeframe.engine.frames.frames import kind_of, to_arrow
-from freezeframe.engine.protocol.table_engine import LandTask, TableEngine
+from freezeframe.engine.protocol.table_engine import TableEngine, WriteTask
 from freezeframe.errors import InvalidOption
 from freezeframe.log.schema.schema import delta_to_arrow
 from freezeframe.store.model.update_options import Update
@@ -29,7 +29,7 @@ class Incoming:
     rows: int
     null_keys_dropped: int
     paths: tuple[str, ...] = ()
-    attempt: StagingFolder | None = None
+    staging: StagingFolder | None = None
     """Where the files of landed rows are."""
     values_known: bool = True
     """Whether values may decide a column's type; of a Spark frame its types do, however many rows it has."""
@@ -41,17 +41,17 @@ class Incoming:
 
     def values(self, name: str) -> Iterator[pa.ChunkedArray]:
         """The values of a column, piece by piece; of landed rows they are read from the files."""
-        if self.attempt is None:
+        if self.staging is None:
             yield self.table[name]
         else:
-            yield from self.attempt.landed_column(self.paths, name)
+            yield from self.staging.read_batch_column(self.paths, name)
 
     def is_empty(self, name: str) -> bool:
         """Whether a column has no value at all."""
         return all(piece.null_count == len(piece) for piece in self.values(name))
 
 
-def take(frame: Any, update: Update, engine: TableEngine, attempt: StagingFolder) -> Incoming:
+def take(frame: Any, update: Update, engine: TableEngine, staging: StagingFolder) -> Incoming:
     """The rows of a pandas, Arrow or Spark frame; a Spark frame is written as Parquet once.
 
     Raises:
@@ -66,7 +66,7 @@ def take(frame: Any, update: Update, engine: TableEngine, attempt: StagingFolder
             remedy="Pass key= as well, or leave order_by out.",
         )
     if kind == "spark":
-        return _landed(frame, update, engine, attempt)
+        return _write_frame(frame, update, engine, staging)
     table = to_arrow(frame)
     if not (table.num_columns and update.key):
         return Incoming(table, table.num_rows, 0)
@@ -74,24 +74,24 @@ def take(frame: Any, update: Update, engine: TableEngine, attempt: StagingFolder
     return Incoming(batch.rows, batch.rows.num_rows, batch.null_keys_dropped)
 
 
-def _landed(frame: Any, update: Update, engine: TableEngine, attempt: StagingFolder) -> Incoming:
-    attempt.prepare()
-    engine.require_shared(attempt.folder_uri)
-    landed = engine.land(
+def _write_frame(frame: Any, update: Update, engine: TableEngine, staging: StagingFolder) -> Incoming:
+    staging.prepare()
+    engine.require_shared(staging.folder_uri)
+    landed = engine.write_batch(
         frame,
-        LandTask(
-            output=attempt.begin_landed(),
+        WriteTask(
+            output=staging.begin_batch(),
             key=update.key,
             null_keys=update.null_keys,
             order_by=update.order_by,
             drop_duplicates=update.drop_duplicates,
             takes_table=True,
-            within=attempt.folder_uri,
+            within=staging.folder_uri,
         ),
     )
     schema = delta_to_arrow(landed.schema)
     if landed.table is not None:
         return Incoming(to_arrow(landed.table.cast(schema)), landed.rows, 0, values_known=False)
-    paths = attempt.landed_paths(landed.files)
-    held = attempt if paths else None
+    paths = staging.batch_paths(landed.files)
+    held = staging if paths else None
     return Incoming(schema.empty_table(), landed.rows, landed.null_keys, paths, held, values_known=not paths)

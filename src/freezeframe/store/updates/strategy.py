@@ -32,9 +32,9 @@ from freezeframe.store.updates.upsert import LANDED_BYTES_MAX, batch_rows, bread
 
 
 def stage(
-    place: UpdatePlace, snapshot: Snapshot, incoming: Incoming, update: Update, attempt: StagingFolder
+    place: UpdatePlace, snapshot: Snapshot, incoming: Incoming, update: Update, staging: StagingFolder
 ) -> UpdateResult:
-    """Write the stream's new content into ``attempt`` and count what became of the rows.
+    """Write the stream's new content into ``staging`` and count what became of the rows.
 
     Nothing becomes visible.
 
@@ -48,14 +48,14 @@ def stage(
     if update.mode == "full" and not incoming.rows:
         stored_rows = live_row_count(snapshot)
         require_few_deletions(update, lost=stored_rows, live=stored_rows)
-    attempt.prepare()
-    context = UpdateContext(place, snapshot, incoming, plan, attempt, _moment_us(snapshot))
+    staging.prepare()
+    context = UpdateContext(place, snapshot, incoming, plan, staging, _moment_us(snapshot))
     if update.mode == "overwrite" or (update.mode != "replace_where" and not context.live):
         return load(context)
     hindrance = obstacle(plan, snapshot)
     if hindrance:
         return merge(context, hindrance)
-    rows = batch_rows(plan, incoming, attempt)
+    rows = batch_rows(plan, incoming, staging)
     if rows is None:
         reason = f"the batch that Spark landed takes more than {LANDED_BYTES_MAX:,} bytes of memory"
         return merge_touched(context, reason) if can_look_for_keys(context) else merge(context, reason)

@@ -44,18 +44,18 @@ class TakenUpdate:
         """The update as a step that any state of the stream can be given to."""
         return Step(self._carry_out, self.update.expected_version, self.intake)
 
-    def stage_on(self, snapshot: Snapshot, attempt: StagingFolder) -> UpdateResult:
-        """The update on that state of the stream, its files in ``attempt``; errors as of ``stage``."""
+    def stage_on(self, snapshot: Snapshot, staging: StagingFolder) -> UpdateResult:
+        """The update on that state of the stream, its files in ``staging``; errors as of ``stage``."""
         update = self._on_nothing() if was_dropped(snapshot) else self.update
         with _naming(self.place.name):
-            return stage(self.place, snapshot, self.incoming, update, attempt)
+            return stage(self.place, snapshot, self.incoming, update, staging)
 
-    def _carry_out(self, snapshot: Snapshot, attempt: StagingFolder, origin: CommitIdentity) -> StepResult:
-        staged = self.stage_on(snapshot, attempt)
+    def _carry_out(self, snapshot: Snapshot, staging: StagingFolder, identity: CommitIdentity) -> StepResult:
+        staged = self.stage_on(snapshot, staging)
         receipt = self._receipt(staged, snapshot.version)
         if staged.rewrite is None:
             return StepResult("", staged.counts, answer=receipt)
-        content = commit_text(snapshot, staged.rewrite, origin)
+        content = commit_text(snapshot, staged.rewrite, identity)
         is_net = not was_dropped(snapshot) and _counts_every_change(staged.plan)
         return StepResult(content, staged.counts, staged.rewrite.new_paths, receipt, is_net=is_net)
 

@@ -26,7 +26,7 @@ from freezeframe.store.table.data_files import LiveFile, deleted_positions, live
 from freezeframe.store.table.row_shape import in_schema
 from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.updates.coalesce import Filled, Flags, coalesce
-from freezeframe.store.updates.compaction_policy import Choice, choose
+from freezeframe.store.updates.compaction_policy import FileChoice, choose
 from freezeframe.store.updates.key_lookup import search
 from freezeframe.store.updates.plan import NO_COLUMNS, Plan
 from freezeframe.store.updates.result import EngineName, UpdateContext
@@ -49,7 +49,7 @@ class Patch:
     written: tuple[str, ...]
     removed: tuple[str, ...]
     marked: Mapping[str, _Numbers]
-    choices: tuple[Choice, ...]
+    choices: tuple[FileChoice, ...]
     searched: str
     """How the batch's keys were searched, and in how many files: words that ``stream explain`` shows."""
     engine: EngineName = ""
@@ -111,12 +111,12 @@ def breadth(context: UpdateContext, batch: pa.Table) -> str:
     return "" if found <= PATCHED_BYTES_MAX else f"files of {found:,} bytes may hold a key of the batch"
 
 
-def batch_rows(plan: Plan, incoming: Incoming, attempt: StagingFolder) -> pa.Table | None:
+def batch_rows(plan: Plan, incoming: Incoming, staging: StagingFolder) -> pa.Table | None:
     """The batch in memory, in the types of the plan; None if Spark landed it and is to move it as well."""
     batch = plan.evolution.batch
     if incoming.in_memory:
         return batch
-    landed = attempt.read_landed(incoming.paths, LANDED_BYTES_MAX)
+    landed = staging.read_batch(incoming.paths, LANDED_BYTES_MAX)
     if landed is None:
         return None
     try:
@@ -142,15 +142,15 @@ def patch(context: UpdateContext, batch: pa.Table) -> Patch:
         return Patch(counts, (), (), {}, (), met.searched, met.engine)
     live = live_files(context.snapshot.files)
     choices = choose(live, {path: len(part) for path, part in changing.items()}, context.place.rule)
-    rewritten = [choice.file for choice in choices if choice.fate == "rewritten"]
+    rewritten = [choice.file for choice in choices if choice.action == "rewritten"]
     content = _content(
         context,
         rewritten,
         changing,
         [filled.rows, in_schema(batch.filter(pa.array(is_new)), filled.rows.schema)],
     )
-    written = context.attempt.write(content, written_columns(context.plan.schema), context.plan.key)
-    marked = {choice.file.path: changing[choice.file.path] for choice in choices if choice.fate == "marked"}
+    written = context.staging.write(content, written_columns(context.plan.schema), context.plan.key)
+    marked = {choice.file.path: changing[choice.file.path] for choice in choices if choice.action == "marked"}
     removed = tuple(file.path for file in rewritten)
     return Patch(counts, written, removed, marked, choices, met.searched, met.engine)
 

@@ -120,7 +120,7 @@ def restore(
     if before is not None:
         return _told_again(place, version, before)
 
-    def attempt() -> Restoration:
+    def staging() -> Restoration:
         plan = _planned(place, version, streams, files)
         if check is not None:
             check(plan.now.version)  # the commit is refused after any other version
@@ -128,18 +128,18 @@ def restore(
             return plan.outcome(plan.now.version, committed=False)
         return plan.outcome(_carried_out(place, plan, message, who), committed=True)
 
-    return planned_again(place, attempt)
+    return planned_again(place, staging)
 
 
-def planned_again(place: TenantPlace, attempt: Callable[[], _Outcome]) -> _Outcome:
-    """Plan and commit by ``attempt``; again where the tenant is not ``at_version`` any more.
+def planned_again(place: TenantPlace, staging: Callable[[], _Outcome]) -> _Outcome:
+    """Plan and commit by ``staging``; again where the tenant is not ``at_version`` any more.
 
     Raises:
         ConflictError: others kept committing meanwhile.
     """
     for _ in range(place.settings.commit_tries_max):
         with suppress(_Moved):
-            return attempt()
+            return staging()
     raise ConflictError(
         "The tenant kept changing while it was to be restored.",
         cause="Other jobs committed between every planning and committing.",
@@ -181,7 +181,7 @@ def explained(what: str, why: str) -> str:
 
 def _committed_before(place: TenantPlace) -> JobRecord | None:
     """The commit of the very request that is answered here, where it came before and its answer was lost."""
-    job_id = place.occasion.job_id
+    job_id = place.request_context.job_id
     return None if job_id is None else place.log.current_state().jobs.get(job_id)
 
 
@@ -257,15 +257,15 @@ class _Returning:
 
     target: Snapshot
 
-    def __call__(self, snapshot: Snapshot, _: StagingFolder, origin: CommitIdentity) -> StepResult:
+    def __call__(self, snapshot: Snapshot, _: StagingFolder, identity: CommitIdentity) -> StepResult:
         counts = Counts(_rows_only_in(self.target, snapshot), deleted=_rows_only_in(snapshot, self.target))
-        info = commit_info("RESTORE", {"version": str(self.target.version)}, origin)
-        return StepResult(net_commit(snapshot, self.target, info, origin), counts)
+        info = commit_info("RESTORE", {"version": str(self.target.version)}, identity)
+        return StepResult(net_commit(snapshot, self.target, info, identity), counts)
 
 
-def _dropping(snapshot: Snapshot, _: StagingFolder, origin: CommitIdentity) -> StepResult:
-    info = commit_info("DROP", {}, origin)
-    return StepResult(drop_commit(snapshot, info, origin), Counts(deleted=rows.count(snapshot)))
+def _dropping(snapshot: Snapshot, _: StagingFolder, identity: CommitIdentity) -> StepResult:
+    info = commit_info("DROP", {}, identity)
+    return StepResult(drop_commit(snapshot, info, identity), Counts(deleted=rows.count(snapshot)))
 
 
 def _all_streams(now: TenantState, then: TenantState) -> list[str]:

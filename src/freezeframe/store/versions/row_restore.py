@@ -100,12 +100,12 @@ def restore_rows(
         SchemaDriftError: a column has another type since, in which the old values cannot be told.
         ConflictError: others kept committing meanwhile.
     """
-    known = place.log.current_state().jobs.get(place.occasion.job_id or "")
+    known = place.log.current_state().jobs.get(place.request_context.job_id or "")
     if known is not None and not dry_run:
         before = _planned(place, selection, place.log.state_at(known.version - 1))
         return RowRestoration(before.key, before.changes, known.version, committed=True)
 
-    def attempt() -> RowRestoration:
+    def staging() -> RowRestoration:
         plan = _planned(place, selection, place.log.current_state())
         if check is not None:
             check(plan.now.version)
@@ -114,7 +114,7 @@ def restore_rows(
         version = _carried_out(place, selection, plan, message, who)
         return RowRestoration(plan.key, plan.changes, version, committed=True)
 
-    return planned_again(place, attempt)
+    return planned_again(place, staging)
 
 
 def _planned(place: TenantPlace, selection: RowSelection, now: TenantState) -> _Plan:
@@ -206,14 +206,14 @@ class _Removing:
     key: tuple[str, ...]
     keys: pa.Table
 
-    def __call__(self, snapshot: Snapshot, attempt: StagingFolder, origin: CommitIdentity) -> StepResult:
-        attempt.prepare()
+    def __call__(self, snapshot: Snapshot, staging: StagingFolder, identity: CommitIdentity) -> StepResult:
+        staging.prepare()
         positions = self._positions(snapshot)
-        deletion = marked_rows(snapshot, positions, prefix=attempt.name, timestamp_ms=origin.timestamp_ms)
+        deletion = marked_rows(snapshot, positions, prefix=staging.name, timestamp_ms=identity.timestamp_ms)
         if not deletion.deleted_rows:
             return StepResult("", Counts())
         if deletion.file is not None:
-            attempt.store(deletion.file.name, deletion.file.content)
+            staging.store(deletion.file.name, deletion.file.content)
         switches_on = not has_vectors(snapshot)
         rewrite = TableChange(
             "DELETE",
@@ -227,7 +227,7 @@ class _Removing:
             vector_file=deletion.file,
             plan=f"restore: {deletion.deleted_rows} rows that were not there then are marked",
         )
-        return StepResult(commit_text(snapshot, rewrite, origin), rewrite.counts, rewrite.new_paths)
+        return StepResult(commit_text(snapshot, rewrite, identity), rewrite.counts, rewrite.new_paths)
 
     def _positions(self, snapshot: Snapshot) -> dict[str, list[int]]:
         files = files_with(snapshot, self.keys)

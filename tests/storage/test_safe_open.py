@@ -11,7 +11,7 @@ from tests.examples import examples
 
 from freezeframe.errors import FreezeframeError, UnsafePath
 from freezeframe.storage import LocalStorage, PrefixStorage
-from freezeframe.storage.beneath import open_beneath, open_stepwise, opened_root
+from freezeframe.storage.safe_open import open_beneath, open_root, open_stepwise
 
 CANARY = b"canary of another tenant"
 OPENERS = [open_beneath, open_stepwise]
@@ -36,7 +36,7 @@ def two_tenants(tmp_path):
 @pytest.mark.parametrize("opener", OPENERS)
 def test_what_is_beneath_opens(opener, two_tenants):
     """Plain files and folders open, the directory itself too."""
-    with opened_root(two_tenants / "a") as root:
+    with open_root(two_tenants / "a") as root:
         for name, flags in (("folder/file", os.O_RDONLY), ("folder", os.O_DIRECTORY), ("", os.O_DIRECTORY)):
             os.close(opener(root, name, flags))
         for name in ("nothing", "folder/nothing", "nothing/at/all"):
@@ -61,7 +61,7 @@ def test_what_is_beneath_opens(opener, two_tenants):
 )
 def test_links_and_climbing_are_refused(opener, name, two_tenants):
     """Links out of the directory, links inside it, and ``..`` end in ELOOP."""
-    with opened_root(two_tenants / "a") as root, pytest.raises(OSError, match=r".") as caught:
+    with open_root(two_tenants / "a") as root, pytest.raises(OSError, match=r".") as caught:
         opener(root, name, os.O_RDONLY)
     assert errno.ELOOP == caught.value.errno
 
@@ -80,7 +80,7 @@ def test_openers_agree(two_tenants):
     def compare(parts):
         name = "/".join(parts)
         answers = []
-        with opened_root(two_tenants / "a") as root:
+        with open_root(two_tenants / "a") as root:
             for opener in OPENERS:
                 try:
                     handle = opener(root, name, os.O_RDONLY)

@@ -33,7 +33,7 @@ class _How(ctypes.Structure):
 
 
 @contextmanager
-def opened_folder(root: int, name: str) -> Iterator[int]:
+def open_folder(root: int, name: str) -> Iterator[int]:
     """The folder ``name`` beneath ``root``, both as open descriptors; an empty name is ``root`` itself."""
     folder = open_beneath(root, name, _FOLDER_FLAGS)
     try:
@@ -43,7 +43,7 @@ def opened_folder(root: int, name: str) -> Iterator[int]:
 
 
 @contextmanager
-def opened_root(path: str | os.PathLike[str]) -> Iterator[int]:
+def open_root(path: str | os.PathLike[str]) -> Iterator[int]:
     """A directory as it is named from outside; links on the way there are its owner's own affair."""
     root = os.open(path, _FOLDER_FLAGS)
     try:
@@ -133,7 +133,7 @@ def files_below(folder: int, prefix: str = "") -> Iterator[tuple[str, os.stat_re
                 if not entry.is_dir(follow_symlinks=False):
                     yield f"{prefix}{entry.name}", entry.stat(follow_symlinks=False)
                     continue
-                with opened_folder(folder, entry.name) as below:
+                with open_folder(folder, entry.name) as below:
                     yield from files_below(below, f"{prefix}{entry.name}/")
 
 
@@ -143,7 +143,7 @@ def remove_empty_below(folder: int) -> None:
         names = [entry.name for entry in found if entry.is_dir(follow_symlinks=False)]
     for name in names:
         with suppress(FileNotFoundError):
-            with opened_folder(folder, name) as below:
+            with open_folder(folder, name) as below:
                 remove_empty_below(below)
             remove_if_empty(folder, name)
 
@@ -179,7 +179,7 @@ def _openat2() -> Any:
     call = ctypes.CDLL(None, use_errno=True).syscall
     call.restype = ctypes.c_long
     call.argtypes = (ctypes.c_long, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t)
-    with opened_root("/") as root:
+    with open_root("/") as root:
         try:
             os.close(open_by_kernel(call, root, ".", _FOLDER_FLAGS))
         except OSError as error:

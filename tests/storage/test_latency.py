@@ -3,7 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from benchmarks.distant import DistantStorage, Request, in_sequence
+from benchmarks.latency import LatencyStorage, Request, in_sequence
 
 from freezeframe.errors import InvalidOption
 from freezeframe.storage import MemoryStorage
@@ -21,7 +21,7 @@ def test_the_longest_chain_is_counted():
 
 def test_each_request_takes_its_time_and_failures_count():
     """Side by side or one after the other, as the caller asks; an absent file is an answer as well."""
-    storage = DistantStorage(MemoryStorage(), 0.2)
+    storage = LatencyStorage(MemoryStorage(), 0.2)
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda number: storage.put_if_absent(f"f/{number}", b"x"), range(4)))
     assert (4, 1) == (len(storage.requests), len(in_sequence(storage.requests)))
@@ -33,4 +33,4 @@ def test_each_request_takes_its_time_and_failures_count():
     assert 4 == len(in_sequence(storage.requests))
     assert all(one.ended - one.began >= 0.2 for one in storage.requests)
     with pytest.raises(InvalidOption):
-        DistantStorage(MemoryStorage(), -1)
+        LatencyStorage(MemoryStorage(), -1)

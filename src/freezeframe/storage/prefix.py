@@ -11,7 +11,7 @@ from pathlib import Path
 
 from freezeframe.errors import InvalidName
 from freezeframe.storage.base import FileStatus, Storage
-from freezeframe.storage.relative_name import checked_name
+from freezeframe.storage.relative_name import check_name
 
 
 class PrefixStorage:
@@ -68,5 +68,5 @@ class PrefixStorage:
         return self._inner.uri(self._name(name))
 
     def _name(self, name: str) -> str:
-        checked = checked_name(name, self.root)
+        checked = check_name(name, self.root)
         return f"{self._folder}/{checked}" if checked.strip("/") else self._folder

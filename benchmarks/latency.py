@@ -38,7 +38,7 @@ def in_sequence(requests: Iterable[Request]) -> tuple[Request, ...]:
     return tuple(chain)
 
 
-class DistantStorage:
+class LatencyStorage:
     """``inner`` behind a line on which a request takes ``seconds``. There are no local paths."""
 
     def __init__(self, inner: Storage, seconds: float) -> None:

@@ -10,7 +10,7 @@ from freezeframe.store.tenants.deletion import remove_tree
 from freezeframe.store.tenants.registry import Registry
 
 
-class RegistryFence:
+class RegistryGuard:
     """Of a tenant in a store: it is there as long as the registry names its folder."""
 
     def __init__(self, registry: Registry, folder: str, place: Storage) -> None:
@@ -19,10 +19,10 @@ class RegistryFence:
         self._place = place
 
     def require_writable(self) -> None:
-        """See ``Fence.require_writable``."""
+        """See ``TenantGuard.require_writable``."""
 
     def require_open(self) -> None:
-        """See ``Fence.require_open``.
+        """See ``TenantGuard.require_open``.
 
         Raises:
             TenantNotFound: it was deleted.
@@ -35,8 +35,8 @@ class RegistryFence:
                 remedy="Nothing of the job was kept; make the tenant again, then run it once more.",
             )
 
-    def clear(self) -> None:
-        """See ``Fence.clear``; what fails here is left to ``Store.sweep``."""
+    def remove_orphans(self) -> None:
+        """See ``TenantGuard.remove_orphans``; what fails here is left to ``Store.sweep``."""
         with suppress(FreezeframeError):
             try:
                 self.require_open()

@@ -120,7 +120,7 @@ def restore(
     if before is not None:
         return _told_again(place, version, before)
 
-    def staging() -> Restoration:
+    def attempt() -> Restoration:
         plan = _planned(place, version, streams, files)
         if check is not None:
             check(plan.now.version)  # the commit is refused after any other version
@@ -128,18 +128,18 @@ def restore(
             return plan.outcome(plan.now.version, committed=False)
         return plan.outcome(_carried_out(place, plan, message, who), committed=True)
 
-    return planned_again(place, staging)
+    return planned_again(place, attempt)
 
 
-def planned_again(place: TenantPlace, staging: Callable[[], _Outcome]) -> _Outcome:
-    """Plan and commit by ``staging``; again where the tenant is not ``at_version`` any more.
+def planned_again(place: TenantPlace, attempt: Callable[[], _Outcome]) -> _Outcome:
+    """Plan and commit by ``attempt``; again where the tenant is not ``at_version`` any more.
 
     Raises:
         ConflictError: others kept committing meanwhile.
     """
     for _ in range(place.settings.commit_tries_max):
         with suppress(_Moved):
-            return staging()
+            return attempt()
     raise ConflictError(
         "The tenant kept changing while it was to be restored.",
         cause="Other jobs committed between every planning and committing.",

@@ -105,7 +105,7 @@ def restore_rows(
         before = _planned(place, selection, place.log.state_at(known.version - 1))
         return RowRestoration(before.key, before.changes, known.version, committed=True)
 
-    def staging() -> RowRestoration:
+    def attempt() -> RowRestoration:
         plan = _planned(place, selection, place.log.current_state())
         if check is not None:
             check(plan.now.version)
@@ -114,7 +114,7 @@ def restore_rows(
         version = _carried_out(place, selection, plan, message, who)
         return RowRestoration(plan.key, plan.changes, version, committed=True)
 
-    return planned_again(place, staging)
+    return planned_again(place, attempt)
 
 
 def _planned(place: TenantPlace, selection: RowSelection, now: TenantState) -> _Plan:

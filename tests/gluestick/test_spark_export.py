@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+import uuid
 from decimal import Decimal
 
 import pyarrow as pa
@@ -161,3 +162,16 @@ def test_an_export_that_fails_leaves_the_folder_as_it_was(tmp_path, spark_sessio
     assert {"data.singer": b"{}\n"} == {path.name: path.read_bytes() for path in output.iterdir()}
     with pytest.raises(StorageUnavailable):
         gs.to_export(frame, "Leads", output / "data.singer", export_format="csv")
+
+
+def test_a_piece_of_a_file_is_in_memory_and_never_all_of_it(tmp_path):
+    """Spark writes a sorted frame into few, large files: memory follows a row group, not the file."""
+    file = tmp_path / "rows.parquet"
+    rows = pa.table({"Id": [uuid.uuid4().hex for _ in range(200_000)]})
+    pq.write_table(rows, file, row_group_size=10_000, use_dictionary=False, compression="none")
+    before, most, read = pa.total_allocated_bytes(), 0, 0
+    for table in spark_export._tables([file], rows.schema):
+        most = max(most, pa.total_allocated_bytes() - before)
+        read += len(table)
+    assert len(rows) == read
+    assert most < file.stat().st_size / 2

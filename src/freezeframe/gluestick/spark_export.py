@@ -118,7 +118,7 @@ def _rows_of(frame: Any, output: Path) -> Iterator[tuple[Path, pa.Schema, Tables
 
 def _tables(files: list[Path], schema: pa.Schema) -> Tables:
     for file in files:
-        with pq.ParquetFile(file) as parquet:
+        with pq.ParquetFile(file, pre_buffer=False) as parquet:  # else it holds all bytes of the file
             for batch in parquet.iter_batches(_PIECE_ROWS):
                 yield in_schema(batch, schema)
 

@@ -223,6 +223,7 @@ class StagingFolder:
             pq.ParquetFile(
                 self._storage.local_path(name) or io.BytesIO(self._storage.read(name)),
                 coerce_int96_timestamp_unit="us",
+                pre_buffer=False,  # else an iteration holds all bytes of the file
             ) as file,
         ):
             yield file

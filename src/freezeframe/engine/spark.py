@@ -19,7 +19,7 @@ from freezeframe.engine.plans.key_search import count_found, find, find_all
 from freezeframe.engine.plans.merge import merge
 from freezeframe.engine.plans.parquet_files import local_folder
 from freezeframe.engine.plans.row_hash import row_sums
-from freezeframe.engine.plans.small_frames import small_rows
+from freezeframe.engine.plans.small_frames import collect_small, rows_to_write
 from freezeframe.engine.plans.write_batch import batch_schema, settle, write_frame
 from freezeframe.engine.protocol.table_engine import (
     NOTHING,
@@ -68,8 +68,9 @@ class SparkEngine:
         """Write a Spark frame as Parquet; see `TableEngine.write_batch`."""
         self._require_seen(frame.sparkSession, task.within)
         with spark_errors():
-            schema = batch_schema(frame, task)
-            rows = small_rows(frame, task, schema) if task.takes_table else None
+            small = collect_small(frame) if task.takes_table else None
+            schema = batch_schema(small.schema if small else frame.schema, task)
+            rows = rows_to_write(small, task, schema) if small else None
             if rows is not None:
                 return WrittenBatch(json.loads(schema.json()), (), len(rows), table=rows)
             written = write_frame(frame, task, schema, self._storage_options(task.output))

@@ -39,6 +39,7 @@ from freezeframe.store.table.reader import (
     read_row_batches,
     read_rows,
     require_kind,
+    row_columns,
     row_count,
     sorted_frame,
 )
@@ -411,7 +412,10 @@ def _changes(before: Snapshot | None, after: Snapshot, as_: FrameKind) -> Any:
 
 
 def _order(snapshot: Snapshot, sort_columns: Sequence[str]) -> tuple[str, ...]:
-    return tuple(sort_columns) or stored_key(snapshot.metadata) or ()
+    """The columns to sort by that the rows have; Spark is not asked for them."""
+    known = set(row_columns(snapshot).names)
+    names = tuple(sort_columns) or stored_key(snapshot.metadata) or ()
+    return tuple(name for name in names if name in known)
 
 
 def _sorted_rows(snapshot: Snapshot, sort_columns: Sequence[str]) -> pa.Table:

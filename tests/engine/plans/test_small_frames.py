@@ -2,9 +2,10 @@
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 
 from freezeframe.engine.plans import small_frames as subject
-from freezeframe.engine.plans.small_frames import small_rows
+from freezeframe.engine.plans.small_frames import collect_small, rows_to_write
 from freezeframe.engine.plans.write_batch import batch_schema
 from freezeframe.engine.protocol.table_engine import WriteTask
 
@@ -13,7 +14,8 @@ pytestmark = pytest.mark.spark
 
 def small(frame, *key):
     task = WriteTask("nowhere", key=key)
-    return small_rows(frame, task, batch_schema(frame, task))
+    found = collect_small(frame)
+    return rows_to_write(found, task, batch_schema(found.schema, task)) if found else None
 
 
 def test_few_rows_are_a_table_in_the_types_that_files_would_have(spark_session):
@@ -62,3 +64,28 @@ def test_a_frame_of_no_rows_is_a_table_of_none(spark_session):
     found = small(spark_session.range(0), "id")
 
     assert (0, pa.int64()) == (len(found), found.schema.field("id").type)
+
+
+NAMES = ("spark.sql.codegen.wholeStage", "spark.sql.codegen.factoryMode")
+
+
+@pytest.mark.parametrize("mode", ["CODEGEN_ONLY", None])
+def test_few_rows_are_computed_without_generated_code(spark_session, monkeypatch, mode):
+    """The session has its own settings again, those of the user too, also when the query fails."""
+    client = spark_session.client
+    if mode:
+        spark_session.conf.set(NAMES[1], mode)
+    before = client.get_configs(*NAMES)
+    while_asked, execute = [], client.to_table_as_iterator
+
+    def noted(*arguments):
+        while_asked.append(client.get_configs(*NAMES))
+        return execute(*arguments)
+
+    monkeypatch.setattr(client, "to_table_as_iterator", noted)
+    assert 3 == len(small(spark_session.range(3)))
+    with pytest.raises(PySparkException, match="DIVIDE_BY_ZERO"):
+        small(spark_session.sql("select 1 / id as x from range(0, 1, 1, 1)"))
+    assert [("false", "NO_CODEGEN")] * 2 == while_asked
+    assert before == client.get_configs(*NAMES)
+    spark_session.conf.unset(NAMES[1])

@@ -176,7 +176,7 @@ def test_a_part_that_is_lost_after_the_write_is_missed(bench, spark_session, key
     """As many rows as Spark counted on their way have to be here, or nothing is landed."""
     task = WriteTask(bench.new("landed"), key=key)
     frame = spark_session.range(0, 10, 1, 2)
-    written = write_frame(frame, task, batch_schema(frame, task))
+    written = write_frame(frame, task, batch_schema(frame.schema, task))
     assert 10 == written.rows
     min(Path(task.output).glob("*.parquet")).unlink()
     with pytest.raises(StorageNotShared, match="wrote 10 rows, and 5 of them are in the 1 files") as caught:

@@ -14,9 +14,6 @@ from freezeframe.settings import Settings
 SESSION_CONFIGURATION = {
     # A value that does not fit is an error, never a null.
     "spark.sql.ansi.enabled": "true",
-    # Sessions of ours add no classes of their own. Else each generated class that Spark compiles makes it ask
-    # the driver, by an RPC each, for dozens of classes that are nowhere.
-    "spark.sql.artifact.isolation.enabled": "false",
     # Two columns that differ by case only are two columns.
     "spark.sql.caseSensitive": "true",
     "spark.sql.session.timeZone": "UTC",

@@ -8,29 +8,45 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql.connect.client import SparkConnectClient
 from pyspark.sql.connect.dataframe import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from freezeframe.engine.configuration.session_settings import set_configs
 from freezeframe.engine.protocol.table_engine import INLINE_KEYS_MAX, WriteTask
 
 ROWS_MAX = INLINE_KEYS_MAX
 ESTIMATE_BYTES_MAX = 4 * 1024 * 1024
 
 _ESTIMATE = re.compile(r"== Optimized Logical Plan ==\n.*?Statistics\(sizeInBytes=([\d.E+]+) (\w+)")
+_INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
 _UNITS = {unit: 1024**power for power, unit in enumerate(["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"])}
 # What may give more bytes than it gets, so that the estimate says little.
 _GROWS = re.compile(r"\b(Generate|MapIn\w+|FlatMap\w+|Expand|\w*Python\w*|\w*UDF\w*)\b")
 
 
-def small_rows(frame: Any, task: WriteTask, schema: StructType) -> pa.Table | None:
-    """The rows of a Spark Connect frame in the types of ``schema``, if they are few; None where files serve.
+@dataclass(frozen=True, slots=True)
+class SmallFrame:
+    """The rows of a frame in this process, as Spark sent them."""
 
-    Files serve a frame of more than ``ROWS_MAX`` rows or an estimate of more than ``ESTIMATE_BYTES_MAX``, a
-    classic frame, and rows whose keys repeat, are null, or are floating-point numbers.
+    schema: StructType
+    rows: pa.Table
+
+
+def collect_small(frame: Any) -> SmallFrame | None:
+    """A Spark Connect frame's rows, if they are few; None where files serve.
+
+    Files serve a classic frame, and one of more than ``ROWS_MAX`` rows or with an estimate of more than
+    ``ESTIMATE_BYTES_MAX``.
     """
     if not isinstance(frame, DataFrame):
         return None
@@ -38,31 +54,53 @@ def small_rows(frame: Any, task: WriteTask, schema: StructType) -> pa.Table | No
     found = _ESTIMATE.search(plan)
     if found is None or float(found[1]) * _UNITS.get(found[2], float("inf")) > ESTIMATE_BYTES_MAX:
         return None
-    table = _collected(frame.limit(ROWS_MAX + 1) if _GROWS.search(plan) else frame)
-    if table is None:
-        return None
+    with _interpreting(frame.sparkSession.client):
+        return _collected(frame.limit(ROWS_MAX + 1) if _GROWS.search(plan) else frame)
+
+
+def rows_to_write(small: SmallFrame, task: WriteTask, schema: StructType) -> pa.Table | None:
+    """The rows in the types of ``schema``; None if keys repeat, are null, or are floating-point numbers.
+
+    None as well for text that is not UTF-8: where files are searched, its column is named.
+    """
     target = to_arrow_schema(schema)
     try:
-        table = table.rename_columns(target.names).cast(target)
+        table = small.rows.rename_columns(target.names).cast(target)
         table.validate(full=True)
     except pa.ArrowException:
-        return None  # Text that is not UTF-8: the search of files names its column
+        return None
     return table if _has_plain_keys(table, task) else None
 
 
-def _collected(frame: Any) -> pa.Table | None:
+@contextlib.contextmanager
+def _interpreting(client: SparkConnectClient) -> Iterator[None]:
+    """Has Spark interpret queries of the session: to compile one takes longer than to run it on few rows.
+
+    Each job compiled its queries anew, since Spark keeps compiled ones by session (decision 0031).
+    """
+    before = dict(zip(_INTERPRETED, map(str, client.get_configs(*_INTERPRETED)), strict=True))
+    set_configs(client, _INTERPRETED)
+    try:
+        yield
+    finally:
+        set_configs(client, before)
+
+
+def _collected(frame: Any) -> SmallFrame | None:
     """All rows; None as soon as they are too many."""
     client = frame.sparkSession.client
     answers: Any = client.to_table_as_iterator(frame._plan.to_proto(client), {})  # noqa: SLF001
-    parts, rows = [], 0
+    schema, parts, rows = StructType(), [], 0
     with contextlib.closing(answers):
         for answer in answers:
-            if isinstance(answer, pa.Table):
+            if isinstance(answer, StructType):
+                schema = answer
+            elif isinstance(answer, pa.Table):
                 parts.append(answer)
                 rows += len(answer)
                 if rows > ROWS_MAX:
                     return None
-    return pa.concat_tables(parts) if parts else None
+    return SmallFrame(schema, pa.concat_tables(parts)) if parts else None
 
 
 def _has_plain_keys(table: pa.Table, task: WriteTask) -> bool:

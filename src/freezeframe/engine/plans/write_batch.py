@@ -152,8 +152,8 @@ def _has_our_settings(session: Any, names: Sequence[str]) -> bool:
     return all(str(value) == LANDING_CONFIGURATION[name] for name, value in zip(names, values, strict=True))
 
 
-def batch_schema(frame: Any, task: WriteTask) -> StructType:
-    """The frame's schema, with the physical names of the task, checked before anything is written.
+def batch_schema(given: StructType, task: WriteTask) -> StructType:
+    """The schema of a frame, with the physical names of the task, checked before anything is written.
 
     Raises:
         MissingColumn: a key or order column is not in the frame.
@@ -161,7 +161,6 @@ def batch_schema(frame: Any, task: WriteTask) -> StructType:
         NullKeyError: a key column has the type void.
         BadInput: two columns have one name.
     """
-    given = frame.schema
     require_key_columns(given.names, task.key)
     require_order_columns(given.names, task.order_by)
     repeated = sorted({name for name in given.names if given.names.count(name) > 1})

@@ -28,6 +28,7 @@ from pyspark.sql.connect.session import SparkSession
 
 from freezeframe.engine.configuration.remote import REMOTE, foreign_remote, own_remote
 from freezeframe.engine.configuration.s3_configuration import session_options
+from freezeframe.engine.configuration.session_settings import set_configs
 from freezeframe.engine.configuration.spark_configuration import (
     SCRIPT_CONFIGURATION,
     SESSION_CONFIGURATION,
@@ -276,10 +277,7 @@ def _session(url: str, options: Mapping[str, str], *, is_local: bool) -> SparkSe
     session.registerProgressHandler(tell_stages)  # type: ignore[arg-type]
     # By default a dead server is asked again for ten minutes; on this machine it is dead at once.
     session.client.set_retry_policies([_LoopbackPolicy() if is_local else _DistantPolicy()])
-    if not options:
-        return session
-    pairs = [proto.KeyValue(key=name, value=value) for name, value in options.items()]
-    with spark_errors():
-        # One question for all: `conf.set` would ask the server once for each, in every new process.
-        session.client.config(proto.ConfigRequest.Operation(set=proto.ConfigRequest.Set(pairs=pairs)))
+    if options:
+        with spark_errors():
+            set_configs(session.client, options)
     return session

@@ -50,7 +50,7 @@ def read_rows(
     own = stored_own_columns(snapshot.metadata)
     if history or not own.has_history:
         return rows.read(snapshot, columns, where)
-    names = own.removed_from(arrow_columns(snapshot.schema)).names
+    names = row_columns(snapshot).names
     for name in columns or ():
         if name in own.names:
             raise MissingColumn(
@@ -64,6 +64,12 @@ def read_rows(
     return rows.read(snapshot, names if columns is None else columns, expression)
 
 
+def row_columns(snapshot: ReadableSnapshot) -> pa.Schema:
+    """The columns of ``read_rows``: those of a history are left out."""
+    own, columns = stored_own_columns(snapshot.metadata), arrow_columns(snapshot.schema)
+    return own.removed_from(columns) if own.has_history else columns
+
+
 def read_row_batches(snapshot: ReadableSnapshot) -> pa.RecordBatchReader:
     """The rows that ``read_rows`` gives, a batch at a time, in the order of the log's files.
 
@@ -71,7 +77,7 @@ def read_row_batches(snapshot: ReadableSnapshot) -> pa.RecordBatchReader:
         CorruptData: a file is missing or damaged, when the reading comes to it.
     """
     own = stored_own_columns(snapshot.metadata)
-    names = None if not own.has_history else own.removed_from(arrow_columns(snapshot.schema)).names
+    names = row_columns(snapshot).names if own.has_history else None
     where = None if names is None else pc.field(VALID_TO).is_null()
     schema = rows.read(snapshot, names, pc.scalar(value=False)).schema
     return pa.RecordBatchReader.from_batches(schema, rows.read_batches(snapshot, names, where))
@@ -124,7 +130,7 @@ def as_spark(
     """
     own = stored_own_columns(snapshot.metadata)
     if own.has_history and not history:
-        names = columns or own.removed_from(arrow_columns(snapshot.schema)).names
+        names = columns or row_columns(snapshot).names
         whole = as_spark(snapshot, storage, folder, engine, None, history=True, like=like)
         return whole.where(f"`{VALID_TO}` is null").select(*map(_quoted, names))
     schema = written_columns(snapshot.schema, None if columns is None else set(columns))
@@ -135,9 +141,8 @@ def as_spark(
 
 
 def sorted_frame(frame: Any, names: Sequence[str]) -> Any:
-    """A Spark frame sorted by columns; what is not there is skipped."""
-    known = [_quoted(name) for name in names if name in frame.columns]
-    return frame.orderBy(*known) if known else frame
+    """A Spark frame sorted by columns that it has."""
+    return frame.orderBy(*map(_quoted, names)) if names else frame
 
 
 def require_kind(kind: str) -> None:

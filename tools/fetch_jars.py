@@ -11,13 +11,13 @@ import os
 import sys
 from pathlib import Path
 
-from freezeframe.engine.jars import fetch, locked, parse_lock
+from freezeframe.engine.jars import fetch, locked_jars, parse_lock
 from freezeframe.errors import FreezeframeError
 
 
 def main(folder: Path) -> int:
     """Fetch what is missing; the exit code is 1 where a jar could not be had or is another one."""
-    jars = (*parse_lock(Path(__file__).with_name("jars.toml").read_text()), *locked("s3"))
+    jars = (*parse_lock(Path(__file__).with_name("jars.toml").read_text()), *locked_jars("s3"))
     try:
         done = fetch(jars, folder, os.environ.get("MAVEN_REPOSITORY", ""))
     except FreezeframeError as error:

@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 
 import pyarrow as pa
 
-from freezeframe.engine.frames.batch import checked_batch
+from freezeframe.engine.frames.batch import check_batch
 from freezeframe.errors import BadInput
 from freezeframe.store.schema.schema_evolution import Evolution, SchemaRules, evolve, is_undecided
 
@@ -140,7 +140,7 @@ def _value_cell(stored: SparkType, incoming: SparkType, policy: Policy, size: Si
 def _key_cell(stored: SparkType, incoming: SparkType, policy: Policy, size: Size) -> Cell:
     try:
         for kind in (stored, incoming):
-            checked_batch(pa.table({"v": kind.column(size)}), "v")
+            check_batch(pa.table({"v": kind.column(size)}), "v")
         evolution = _evolved(stored, incoming, policy, size, key=("v",))
     except BadInput:
         return Cell(stored, incoming, "refused")

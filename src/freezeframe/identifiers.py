@@ -25,7 +25,7 @@ _REFUSED_MARKS = frozenset('<>:"|?*')
 _TABLE = re.compile(r"(?i)\.snapshot$")
 
 
-def _checked(kind: str, text: object) -> str:
+def _check(kind: str, text: object) -> str:
     if not isinstance(text, str):
         raise InvalidName(
             f"A {kind} name must be text, not {type(text).__name__}.",
@@ -73,7 +73,7 @@ class TenantId(str):
 
     def __new__(cls, value: str) -> Self:
         """The checked name; one that was checked before is given back."""
-        return value if type(value) is cls else super().__new__(cls, _checked("tenant", value))
+        return value if type(value) is cls else super().__new__(cls, _check("tenant", value))
 
 
 class EnvironmentName(str):
@@ -83,7 +83,7 @@ class EnvironmentName(str):
 
     def __new__(cls, value: str) -> Self:
         """The checked name; one that was checked before is given back."""
-        return value if type(value) is cls else super().__new__(cls, _checked("environment", value))
+        return value if type(value) is cls else super().__new__(cls, _check("environment", value))
 
 
 class StreamName(str):
@@ -93,7 +93,7 @@ class StreamName(str):
 
     def __new__(cls, value: str) -> Self:
         """The checked name; one that was checked before is given back."""
-        return value if type(value) is cls else super().__new__(cls, _checked("stream", value))
+        return value if type(value) is cls else super().__new__(cls, _check("stream", value))
 
 
 class FilePath(str):
@@ -107,12 +107,12 @@ class FilePath(str):
 
     def __new__(cls, value: str) -> Self:
         """The checked path; one that was checked before is given back."""
-        return value if type(value) is cls else super().__new__(cls, _checked_path(value))
+        return value if type(value) is cls else super().__new__(cls, _check_path(value))
 
     @property
     def folded(self) -> str:
         """The path without the differences that some file systems do not see: case, above all."""
-        return folded(self)
+        return fold_path(self)
 
     @property
     def folders(self) -> tuple[str, ...]:
@@ -120,7 +120,7 @@ class FilePath(str):
         return folders_of(self)
 
 
-def folded(path: str) -> str:
+def fold_path(path: str) -> str:
     """A known path without the differences that some file systems do not see."""
     return unicodedata.normalize("NFC", path.casefold())
 
@@ -131,9 +131,9 @@ def folders_of(path: str) -> tuple[str, ...]:
     return tuple("/".join(parts[:count]) for count in range(1, len(parts)))
 
 
-def _checked_path(text: object) -> str:
+def _check_path(text: object) -> str:
     if not isinstance(text, str):
-        return _checked("file", text)
+        return _check("file", text)
     path = unicodedata.normalize("NFC", text)
     parts = path.split("/")
     reason = next((reason for part in parts if (reason := _reason_against(part))), "")

@@ -15,7 +15,7 @@ from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from freezeframe.configuration.layers import Resolved, resolve
-from freezeframe.configuration.masking import shown
+from freezeframe.configuration.masking import masked_value
 
 
 class Settings(BaseSettings):
@@ -31,7 +31,9 @@ class Settings(BaseSettings):
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
         """What ``repr`` tells: nothing that is secret, and addresses without their passwords."""
         found = super().__repr_args__()
-        return [(name, value if name is None else shown(type(self), name, value)) for name, value in found]
+        return [
+            (name, value if name is None else masked_value(type(self), name, value)) for name, value in found
+        ]
 
     root: str = Field(
         default="freezeframe-data",

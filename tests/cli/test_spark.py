@@ -8,7 +8,7 @@ import pytest
 
 from freezeframe.cli.checks import software
 from freezeframe.cli.main import main
-from freezeframe.engine.jars import locked, present
+from freezeframe.engine.jars import locked_jars, present
 from freezeframe.engine.java import find_java
 from freezeframe.engine.server.launch import class_archive
 from freezeframe.settings import load_settings
@@ -54,7 +54,7 @@ def test_jars_come_from_a_mirror_and_are_told_to_doctor(machine, tmp_path, capsy
     stored = Path(__file__).parent.parent.parent / ".cache" / "jars"
     if not present(stored):
         pytest.fail(f"the jars are not in {stored}: run `make test`, which fetches them", pytrace=False)
-    for jar in locked("s3"):
+    for jar in locked_jars("s3"):
         file = tmp_path / "mirror" / jar.repository_path
         file.parent.mkdir(parents=True)
         file.symlink_to(stored / jar.file_name)
@@ -64,7 +64,7 @@ def test_jars_come_from_a_mirror_and_are_told_to_doctor(machine, tmp_path, capsy
     assert ("error", "freezeframe spark jars") == (before.level, before.remedy)
 
     code, done = told(capsys, "jars")
-    assert (0, len(locked("s3")), 0) == (code, done["fetched"], done["kept"])
+    assert (0, len(locked_jars("s3")), 0) == (code, done["fetched"], done["kept"])
     assert {"fetched": 0, "kept": done["fetched"]}.items() <= told(capsys, "jars")[1].items()
     after = software.jars(load_settings())
     assert ("ok", True) == (after.level, str(machine / "state" / "jars") in after.found)

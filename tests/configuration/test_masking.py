@@ -2,7 +2,7 @@
 
 import pytest
 
-from freezeframe.configuration.masking import masked, shown
+from freezeframe.configuration.masking import mask_secrets, masked_value
 from freezeframe.settings import Settings
 
 
@@ -19,11 +19,11 @@ from freezeframe.settings import Settings
 )
 def test_passwords_and_tokens_in_addresses_are_hidden(text, expected):
     """The rest of the address stays readable."""
-    assert expected == masked(text)
+    assert expected == mask_secrets(text)
 
 
 def test_a_secret_setting_is_hidden_whole():
     """A command may hold the key itself; one that is not set is shown as that."""
-    assert "***" == shown(Settings, "master_key_command", "echo 00ff")
-    assert "" == shown(Settings, "master_key_command", "")
-    assert 20 == shown(Settings, "commit_tries_max", 20)
+    assert "***" == masked_value(Settings, "master_key_command", "echo 00ff")
+    assert "" == masked_value(Settings, "master_key_command", "")
+    assert 20 == masked_value(Settings, "commit_tries_max", 20)

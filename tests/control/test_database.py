@@ -16,7 +16,7 @@ from freezeframe.control import schema
 from freezeframe.control.database import ControlDatabase, insert_if_absent
 from freezeframe.control.queue import JobQueue
 from freezeframe.control.schema import lanes, metadata
-from freezeframe.control.sqlite import _when_unlocked
+from freezeframe.control.sqlite import _run_when_unlocked
 from freezeframe.control.upgrade import VERSION_TABLE, known_versions
 from freezeframe.errors import FormatTooNew, InvalidOption, ReportDamage, SetupError, TryAgain
 
@@ -184,5 +184,5 @@ def test_a_file_that_is_being_recovered_is_waited_for():
             error.sqlite_errorcode = sqlite3.SQLITE_BUSY_RECOVERY
             raise error
 
-    _when_unlocked(act)
+    _run_when_unlocked(act)
     assert [0, 1, 2] == tried

@@ -23,7 +23,7 @@ from freezeframe.runs.tenants import request_store
 from freezeframe.runs.worker import Worker, WorkerOptions
 from freezeframe.settings import Settings
 from freezeframe.store.run_tenant import open_job_tenant
-from freezeframe.store.transaction.job_status import committed_job
+from freezeframe.store.transaction.job_status import find_committed_job
 
 pytestmark = pytest.mark.long
 
@@ -295,7 +295,7 @@ def test_what_a_silent_worker_started_cannot_commit_any_more(queue, make_worker,
     job = queue.claim("next")
     with open_job_tenant(place, "j", token=attempt_token(job, job.attempts)) as tenant:
         tenant.files.write("a.txt", b"")
-    assert committed_job(place, "j") is not None
+    assert find_committed_job(place, "j") is not None
 
 
 def test_it_lets_schedules_come_due(tmp_path, settings):

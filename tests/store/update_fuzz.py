@@ -22,7 +22,7 @@ from tests.store.update_cells import (
 from tests.typed_columns import key_form, same_form
 
 from freezeframe.errors import BadInput
-from freezeframe.store.schema.comparison import compared_type
+from freezeframe.store.schema.comparison import comparison_type
 
 KEYS = ("k", "l e")
 _VALUES = 3
@@ -130,7 +130,7 @@ class Model:
 
     def _override(self, rows, kinds):
         held = self.kinds
-        common = {name: held.get(name) and compared_type(held[name], kind) for name, kind in kinds.items()}
+        common = {name: held.get(name) and comparison_type(held[name], kind) for name, kind in kinds.items()}
         old_kinds, old_rows = self.kinds, list(self.rows.values())
         self.kinds = dict(kinds)
         self.rows = {self.key_of(row): row for row in rows}

@@ -147,13 +147,13 @@ def jars(
     """
     from freezeframe.cli.terminal.progress import progress
     from freezeframe.engine.configuration.s3_configuration import jars_folder
-    from freezeframe.engine.jars import fetch, locked
+    from freezeframe.engine.jars import fetch, locked_jars
     from freezeframe.engine.jars import pom as pom_of
     from freezeframe.settings import load_settings
 
     settings = load_settings()
     output = Output(as_json=as_json)
-    wanted = locked("bundle" if bundle else "s3")
+    wanted = locked_jars("bundle" if bundle else "s3")
     if pom:
         if as_json:
             output.record({"pom": pom_of(wanted)})
@@ -176,15 +176,15 @@ def jars(
 @app.command()
 def logs(follow: Follow = False, as_json: Json = False) -> None:
     """The server's log: of the one that runs, or of the last one that ran."""
-    from freezeframe.engine.server.server_status import followed
+    from freezeframe.engine.server.server_status import follow_lines
     from freezeframe.settings import load_settings
 
     output = Output(as_json=as_json)
     log = _newest_log(load_settings())
     if as_json:
-        output.record({"log": str(log), "lines": list(followed(log, follow=False))})
+        output.record({"log": str(log), "lines": list(follow_lines(log, follow=False))})
         return
-    for line in followed(log, follow=follow):
+    for line in follow_lines(log, follow=follow):
         output.line(line.rstrip("\n"))
 
 

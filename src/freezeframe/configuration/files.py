@@ -72,7 +72,7 @@ def project_file(start: Path | None = None) -> Path | None:
             )
         return path.resolve()
     here = Path.cwd() if start is None else start.resolve()
-    return next((folder / FILE_NAME for folder in _searched(here) if (folder / FILE_NAME).is_file()), None)
+    return next((folder / FILE_NAME for folder in _search_path(here) if (folder / FILE_NAME).is_file()), None)
 
 
 def user_file() -> Path:
@@ -111,7 +111,7 @@ def read_settings_file(path: Path) -> SettingsFile:
         ) from error
 
 
-def _searched(here: Path) -> list[Path]:
+def _search_path(here: Path) -> list[Path]:
     """The folders to look in, the nearest first."""
     home = Path.home()
     folders = [here, *here.parents]

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from pydantic_settings import BaseSettings, EnvSettingsSource
 
 from freezeframe.configuration.files import SettingsFile, project_file, read_settings_file, user_file
-from freezeframe.configuration.masking import shown
+from freezeframe.configuration.masking import masked_value
 from freezeframe.errors import InvalidOption
 
 Kind = Literal["flag", "environment", "project", "user", "default"]
@@ -110,11 +110,11 @@ def _file_layer(model: type[BaseSettings], kind: Kind, path: Path) -> _Layer:
     file = read_settings_file(path)
     for name in file.values:
         require_setting(model, name, file.place_of(name))
-    values = {name: _anchored(model, name, value, file) for name, value in file.values.items()}
+    values = {name: _anchor(model, name, value, file) for name, value in file.values.items()}
     return _Layer(kind, values, {name: file.place_of(name) for name in values})
 
 
-def _anchored(model: type[BaseSettings], name: str, value: Any, file: SettingsFile) -> Any:
+def _anchor(model: type[BaseSettings], name: str, value: Any, file: SettingsFile) -> Any:
     """A relative path in a file is meant from the file's own folder, wherever the command is run."""
     if not isinstance(value, str) or not value or "://" in value or not is_place(model, name):
         return value
@@ -140,7 +140,7 @@ def _to_error(
     first = error.errors(include_url=False, include_context=False)[0]
     name = str(first["loc"][0])
     place = str(origins[name])
-    value = shown(model, name, first["input"])
+    value = masked_value(model, name, first["input"])
     description = (model.model_fields[name].description or "").strip()
     return InvalidOption(
         f"{place}: the setting {name!r} cannot be {value!r}.",

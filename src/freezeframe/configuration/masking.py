@@ -13,16 +13,16 @@ _IN_ADDRESS = re.compile(r"(://[^:/@\s]*):[^@/\s]+@")
 _IN_PARAMETERS = re.compile(r"(?i)\b(\w*(?:token|password|passwd|secret|key)\w*)=([^;&\s]+)")
 
 
-def shown(model: type[BaseSettings], name: str, value: Any) -> Any:
+def masked_value(model: type[BaseSettings], name: str, value: Any) -> Any:
     """A setting's value as JSON can say it; what is secret in it is replaced by ``***``."""
     extra = model.model_fields[name].json_schema_extra
     if isinstance(extra, dict) and extra.get("secret") is True:
         return _HIDDEN if value else value
     if isinstance(value, str | Path):
-        return masked(str(value))
+        return mask_secrets(str(value))
     return value
 
 
-def masked(text: str) -> str:
+def mask_secrets(text: str) -> str:
     """A text without the passwords and tokens that addresses in it carry."""
     return _IN_PARAMETERS.sub(rf"\1={_HIDDEN}", _IN_ADDRESS.sub(rf"\1:{_HIDDEN}@", text))

@@ -28,16 +28,16 @@ def plain_value(name: str, default: str | int | Path) -> Any:
     """
     variables = {key.upper(): value for key, value in os.environ.items() if value}
     if (told := variables.get(f"{_PREFIX}{name.upper()}")) is not None:
-        return _typed(told, default, Path())
+        return _convert(told, default, Path())
     for path in (project_file(), user_file()):
         if path is not None and path.is_file():
             values: Mapping[str, Any] = read_settings_file(path).values
             if name in values:
-                return _typed(values[name], default, path.parent)
+                return _convert(values[name], default, path.parent)
     return default
 
 
-def _typed(value: Any, default: str | int | Path, folder: Path) -> str | int | Path:
+def _convert(value: Any, default: str | int | Path, folder: Path) -> str | int | Path:
     if isinstance(default, int):
         return int(value)
     if not isinstance(value, str):

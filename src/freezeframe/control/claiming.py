@@ -32,7 +32,7 @@ def claim_silent(connection: Connection, worker: str, clock: Clock, lease_ms: in
     silent = job_of(row)
     now_ms = clock(connection)
     only_close = silent.cancel_requested or silent.attempts >= silent.attempts_max
-    return _leased(
+    return _store_lease(
         connection,
         silent.sequence,
         {
@@ -75,7 +75,7 @@ def claim_queued(connection: Connection, worker: str, clock: Clock, lease_ms: in
     connection.execute(update(lanes).where(lanes.c.name == row.lane).values(running=lanes.c.running + 1))
     # A search that took long must not have used up the lease.
     now_ms = clock(connection)
-    return _leased(
+    return _store_lease(
         connection,
         row.sequence,
         {
@@ -98,6 +98,6 @@ def _lease(worker: str, now_ms: int, lease_ms: int) -> dict[str, Any]:
     return {"worker": worker, "lease_id": uuid.uuid4().hex, "lease_until_ms": now_ms + lease_ms}
 
 
-def _leased(connection: Connection, sequence: int, values: dict[str, Any]) -> QueuedJob:
+def _store_lease(connection: Connection, sequence: int, values: dict[str, Any]) -> QueuedJob:
     connection.execute(update(jobs).where(jobs.c.sequence == sequence).values(values))
     return job_at(connection, sequence)

@@ -44,11 +44,11 @@ def typed_errors(url: URL) -> Iterator[None]:
     try:
         yield
     except (OperationalError, InterfaceError, NoFreeConnection) as error:
-        raise _typed(url, _said(error)) from error
+        raise _to_typed_error(url, _driver_message(error)) from error
     except DBAPIError as error:
-        said = _said(error)
+        said = _driver_message(error)
         if error.connection_invalidated or any(words in said for words in _DAMAGE):
-            raise _typed(url, said) from error
+            raise _to_typed_error(url, said) from error
         raise
     except ModuleNotFoundError as error:
         raise SetupError(
@@ -58,11 +58,11 @@ def typed_errors(url: URL) -> Iterator[None]:
         ) from error
 
 
-def _said(error: Exception) -> str:
+def _driver_message(error: Exception) -> str:
     return str(getattr(error, "orig", None) or error).strip()
 
 
-def _typed(url: URL, said: str) -> FreezeframeError:
+def _to_typed_error(url: URL, said: str) -> FreezeframeError:
     name = url.render_as_string(hide_password=True)
     folded = said.lower()
     if any(words in folded for words in _DAMAGE):

@@ -50,7 +50,7 @@ class ControlDatabase:
             FormatTooNew: a newer freezeframe upgraded it.
             TryAgain: it cannot be reached.
         """
-        parsed = _parsed(url)
+        parsed = _parse_url(url)
         with typed_errors(parsed):
             database = cls(_engine(parsed), clock)
         try:
@@ -112,7 +112,7 @@ def insert_if_absent(connection: Connection, table: Table, values: dict[str, Any
     return done.rowcount == 1
 
 
-def _parsed(url: str) -> URL:
+def _parse_url(url: str) -> URL:
     try:
         parsed = make_url(url)
     except ArgumentError as error:

@@ -101,7 +101,7 @@ def rfc3339(moment: datetime | None) -> str | None:
     return None if moment is None else clock.rfc3339(moment, "milliseconds")
 
 
-def checked_job_id(job_id: str) -> str:
+def check_job_id(job_id: str) -> str:
     """The id if it can be one: 1 to 500 printable characters.
 
     Raises:

@@ -23,7 +23,7 @@ def job_of(row: Row[Any]) -> QueuedJob:
     return QueuedJob(**fields)
 
 
-def job_named(
+def find_job(
     connection: Connection,
     environment: str,
     tenant: str,

@@ -26,7 +26,7 @@ from freezeframe.control.job import (
     canonical_request,
     require_between,
 )
-from freezeframe.control.job_rows import job_at, job_named, job_of, of_incarnation
+from freezeframe.control.job_rows import find_job, job_at, job_of, of_incarnation
 from freezeframe.control.schema import jobs
 from freezeframe.control.submission import Submission, insert_job
 from freezeframe.errors import InvalidOption, JobRevoked, NotFound
@@ -92,7 +92,7 @@ class JobQueue:
             NotFound: there is none.
         """
         with self._database.read() as connection:
-            return job_named(connection, environment, tenant, job_id, incarnation=incarnation)
+            return find_job(connection, environment, tenant, job_id, incarnation=incarnation)
 
     def list(
         self,
@@ -204,7 +204,7 @@ class JobQueue:
         """
         outcome = None if outcome_json is None else canonical_request(outcome_json)
         with self._database.begin() as connection:
-            held = self._held(connection, job)
+            held = self._lock_held_job(connection, job)
             now_ms = self._database.now_ms(connection)
             again = may_retry and not held.cancel_requested and held.attempts < held.attempts_max
             if again and status in {"failed", "timed_out"}:
@@ -212,7 +212,7 @@ class JobQueue:
                 values: dict[str, Any] = {"status": "queued", "run_at_ms": now_ms + wait_ms}
             else:
                 values = {"status": status, "finished_ms": now_ms}
-            return _released(connection, held, {**values, "outcome": outcome})
+            return _release(connection, held, {**values, "outcome": outcome})
 
     def give_back(self, job: QueuedJob) -> QueuedJob:
         """Put a claimed job back to where it was, for another worker; the attempt does not count.
@@ -223,13 +223,13 @@ class JobQueue:
             JobRevoked: the lease is lost.
         """
         with self._database.begin() as connection:
-            held = self._held(connection, job)
+            held = self._lock_held_job(connection, job)
             now_ms = self._database.now_ms(connection)
             if held.cancel_requested:
                 values: dict[str, Any] = {"status": "cancelled", "finished_ms": now_ms}
             else:
                 values = {"status": "queued", "run_at_ms": now_ms, "attempts": max(0, held.attempts - 1)}
-            return _released(connection, held, values)
+            return _release(connection, held, values)
 
     def cancel(self, environment: str, tenant: str, job_id: str, incarnation: str = "") -> QueuedJob:
         """Ask for a job's end: a queued one ends at once, a running one at its worker's next heartbeat.
@@ -240,14 +240,14 @@ class JobQueue:
             NotFound: there is no such job.
         """
         with self._database.begin() as connection:
-            found = job_named(connection, environment, tenant, job_id, incarnation=incarnation, lock=True)
+            found = find_job(connection, environment, tenant, job_id, incarnation=incarnation, lock=True)
             if found.is_final:
                 return found
             values: dict[str, Any] = {"cancel_requested": True}
             if found.status == "queued":
                 now_ms = self._database.now_ms(connection)
                 values |= {"status": "cancelled", "finished_ms": now_ms}
-            return _changed(connection, found.sequence, values)
+            return _change(connection, found.sequence, values)
 
     def retry(self, environment: str, tenant: str, job_id: str, *, attempts: int = 1) -> QueuedJob:
         """Queue a job again that failed, ran too long, died or was cancelled, for so many attempts more.
@@ -260,13 +260,13 @@ class JobQueue:
         """
         require_between("attempts", attempts, 1, ATTEMPTS_MAX)
         with self._database.begin() as connection:
-            found = job_named(connection, environment, tenant, job_id, lock=True)
+            found = find_job(connection, environment, tenant, job_id, lock=True)
             if not found.is_final or found.status == "succeeded":
                 raise InvalidOption(
                     f"Job {job_id} cannot be tried again: it is {found.status}.",
                     remedy="Submit a new run by an id of its own.",
                 )
-            return _changed(
+            return _change(
                 connection,
                 found.sequence,
                 {
@@ -292,7 +292,7 @@ class JobQueue:
                 delete(jobs).where(*own), execution_options={"preserve_rowcount": True}
             ).rowcount
 
-    def _held(self, connection: Connection, job: QueuedJob) -> QueuedJob:
+    def _lock_held_job(self, connection: Connection, job: QueuedJob) -> QueuedJob:
         """The job as it is now, locked, if its lease is still the one it was claimed by."""
         row = connection.execute(
             select(jobs)
@@ -308,11 +308,11 @@ class JobQueue:
         return job_of(row)
 
 
-def _released(connection: Connection, held: QueuedJob, values: dict[str, Any]) -> QueuedJob:
+def _release(connection: Connection, held: QueuedJob, values: dict[str, Any]) -> QueuedJob:
     leave_lane(connection, held.lane)
-    return _changed(connection, held.sequence, {**values, "lease_id": None, "lease_until_ms": None})
+    return _change(connection, held.sequence, {**values, "lease_id": None, "lease_until_ms": None})
 
 
-def _changed(connection: Connection, sequence: int, values: dict[str, Any]) -> QueuedJob:
+def _change(connection: Connection, sequence: int, values: dict[str, Any]) -> QueuedJob:
     connection.execute(update(jobs).where(jobs.c.sequence == sequence).values(values))
     return job_at(connection, sequence)

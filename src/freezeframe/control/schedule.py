@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, get_args
 
-from freezeframe.control.job import canonical_request, checked_job_id, rfc3339
+from freezeframe.control.job import canonical_request, check_job_id, rfc3339
 from freezeframe.control.submission import Submission
 from freezeframe.control.timing import Missed, Timing
 from freezeframe.errors import InvalidOption
@@ -52,7 +52,7 @@ class ScheduleRequest:
 
     def submission(self, sequence: int, due: datetime) -> Submission:
         """The job of one due time; ``sequence`` tells apart schedules that had the name one after another."""
-        job_id = checked_job_id(f"{self.name}-{sequence}-{due:%Y%m%dT%H%M%SZ}")
+        job_id = check_job_id(f"{self.name}-{sequence}-{due:%Y%m%dT%H%M%SZ}")
         request = {**json.loads(canonical_request(self.request)), _JOB_ID: job_id}
         return Submission(
             json.dumps(request),

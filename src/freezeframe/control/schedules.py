@@ -61,7 +61,7 @@ class Schedules:
                     f"Tenant {asked.tenant} has a schedule {asked.name} already.",
                     remedy="Choose another name, or delete that one first.",
                 )
-            return _named(connection, asked.environment, asked.tenant, asked.name)
+            return _find(connection, asked.environment, asked.tenant, asked.name)
 
     def get(self, environment: str, tenant: str, name: str) -> Schedule:
         """The schedule of that name.
@@ -70,7 +70,7 @@ class Schedules:
             NotFound: there is none.
         """
         with self._database.read() as connection:
-            return _named(connection, environment, tenant, name)
+            return _find(connection, environment, tenant, name)
 
     def list(self, *, environment: str | None = None, tenant: str | None = None) -> tuple[Schedule, ...]:
         """All schedules, or those of an environment or a tenant, by name."""
@@ -105,7 +105,7 @@ class Schedules:
             NotFound: there is none.
         """
         with self._database.begin() as connection:
-            found = _named(connection, environment, tenant, name)
+            found = _find(connection, environment, tenant, name)
             connection.execute(delete(schedules).where(schedules.c.sequence == found.sequence))
 
     def forget(self, environment: str, tenant: str) -> tuple[str, ...]:
@@ -174,7 +174,7 @@ class Schedules:
 
     def _set(self, environment: str, tenant: str, name: str, *, is_enabled: bool) -> Schedule:
         with self._database.begin() as connection:
-            found = _named(connection, environment, tenant, name)
+            found = _find(connection, environment, tenant, name)
             if found.is_enabled == is_enabled:
                 return found
             now_ms = self._database.now_ms(connection)
@@ -184,10 +184,10 @@ class Schedules:
                 .where(schedules.c.sequence == found.sequence)
                 .values(is_enabled=is_enabled, next_due_ms=next_due_ms)
             )
-            return _named(connection, environment, tenant, name)
+            return _find(connection, environment, tenant, name)
 
 
-def _named(connection: Connection, environment: str, tenant: str, name: str) -> Schedule:
+def _find(connection: Connection, environment: str, tenant: str, name: str) -> Schedule:
     row = connection.execute(
         select(schedules).where(
             schedules.c.environment == environment, schedules.c.tenant == tenant, schedules.c.name == name

@@ -57,7 +57,7 @@ def _write_ahead(cursor: sqlite3.Cursor) -> None:
         if cursor.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
             cursor.execute("PRAGMA journal_mode = WAL")
 
-    _when_unlocked(switch)  # SQLite does not wait for others here, whatever the time-out says
+    _run_when_unlocked(switch)  # SQLite does not wait for others here, whatever the time-out says
 
 
 def _on_begin(connection: Connection) -> None:
@@ -70,14 +70,14 @@ def _on_begin(connection: Connection) -> None:
     # for as long as they kept coming, though a transaction here takes a few milliseconds.
     driver.execute("PRAGMA busy_timeout = 0")
     try:
-        _when_unlocked(lambda: driver.execute("BEGIN IMMEDIATE"))
+        _run_when_unlocked(lambda: driver.execute("BEGIN IMMEDIATE"))
     except sqlite3.OperationalError:
         connection.exec_driver_sql("BEGIN IMMEDIATE")  # once more: its error is SQLAlchemy's own
     finally:
         driver.execute(_BUSY_TIMEOUT)
 
 
-def _when_unlocked(act: Callable[[], object]) -> None:
+def _run_when_unlocked(act: Callable[[], object]) -> None:
     """Do it as soon as no other connection has the file locked.
 
     Raises:

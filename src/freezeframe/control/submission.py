@@ -15,10 +15,10 @@ from freezeframe.control.job import (
     PRIORITY_MAX,
     QueuedJob,
     canonical_request,
-    checked_job_id,
+    check_job_id,
     require_between,
 )
-from freezeframe.control.job_rows import job_named
+from freezeframe.control.job_rows import find_job
 from freezeframe.control.schema import jobs, lanes
 from freezeframe.errors import IdempotencyConflict, InvalidOption
 from freezeframe.identifiers import EnvironmentName, TenantId
@@ -54,7 +54,7 @@ class Submission:
             ("request", canonical_request(self.request)),
             ("environment", str(EnvironmentName(self.environment))),
             ("tenant", str(TenantId(self.tenant))),
-            ("job_id", checked_job_id(self.job_id)),
+            ("job_id", check_job_id(self.job_id)),
         ):
             object.__setattr__(self, name, value)
         # No name holds a slash, so no two tenants share a lane.
@@ -100,7 +100,7 @@ def insert_job(connection: Connection, submission: Submission, now_ms: int) -> Q
             "incarnation": submission.incarnation,
         },
     )
-    found = job_named(connection, submission.environment, submission.tenant, submission.job_id)
+    found = find_job(connection, submission.environment, submission.tenant, submission.job_id)
     if found.request != submission.request:
         raise IdempotencyConflict(
             f"Job {submission.job_id} of tenant {submission.tenant} was submitted with another request.",

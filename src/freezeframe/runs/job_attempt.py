@@ -32,7 +32,7 @@ from freezeframe.runs.request import RunRequest, parse_run_request
 from freezeframe.runs.takeover import revoke
 from freezeframe.runs.tenants import request_folder, request_tenant
 from freezeframe.settings import Settings
-from freezeframe.store.transaction.job_status import committed_job
+from freezeframe.store.transaction.job_status import find_committed_job
 
 _logger = logging.getLogger(__name__)
 _WAITS_SECONDS = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0)
@@ -174,7 +174,7 @@ class JobAttempt:
     def _closed(self, request: RunRequest) -> _Report:
         """The end of a job that may not be run again: it may have been committed all the same."""
         tenant = request_tenant(request, self.settings)
-        receipt = None if tenant is None else committed_job(tenant.place, request.job_id)
+        receipt = None if tenant is None else find_committed_job(tenant.place, request.job_id)
         if receipt is not None:
             return _Report("succeeded", {"status": "repeated", "receipt": receipt.to_json()})
         if self.job.cancel_requested:

@@ -44,7 +44,7 @@ from freezeframe.store.directory.job_folders import (
 )
 from freezeframe.store.model.job_receipt import JobReceipt
 from freezeframe.store.tenant import Tenant
-from freezeframe.store.transaction.job_status import committed_job
+from freezeframe.store.transaction.job_status import find_committed_job
 
 _PIPE_BYTES = 1024 * 1024
 _COMPARED_IDS_MAX = 1000
@@ -87,7 +87,7 @@ def run(
     similar = nearest(request.tenant, store.tenants("", None, _COMPARED_IDS_MAX)) if is_new else ()
     tenant = store.tenant(request.tenant, create=True)
     folder = job_roots_folder(tenant.place.storage, settings)
-    known = committed_job(tenant.place, request.job_id)
+    known = find_committed_job(tenant.place, request.job_id)
     if known is not None:
         return _repeated(request, folder, known, time.monotonic() - started)
     _tidy(folder, settings)
@@ -183,7 +183,7 @@ def _wide_pipe() -> tuple[int, int]:
 
 
 def _committed(tenant: Tenant, job_id: str) -> JobReceipt | None:
-    found = committed_job(tenant.place, job_id)
+    found = find_committed_job(tenant.place, job_id)
     return None if found is None else replace(found, repeated=False)
 
 

@@ -32,7 +32,7 @@ from freezeframe.storage.local import make_private
 from freezeframe.storage.passing_failures import reads_of
 from freezeframe.store import Stream
 from freezeframe.store.directory.paths import OURS
-from freezeframe.store.table.row_order import ordered
+from freezeframe.store.table.row_order import sort_rows
 
 ADOPTED_NOTE = "adoptedFile"
 
@@ -151,7 +151,7 @@ def _write(directory: Path, stream: Stream) -> None:
 
 def rows_as_file(path: Path, stream: Stream, version: int) -> bytes:
     """The stream's rows as a file of the path's kind; where one is there, in its order of columns."""
-    return _content(path, ordered(stream.read(stream_version=version, as_="arrow"), stream.key()))
+    return _content(path, sort_rows(stream.read(stream_version=version, as_="arrow"), stream.key()))
 
 
 def _content(path: Path, rows: pa.Table) -> bytes:

@@ -21,7 +21,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from freezeframe.engine.frames.batch import checked_batch
+from freezeframe.engine.frames.batch import check_batch
 from freezeframe.engine.frames.frames import FrameKind, kind_of, to_arrow
 from freezeframe.engine.plans.schema_ddl import spark_ddl
 from freezeframe.errors import BadInput, ConflictError, MissingColumn, UnreadableInput
@@ -117,7 +117,7 @@ class Adoption:
             if not self.replaces:
                 joined: pa.Table = self.stream.merged(*self._change(table, (), "match"), persist=False)
                 return joined
-            unique = checked_batch(table, self.key, null_keys="match").rows if self.key else table
+            unique = check_batch(table, self.key, null_keys="match").rows if self.key else table
         return _decided(unique)
 
     def _rows(self, known: pa.Schema | None) -> pa.Table:
@@ -141,7 +141,7 @@ class Adoption:
         return (table if self.replaces else self._changed_rows(table)), update
 
     def _changed_rows(self, table: pa.Table) -> pa.Table:
-        unique = checked_batch(table, self.key, null_keys="match").rows
+        unique = check_batch(table, self.key, null_keys="match").rows
         if self.adopted_version is None or self.adopted_version < 0:
             return unique
         before = set(table_hashes(self.stream.read(stream_version=self.adopted_version, as_="arrow")))

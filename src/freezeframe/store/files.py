@@ -58,7 +58,7 @@ class Files:
             SealingUnavailable: the file is sealed and the master key is not at hand.
         """
         known = FilePath(path)
-        held = self._held(known, self._state(version, as_of, tenant_version))
+        held = self._held_file(known, self._state(version, as_of, tenant_version))
         self._scope.note_file_read(str(known))
         return self._content(known, held)
 
@@ -72,7 +72,7 @@ class Files:
     ) -> Iterator[bytes]:
         """The file's bytes piece by piece, for large ones; errors as of ``read``, the first ones at once."""
         known = FilePath(path)
-        held = self._held(known, self._state(version, as_of, tenant_version))
+        held = self._held_file(known, self._state(version, as_of, tenant_version))
         self._scope.note_file_read(str(known))
         return self._pieces(known, held)
 
@@ -90,7 +90,7 @@ class Files:
         Of a large file that is not sealed no more is read than that, once all of it was proved.
         """
         known = FilePath(path)
-        held = self._held(known, self._state(None, as_of, tenant_version))
+        held = self._held_file(known, self._state(None, as_of, tenant_version))
         self._scope.note_file_read(str(known))
         if held.sealed:
             content = self.read(path, as_of=as_of, tenant_version=tenant_version)
@@ -136,7 +136,7 @@ class Files:
         """What is told of one file, without its bytes; errors as of ``read``, but for its content's."""
         known = FilePath(path)
         self._scope.note_file_read(str(known))
-        return file_entry(str(known), self._held(known, self._state(version, as_of, tenant_version)))
+        return file_entry(str(known), self._held_file(known, self._state(version, as_of, tenant_version)))
 
     def list(
         self,
@@ -235,7 +235,7 @@ class Files:
         """
         known = FilePath(path)
         with self._scope.changing() as work:
-            self._held(known, work.state())
+            self._held_file(known, work.state())
             self._remove(work, known)
 
     def move(self, path: str, target: str) -> FileEntry:
@@ -249,7 +249,7 @@ class Files:
         source, goal = FilePath(path), FilePath(target)
         with self._scope.changing() as work:
             state = work.state()
-            held = self._held(source, state)
+            held = self._held_file(source, state)
             if str(goal) in state.files:
                 raise AlreadyExists(
                     f"There is a file {str(goal)!r} already.", remedy="Delete it first, or use another path."
@@ -284,7 +284,7 @@ class Files:
             )
         return self._scope.state(tenant_version if version is None else version, as_of)
 
-    def _held(self, path: FilePath, state: TenantState) -> HeldFile:
+    def _held_file(self, path: FilePath, state: TenantState) -> HeldFile:
         held = state.files.get(str(path))
         if held is None:
             raise FileNotFound(
@@ -302,13 +302,13 @@ class Files:
 
     def _content(self, path: FilePath, held: HeldFile) -> bytes:
         stored = read_blob(self._scope.storage, _blob(held))
-        return b"".join(self._opened(path, [stored])) if held.sealed else stored
+        return b"".join(self._decrypt(path, [stored])) if held.sealed else stored
 
     def _pieces(self, path: FilePath, held: HeldFile) -> Iterator[bytes]:
         stored = blob_chunks(self._scope.storage, _blob(held))
-        return self._opened(path, stored) if held.sealed else stored
+        return self._decrypt(path, stored) if held.sealed else stored
 
-    def _opened(self, path: FilePath, stored: Iterable[bytes]) -> Iterator[bytes]:
+    def _decrypt(self, path: FilePath, stored: Iterable[bytes]) -> Iterator[bytes]:
         key = data_key(self._scope.storage, self._scope.settings)
         return unseal(stored, key.secret, key.tenant, path)
 
@@ -355,14 +355,14 @@ def _chunks(content: Any) -> Iterable[bytes]:
         return [bytes(content)]
     read = getattr(content, "read", None)
     if read is not None:
-        return _checked(iter(lambda: read(_STREAM_BYTES), b""))
+        return _check_chunks(iter(lambda: read(_STREAM_BYTES), b""))
     # Text is iterable too, but its letters are no bytes.
     if isinstance(content, Iterable) and not isinstance(content, str):
-        return _checked(content)
+        return _check_chunks(content)
     raise _no_bytes(content)
 
 
-def _checked(chunks: Iterable[Any]) -> Iterator[bytes]:
+def _check_chunks(chunks: Iterable[Any]) -> Iterator[bytes]:
     for chunk in chunks:
         if not isinstance(chunk, bytes | bytearray | memoryview):
             raise _no_bytes(chunk)

@@ -13,9 +13,9 @@ from freezeframe.identifiers import StreamName
 from freezeframe.store.files import Files
 from freezeframe.store.model.job_receipt import JobReceipt
 from freezeframe.store.model.receipt import Receipt
-from freezeframe.store.model.update_options import Names, UpdateOptions, update_asked
+from freezeframe.store.model.update_options import Names, UpdateOptions, parse_update
 from freezeframe.store.stream import Stream
-from freezeframe.store.transaction.scope import JobScope, TenantScope, committed
+from freezeframe.store.transaction.scope import JobScope, TenantScope, commit_at_end
 from freezeframe.store.transaction.transaction import TenantPlace
 from freezeframe.store.transaction.unit_of_work import UnitOfWork
 
@@ -75,7 +75,7 @@ class Job:
         """
         keys = key if isinstance(key, Mapping) else dict.fromkeys(frames, key)
         updates = [
-            (StreamName(name), frame, update_asked(keys.get(name), options)) for name, frame in frames.items()
+            (StreamName(name), frame, parse_update(keys.get(name), options)) for name, frame in frames.items()
         ]
         with self._scope.changing() as work:
             receipts = work.update_all(updates)
@@ -103,5 +103,5 @@ def open_job(
     place: TenantPlace, job_id: str | None, *, message: str | None = None, who: str | None = None
 ) -> Iterator[Job]:
     """A job that is committed when the block ends well; see ``Tenant.job``."""
-    with committed(UnitOfWork(place, job_id=job_id, author=who or "", message=message or "")) as work:
+    with commit_at_end(UnitOfWork(place, job_id=job_id, author=who or "", message=message or "")) as work:
         yield Job(place, work)

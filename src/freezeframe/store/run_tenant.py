@@ -18,7 +18,7 @@ from freezeframe.store.job import Job
 from freezeframe.store.model.job_receipt import JobReceipt
 from freezeframe.store.tenant import Tenant
 from freezeframe.store.tenant_log.state import TenantState
-from freezeframe.store.transaction.scope import JobScope, committed
+from freezeframe.store.transaction.scope import JobScope, commit_at_end
 from freezeframe.store.transaction.transaction import TenantPlace
 from freezeframe.store.transaction.unit_of_work import UnitOfWork
 
@@ -127,7 +127,7 @@ def open_job_tenant(
         JobRevoked: the token was revoked; nothing is written.
         As ``Tenant.job``.
     """
-    with committed(UnitOfWork(place, job_id=job_id, token=token, author=who, message=message)) as work:
+    with commit_at_end(UnitOfWork(place, job_id=job_id, token=token, author=who, message=message)) as work:
         work.announce()
         yield JobTenant(place, work, token)
 

@@ -85,8 +85,8 @@ class Store:
         if folder is None:
             if not create:
                 raise self._not_found(known)
-            folder = self._created(known, uuid.uuid4().hex)
-        return self._opened(folder)
+            folder = self._create(known, uuid.uuid4().hex)
+        return self._open(folder)
 
     def folder(self, tenant_id: str | TenantId) -> str | None:
         """The opaque name of the tenant's folder, which no other tenant has, earlier ones of its id included.
@@ -137,7 +137,7 @@ class Store:
         if folder is not None:
             self._registry.delete(self._environment, known, folder)
             leaving.append(folder)
-        certificates = [self._removed(self._environment, known, one) for one in leaving]
+        certificates = [self._remove(self._environment, known, one) for one in leaving]
         return certificates[-1]
 
     def sweep(self) -> tuple[DeletionCertificate, ...]:
@@ -148,7 +148,7 @@ class Store:
         """
         state = self._registry.current_state()
         finished = tuple(
-            self._removed(environment, tenant, folder)
+            self._remove(environment, tenant, folder)
             for folder, (environment, tenant) in state.leaving.items()
         )
         patience_ms = 1000 * (self._settings.lease_dead_seconds + self._settings.gc_grace_seconds)
@@ -184,11 +184,11 @@ class Store:
             raise self._not_found(known)
         made = state.folder(self._environment, str(goal))
         if made is not None and request_context.job_id is not None:
-            again = self._opened(made)
+            again = self._open(made)
             if request_context.job_id in again.place.log.current_state().jobs:
                 return again
         self._require_free(goal)
-        return self._begun(
+        return self._create_filled(
             goal, lambda place: clone_into(self._folder(folder), place, self._settings, request_context)
         )
 
@@ -239,7 +239,9 @@ class Store:
         self._require_free(goal)
         self._prepare()
         limits = ArchiveLimits(bytes_max, ratio_max)
-        return self._begun(goal, lambda place: read_archive(Path(source), place, self._settings, limits))
+        return self._create_filled(
+            goal, lambda place: read_archive(Path(source), place, self._settings, limits)
+        )
 
     def rotate_master_key(self, old: MasterKey, new: MasterKey) -> int:
         """Put every tenant's data key, in all environments, under ``new``; how many there were.
@@ -261,7 +263,7 @@ class Store:
             self._sorted = (state, names)
         return names
 
-    def _created(self, tenant: TenantId, folder: str) -> str:
+    def _create(self, tenant: TenantId, folder: str) -> str:
         self._prepare()
         # The format first: a tenant that can be found can be opened.
         ensure_format(self._folder(folder), probe=False)
@@ -276,14 +278,14 @@ class Store:
             require_no_tenant(self._storage)
         ensure_format(self._storage)
 
-    def _begun(self, tenant: TenantId, fill: Callable[[Storage], object]) -> Tenant:
+    def _create_filled(self, tenant: TenantId, fill: Callable[[Storage], object]) -> Tenant:
         """A tenant that is filled before it can be found."""
         folder = uuid.uuid4().hex
         fill(self._folder(folder))
         if self._registry.create(self._environment, str(tenant), folder) != folder:
             remove_tree(self._folder(folder))
             self._require_free(tenant)
-        return self._opened(folder)
+        return self._open(folder)
 
     def _require_free(self, tenant: TenantId) -> None:
         if self._registry.current_state().folder(self._environment, str(tenant)) is not None:
@@ -291,14 +293,14 @@ class Store:
                 f"There is a tenant {str(tenant)!r} already.", remedy="Delete it first, or use another id."
             )
 
-    def _removed(self, environment: str, tenant: str, folder: str) -> DeletionCertificate:
+    def _remove(self, environment: str, tenant: str, folder: str) -> DeletionCertificate:
         with self._lock:
             self._tenants.pop(folder, None)
         certificate = remove_tenant(self._storage, environment, tenant, folder, self._settings)
         self._registry.removed(environment, tenant, folder)
         return certificate
 
-    def _opened(self, folder: str) -> Tenant:
+    def _open(self, folder: str) -> Tenant:
         known = self._tenants.get(folder)
         if known is not None:
             return known

@@ -23,12 +23,12 @@ from freezeframe.store.model.update_options import (
     Names,
     Update,
     UpdateOptions,
+    parse_update,
     replaces_rows,
-    update_asked,
     update_from,
 )
 from freezeframe.store.schema.column_mapping import arrow_columns
-from freezeframe.store.schema.system_columns import VALID_FROM, stored_own_columns
+from freezeframe.store.schema.system_columns import VALID_FROM, read_system_columns
 from freezeframe.store.schema.table_properties import stored_key, stored_notes
 from freezeframe.store.stream_updates import Previewed, StreamPlace, explain, preview, write
 from freezeframe.store.table.preview import previewed_frame
@@ -41,13 +41,13 @@ from freezeframe.store.table.reader import (
     require_kind,
     row_columns,
     row_count,
-    sorted_frame,
+    sort_frame,
 )
-from freezeframe.store.table.row_order import ordered
+from freezeframe.store.table.row_order import sort_rows
 from freezeframe.store.tenant_log.version_reference import Point
 from freezeframe.store.transaction.scope import TenantScope
 from freezeframe.store.transaction.transaction import TenantPlace
-from freezeframe.store.updates.explain import Explanation, explained_state
+from freezeframe.store.updates.explain import Explanation, explain_state
 
 _NO_CHANGES = pa.schema([(CHANGE_TYPE, pa.string())])
 
@@ -79,7 +79,7 @@ class Stream:
             InvalidOption: the call contradicts itself or the stream's key.
             ConflictError: others kept changing the stream at the same time.
         """
-        return self.apply(frame, update_asked(key, options))
+        return self.apply(frame, parse_update(key, options))
 
     def apply(self, frame: Any, update: Update | KeyedUpdate) -> Receipt:
         """Carry out an update that is already a value; errors as of ``update``."""
@@ -98,7 +98,7 @@ class Stream:
         """
         if frame is None:
             settings = self._place.scope.settings
-            return explained_state(self.name, self._place.scope.base(self._place.name), settings)
+            return explain_state(self.name, self._place.scope.base(self._place.name), settings)
         needs_key = key is None and not replaces_rows(options)
         return explain(self._place, frame, update_from(self._stored_key() if needs_key else key, **options))
 
@@ -113,7 +113,7 @@ class Stream:
         """
         needs_key = key is None and not replaces_rows(options)
         update = update_from(self._stored_key() if needs_key else key, **options)
-        receipt: Receipt = preview(self._place, frame, update, self._previewed)
+        receipt: Receipt = preview(self._place, frame, update, self._preview_receipt)
         return receipt
 
     def merged(
@@ -135,7 +135,7 @@ class Stream:
             snapshot = self._snapshot(stream_version=receipt.stream_version)
             if kind == "spark":
                 rows = as_spark(snapshot, place.storage, place.folder, place.engine, None, like=frame)
-                return sorted_frame(rows, _order(snapshot, sort_columns))
+                return sort_frame(rows, _order(snapshot, sort_columns))
             return as_kind(_sorted_rows(snapshot, sort_columns), kind)
         if kind == "spark":
 
@@ -143,7 +143,7 @@ class Stream:
                 rows = previewed_frame(
                     frame, seen.before, seen.after, place.storage, place.folder, place.engine
                 )
-                return sorted_frame(rows, _order(seen.after, sort_columns))
+                return sort_frame(rows, _order(seen.after, sort_columns))
 
             return preview(place, frame, update, previewed)
         table = preview(self._place, frame, update, lambda seen: _sorted_rows(seen.after, sort_columns))
@@ -178,7 +178,7 @@ class Stream:
         require_kind(as_)
         self._place.scope.note_stream_read(self._place.name)
         snapshot = self._snapshot(version, as_of, stream_version, tenant_version)
-        if history and not stored_own_columns(snapshot.metadata).has_history:
+        if history and not read_system_columns(snapshot.metadata).has_history:
             raise InvalidOption(
                 f"The stream {self.name!r} keeps no history of its rows.",
                 cause="Nobody has updated it with history='scd2' so far.",
@@ -193,7 +193,7 @@ class Stream:
             place = self._place
             return as_spark(snapshot, place.storage, place.folder, place.engine, columns, history=history)
         order = (*(stored_key(snapshot.metadata) or ()), *((VALID_FROM,) if history else ()))
-        return as_kind(ordered(read_rows(snapshot, columns, where, history=history), order), as_)
+        return as_kind(sort_rows(read_rows(snapshot, columns, where, history=history), order), as_)
 
     def read_batches(
         self, *, version: Point | None = None, stream_version: int | None = None
@@ -254,11 +254,11 @@ class Stream:
             StreamNotFound: there is no such stream.
         """
         snapshot = self._snapshot()
-        return stored_own_columns(snapshot.metadata).removed_from(arrow_columns(snapshot.schema))
+        return read_system_columns(snapshot.metadata).removed_from(arrow_columns(snapshot.schema))
 
     def has_history(self) -> bool:
         """Whether the stream keeps its rows' past (``history="scd2"``); false before its first update."""
-        return self.stream_version() >= 0 and stored_own_columns(self._snapshot().metadata).has_history
+        return self.stream_version() >= 0 and read_system_columns(self._snapshot().metadata).has_history
 
     def key(self) -> tuple[str, ...]:
         """The columns that identify a row; empty for a stream without a key."""
@@ -284,7 +284,7 @@ class Stream:
         """How many rows there are, or were at a version, without those of the past."""
         return row_count(self._snapshot(version, None, stream_version))
 
-    def _previewed(self, seen: Previewed) -> Receipt:
+    def _preview_receipt(self, seen: Previewed) -> Receipt:
         before, after = seen.before, seen.after
         if after.version < 0:
             changed = _NO_CHANGES.empty_table()
@@ -419,4 +419,4 @@ def _order(snapshot: Snapshot, sort_columns: Sequence[str]) -> tuple[str, ...]:
 
 
 def _sorted_rows(snapshot: Snapshot, sort_columns: Sequence[str]) -> pa.Table:
-    return ordered(read_rows(snapshot), _order(snapshot, sort_columns))
+    return sort_rows(read_rows(snapshot), _order(snapshot, sort_columns))

@@ -25,9 +25,9 @@ from freezeframe.store.tenant_log.lease import Lease
 from freezeframe.store.tenant_log.table_lookup import require_no_case_twin
 from freezeframe.store.transaction.scope import TenantScope
 from freezeframe.store.transaction.stream_changes import StagedStream
-from freezeframe.store.updates.explain import Explanation, explained_update
+from freezeframe.store.updates.explain import Explanation, explain_update
 from freezeframe.store.updates.update_place import UpdatePlace
-from freezeframe.store.updates.update_step import taken_update
+from freezeframe.store.updates.update_step import take_update
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def preview(place: StreamPlace, frame: Any, update: Update, use: Callable[[Previ
         lease.hold()
     try:
         where = UpdatePlace(name, scope.storage, scope.engine, scope.settings)
-        with taken_update(where, identity.write_id, base, frame, update) as taken:
+        with take_update(where, identity.write_id, base, frame, update) as taken:
             result = staged.add(taken.to_step())
         return use(Previewed(base, staged.view(), result.answer))
     finally:
@@ -118,10 +118,10 @@ def explain(place: StreamPlace, frame: Any, update: Update) -> Explanation:
         lease.hold()
     try:
         where = UpdatePlace(name, scope.storage, scope.engine, scope.settings)
-        with taken_update(where, write_id, base, frame, update) as taken:
+        with take_update(where, write_id, base, frame, update) as taken:
             staged = taken.stage_on(base, staging)
             taken.intake.discard()
-        return explained_update(str(name), base.version, staged, scope.settings)
+        return explain_update(str(name), base.version, staged, scope.settings)
     finally:
         staging.discard()
         lease.release()

@@ -8,7 +8,7 @@ from freezeframe.engine.configuration.s3_configuration import (
     session_options,
 )
 from freezeframe.engine.configuration.spark_configuration import server_configuration
-from freezeframe.engine.jars import locked
+from freezeframe.engine.jars import locked_jars
 from freezeframe.settings import Settings
 
 OWN = {"s3_access_key_id": "mine", "s3_secret_access_key": "s3cr3t", "s3_endpoint": "https://store"}
@@ -23,7 +23,7 @@ def _no_variables(monkeypatch):
 @pytest.fixture
 def jars(tmp_path):
     """A folder in which all jars seem to be."""
-    for jar in locked("s3"):
+    for jar in locked_jars("s3"):
         with (tmp_path / jar.file_name).open("wb") as file:
             file.truncate(jar.size)
     return tmp_path
@@ -34,7 +34,7 @@ def test_a_server_knows_of_buckets_where_the_jars_are(jars, tmp_path):
     settings = Settings(root="s3://bucket/x", spark_jars_dir=jars, **OWN)
     assert {} == server_options(settings.model_copy(update={"spark_jars_dir": tmp_path / "none"}))
     options = server_options(settings)
-    assert len(locked("s3")) == len(options["spark.jars"].split(","))
+    assert len(locked_jars("s3")) == len(options["spark.jars"].split(","))
     assert "https://store" == options["spark.hadoop.fs.s3a.endpoint"]
     assert "s3cr3t" not in str(server_configuration(settings, "local[2]"))
     assert {"AWS_ACCESS_KEY_ID": "mine", "AWS_SECRET_ACCESS_KEY": "s3cr3t"} == bucket_variables(settings)

@@ -4,7 +4,7 @@ import grpc
 import pytest
 from pyspark.errors import PySparkException
 
-from freezeframe.engine.errors.spark_errors import cause_of, machine_error, spark_errors, translated
+from freezeframe.engine.errors.spark_errors import cause_of, machine_error, spark_errors, translate_error
 from freezeframe.errors import (
     BadInput,
     CorruptData,
@@ -35,7 +35,7 @@ from freezeframe.errors import (
 )
 def test_words_decide_the_class(said, expected):
     """Each sign leads to the class whose remedy helps; what is not known is no fault of the data."""
-    error = translated(PySparkException(said))
+    error = translate_error(PySparkException(said))
     assert (expected, said, True) == (type(error), error.cause, bool(error.remedy))
     assert not error.details.get("is_gone")
 
@@ -53,14 +53,14 @@ def test_words_decide_the_class(said, expected):
 )
 def test_a_server_that_is_gone_may_be_asked_anew(said):
     """Only when the server or the session is no more does asking again on another one make sense."""
-    error = translated(PySparkException(said))
+    error = translate_error(PySparkException(said))
     assert (EngineUnavailable, True) == (type(error), error.details["is_gone"])
 
 
 def test_a_full_disk_is_told_from_the_server_that_it_stopped():
     """Words about a cancelled job do not hide why it was cancelled."""
     said = "Job aborted due to stage failure: java.io.IOException: No space left on device"
-    assert StorageFull is type(translated(PySparkException(said)))
+    assert StorageFull is type(translate_error(PySparkException(said)))
 
 
 def test_the_stack_of_the_server_is_left_out():

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
 
-from freezeframe.engine.frames.batch import Batch, checked_batch
+from freezeframe.engine.frames.batch import Batch, check_batch
 from freezeframe.errors import BadInput, DuplicateKeyError, InvalidOption, MissingColumn, NullKeyError
 
 ROWS = pa.table({"Id": ["1", "2", "1", "007", "7"], "row": [0, 1, 2, 3, 4]})
@@ -19,7 +19,7 @@ WITH_NULLS = pa.table({"Id": ["1", None, "2", None], "row": [0, 1, 2, 3]})
 
 def test_the_last_row_of_a_key_stays_in_arrival_order():
     """Of rows that share a key the last one wins; "007" and "7" are two keys."""
-    batch = checked_batch(ROWS, "Id")
+    batch = check_batch(ROWS, "Id")
 
     assert [1, 2, 3, 4] == batch.rows["row"].to_pylist()
     assert (("Id",), 1, 0) == (batch.key, batch.duplicates_dropped, batch.null_keys_dropped)
@@ -29,13 +29,13 @@ def test_a_batch_without_duplicates_is_passed_on_as_it_is():
     """Unique rows are not copied."""
     table = pa.table({"Id": [1, 2]})
 
-    assert table is checked_batch(table, ["Id"]).rows
+    assert table is check_batch(table, ["Id"]).rows
 
 
 def test_composite_keys_keep_their_order():
     """All columns of a key decide together."""
     table = pa.table({"a": [1, 1, 1], "b": ["x", "y", "x"], "row": [0, 1, 2]})
-    batch = checked_batch(table, ["b", "a"])
+    batch = check_batch(table, ["b", "a"])
 
     assert ("b", "a") == batch.key
     assert [1, 2] == batch.rows["row"].to_pylist()
@@ -46,7 +46,7 @@ def test_duplicates_can_be_forbidden():
     table = pa.table({"Id": [f"k{n}" for n in range(12)] * 2})
 
     with pytest.raises(DuplicateKeyError, match="and more") as caught:
-        checked_batch(table, "Id", drop_duplicates=False)
+        check_batch(table, "Id", drop_duplicates=False)
 
     assert 12 == caught.value.details["count"]
     assert [repr(f"k{n}") for n in range(10)] == caught.value.details["keys"]
@@ -55,7 +55,7 @@ def test_duplicates_can_be_forbidden():
 def test_a_null_key_is_an_error_naming_column_count_and_rows():
     """A row without a key could never be found again."""
     with pytest.raises(NullKeyError) as caught:
-        checked_batch(WITH_NULLS, ["row", "Id"])
+        check_batch(WITH_NULLS, ["row", "Id"])
 
     details = caught.value.details
     assert ("Id", 2, [1, 3]) == (details["column"], details["count"], details["rows"])
@@ -63,7 +63,7 @@ def test_a_null_key_is_an_error_naming_column_count_and_rows():
 
 def test_null_keys_can_be_dropped_and_are_counted():
     """null_keys="drop" leaves those rows out."""
-    batch = checked_batch(WITH_NULLS, "Id", null_keys="drop")
+    batch = check_batch(WITH_NULLS, "Id", null_keys="drop")
 
     assert [0, 2] == batch.rows["row"].to_pylist()
     assert 2 == batch.null_keys_dropped
@@ -71,7 +71,7 @@ def test_null_keys_can_be_dropped_and_are_counted():
 
 def test_null_keys_can_match_each_other():
     """null_keys="match" takes null for a key of its own."""
-    batch = checked_batch(WITH_NULLS, "Id", null_keys="match")
+    batch = check_batch(WITH_NULLS, "Id", null_keys="match")
 
     assert [0, 2, 3] == batch.rows["row"].to_pylist()
 
@@ -79,13 +79,13 @@ def test_null_keys_can_match_each_other():
 def test_a_key_column_without_any_type_is_all_null():
     """A column of Arrow's null type holds no key."""
     with pytest.raises(NullKeyError, match="3 of 3"):
-        checked_batch(pa.table({"a": pa.nulls(3)}), "a")
+        check_batch(pa.table({"a": pa.nulls(3)}), "a")
 
 
 def test_a_missing_key_column_names_the_others_and_the_nearest():
     """A slip of case is the usual reason, so the message suggests it."""
     with pytest.raises(MissingColumn, match="Did you mean 'Id'") as caught:
-        checked_batch(ROWS, "id")
+        check_batch(ROWS, "id")
 
     assert ["Id", "row"] == caught.value.details["columns"]
 
@@ -94,25 +94,25 @@ def test_a_missing_key_column_names_the_others_and_the_nearest():
 def test_a_key_is_one_column_or_several_that_differ(key):
     """Anything else is refused before a row is looked at."""
     with pytest.raises((InvalidOption, MissingColumn)):
-        checked_batch(ROWS, key)
+        check_batch(ROWS, key)
 
 
 def test_an_unknown_rule_for_null_keys_is_refused():
     """The message lists the three that there are."""
     with pytest.raises(InvalidOption, match="match"):
-        checked_batch(ROWS, "Id", null_keys="ignore")
+        check_batch(ROWS, "Id", null_keys="ignore")
 
 
 def test_columns_that_differ_in_case_only_are_refused():
     """Delta takes "Id" and "id" for one column."""
     with pytest.raises(BadInput, match="'Id' and 'id'"):
-        checked_batch(pa.table({"Id": [1], "id": [2]}), "Id")
+        check_batch(pa.table({"Id": [1], "id": [2]}), "Id")
 
 
 def test_a_list_cannot_be_a_key():
     """Keys are text, numbers, dates and the like."""
     with pytest.raises(BadInput, match="cannot be compared"):
-        checked_batch(pa.table({"a": [[1]]}), "a")
+        check_batch(pa.table({"a": [[1]]}), "a")
 
 
 def test_a_batch_cannot_be_made_without_its_key():
@@ -123,7 +123,7 @@ def test_a_batch_cannot_be_made_without_its_key():
 
 def test_zero_and_minus_zero_are_one_key():
     """Spark joins them, so two rows would meet one stored row."""
-    assert 1 == checked_batch(pa.table({"a": [0.0, -0.0]}), "a").duplicates_dropped
+    assert 1 == check_batch(pa.table({"a": [0.0, -0.0]}), "a").duplicates_dropped
 
 
 KEY_VALUES = st.one_of(
@@ -147,7 +147,7 @@ def test_deduplication_agrees_with_a_dictionary(data):
     table = pa.table({**columns, "number": list(range(size))})
     last = {key: number for number, key in enumerate(zip(*columns.values(), strict=True))}
 
-    batch = checked_batch(table, names, null_keys="match")
+    batch = check_batch(table, names, null_keys="match")
 
     assert sorted(last.values()) == batch.rows["number"].to_pylist()
     assert size - len(last) == batch.duplicates_dropped
@@ -171,7 +171,7 @@ def test_the_last_by_order_wins(order, last):
     """The largest value, of which null is the smallest and NaN the largest; ties as they arrived."""
     table = pa.table({"Id": ["1", "1", "1"], "v": ["a", "b", "c"], "at": order})
 
-    assert [last] == checked_batch(table, "Id", order_by=["at"]).rows["v"].to_pylist()
+    assert [last] == check_batch(table, "Id", order_by=["at"]).rows["v"].to_pylist()
 
 
 def test_rows_that_stay_keep_their_order():
@@ -180,7 +180,7 @@ def test_rows_that_stay_keep_their_order():
         {"Id": ["2", "1", "2", "1"], "day": [1, 1, 1, 0], "hour": [5, 0, 4, 9], "v": ["a", "b", "c", "d"]}
     )
 
-    assert ["a", "b"] == checked_batch(table, "Id", order_by=["day", "hour"]).rows["v"].to_pylist()
+    assert ["a", "b"] == check_batch(table, "Id", order_by=["day", "hour"]).rows["v"].to_pylist()
 
 
 @pytest.mark.parametrize(("name", "error"), [("nope", MissingColumn), ("tags", BadInput)])
@@ -189,7 +189,7 @@ def test_what_has_no_order_is_refused(name, error):
     table = pa.table({"Id": ["1"], "tags": [["a"]]})
 
     with pytest.raises(error, match=repr(name)):
-        checked_batch(table, "Id", order_by=[name])
+        check_batch(table, "Id", order_by=[name])
 
 
 def test_a_nan_is_one_key_whatever_its_bits():
@@ -197,4 +197,4 @@ def test_a_nan_is_one_key_whatever_its_bits():
     odd = np.array([0x7FF8000000000000, 0xFFF8000000000001, 0, 0x8000000000000000], np.uint64)
     table = pa.table({"Id": pa.array(odd.view(np.float64)), "v": [1, 2, 3, 4]})
 
-    assert [2, 4] == checked_batch(table, "Id").rows["v"].to_pylist()
+    assert [2, 4] == check_batch(table, "Id").rows["v"].to_pylist()

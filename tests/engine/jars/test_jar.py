@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from freezeframe.engine.jars import Jar, locked, parse_lock, pom, present
+from freezeframe.engine.jars import Jar, locked_jars, parse_lock, pom, present
 from freezeframe.errors import InvalidOption
 
 DIGEST = "0" * 64
@@ -12,7 +12,7 @@ DIGEST = "0" * 64
 
 def test_the_small_set_is_small_and_the_bundle_replaces_the_sdk():
     """Each jar once; both sets have Hadoop's connector and Spark's committer."""
-    small, bundle = locked("s3"), locked("bundle")
+    small, bundle = locked_jars("s3"), locked_jars("bundle")
     assert len(small) == len({jar.file_name for jar in small})
     assert sum(jar.size for jar in small) < 16e6
     shared = {jar.artifact for jar in small} & {jar.artifact for jar in bundle}
@@ -22,8 +22,8 @@ def test_the_small_set_is_small_and_the_bundle_replaces_the_sdk():
 
 def test_the_bundle_is_the_sdk_of_the_small_jars_in_one_file():
     """Of the same release, pinned by size and checksum, and where Maven Central has it."""
-    (bundle,) = (jar for jar in locked("bundle") if jar.artifact == "bundle")
-    assert {bundle.version} == {jar.version for jar in locked("s3") if jar.group == bundle.group}
+    (bundle,) = (jar for jar in locked_jars("bundle") if jar.artifact == "bundle")
+    assert {bundle.version} == {jar.version for jar in locked_jars("s3") if jar.group == bundle.group}
     assert "software/amazon/awssdk/bundle/2.29.52/bundle-2.29.52.jar" == bundle.repository_path
     assert 641_534_749 == bundle.size
     assert bundle.sha256.startswith("62638f33045690c6")
@@ -47,24 +47,24 @@ def test_a_jar_is_found_where_maven_puts_it():
 
 def test_the_pom_names_every_jar_and_nothing_that_it_would_bring():
     """Maven copies what is pinned: each dependency excludes its own ones."""
-    root = ET.fromstring(pom(locked("s3")))
+    root = ET.fromstring(pom(locked_jars("s3")))
     space = {"m": "http://maven.apache.org/POM/4.0.0"}
     found = root.findall("m:dependencies/m:dependency", space)
     names = [
         ":".join(one.findtext(f"m:{part}", "", space) for part in ("groupId", "artifactId", "version"))
         for one in found
     ]
-    assert [jar.coordinate for jar in locked("s3")] == names
+    assert [jar.coordinate for jar in locked_jars("s3")] == names
     assert all(one.findtext("m:exclusions/m:exclusion/m:artifactId", "", space) == "*" for one in found)
 
 
 def test_a_set_is_there_when_every_file_has_its_size(tmp_path):
     """One jar that is missing or cut off, and the set is not there."""
     assert () == present(tmp_path)
-    for jar in locked("s3"):
+    for jar in locked_jars("s3"):
         with (tmp_path / jar.file_name).open("wb") as file:
             file.truncate(jar.size)
-    assert len(locked("s3")) == len(present(tmp_path))
+    assert len(locked_jars("s3")) == len(present(tmp_path))
     last = present(tmp_path)[-1]
     last.write_bytes(b"cut off")
     assert () == present(tmp_path)

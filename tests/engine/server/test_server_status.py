@@ -11,7 +11,7 @@ import pytest
 from freezeframe.engine.java import find_java
 from freezeframe.engine.server.launch import class_archive
 from freezeframe.engine.server.server import attach
-from freezeframe.engine.server.server_status import followed, keep_idle, standings, stop
+from freezeframe.engine.server.server_status import follow_lines, keep_idle, standings, stop
 from freezeframe.errors import InvalidOption
 from freezeframe.settings import Settings
 
@@ -120,8 +120,8 @@ def test_a_log_is_followed_into_the_next_servers(tmp_path):
     """Lines that come later are told as they come; a new file under the name is gone over to."""
     log = tmp_path / "server.log"
     log.write_text("one\n")
-    assert ["one\n"] == list(followed(log, follow=False))
-    lines = followed(log, follow=True)
+    assert ["one\n"] == list(follow_lines(log, follow=False))
+    lines = follow_lines(log, follow=True)
     assert "one\n" == next(lines)
     told = []
     reader = threading.Thread(target=lambda: told.append(next(lines)), daemon=True)

@@ -8,7 +8,7 @@ from tests.examples import sampled
 
 from freezeframe.errors import CorruptLog, FreezeframeError
 from freezeframe.log.actions.actions import CommitInfo, Txn
-from freezeframe.log.commits.commit_digest import DIGEST_KEY, require_digest, signed_content
+from freezeframe.log.commits.commit_digest import DIGEST_KEY, require_digest, sign_content
 from freezeframe.log.scan import rows
 from freezeframe.log.write.checkpoint_writer import write_checkpoint
 from freezeframe.log.write.post_commit import Upkeep
@@ -52,7 +52,7 @@ def test_a_flip_of_any_byte_of_a_commit(make_table, version):
 
 def test_commits_are_signed_and_others_pass():
     """The digest is of everything after the first line; a commit without one is taken as it is."""
-    content = signed_content(CommitInfo({"operation": "X"}), [Txn("a", 1)])
+    content = sign_content(CommitInfo({"operation": "X"}), [Txn("a", 1)])
     head, _, rest = content.partition(b"\n")
     assert json.loads(head)["commitInfo"][DIGEST_KEY] == hashlib.sha256(rest).hexdigest()
     require_digest("n", content)

@@ -12,7 +12,7 @@ from tests.log.tables import TableBuilder, file
 
 from freezeframe.log.actions.action_columns import FileActions, from_adds, from_removes, to_adds, to_removes
 from freezeframe.log.actions.actions import Add, DeletionVector, Remove
-from freezeframe.log.primitives.fingerprints import fingerprints, repeated, rows_with
+from freezeframe.log.primitives.fingerprints import find_repeated, fingerprints, rows_with
 from freezeframe.log.replay.replay import RUNS_MAX, FileState, apply_actions, select_rows
 
 
@@ -138,7 +138,7 @@ def test_equal_texts_have_equal_fingerprints(texts):
     """Fingerprints never miss a repeated text, short or long, in any alphabet."""
     column = from_adds(file(text) for text in [*texts, *texts])["path"]
     marks = fingerprints(column)
-    assert list(range(2 * len(texts))) == repeated(marks).tolist()
+    assert list(range(2 * len(texts))) == find_repeated(marks).tolist()
     assert set(range(2 * len(texts))) == set(rows_with(marks, marks).tolist())
 
 
@@ -147,4 +147,4 @@ def test_fingerprints_tell_usual_file_names_apart():
     numbers = random.Random(1)
     ids = [uuid.UUID(int=numbers.getrandbits(128)) for _ in range(20)]
     names = [f"p={p}/part-{n:05d}-{one}.c000.snappy.parquet" for one in ids for p in "ab" for n in range(500)]
-    assert [] == repeated(fingerprints(from_adds(file(name) for name in names)["path"])).tolist()
+    assert [] == find_repeated(fingerprints(from_adds(file(name) for name in names)["path"])).tolist()

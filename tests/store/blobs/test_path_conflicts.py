@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freezeframe.errors import InvalidName
-from freezeframe.identifiers import FilePath, folded
+from freezeframe.identifiers import FilePath, fold_path
 from freezeframe.store.blobs.path_conflicts import FileNames, SpareNames
 
 names = st.sampled_from(["a", "A", "b", "ß", "SS", "é", "É"])
@@ -27,7 +27,7 @@ def test_what_is_kept_can_lie_on_a_disk_without_case(tried):
         for count in range(1, len(parts) + 1):
             part = "/".join(parts[:count])
             kind = "file" if count == len(parts) else "folder"
-            assert (part, kind) == disk.setdefault(folded(part), (part, kind))
+            assert (part, kind) == disk.setdefault(fold_path(part), (part, kind))
 
 
 @given(paths, paths)
@@ -36,7 +36,7 @@ def test_a_refusal_has_a_reason(first, second):
     try:
         FileNames([first]).require(FilePath(second))
     except InvalidName:
-        shorter, longer = sorted((folded(first).split("/"), folded(second).split("/")), key=len)
+        shorter, longer = sorted((fold_path(first).split("/"), fold_path(second).split("/")), key=len)
         assert shorter[0] == longer[0]
         assert first != second
 

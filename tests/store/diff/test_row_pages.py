@@ -12,7 +12,7 @@ from tests.store.stored_tables import StoredTable
 from freezeframe.errors import MissingColumn, VersionNotFound
 from freezeframe.store.diff.row_pages import RowPlace, matching_count, row_page
 from freezeframe.store.table.reader import read_rows
-from freezeframe.store.table.row_order import ordered
+from freezeframe.store.table.row_order import sort_rows
 
 
 def _pages(snapshot, limit, **wanted):
@@ -47,7 +47,7 @@ def test_pages_are_the_whole_in_the_order_of_the_key(data, place, cuts, limit):
             table.file(rows.slice(start, end - start), groups=3, gone=[0] if end % 2 else ())
             start = end
     snapshot = table.commit()
-    whole = ordered(read_rows(snapshot), ["Id"])
+    whole = sort_rows(read_rows(snapshot), ["Id"])
     pages = _pages(snapshot, limit)
 
     assert repr(whole["Id"].to_pylist()) == repr(pages["Id"].to_pylist())
@@ -75,7 +75,7 @@ def test_deleted_rows_conditions_offsets_and_renamed_columns():
         table.file(rows.take(pa.array(ids[part::3])), gone=[3, 500])
     snapshot = table.commit()
     where = pc.field("a name") == 3
-    whole, some = (ordered(read_rows(snapshot, None, one), ["an Id"]) for one in (None, where))
+    whole, some = (sort_rows(read_rows(snapshot, None, one), ["an Id"]) for one in (None, where))
 
     assert whole.equals(_pages(snapshot, 999))
     assert some.equals(_pages(snapshot, 100, where=where))

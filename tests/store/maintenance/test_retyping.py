@@ -8,7 +8,7 @@ import pytest
 
 from freezeframe.errors import InvalidOption, MissingColumn, SchemaDriftError, StreamNotFound
 from freezeframe.script import open_tenant
-from freezeframe.store.maintenance.retyping import retyped
+from freezeframe.store.maintenance.retyping import retype_column
 from freezeframe.store.schema.system_columns import VALID_TO
 
 ROWS = pa.table({"Id": [1, 2, 3], "zip": ["3000", None, "8001"], "v": [0.5, -0.0, float("nan")]})
@@ -204,5 +204,5 @@ def test_which_values_survive(value, before, after, is_kept):
     """To the last bit, with the digits of the text; nulls always do."""
     column = pa.chunked_array([pa.array([None, value], before)])
 
-    assert is_kept == (retyped(column, after) is not None)
-    assert [None] == retyped(column.slice(0, 1), after).to_pylist()
+    assert is_kept == (retype_column(column, after) is not None)
+    assert [None] == retype_column(column.slice(0, 1), after).to_pylist()

@@ -15,7 +15,7 @@ from freezeframe.store.schema.column_mapping import (
 from freezeframe.store.schema.schema_evolution import UNDECIDED
 from freezeframe.store.schema.table_properties import (
     guarded_protocol,
-    joined_protocol,
+    join_protocols,
     stored_key,
     table_metadata,
 )
@@ -89,7 +89,7 @@ def test_a_protocol_is_never_lowered():
     mapped = guarded_protocol(delta_columns(pa.schema([("a b", pa.string())]), None))
     local = guarded_protocol(delta_columns(pa.schema([("t", pa.timestamp("us"))]), None))
 
-    joined = joined_protocol(mapped, local)
+    joined = join_protocols(mapped, local)
 
     assert 3 == joined.min_reader_version
     assert ("columnMapping", "timestampNtz") == joined.reader_features

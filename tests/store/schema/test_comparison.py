@@ -10,7 +10,7 @@ from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.store import Tenant
 from freezeframe.store.schema.column_mapping import delta_columns
-from freezeframe.store.schema.comparison import compared_columns, exact_cast
+from freezeframe.store.schema.comparison import compare_columns, exact_cast
 
 # Old and new cells of the keys 1 and 2, and what an override says: (inserted, updated, unchanged, deleted).
 OVERRIDES = {
@@ -152,7 +152,7 @@ def test_a_column_that_cannot_be_compared_stands_beside_the_new_one():
     stored = delta_columns(pa.schema([("z", pa.bool_()), ("z_before", pa.int64())]), None)
     new = delta_columns(pa.schema([("z", pa.int64())]), None)
 
-    found = compared_columns(stored, new)
+    found = compare_columns(stored, new)
 
     assert ["z_before_before", "z_before"] == [field["name"] for field in found.stored["fields"]]
     assert ["z_before_before", "z"] == [field["name"] for field in found.target["fields"]]

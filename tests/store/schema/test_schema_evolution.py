@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from freezeframe.errors import BadInput, SchemaDriftError
-from freezeframe.store.schema.schema_evolution import SchemaRules, decided, evolve, is_undecided
+from freezeframe.store.schema.schema_evolution import SchemaRules, decided_columns, evolve, is_undecided
 
 
 def _table(**columns):
@@ -115,7 +115,7 @@ def test_a_column_without_values_waits_for_its_type():
 
     assert is_undecided(first.target.field("v"))
     assert ["Id"] == first.batch.column_names
-    assert ["Id"] == decided(first.target).names
+    assert ["Id"] == decided_columns(first.target).names
 
     again = evolve(first.target, _table(Id=["1"], v=pa.nulls(1)))
     assert not again.changes_schema

@@ -6,7 +6,7 @@ from freezeframe.errors import JobRevoked
 from freezeframe.storage import MemoryStorage
 from freezeframe.store.run_tenant import open_job_tenant
 from freezeframe.store.tenant_log.state import TenantState, parse_checkpoint
-from freezeframe.store.transaction.job_status import committed_job, revoke_job
+from freezeframe.store.transaction.job_status import find_committed_job, revoke_job
 
 
 class FreezingStorage(MemoryStorage):
@@ -68,7 +68,7 @@ def test_a_run_frozen_at_any_moment_and_taken_over_cannot_commit(open_on):
             break  # it ended before it would have been frozen
         expected = {"committed": b"first", "refused": b"second"}[ends[-1]]
         assert expected == open_on(storage).files.read("who.txt")
-        assert committed_job(other.place, "j") is not None
+        assert find_committed_job(other.place, "j") is not None
 
     # Up to the commit point it is refused, from there on it had committed; there are moments of both kinds.
     assert ["refused", "committed"] == sorted(set(ends), key=ends.index)

@@ -15,7 +15,7 @@ from freezeframe.errors import InvalidOption, NullKeyError
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
-from freezeframe.store.transaction.joint_updates import TOGETHER_MAX, done_together
+from freezeframe.store.transaction.joint_updates import TOGETHER_MAX, run_together
 
 KEY = {"type": "struct", "fields": [{"name": "Id", "type": "string", "nullable": True, "metadata": {}}]}
 NAMES = [f"Stream{number}" for number in range(10)]
@@ -39,7 +39,7 @@ def test_works_are_done_in_groups_and_answered_in_order():
 
     count = TOGETHER_MAX + 3
     engine = SimpleNamespace(find_all=find_all)
-    outcomes = done_together(engine, [work(number) for number in range(count)])
+    outcomes = run_together(engine, [work(number) for number in range(count)])
     assert isinstance(outcomes.pop(1), InvalidOption)
     assert [0, *range(2, count)] == outcomes
     assert [TOGETHER_MAX - 1, 3] == asked

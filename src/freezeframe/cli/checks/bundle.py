@@ -15,7 +15,7 @@ from packaging.requirements import Requirement
 
 from freezeframe.cli.checks.finding import Finding
 from freezeframe.cli.checks.software import installed
-from freezeframe.configuration.masking import masked, shown
+from freezeframe.configuration.masking import mask_secrets, masked_value
 from freezeframe.settings import Settings
 from freezeframe.storage.local import failure
 
@@ -29,7 +29,7 @@ def write_bundle(target: Path, findings: Sequence[Finding], settings: Settings) 
     Raises:
         StorageUnavailable: it could not be written.
     """
-    values = {name: shown(Settings, name, getattr(settings, name)) for name in Settings.model_fields}
+    values = {name: masked_value(Settings, name, getattr(settings, name)) for name in Settings.model_fields}
     texts = {
         "versions.json": _json(_versions()),
         "settings.json": _json(values),
@@ -62,7 +62,7 @@ def _logs(folder: Path) -> dict[str, str]:
     if not folder.is_dir():
         return {}
     files = sorted(folder.rglob("*.log"), key=lambda file: file.stat().st_mtime, reverse=True)
-    return {str(file.relative_to(folder)): masked(_tail(file)) for file in files[:_LOGS_MAX]}
+    return {str(file.relative_to(folder)): mask_secrets(_tail(file)) for file in files[:_LOGS_MAX]}
 
 
 def _tail(file: Path) -> str:

@@ -86,7 +86,7 @@ def database(settings: Settings, root: str) -> Finding:
     from sqlalchemy.engine import make_url
     from sqlalchemy.exc import SQLAlchemyError
 
-    from freezeframe.configuration.masking import masked
+    from freezeframe.configuration.masking import mask_secrets
     from freezeframe.control.place import database_url
     from freezeframe.control.upgrade import is_current
 
@@ -105,12 +105,12 @@ def database(settings: Settings, root: str) -> Finding:
             current = is_current(connection)
         engine.dispose()
     except (SQLAlchemyError, ImportError) as error:
-        told = f"{masked(url)} cannot be used: {str(error).splitlines()[0]}"
+        told = f"{mask_secrets(url)} cannot be used: {str(error).splitlines()[0]}"
         return Finding("Database", "error", told, "freezeframe config get database_url")
     if not current:
-        told = f"{masked(url)} was made by an older freezeframe; the next job upgrades it"
+        told = f"{mask_secrets(url)} was made by an older freezeframe; the next job upgrades it"
         return Finding("Database", "warning", told, "freezeframe job list")
-    return Finding("Database", "ok", masked(url))
+    return Finding("Database", "ok", mask_secrets(url))
 
 
 def key(settings: Settings) -> Finding:

@@ -35,11 +35,13 @@ def show(
     A flag wins over the environment, that over freezeframe.toml, that over the user's file, that over the
     default.
     """
-    from freezeframe.configuration.masking import shown
+    from freezeframe.configuration.masking import masked_value
     from freezeframe.settings import Settings, resolve_settings
 
     resolved = resolve_settings()
-    values = {name: shown(Settings, name, getattr(resolved.settings, name)) for name in Settings.model_fields}
+    values = {
+        name: masked_value(Settings, name, getattr(resolved.settings, name)) for name in Settings.model_fields
+    }
     output = Output(as_json=as_json)
     if not origin:
         output.record(values)
@@ -63,12 +65,12 @@ def show(
 def get(name: SettingName, as_json: Json = False) -> None:
     """Print one setting."""
     from freezeframe.configuration.layers import require_setting
-    from freezeframe.configuration.masking import shown
+    from freezeframe.configuration.masking import masked_value
     from freezeframe.settings import Settings, resolve_settings
 
     require_setting(Settings, name)
     resolved = resolve_settings()
-    value = shown(Settings, name, getattr(resolved.settings, name))
+    value = masked_value(Settings, name, getattr(resolved.settings, name))
     output = Output(as_json=as_json)
     if as_json:
         origin = resolved.origins[name]
@@ -91,7 +93,7 @@ def set_value(
     from freezeframe.configuration.editing import write_setting
     from freezeframe.configuration.files import FILE_NAME, project_file, user_file
     from freezeframe.configuration.layers import resolve
-    from freezeframe.configuration.masking import shown
+    from freezeframe.configuration.masking import masked_value
     from freezeframe.settings import Settings, resolve_settings
 
     path = user_file() if user else project_file() or Path.cwd() / FILE_NAME
@@ -99,7 +101,7 @@ def set_value(
     write_setting(path, name, _stored(name, value, checked, path.parent))
     resolved = resolve_settings()
     output = Output(as_json=as_json)
-    output.record({"setting": name, "value": shown(Settings, name, checked), "file": str(path)})
+    output.record({"setting": name, "value": masked_value(Settings, name, checked), "file": str(path)})
     origin = resolved.origins[name]
     if not origin.place.startswith(str(path)):
         output.line(f"It has no effect here yet: {origin} comes first.")

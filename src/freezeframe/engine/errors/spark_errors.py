@@ -136,7 +136,7 @@ def spark_errors() -> Iterator[None]:
     try:
         yield
     except (PySparkException, grpc.RpcError) as error:
-        raise translated(error) from error
+        raise translate_error(error) from error
     except ValueError as error:
         # Said by gRPC itself about a channel that somebody has closed.
         if "closed channel" not in str(error):
@@ -144,9 +144,9 @@ def spark_errors() -> Iterator[None]:
         raise EngineUnavailable("Spark's session is closed.", is_gone=True) from error
 
 
-def translated(error: Exception) -> FreezeframeError:
+def translate_error(error: Exception) -> FreezeframeError:
     """The error of ours for one of Spark's."""
-    return _known(error) or EngineUnavailable(
+    return _translate_known(error) or EngineUnavailable(
         "Spark could not carry out a step of the update.",
         cause=cause_of(error),
         remedy="Run the call again; nothing was changed. If it fails the same way, the cause says why.",
@@ -155,11 +155,11 @@ def translated(error: Exception) -> FreezeframeError:
 
 def machine_error(error: BaseException) -> FreezeframeError | None:
     """The error of ours where the machine or its set-up failed, and not what Spark was asked for."""
-    found = _known(error)
+    found = _translate_known(error)
     return found if isinstance(found, SetupError | EngineUnavailable | StorageFull) else None
 
 
-def _known(error: BaseException) -> FreezeframeError | None:
+def _translate_known(error: BaseException) -> FreezeframeError | None:
     message = str(error)
     for kind, problem, remedy, signs in _SIGNS:
         if any(sign in message for sign in signs):

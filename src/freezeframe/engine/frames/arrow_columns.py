@@ -67,7 +67,7 @@ def stored_column(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
         BadInput: a text is not UTF-8, or the column is damaged.
     """
     require_valid(name, column)
-    column = _decoded(name, column)
+    column = _decode(name, column)
     target = pa.int64() if _is_long(column) else stored_type(name, column.type)
     if column.type == target:
         return column
@@ -149,12 +149,12 @@ def _is_encoded(kind: pa.StructType) -> bool:
     return any(mark in metadata for metadata in marks for mark in _SPARKS_MARKS)
 
 
-def _decoded(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _decode(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
     kind = column.type
     if pa.types.is_dictionary(kind):
-        return _decoded(name, column.cast(kind.value_type))
+        return _decode(name, column.cast(kind.value_type))
     if pa.types.is_run_end_encoded(kind):
-        return _decoded(name, _each_chunk(column, pc.run_end_decode, kind.value_type))
+        return _decode(name, _each_chunk(column, pc.run_end_decode, kind.value_type))
     if kind == pa.uuid():
         return _each_chunk(column, _uuid_texts, pa.string())
     if pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):

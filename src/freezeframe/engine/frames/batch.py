@@ -46,7 +46,7 @@ class Batch:
         require_key_columns(self.rows.column_names, self.key)
 
 
-def checked_batch(
+def check_batch(
     table: pa.Table,
     key: str | Sequence[str],
     drop_duplicates: bool = True,  # noqa: FBT001, FBT002 - the seed's own parameter

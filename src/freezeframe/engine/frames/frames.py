@@ -84,11 +84,11 @@ def to_arrow(frame: Any) -> pa.Table:
             remedy="Call toArrow() on it if its rows fit this process.",
         )
     if given == "pandas":
-        names = _checked_names(list(frame.columns))
+        names = _check_names(list(frame.columns))
         columns = [arrow_column(name, frame.iloc[:, place]) for place, name in enumerate(names)]
     else:
         table = pa.table(frame) if isinstance(frame, pa.RecordBatch) else frame
-        names = _checked_names(arrow_names(table.schema))
+        names = _check_names(arrow_names(table.schema))
         columns = [stored_column(name, table.column(place)) for place, name in enumerate(names)]
     return pa.table(columns, names=names)
 
@@ -109,7 +109,7 @@ def arrow_names(schema: pa.Schema) -> list[str]:
         ) from error
 
 
-def _checked_names(names: Sequence[Any]) -> list[str]:
+def _check_names(names: Sequence[Any]) -> list[str]:
     strangers = [name for name in names if not isinstance(name, str)]
     if strangers:
         raise BadInput(
@@ -184,7 +184,7 @@ def _series(column: pa.ChunkedArray) -> pd.Series[Any]:
 
     kind = column.type
     if pa.types.is_string(kind) and repeats(column):
-        return pd.Series(_repeated_text(column))
+        return pd.Series(_convert_distinct_text(column))
     if kind in _MASKED:
         masked: Any = pd.api.types.pandas_dtype(_MASKED[kind])
         return pd.Series(masked.__from_arrow__(column))
@@ -199,7 +199,7 @@ def _series(column: pa.ChunkedArray) -> pd.Series[Any]:
     return pd.Series(python_values(column), dtype=object)
 
 
-def _repeated_text(column: pa.ChunkedArray) -> Any:
+def _convert_distinct_text(column: pa.ChunkedArray) -> Any:
     """The same column by way of its different values: Python text is made once for each of them."""
     import pandas as pd  # noqa: PLC0415 - as above
 

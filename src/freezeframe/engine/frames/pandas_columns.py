@@ -49,7 +49,7 @@ def arrow_column(name: str, series: pd.Series[Any]) -> pa.ChunkedArray:
     elif isinstance(kind, np.dtype) and kind.hasobject:
         column = _of_objects(name, series)
     else:
-        column = _of_typed(name, series)
+        column = _convert_typed(name, series)
     column = _without_nan(stored_column(name, column))
     if len(column) and column.null_count == len(column):
         return pa.chunked_array([pa.nulls(len(column))])
@@ -61,10 +61,10 @@ def _is_named(kind: Any, name: str) -> bool:
     return any(one.__name__ == name and one.__module__.startswith("pandas.") for one in type(kind).__mro__)
 
 
-def _of_typed(name: str, series: pd.Series[Any]) -> pa.ChunkedArray:
+def _convert_typed(name: str, series: pd.Series[Any]) -> pa.ChunkedArray:
     is_sparse = _is_named(series.dtype, "SparseDtype")
     try:
-        return _chunked(pa.array(series.to_numpy() if is_sparse else series, from_pandas=True))
+        return _to_chunked(pa.array(series.to_numpy() if is_sparse else series, from_pandas=True))
     except _CANNOT_BE_KEPT as error:
         if _is_named(series.dtype, "StringDtype"):
             return _of_objects(name, series.astype(object))
@@ -85,7 +85,7 @@ def _of_objects(name: str, series: pd.Series[Any]) -> pa.ChunkedArray:
         return _of_difficult_objects(name, values, error)
     if column.type not in _UNMISTAKABLE:
         _check_kinds(name, values)
-    return _chunked(column)
+    return _to_chunked(column)
 
 
 def _of_difficult_objects(name: str, values: np.ndarray[Any, Any], error: Exception) -> pa.ChunkedArray:
@@ -94,19 +94,19 @@ def _of_difficult_objects(name: str, values: np.ndarray[Any, Any], error: Except
     present = [None if is_missing(value) else value for value in values]
     try:
         if kinds == {"integer"}:
-            return _chunked(pa.array(present, pa.decimal128(DECIMAL_DIGITS_MAX, 0)))
+            return _to_chunked(pa.array(present, pa.decimal128(DECIMAL_DIGITS_MAX, 0)))
         if kinds == {"uuid"}:
-            return _chunked(pa.array([value and str(value) for value in present], pa.string()))
+            return _to_chunked(pa.array([value and str(value) for value in present], pa.string()))
         if kinds <= _DAYS:
             # Beyond the year 9999 only numpy has days; PyArrow takes them as an array alone.
-            return _chunked(pa.array(np.array(present, "datetime64[D]")))
+            return _to_chunked(pa.array(np.array(present, "datetime64[D]")))
     except _CANNOT_BE_KEPT as refused:
         error = refused
     rows = _rows_refused(present) if kinds <= {"text", "integer", "decimal"} else []
     raise _not_kept(name, " and ".join(sorted(kinds)), rows, error) from error
 
 
-def _chunked(column: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
+def _to_chunked(column: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
     return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.engine.frames.repeated_values import repeats
-from freezeframe.engine.frames.xxhash64 import SEED, Hashes, Integers, hash_bytes, hash_longs, rotated
+from freezeframe.engine.frames.xxhash64 import SEED, Hashes, Integers, hash_bytes, hash_longs, rotate_left
 
 NULL_CELL = int(SEED)
 """The hash of a null cell, as Spark's ``xxhash64`` has it."""
@@ -61,7 +61,7 @@ def row_sums(table: pa.Table) -> RowSums:
         for place, (column, values) in enumerate(zip(columns.values(), batch.columns, strict=False)):
             if place and place % ROTATIONS == 0:
                 combined = hash_longs(combined)
-            combined ^= rotated(column.cells(values), rotation(place))
+            combined ^= rotate_left(column.cells(values), rotation(place))
         hashes = hash_longs(combined)
         lower += int((hashes & _LOWER_HALF).sum(dtype=np.uint64))
         upper += int((hashes >> np.uint64(32)).sum(dtype=np.uint64))

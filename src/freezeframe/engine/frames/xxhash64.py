@@ -95,12 +95,12 @@ def _same_length(words: Iterator[Hashes], length: int) -> Hashes:
 def _add_rest(hashes: Hashes, rest: Hashes, length: int) -> None:
     if length >= _HALF:
         hashes ^= (rest & np.uint64(0xFFFFFFFF)) * _P1
-        hashes[:] = rotated(hashes, 23)
+        hashes[:] = rotate_left(hashes, 23)
         hashes *= _P2
         hashes += _P3
     for place in range(length & _HALF, length):
         hashes ^= ((rest >> np.uint64(8 * place)) & np.uint64(0xFF)) * _P5
-        hashes[:] = rotated(hashes, 11)
+        hashes[:] = rotate_left(hashes, 11)
         hashes *= _P1
 
 
@@ -112,19 +112,19 @@ def _stripes(words: Iterator[Hashes], count: int) -> Hashes:
             lanes.append(np.full(len(word), _LANE_SEEDS[place]))
         lane = lanes[place % 4]
         lane += word * _P2
-        lane[:] = rotated(lane, 31)
+        lane[:] = rotate_left(lane, 31)
         lane *= _P1
     hashes = np.zeros(len(lanes[0]), np.uint64)
     for lane, rotation in zip(lanes, _LANE_ROTATIONS, strict=True):
-        hashes += rotated(lane, rotation)
+        hashes += rotate_left(lane, rotation)
     for lane in lanes:
-        hashes ^= rotated(lane * _P2, 31) * _P1
+        hashes ^= rotate_left(lane * _P2, 31) * _P1
         hashes *= _P1
         hashes += _P4
     return hashes
 
 
-def rotated(values: Hashes, bits: int) -> Hashes:
+def rotate_left(values: Hashes, bits: int) -> Hashes:
     """The values with their bits rotated to the left."""
     turned = values << np.uint64(bits)
     turned |= values >> np.uint64(64 - bits)
@@ -132,10 +132,10 @@ def rotated(values: Hashes, bits: int) -> Hashes:
 
 
 def _add_word(hashes: Hashes, words: Hashes) -> None:
-    mixed = rotated(words * _P2, 31)
+    mixed = rotate_left(words * _P2, 31)
     mixed *= _P1
     hashes ^= mixed
-    hashes[:] = rotated(hashes, 27)
+    hashes[:] = rotate_left(hashes, 27)
     hashes *= _P1
     hashes += _P4
 

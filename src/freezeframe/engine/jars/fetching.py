@@ -44,7 +44,7 @@ def fetch(jars: Sequence[Jar], folder: Path, mirror: str = "") -> Fetched:
             kept = tuple(jar for jar in jars if _is_right(folder / jar.file_name, jar))
             missing = [jar for jar in jars if jar not in kept]
             progress.begin("fetching", "bytes", sum(jar.size for jar in missing))
-            left = [jar for jar in missing if not _taken_over(jar, folder)]
+            left = [jar for jar in missing if not _take_over(jar, folder)]
             for jar, file in repository.download(left, folder / _DOWNLOADS, mirror):
                 _place(jar, file, folder)
             shutil.rmtree(folder / _DOWNLOADS, ignore_errors=True)
@@ -77,7 +77,7 @@ def _is_right(file: Path, jar: Jar) -> bool:
         return hashlib.file_digest(content, "sha256").hexdigest() == jar.sha256
 
 
-def _taken_over(jar: Jar, folder: Path) -> bool:
+def _take_over(jar: Jar, folder: Path) -> bool:
     """Whether a run that was cut off has left the jar."""
     for file in (folder / _DOWNLOADS).rglob(jar.file_name):
         if _is_right(file, jar):

@@ -77,7 +77,7 @@ class Jar:
         return f"{self.group.replace('.', '/')}/{self.artifact}/{self.version}/{self.file_name}"
 
 
-def locked(jar_set: JarSet) -> tuple[Jar, ...]:
+def locked_jars(jar_set: JarSet) -> tuple[Jar, ...]:
     """The jars of a set, as this version of freezeframe was tested with them."""
     return parse_lock(_LOCK.read_text(), jar_set)
 
@@ -114,7 +114,7 @@ def present(folder: Path) -> tuple[Path, ...]:
     They are told by name and size: checksums were compared when they came.
     """
     for jar_set in ("s3", "bundle"):
-        jars = locked(jar_set)
+        jars = locked_jars(jar_set)
         files = tuple(folder / jar.file_name for jar in jars)
         sizes = (file.stat().st_size if file.is_file() else -1 for file in files)
         if all(size == jar.size for size, jar in zip(sizes, jars, strict=True)):

@@ -31,7 +31,7 @@ _LEAST_MOMENT = "-290308-12-21T19:59:05.224192"
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 
 
-def quoted(name: str) -> str:
+def quote(name: str) -> str:
     """A column name as an expression that means exactly that column."""
     return f"`{name.replace('`', '``')}`"
 
@@ -43,21 +43,21 @@ def functions_of(frame: DataFrame) -> Any:
 
 def any_of(conditions: Sequence[Column]) -> Column:
     """Whether one of the conditions, of which there is at least one, holds."""
-    return _joined(conditions, operator.or_)
+    return _join(conditions, operator.or_)
 
 
 def all_of(conditions: Sequence[Column]) -> Column:
     """Whether each of the conditions, of which there is at least one, holds."""
-    return _joined(conditions, operator.and_)
+    return _join(conditions, operator.and_)
 
 
-def _joined(conditions: Sequence[Column], join: Callable[[Column, Column], Column]) -> Column:
+def _join(conditions: Sequence[Column], join: Callable[[Column, Column], Column]) -> Column:
     # As a balanced tree: a chain would nest as deep as a table has columns, and messages to the
     # server may nest a hundred deep.
     if len(conditions) == 1:
         return conditions[0]
     half = len(conditions) // 2
-    return join(_joined(conditions[:half], join), _joined(conditions[half:], join))
+    return join(_join(conditions[:half], join), _join(conditions[half:], join))
 
 
 def struct_type(schema: Mapping[str, Any]) -> StructType:
@@ -87,7 +87,7 @@ def physical_type(kind: DataType) -> DataType:
     return kind
 
 
-def fitted(column: Column, source: DataType, target: DataType, *, tries: bool = False) -> Column:
+def fit_column(column: Column, source: DataType, target: DataType, *, tries: bool = False) -> Column:
     """The values as ``target``: fields match by name, absent ones are null, leaves are cast.
 
     With ``tries`` a leaf that cannot be cast is null, for values that are only compared.
@@ -98,7 +98,7 @@ def fitted(column: Column, source: DataType, target: DataType, *, tries: bool = 
         theirs = {field.name: field.dataType for field in source.fields}
         fields = [
             (
-                fitted(column.getField(field.name), theirs[field.name], field.dataType, tries=tries)
+                fit_column(column.getField(field.name), theirs[field.name], field.dataType, tries=tries)
                 if field.name in theirs
                 else F.lit(None).cast(field.dataType)
             ).alias(field.name)
@@ -107,13 +107,14 @@ def fitted(column: Column, source: DataType, target: DataType, *, tries: bool = 
         return F.when(column.isNotNull(), F.struct(*fields))
     if isinstance(source, ArrayType) and isinstance(target, ArrayType):
         inner, outer = source.elementType, target.elementType
-        return F.transform(column, lambda element: fitted(element, inner, outer, tries=tries))
+        return F.transform(column, lambda element: fit_column(element, inner, outer, tries=tries))
     if isinstance(source, MapType) and isinstance(target, MapType):
         keys = F.transform(
-            F.map_keys(column), lambda key: fitted(key, source.keyType, target.keyType, tries=tries)
+            F.map_keys(column), lambda key: fit_column(key, source.keyType, target.keyType, tries=tries)
         )
         values = F.transform(
-            F.map_values(column), lambda value: fitted(value, source.valueType, target.valueType, tries=tries)
+            F.map_values(column),
+            lambda value: fit_column(value, source.valueType, target.valueType, tries=tries),
         )
         return F.map_from_arrays(keys, values)
     if not tries:
@@ -123,7 +124,7 @@ def fitted(column: Column, source: DataType, target: DataType, *, tries: bool = 
     return F.when(column.isNotNull(), F.coalesce(column.try_cast(target), least))
 
 
-def renamed(column: Column, source: DataType, target: DataType) -> Column:
+def rename_fields(column: Column, source: DataType, target: DataType) -> Column:
     """The same values where only the names inside structs differ; a cast matches fields by position."""
     return column if _plain(source) == _plain(target) else column.cast(target)
 
@@ -176,18 +177,18 @@ def undecodable(column: Column, kind: DataType) -> Column | None:
         return ~F.is_valid_utf8(column)
     if isinstance(kind, MapType):
         parts = [(F.map_keys(column), kind.keyType), (F.map_values(column), kind.valueType)]
-        return _any_held([undecodable(items, ArrayType(inner)) for items, inner in parts])
+        return _any_of([undecodable(items, ArrayType(inner)) for items, inner in parts])
     if isinstance(kind, ArrayType):
         inner = kind.elementType
         if undecodable(column, inner) is None:
             return None
         return F.exists(column, lambda one: F.coalesce(undecodable(one, inner), F.lit(False)))  # type: ignore[arg-type]  # noqa: FBT003
     if isinstance(kind, StructType):
-        return _any_held([undecodable(column.getField(one.name), one.dataType) for one in kind.fields])
+        return _any_of([undecodable(column.getField(one.name), one.dataType) for one in kind.fields])
     return None
 
 
-def _any_held(conditions: Sequence[Column | None]) -> Column | None:
+def _any_of(conditions: Sequence[Column | None]) -> Column | None:
     held = [condition for condition in conditions if condition is not None]
     return any_of(held) if held else None
 

@@ -57,11 +57,11 @@ def live_rows(
         )
     bitmaps = _bitmaps({name: deleted[file] for name, file in zip(names, marked, strict=True)})
     rows = read_files(session, marked, schema, with_places=True, options=options)
-    rest = _without_deleted(rows, schema, session.createDataFrame(bitmaps))
+    rest = _filter_deleted(rows, schema, session.createDataFrame(bitmaps))
     return rest if not whole else read_files(session, whole, schema, options=options).union(rest)
 
 
-def _without_deleted(rows: DataFrame, schema: StructType, bitmaps: DataFrame) -> DataFrame:
+def _filter_deleted(rows: DataFrame, schema: StructType, bitmaps: DataFrame) -> DataFrame:
     functions = functions_of(rows)
     col, lit = functions.col, functions.lit
     # Generated names, so that no column of the stream's can meet one of ours.

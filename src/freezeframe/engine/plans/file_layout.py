@@ -24,11 +24,11 @@ class Layout:
     partitions: int
     is_batch_hashed: bool
 
-    def keyed(self, frame: DataFrame, key: list[Column]) -> DataFrame:
+    def repartition_by_key(self, frame: DataFrame, key: list[Column]) -> DataFrame:
         """The rows so split that equal keys are together; one partition needs no shuffle."""
         return frame.coalesce(1) if self.partitions == 1 else frame.repartition(self.partitions, *key)
 
-    def hinted(self, batch: DataFrame) -> DataFrame:
+    def add_join_hint(self, batch: DataFrame) -> DataFrame:
         """The batch with the join it is good for."""
         return batch.hint("shuffle_hash") if self.is_batch_hashed else batch
 

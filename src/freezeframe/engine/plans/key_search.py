@@ -26,7 +26,7 @@ from freezeframe.engine.configuration.spark_configuration import (
     SMALL_BYTES,
     cores,
 )
-from freezeframe.engine.plans.columns import fitted, quoted, struct_type
+from freezeframe.engine.plans.columns import fit_column, quote, struct_type
 from freezeframe.engine.plans.keys import key_column
 from freezeframe.engine.plans.parquet_files import FILE, ROW, read_files, size_of
 from freezeframe.engine.protocol.table_engine import INLINE_KEYS_MAX, FindTask
@@ -38,9 +38,9 @@ _PLACE, _TASK = "place", "task"
 def find(session: SparkSession, task: FindTask) -> pa.Table:
     """Carry out the task; `TableEngine.find` says what is promised."""
     names = [ROW, _PLACE] if len(task.stored) == 1 else [ROW, _PLACE, FILE]
-    found = _collected(session, _found(session, task, in_one_task=_is_small(task)).select(*names))
+    found = _collect(session, _matches(session, task, in_one_task=_is_small(task)).select(*names))
     numbers = (
-        _numbered(found[FILE], task) if len(task.stored) > 1 else pa.array(np.zeros(len(found), np.int32))
+        _file_indexes(found[FILE], task) if len(task.stored) > 1 else pa.array(np.zeros(len(found), np.int32))
     )
     return _answer(found, numbers)
 
@@ -49,7 +49,7 @@ def _answer(found: pa.Table, numbers: pa.Array) -> pa.Table:
     return pa.table({"file": numbers, "row": found[ROW], "place": found[_PLACE]})
 
 
-def _collected(session: SparkSession, frame: DataFrame) -> pa.Table:
+def _collect(session: SparkSession, frame: DataFrame) -> pa.Table:
     """The rows by one request; ``toArrow`` and ``toPandas`` ask for the schema or for settings before it."""
     plan: Any = frame._plan  # noqa: SLF001
     client = session.client
@@ -68,28 +68,28 @@ def _is_small(task: FindTask) -> bool:
 def find_all(session: SparkSession, tasks: Sequence[FindTask]) -> tuple[pa.Table, ...]:
     """Carry out the tasks together; `TableEngine.find_all` says what is promised."""
     parts = [
-        _found(session, task, in_one_task=_is_small(task)).select(
+        _matches(session, task, in_one_task=_is_small(task)).select(
             F.lit(number).alias(_TASK), ROW, _PLACE, FILE
         )
         for number, task in enumerate(tasks)
     ]
-    found = _collected(session, functools.reduce(lambda above, part: above.union(part), parts))
+    found = _collect(session, functools.reduce(lambda above, part: above.union(part), parts))
     answers = []
     for number, task in enumerate(tasks):
         own = found.filter(pc.equal(found[_TASK], number))
-        answers.append(_answer(own, _numbered(own[FILE], task)))
+        answers.append(_answer(own, _file_indexes(own[FILE], task)))
     return tuple(answers)
 
 
 def count_found(session: SparkSession, task: FindTask) -> tuple[int, ...]:
     """Carry out the task; `TableEngine.count_found` says what is promised."""
-    counted = _found(session, task).groupBy(FILE).agg(F.count(F.lit(1)).alias("rows")).collect()
-    numbers = _numbered(pa.chunked_array([[row[0] for row in counted]], pa.string()), task).to_pylist()
+    counted = _matches(session, task).groupBy(FILE).agg(F.count(F.lit(1)).alias("rows")).collect()
+    numbers = _file_indexes(pa.chunked_array([[row[0] for row in counted]], pa.string()), task).to_pylist()
     rows = dict(zip(numbers, (row[1] for row in counted), strict=True))
     return tuple(int(rows.get(number, 0)) for number in range(len(task.stored)))
 
 
-def _found(session: SparkSession, task: FindTask, *, in_one_task: bool = False) -> DataFrame:
+def _matches(session: SparkSession, task: FindTask, *, in_one_task: bool = False) -> DataFrame:
     """A row for each stored row, deleted or not, whose key is in the batch.
 
     ``in_one_task``: nothing goes to other tasks, so it takes no job of Spark's to get the keys there.
@@ -98,7 +98,7 @@ def _found(session: SparkSession, task: FindTask, *, in_one_task: bool = False) 
     old_names, new_names = ([f"{letter}{i}" for i in range(len(target))] for letter in "on")
     read = read_files(session, task.stored, schema, with_places=True)
     values = [
-        fitted(F.col(quoted(ours.name)), ours.dataType, theirs.dataType).alias(name)
+        fit_column(F.col(quote(ours.name)), ours.dataType, theirs.dataType).alias(name)
         for name, ours, theirs in zip(old_names, schema.fields, target.fields, strict=True)
     ]
     stored = read.select(*values, FILE, ROW)
@@ -125,13 +125,11 @@ def _batch(session: SparkSession, task: FindTask, names: Sequence[str]) -> DataF
         return ConnectFrame(LocalRelation(table), session)
     target = struct_type(task.target_schema)
     keys = read_files(session, task.keys, target, with_places=True)
-    columns = [
-        F.col(quoted(field.name)).alias(name) for name, field in zip(names, target.fields, strict=True)
-    ]
+    columns = [F.col(quote(field.name)).alias(name) for name, field in zip(names, target.fields, strict=True)]
     return keys.select(*columns, F.col(ROW).alias(_PLACE))
 
 
-def _numbered(names: pa.ChunkedArray, task: FindTask) -> pa.ChunkedArray:
+def _file_indexes(names: pa.ChunkedArray, task: FindTask) -> pa.ChunkedArray:
     """The files' names as indexes into the task's."""
     known = pa.array([_file_name(path) for path in task.stored], pa.string())
     numbers = pc.index_in(names, value_set=known)

@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.connect import functions as F  # noqa: N812 - the name by which Spark code calls it
 
-from freezeframe.engine.plans.columns import all_of, quoted
+from freezeframe.engine.plans.columns import all_of, quote
 from freezeframe.engine.protocol.table_engine import NullKeys
 from freezeframe.errors import DuplicateKeyError
 
@@ -34,7 +34,7 @@ def shown_keys(frame: DataFrame, key: Sequence[str]) -> list[Any]:
 
 def named_keys(frame: DataFrame, key: Sequence[str], *further: Column) -> DataFrame:
     """The key's columns as ``k0 … kn``, and further columns."""
-    columns = [F.col(quoted(name)).alias(f"k{index}") for index, name in enumerate(key)]
+    columns = [F.col(quote(name)).alias(f"k{index}") for index, name in enumerate(key)]
     return frame.select(*columns, *further)
 
 

@@ -17,7 +17,7 @@ from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.connect.window import Window
 from pyspark.sql.types import StructType
 
-from freezeframe.engine.plans.columns import any_of, comparable, fitted, quoted, struct_type
+from freezeframe.engine.plans.columns import any_of, comparable, fit_column, quote, struct_type
 from freezeframe.engine.plans.deletion_vectors import live_rows
 from freezeframe.engine.plans.file_layout import Layout, layout_of
 from freezeframe.engine.plans.keys import key_column, repeated_keys
@@ -28,7 +28,7 @@ from freezeframe.engine.plans.parquet_files import (
     write_files,
 )
 from freezeframe.engine.plans.row_counting import Counting
-from freezeframe.engine.plans.validity import PeriodColumns, with_closed, with_periods
+from freezeframe.engine.plans.validity import PeriodColumns, add_closed_rows, with_periods
 from freezeframe.engine.plans.window import inside, require_inside
 from freezeframe.engine.protocol.table_engine import MergeResult, MergeTask
 from freezeframe.errors import CorruptData, DuplicateKeyError, NullKeyError
@@ -73,13 +73,13 @@ def merge(session: SparkSession, task: MergeTask) -> MergeResult:
     sides = _Sides(
         task,
         target,
-        _fitted(
+        _fit_frame(
             live_rows(session, task.stored, struct_type(task.stored_schema), task.deleted),
             task.stored_schema,
             target,
             tries=tries,
         ),
-        _fitted(read_files(session, task.batch, batch_schema), task.batch_schema, target, tries=tries),
+        _fit_frame(read_files(session, task.batch, batch_schema), task.batch_schema, target, tries=tries),
         frozenset(batch_schema.names),
         layout_of(task),
     )
@@ -88,14 +88,14 @@ def merge(session: SparkSession, task: MergeTask) -> MergeResult:
     return _merge_by_key(session, sides) if task.key else _merge_by_content(session, sides)
 
 
-def _fitted(
+def _fit_frame(
     frame: DataFrame, schema: Mapping[str, object], target: StructType, *, tries: bool = False
 ) -> DataFrame:
     types = {field.name: field.dataType for field in struct_type(schema).fields}
     return frame.select(
         *(
             (
-                fitted(F.col(quoted(field.name)), types[field.name], field.dataType, tries=tries)
+                fit_column(F.col(quote(field.name)), types[field.name], field.dataType, tries=tries)
                 if field.name in types
                 else F.lit(None).cast(field.dataType)
             ).alias(field.name)
@@ -104,10 +104,10 @@ def _fitted(
     )
 
 
-def _coded(sides: _Sides, frame: DataFrame, letter: str, **further: Column) -> DataFrame:
+def _encode(sides: _Sides, frame: DataFrame, letter: str, **further: Column) -> DataFrame:
     """The frame under generated names, so that no name of a stream's can meet one of ours."""
     return frame.select(
-        *(F.col(quoted(name)).alias(f"{letter}{index}") for index, name in enumerate(sides.target.names)),
+        *(F.col(quote(name)).alias(f"{letter}{index}") for index, name in enumerate(sides.target.names)),
         *(column.alias(name) for name, column in further.items()),
     )
 
@@ -116,7 +116,7 @@ def _merge_by_key(session: SparkSession, sides: _Sides) -> MergeResult:
     task, target = sides.task, sides.target
     key = [target.names.index(name) for name in task.key]
     counting = Counting(
-        _joined(sides, key),
+        _join_sides(sides, key),
         **{name: F.count_if(F.col("fate") == number) for number, name in enumerate(_FATES)},
         live=F.count_if(F.col("is_live")),
         lost=F.count_if(F.col("is_live") & (F.col("fate") == _DELETED)),
@@ -159,35 +159,37 @@ def _rows_written(sides: _Sides, counts: Mapping[str, int]) -> int:
     return written + past + (counts["deleted"] if sides.leaves_deleted else 0)
 
 
-def _joined(sides: _Sides, key: list[int]) -> DataFrame:
+def _join_sides(sides: _Sides, key: list[int]) -> DataFrame:
     """Every key of either side once, with its ``fate`` and the resulting values ``r0 … rn``."""
     task = sides.task
     within = inside(task.where) if task.where is not None else F.lit(True)  # noqa: FBT003 - an SQL literal
-    stored = _coded(sides, sides.stored, "o", stored=F.lit(1), within=within)
-    batch = _coded(sides, sides.batch, "n", given=F.lit(1))
+    stored = _encode(sides, sides.stored, "o", stored=F.lit(1), within=within)
+    batch = _encode(sides, sides.batch, "n", given=F.lit(1))
     if task.validity is None:
-        return _matched(sides, key, stored, batch).select(*_DECIDED, *_results(sides, key))
+        return _match_keys(sides, key, stored, batch).select(*_DECIDED, *_results(sides, key))
     periods = PeriodColumns.of(task.validity, sides.target.names)
-    matched = _matched(sides, key, stored.where(~periods.is_closed), batch)
+    matched = _match_keys(sides, key, stored.where(~periods.is_closed), batch)
     versions = periods.versions(
         _results(sides, key), changed=F.col("fate") == _UPDATED, ended=F.col("fate") == _DELETED
     )
-    rows = with_closed(
+    rows = add_closed_rows(
         matched.select(*_DECIDED, versions), stored.where(periods.is_closed), _CLOSED, len(sides.target.names)
     )
     return rows.coalesce(1) if sides.layout.partitions == 1 else rows
 
 
-def _matched(sides: _Sides, key: list[int], stored: DataFrame, batch: DataFrame) -> DataFrame:
+def _match_keys(sides: _Sides, key: list[int], stored: DataFrame, batch: DataFrame) -> DataFrame:
     """Both sides of each key in one row, and the key's fate."""
     old_key, new_key = (key_column([f"{letter}{i}" for i in key], sides.task.null_keys) for letter in "on")
-    stored = sides.layout.keyed(stored.withColumn("old_key", old_key), [F.col("old_key")])
-    batch = sides.layout.keyed(batch.withColumn("new_key", new_key), [F.col("new_key")])
+    stored = sides.layout.repartition_by_key(stored.withColumn("old_key", old_key), [F.col("old_key")])
+    batch = sides.layout.repartition_by_key(batch.withColumn("new_key", new_key), [F.col("new_key")])
     # The join sorts or splits by the same key, so looking for repeated keys costs next to nothing.
     nth = F.row_number().over(Window.partitionBy("new_key").orderBy("new_key"))
     has_null = any_of([F.col(f"n{index}").isNull() for index in key])
     batch = batch.withColumns({"nth": nth, "has_null_key": has_null})
-    joined = stored.join(sides.layout.hinted(batch), F.col("old_key") == F.col("new_key"), "full_outer")
+    joined = stored.join(
+        sides.layout.add_join_hint(batch), F.col("old_key") == F.col("new_key"), "full_outer"
+    )
     is_live = F.col("stored").isNotNull() & ~_is_flagged(sides)
     return joined.withColumns({"fate": _fate(sides, key), "is_live": is_live})
 
@@ -204,7 +206,7 @@ def _fate(sides: _Sides, key: list[int]) -> Column:
         F.when(F.col("stored").isNull(), _INSERTED)
         .when(F.col("given").isNull(), alone)
         .when(~F.col("within"), _CLASHING)
-        .when(_changed(sides, key), _UPDATED)
+        .when(_has_changes(sides, key), _UPDATED)
         .otherwise(_UNCHANGED)
     )
 
@@ -222,7 +224,7 @@ def _updates_cells(sides: _Sides) -> bool:
     return sides.task.mode in ("upsert", "full")
 
 
-def _changed(sides: _Sides, key: list[int]) -> Column:
+def _has_changes(sides: _Sides, key: list[int]) -> Column:
     """Whether any cell gets another value, null-safe; a cell that the batch does not decide does not."""
     task, updates = sides.task, _updates_cells(sides)
     # A row that comes back is not deleted any more.
@@ -314,14 +316,14 @@ def _merge_by_content(session: SparkSession, sides: _Sides) -> MergeResult:
 def _multiset_difference(sides: _Sides, old: DataFrame, new: DataFrame) -> tuple[int, int, int]:
     """How many rows are only in ``new``, only in ``old`` and in both, repetitions counted."""
     values = [
-        comparable(F.col(quoted(field.name)), field.dataType).alias(f"v{index}")
+        comparable(F.col(quote(field.name)), field.dataType).alias(f"v{index}")
         for index, field in enumerate(sides.target.fields)
     ]
     names = [f"v{index}" for index in range(len(values))]
     rows = old.select(*values, F.lit(1).alias("old"), F.lit(0).alias("new")).union(
         new.select(*values, F.lit(0).alias("old"), F.lit(1).alias("new"))
     )
-    alike = sides.layout.keyed(rows, [F.col(name) for name in names]).groupBy(*names)
+    alike = sides.layout.repartition_by_key(rows, [F.col(name) for name in names]).groupBy(*names)
     counts = alike.agg(F.sum("old").alias("old"), F.sum("new").alias("new"))
     sums = counts.agg(
         F.sum(F.greatest(F.col("new") - F.col("old"), F.lit(0))),

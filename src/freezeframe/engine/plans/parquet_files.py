@@ -19,8 +19,8 @@ from freezeframe.engine.configuration.spark_configuration import READ_OPTIONS, W
 from freezeframe.engine.plans.columns import (
     functions_of,
     physical_field,
-    quoted,
-    renamed,
+    quote,
+    rename_fields,
     written_fields,
 )
 from freezeframe.errors import CorruptData, StorageNotShared, UnsupportedTable
@@ -54,7 +54,7 @@ def read_files(
         frame = session.range(0)
     functions = functions_of(frame)
     columns = [
-        renamed(functions.col(quoted(held[field.name].name)), held[field.name].dataType, field.dataType)
+        rename_fields(functions.col(quote(held[field.name].name)), held[field.name].dataType, field.dataType)
         if field.name in held
         else functions.lit(None).cast(field.dataType)
         for field in schema.fields
@@ -90,7 +90,7 @@ def write_files(session: SparkSession, frame: DataFrame, schema: StructType, out
     ``require_rows``.
     """
     columns = [
-        renamed(F.col(quoted(field.name)), field.dataType, physical_field(field).dataType).alias(
+        rename_fields(F.col(quote(field.name)), field.dataType, physical_field(field).dataType).alias(
             physical_field(field).name
         )
         for field in written_fields(schema)

@@ -34,7 +34,7 @@ def answers(session: Any, calls: Calls) -> list[Any]:
         return []
     with spark_errors():
         told = _tasks(session, len(calls)).mapInArrow(
-            functools.partial(_answered, tuple(calls)), "place bigint, answer binary"
+            functools.partial(_run_calls, tuple(calls)), "place bigint, answer binary"
         )
         rows = told.toArrow().sort_by("place").column("answer").to_pylist()
     found = [pickle.loads(one) for one in rows]  # noqa: S301 - written by our own function
@@ -58,7 +58,7 @@ def _tasks(session: Any, count: int) -> Any:
     return session.range(0, count, 1, count)
 
 
-def _answered(calls: Calls, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _run_calls(calls: Calls, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for place in batch.column(0).to_pylist():
             try:

@@ -29,7 +29,7 @@ from freezeframe.engine.frames.row_hash import (
     RowSums,
     rotation,
 )
-from freezeframe.engine.plans.columns import quoted, written_fields
+from freezeframe.engine.plans.columns import quote, written_fields
 from freezeframe.engine.plans.parquet_files import read_files
 
 _CELL = "cell"
@@ -44,23 +44,23 @@ def row_sums(session: SparkSession, files: Sequence[str], schema: StructType) ->
     fields = sorted(written_fields(schema), key=lambda field: field.name)
     cells = read_files(session, files, schema).select(
         *(
-            _cell(F.col(quoted(field.name)), field.dataType).alias(f"{_CELL}{place}")
+            _cell(F.col(quote(field.name)), field.dataType).alias(f"{_CELL}{place}")
             for place, field in enumerate(fields)
         )
     )
-    hashes = cells.select(F.xxhash64(_combined(len(fields))).alias("hash"))
+    hashes = cells.select(F.xxhash64(_combine(len(fields))).alias("hash"))
     lower = F.col("hash").bitwiseAND(F.lit(0xFFFFFFFF))
     upper = F.shiftrightunsigned("hash", 32)
     found = hashes.agg(F.count(F.lit(1)), F.sum(lower), F.sum(upper)).collect()[0]
     return RowSums(*(int(value or 0) for value in found))
 
 
-def _combined(count: int) -> Column:
+def _combine(count: int) -> Column:
     combined = F.lit(0).cast("bigint")
     for first in range(0, count, ROTATIONS):
         places = range(first, min(first + ROTATIONS, count))
         before = F.xxhash64(combined) if first else combined
-        combined = before.bitwiseXOR(_exclusive_or([_rotated(place) for place in places]))
+        combined = before.bitwiseXOR(_exclusive_or([_rotate(place) for place in places]))
     return combined
 
 
@@ -72,7 +72,7 @@ def _exclusive_or(columns: Sequence[Column]) -> Column:
     return _exclusive_or(columns[:half]).bitwiseXOR(_exclusive_or(columns[half:]))
 
 
-def _rotated(place: int) -> Column:
+def _rotate(place: int) -> Column:
     cell, bits = f"{_CELL}{place}", rotation(place)
     if not bits:
         return F.col(cell)

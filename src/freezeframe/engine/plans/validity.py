@@ -53,7 +53,7 @@ class PeriodColumns:
         return F.struct(*(period.get(index, value).alias(f"r{index}") for index, value in enumerate(values)))
 
 
-def with_closed(joined: DataFrame, closed: DataFrame, fate: int, width: int) -> DataFrame:
+def add_closed_rows(joined: DataFrame, closed: DataFrame, fate: int, width: int) -> DataFrame:
     """The joined rows and the closed ones, which have the ``fate`` and stay as they are."""
     row = F.struct(*(F.col(f"o{index}").alias(f"r{index}") for index in range(width)))
     past = closed.select(

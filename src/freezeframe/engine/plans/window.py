@@ -7,7 +7,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.connect import functions as F  # noqa: N812 - the name by which Spark code calls it
 
 from freezeframe.engine.errors.spark_errors import cause_of
-from freezeframe.engine.plans.columns import quoted
+from freezeframe.engine.plans.columns import quote
 from freezeframe.errors import InvalidOption, OutsideWindow
 
 _ROWS_SHOWN_MAX = 3
@@ -52,5 +52,5 @@ def _invalid(where: str, error: Exception, batch: DataFrame) -> InvalidOption:
     return InvalidOption(
         f"replace_where is no predicate over the columns: {where}",
         cause=cause_of(error),
-        remedy=f"The columns are {', '.join(quoted(name) for name in batch.columns)}; case matters.",
+        remedy=f"The columns are {', '.join(quote(name) for name in batch.columns)}; case matters.",
     )

@@ -26,7 +26,7 @@ from freezeframe.engine.plans.columns import (
     PHYSICAL_NAME,
     any_of,
     comparable,
-    quoted,
+    quote,
     undecodable,
     written_fields,
 )
@@ -72,9 +72,7 @@ def write_frame(
     held = written_fields(schema)
     if not held:
         raise BadInput("The frame has no column with values to write.", remedy="Pass a frame with columns.")
-    renamed = frame.select(*(quoted(field.name) for field in held)).toDF(
-        *(_physical(field) for field in held)
-    )
+    renamed = frame.select(*(quote(field.name) for field in held)).toDF(*(_physical(field) for field in held))
     session, names = frame.sparkSession, layout_settings(held)
     is_as_stored = _has_our_settings(session, names)
     counting = Counting.of_rows(renamed)
@@ -189,7 +187,7 @@ def _physical(field: StructField) -> str:
 
 
 def _has_null(key: Sequence[str]) -> Column:
-    return any_of([F.col(quoted(name)).isNull() for name in key])
+    return any_of([F.col(quote(name)).isNull() for name in key])
 
 
 def _null_keys(rows: DataFrame, key: Sequence[str], count: int) -> NullKeyError:
@@ -207,7 +205,7 @@ def _null_keys(rows: DataFrame, key: Sequence[str], count: int) -> NullKeyError:
 
 def _key_counts(rows: DataFrame, key: Sequence[str], schema: StructType) -> tuple[int, int, int, int]:
     """Rows in all, those with a null in their key, keys (nulls match) that repeat, rows with odd text."""
-    keys = [F.col(quoted(name)).alias(f"k{index}") for index, name in enumerate(key)]
+    keys = [F.col(quote(name)).alias(f"k{index}") for index, name in enumerate(key)]
     generated = [f"k{index}" for index in range(len(key))]
     found = list(_undecodable(schema).values())
     odd = F.coalesce(any_of(found), F.lit(False)) if found else F.lit(False)  # noqa: FBT003 - an SQL literal
@@ -223,7 +221,7 @@ def _key_counts(rows: DataFrame, key: Sequence[str], schema: StructType) -> tupl
 
 def _undecodable(schema: StructType) -> dict[str, Column]:
     """For each column that can hold text whether a text in it is not UTF-8."""
-    found = {field.name: undecodable(F.col(quoted(field.name)), field.dataType) for field in schema.fields}
+    found = {field.name: undecodable(F.col(quote(field.name)), field.dataType) for field in schema.fields}
     return {name: condition for name, condition in found.items() if condition is not None}
 
 
@@ -237,9 +235,9 @@ def _unique(rows: DataFrame, task: WriteTask, schema: StructType) -> DataFrame:
     """One row for each key: equal rows collapse, of others the last by ``order_by`` stays."""
     generated = [f"k{index}" for index in range(len(task.key))]
     coded = rows.select(
-        *(F.col(quoted(name)).alias(f"c{index}") for index, name in enumerate(schema.names)),
-        *(F.col(quoted(name)).alias(code) for name, code in zip(task.key, generated, strict=True)),
-        *(F.col(quoted(name)).alias(f"b{index}") for index, name in enumerate(task.order_by)),
+        *(F.col(quote(name)).alias(f"c{index}") for index, name in enumerate(schema.names)),
+        *(F.col(quote(name)).alias(code) for name, code in zip(task.key, generated, strict=True)),
+        *(F.col(quote(name)).alias(f"b{index}") for index, name in enumerate(task.order_by)),
     )
     if task.order_by:
         latest = [F.col(f"b{index}").desc_nulls_last() for index in range(len(task.order_by))]

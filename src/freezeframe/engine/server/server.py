@@ -106,7 +106,7 @@ def attach(settings: Settings, master: str, progress: Progress, *, is_private: b
     clients = (folder / "clients.lock").open("a")
     try:
         fcntl.flock(clients, fcntl.LOCK_SH)
-        address = living_address(folder) or _started_once(folder, settings, master, progress)
+        address = living_address(folder) or _start_once(folder, settings, master, progress)
     except BaseException:
         clients.close()
         raise
@@ -169,9 +169,9 @@ def _address(folder: Path) -> Address | None:
         return None
 
 
-def _started_once(folder: Path, settings: Settings, master: str, progress: Progress) -> Address:
+def _start_once(folder: Path, settings: Settings, master: str, progress: Progress) -> Address:
     deadline = time.monotonic() + settings.spark_start_seconds
-    with (folder / "start.lock").open("a") as start, _locked(start, deadline, folder):
+    with (folder / "start.lock").open("a") as start, _lock(start, deadline, folder):
         # Whoever held the lock before may have started it.
         if address := living_address(folder):
             return address
@@ -184,7 +184,7 @@ def _started_once(folder: Path, settings: Settings, master: str, progress: Progr
 
 
 @contextlib.contextmanager
-def _locked(file: IO[str], deadline: float, folder: Path) -> Iterator[None]:
+def _lock(file: IO[str], deadline: float, folder: Path) -> Iterator[None]:
     while True:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -202,16 +202,16 @@ def _start(folder: Path, settings: Settings, master: str, java: Java, deadline: 
     archive = class_archive(folder.parent, java)
     is_shared = archive.exists()
     try:
-        return _launched(folder, settings, master, java, deadline, is_private=is_private)
+        return _launch(folder, settings, master, java, deadline, is_private=is_private)
     except EngineUnavailable:
         # Java checks an archive before it uses it, but not all of it: it must never cost a start.
         if not is_shared or time.monotonic() > deadline:
             raise
         archive.unlink(missing_ok=True)
-        return _launched(folder, settings, master, java, deadline, is_private=is_private)
+        return _launch(folder, settings, master, java, deadline, is_private=is_private)
 
 
-def _launched(
+def _launch(
     folder: Path, settings: Settings, master: str, java: Java, deadline: float, *, is_private: bool
 ) -> Address:
     for remains in (*folder.glob("work-*"), folder / watcher.DATABASES):
@@ -230,7 +230,7 @@ def _launched(
             cwd=folder,
         )
     try:
-        return _announced(folder, process, deadline)
+        return _wait_for_address(folder, process, deadline)
     except BaseException:
         process.terminate()
         raise
@@ -239,10 +239,10 @@ def _launched(
         process.returncode = 0
 
 
-def _announced(folder: Path, process: subprocess.Popen[bytes], deadline: float) -> Address:
+def _wait_for_address(folder: Path, process: subprocess.Popen[bytes], deadline: float) -> Address:
     while not (address := _address(folder)):
         if process.poll() is not None:
-            raise _not_started("it ended", folder)
+            raise _start_error("it ended", folder)
         _require_time(deadline, folder)
         time.sleep(_POLL_SECONDS)
     return address
@@ -257,10 +257,10 @@ def _retire_others(folder: Path) -> None:
 
 def _require_time(deadline: float, folder: Path) -> None:
     if time.monotonic() > deadline:
-        raise _not_started("it took longer than FREEZEFRAME_SPARK_START_SECONDS", folder)
+        raise _start_error("it took longer than FREEZEFRAME_SPARK_START_SECONDS", folder)
 
 
-def _not_started(why: str, folder: Path) -> EngineUnavailable:
+def _start_error(why: str, folder: Path) -> EngineUnavailable:
     return EngineUnavailable(
         f"The local Spark server did not start: {why}.",
         cause=_log_tail(folder) or "Its log is empty.",

@@ -90,7 +90,7 @@ def stop(server: ServerStatus, wait_seconds: float, *, at_once: bool = False) ->
     return True
 
 
-def followed(log: Path, *, follow: bool) -> Iterator[str]:
+def follow_lines(log: Path, *, follow: bool) -> Iterator[str]:
     """The lines of a log; with ``follow`` those to come as well, also of the next server's."""
     with contextlib.ExitStack() as stack:
         file = stack.enter_context(log.open(errors="replace"))

@@ -20,7 +20,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 
 from freezeframe.engine.configuration.spark_configuration import READ_OPTIONS, WRITE_OPTIONS
-from freezeframe.engine.errors.spark_errors import translated
+from freezeframe.engine.errors.spark_errors import translate_error
 from freezeframe.engine.plans.parquet_files import exact_path, local_folder
 from freezeframe.errors import StorageNotShared
 
@@ -102,7 +102,7 @@ def _exchange(session: Any, probe: Path) -> None:
         options = {name: value for name, value in WRITE_OPTIONS.items() if name.startswith("mapreduce")}
         frame.write.options(**options).text(str(probe / "server"))
     except PySparkException as error:
-        if translated(error).details.get("is_gone"):
+        if translate_error(error).details.get("is_gone"):
             raise  # a server that died says nothing about files
         raise _not_shared(probe.parent, str(error).split("\n", 1)[0]) from error
     answers = [path.read_text().strip() for path in (probe / "server").glob("*.txt")]

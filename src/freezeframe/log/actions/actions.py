@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from freezeframe.errors import CorruptLog
 from freezeframe.log.actions.file_actions import Add, DeletionVector, Remove
 from freezeframe.log.primitives.delta_fields import DeltaFields, optional
-from freezeframe.log.primitives.json_fields import flag, names, needed_text, parsed, text, texts, whole
+from freezeframe.log.primitives.json_fields import flag, names, parse_json, require_text, text, texts, whole
 
 __all__ = [
     "KINDS",
@@ -33,7 +33,7 @@ __all__ = [
     "Txn",
     "from_json",
     "is_misspelt",
-    "malformed",
+    "malformed_line_error",
     "parse_line",
     "to_json_line",
 ]
@@ -48,7 +48,7 @@ def _features(value: Any) -> tuple[str, ...] | None:
     return None if found is None else tuple(sorted(set(found)))
 
 
-def _needed_whole(value: Mapping[str, Any], name: str) -> int:
+def _require_integer(value: Mapping[str, Any], name: str) -> int:
     found = whole(value[name])
     if found is None:
         raise KeyError(name)
@@ -121,12 +121,14 @@ class Metadata(DeltaFields):
         if not self.schema_string:
             return {"type": "struct", "fields": []}
         try:
-            found = parsed(self.schema_string)
+            found = parse_json(self.schema_string)
             if all(_is_field(field) for field in found["fields"]):
                 return dict(found)
         except (ValueError, TypeError, LookupError, AttributeError) as error:
-            raise malformed(f"The schema of the table is no schema: {error}.") from error
-        raise malformed("A field in the schema of the table has no name, no type or garbled metadata.")
+            raise malformed_line_error(f"The schema of the table is no schema: {error}.") from error
+        raise malformed_line_error(
+            "A field in the schema of the table has no name, no type or garbled metadata."
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +137,8 @@ class Txn(DeltaFields):
 
     KEY: ClassVar[str] = "txn"
     FIELDS: ClassVar = {
-        "app_id": ("appId", needed_text),
-        "version": ("version", _needed_whole),
+        "app_id": ("appId", require_text),
+        "version": ("version", _require_integer),
         "last_updated": ("lastUpdated", optional(whole)),
     }
 
@@ -151,7 +153,7 @@ class DomainMetadata(DeltaFields):
 
     KEY: ClassVar[str] = "domainMetadata"
     FIELDS: ClassVar = {
-        "domain": ("domain", needed_text),
+        "domain": ("domain", require_text),
         "configuration": ("configuration", optional(text, lambda: "{}")),
         "removed": ("removed", optional(flag, bool)),
     }
@@ -204,7 +206,7 @@ class Sidecar(DeltaFields):
 
     KEY: ClassVar[str] = "sidecar"
     FIELDS: ClassVar = {
-        "path": ("path", needed_text),
+        "path": ("path", require_text),
         "size_in_bytes": ("sizeInBytes", optional(whole, int)),
         "modification_time": ("modificationTime", optional(whole, int)),
     }
@@ -256,16 +258,16 @@ def parse_line(line: str | bytes) -> Action | None:
         CorruptLog: the line is no JSON object, or a field the action cannot be without is missing.
     """
     try:
-        value = parsed(line)
+        value = parse_json(line)
     except ValueError as error:
-        raise malformed(str(error)) from error
+        raise malformed_line_error(str(error)) from error
     if not isinstance(value, dict):
-        raise malformed(f"It is {type(value).__name__}, not an object.")
+        raise malformed_line_error(f"It is {type(value).__name__}, not an object.")
     for key, body in value.items():
         if key in KINDS and body is not None:
             return from_json(key, body)
         if is_misspelt(key, KINDS):
-            raise malformed(f"{key!r} is no action's name, but nearly one.")
+            raise malformed_line_error(f"{key!r} is no action's name, but nearly one.")
     return None
 
 
@@ -289,10 +291,10 @@ def from_json(key: str, body: Mapping[str, Any]) -> Action:
     try:
         return KINDS[key].from_json(body)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise malformed(f"The {key} action lacks or garbles a field: {error!r}.") from error
+        raise malformed_line_error(f"The {key} action lacks or garbles a field: {error!r}.") from error
 
 
-def malformed(cause: str) -> CorruptLog:
+def malformed_line_error(cause: str) -> CorruptLog:
     """The error for a line that is no action."""
     return CorruptLog(
         "A line of the log is no action.",

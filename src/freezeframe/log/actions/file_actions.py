@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from freezeframe.log.primitives.delta_fields import DeltaFields, optional
-from freezeframe.log.primitives.json_fields import as_text, flag, needed_text, text, texts, whole
+from freezeframe.log.primitives.json_fields import as_text, flag, require_text, text, texts, whole
 
 
-def _needed_size(value: Mapping[str, Any], name: str) -> int:
+def _require_size(value: Mapping[str, Any], name: str) -> int:
     return whole(value[name]) or 0
 
 
@@ -27,11 +27,11 @@ class DeletionVector(DeltaFields):
     """Which rows of a data file are gone: inline (``i``), in a file (``u`` relative, ``p`` absolute)."""
 
     FIELDS: ClassVar = {
-        "storage_type": ("storageType", needed_text),
-        "path_or_inline_dv": ("pathOrInlineDv", needed_text),
+        "storage_type": ("storageType", require_text),
+        "path_or_inline_dv": ("pathOrInlineDv", require_text),
         "offset": ("offset", optional(whole)),
-        "size_in_bytes": ("sizeInBytes", _needed_size),
-        "cardinality": ("cardinality", _needed_size),
+        "size_in_bytes": ("sizeInBytes", _require_size),
+        "cardinality": ("cardinality", _require_size),
     }
 
     storage_type: str
@@ -58,7 +58,7 @@ class Add(DeltaFields):
 
     KEY: ClassVar[str] = "add"
     FIELDS: ClassVar = {
-        "path": ("path", needed_text),
+        "path": ("path", require_text),
         "partition_values": ("partitionValues", optional(texts, dict)),
         "size": ("size", optional(whole, int)),
         "modification_time": ("modificationTime", optional(whole, int)),
@@ -90,7 +90,7 @@ class Remove(DeltaFields):
 
     KEY: ClassVar[str] = "remove"
     FIELDS: ClassVar = {
-        "path": ("path", needed_text),
+        "path": ("path", require_text),
         "deletion_timestamp": ("deletionTimestamp", optional(whole)),
         "data_change": ("dataChange", _data_change),
         "extended_file_metadata": ("extendedFileMetadata", optional(flag)),

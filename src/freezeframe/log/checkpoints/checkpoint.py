@@ -53,7 +53,7 @@ def read_checkpoint_actions(storage: Storage, folder: str, checkpoint: Checkpoin
         CorruptLog: ``CHECKPOINT_DAMAGED``, naming the file.
     """
     found = [
-        _guarded(_path(folder, file.name), lambda name: _small_actions(storage, name))
+        _read_guarded(_path(folder, file.name), lambda name: _small_actions(storage, name))
         for file in checkpoint.files
     ]
     actions = tuple(action for one in found for action in one)
@@ -70,7 +70,7 @@ def read_checkpoint(storage: Storage, folder: str, checkpoint: CheckpointFiles) 
     whole = [_path(folder, file.name) for file in checkpoint.files]
 
     def read(name: str) -> CheckpointContent:
-        return _guarded(name, lambda at: _content(storage, at))
+        return _read_guarded(name, lambda at: _content(storage, at))
 
     parts = map_concurrently(read, whole, READERS_MAX)
     actions = tuple(action for part in parts for action in part.actions)
@@ -118,19 +118,19 @@ def _open(storage: Storage, name: str) -> Any:
     )
 
 
-def _guarded(name: str, read: Callable[[str], T]) -> T:
+def _read_guarded(name: str, read: Callable[[str], T]) -> T:
     try:
         return read(name)
     except CorruptLog as error:
-        raise damaged(name, str(error)) from error
+        raise damaged_checkpoint_error(name, str(error)) from error
     except (pa.ArrowException, OSError, ArithmeticError, LookupError, TypeError, ValueError) as error:
         passing = passing_failure(name, error)
         if passing is not None:
             raise passing from error
-        raise damaged(name, f"{type(error).__name__}: {error}") from error
+        raise damaged_checkpoint_error(name, f"{type(error).__name__}: {error}") from error
 
 
-def damaged(name: str, cause: str) -> CorruptLog:
+def damaged_checkpoint_error(name: str, cause: str) -> CorruptLog:
     """The error for a checkpoint file that cannot be read."""
     return CorruptLog(
         f"The checkpoint file {name} cannot be read.",
@@ -149,7 +149,9 @@ def _require_v2_shape(actions: Sequence[Action], name: str) -> None:
     headers = sum(isinstance(action, CheckpointMetadata) for action in actions)
     sidecars = any(isinstance(action, Sidecar) for action in actions)
     if headers > 1 or (sidecars and headers == 0):
-        raise damaged(name, f"A V2 checkpoint has one checkpointMetadata action; this one has {headers}.")
+        raise damaged_checkpoint_error(
+            name, f"A V2 checkpoint has one checkpointMetadata action; this one has {headers}."
+        )
 
 
 def sidecar_name(sidecar: Sidecar) -> str:

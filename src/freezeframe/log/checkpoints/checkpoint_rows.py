@@ -17,15 +17,15 @@ from freezeframe.log.actions.actions import Action
 _TEXTS = pa.list_(pa.field("element", pa.string()))
 
 
-def _renamed(schema: pa.Schema) -> pa.DataType:
+def _rename_fields(schema: pa.Schema) -> pa.DataType:
     return pa.struct([pa.field(DELTA_NAMES[field.name], field.type) for field in schema])
 
 
 CHECKPOINT_SCHEMA = pa.schema(
     [
         ("txn", pa.struct([("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())])),
-        ("add", _renamed(FILE_SCHEMA)),
-        ("remove", _renamed(TOMBSTONE_SCHEMA)),
+        ("add", _rename_fields(FILE_SCHEMA)),
+        ("remove", _rename_fields(TOMBSTONE_SCHEMA)),
         (
             "metaData",
             pa.struct(

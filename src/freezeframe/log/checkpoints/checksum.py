@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from freezeframe.errors import CorruptLog, StorageUnavailable
 from freezeframe.log.actions.actions import Add, DomainMetadata, Metadata, Protocol, Txn, from_json
 from freezeframe.log.primitives.delta_fields import DeltaFields, Reader, optional
-from freezeframe.log.primitives.json_fields import parsed, text, whole
+from freezeframe.log.primitives.json_fields import parse_json, text, whole
 from freezeframe.storage import Storage
 
 _log = logging.getLogger(__name__)
@@ -70,7 +70,7 @@ class Checksum(DeltaFields):
 def parse_checksum(content: bytes) -> Checksum | None:
     """The checksum in the bytes, or ``None`` where they are none."""
     try:
-        value = parsed(content)
+        value = parse_json(content)
         if not isinstance(value, dict):
             return None
         return Checksum.from_json(value)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from freezeframe.log.primitives.json_fields import parsed, text, texts, whole
+from freezeframe.log.primitives.json_fields import parse_json, text, texts, whole
 from freezeframe.log.primitives.paths import HINT_NAME
 from freezeframe.storage import Storage
 
@@ -70,7 +70,7 @@ def parse_hint(content: bytes, *, verify: bool = True) -> Hint:
         GarbledHint: no JSON object, a repeated key, no version, or a checksum that does not match.
     """
     try:
-        value = parsed(content, object_pairs_hook=_without_repeats)
+        value = parse_json(content, object_pairs_hook=_without_repeats)
         if not isinstance(value, dict) or not _is_count(value.get("version")):
             raise GarbledHint("no version")
         checksum, expected = text(value.get("checksum")), canonical_checksum(value)
@@ -104,7 +104,7 @@ def hint_text(hint: Hint, *, with_checksum: bool = True) -> str:
         "sizeInBytes": hint.size_in_bytes,
         "numOfAddFiles": hint.num_of_add_files,
         "checkpointSchema": hint.checkpoint_schema,
-        "v2Checkpoint": None if hint.v2_checkpoint is None else _bounded(hint.v2_checkpoint),
+        "v2Checkpoint": None if hint.v2_checkpoint is None else _limit_size(hint.v2_checkpoint),
         "tags": hint.tags,
     }
     fields = {name: value for name, value in fields.items() if value is not None}
@@ -142,7 +142,7 @@ def _quoted(text: str) -> str:
     return '"' + quote(text, safe="") + '"'
 
 
-def _bounded(v2_checkpoint: Mapping[str, Any]) -> dict[str, Any]:
+def _limit_size(v2_checkpoint: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: value
         for name, value in v2_checkpoint.items()

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from freezeframe.errors import InvalidOption, OutcomeUnknown, StorageUnavailable
-from freezeframe.log.primitives.json_fields import parsed
+from freezeframe.log.primitives.json_fields import parse_json
 from freezeframe.storage.base import Storage
 from freezeframe.storage.local import sync_file, sync_folder
 
@@ -103,11 +103,11 @@ def _compare(storage: Storage, name: str, version: int, content: bytes) -> Outco
         except StorageUnavailable as error:
             reason = str(error)
             continue
-        return _settled(storage, name, version) if winner == content else Conflict(version, winner)
+        return _settle(storage, name, version) if winner == content else Conflict(version, winner)
     return Unknown(version, reason)
 
 
-def _settled(storage: Storage, name: str, version: int) -> Outcome:
+def _settle(storage: Storage, name: str, version: int) -> Outcome:
     # What was read back may not have reached the disk if the first attempt died before its fsync.
     path = storage.local_path(name)
     if path is None:
@@ -124,7 +124,7 @@ def _require_whole(version: int, content: bytes) -> None:
     # A commit that is empty or cut off would make the table unreadable for everybody.
     try:
         # Of bytes: a text would also be split at the line separators that a column's name may hold.
-        lines = [parsed(line) for line in content.splitlines() if line.strip()]
+        lines = [parse_json(line) for line in content.splitlines() if line.strip()]
     except ValueError:
         lines = []
     whole = lines and content.endswith(b"\n") and all(isinstance(line, dict) for line in lines)

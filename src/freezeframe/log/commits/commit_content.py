@@ -33,7 +33,7 @@ from freezeframe.log.actions.actions import Action, Add, Remove, parse_line
 from freezeframe.log.commits.commit_digest import require_digest
 from freezeframe.log.primitives.arrow_numbers import Bools, Ints, is_valid, to_arrow_flags
 from freezeframe.log.primitives.canonical_paths import canonical_paths
-from freezeframe.log.primitives.json_fields import parsed
+from freezeframe.log.primitives.json_fields import parse_json
 
 _NEWLINE = ord("\n")
 _ADD_HEAD = np.frombuffer(b'{"add":{', dtype="<u8")[0]
@@ -270,7 +270,7 @@ def _read_fully(body: Any, shape: _Shape) -> tuple[pa.Table, Mapping[str, Sequen
 
 def _note_fields(line: bytes, found: dict[str, set[str]]) -> None:
     try:
-        value = parsed(line)
+        value = parse_json(line)
     except ValueError:
         return  # a sample may be a line's half; Arrow's reader finds out what is damaged
     for action, schema in _SCHEMAS.items():

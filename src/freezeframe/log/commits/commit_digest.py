@@ -14,13 +14,13 @@ from dataclasses import replace
 
 from freezeframe.errors import CorruptLog
 from freezeframe.log.actions.actions import Action, CommitInfo, to_json_line
-from freezeframe.log.primitives.json_fields import parsed
+from freezeframe.log.primitives.json_fields import parse_json
 
 DIGEST_KEY = "contentSha256"
 _HEAD = b'{"commitInfo":'
 
 
-def signed_content(info: CommitInfo, actions: Sequence[Action]) -> bytes:
+def sign_content(info: CommitInfo, actions: Sequence[Action]) -> bytes:
     """The bytes of a commit: ``info`` with the digest first, then ``actions``, a line each."""
     rest = "".join(f"{to_json_line(action)}\n" for action in actions).encode()
     signed = replace(info, fields={**info.fields, DIGEST_KEY: hashlib.sha256(rest).hexdigest()})
@@ -39,7 +39,7 @@ def require_digest(name: str, content: bytes) -> None:
     if DIGEST_KEY.encode() not in head:
         return
     try:
-        expected = parsed(head)["commitInfo"].get(DIGEST_KEY)
+        expected = parse_json(head)["commitInfo"].get(DIGEST_KEY)
     except (ValueError, TypeError, KeyError, AttributeError):
         return  # whoever parses the line says what is wrong with it
     if expected is not None and hashlib.sha256(rest).hexdigest() != expected:

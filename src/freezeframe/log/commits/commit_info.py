@@ -5,7 +5,7 @@ from __future__ import annotations
 from freezeframe.errors import CorruptLog
 from freezeframe.log.actions.actions import CommitInfo
 from freezeframe.log.commits.commit_content import read_content
-from freezeframe.log.primitives.json_fields import parsed
+from freezeframe.log.primitives.json_fields import parse_json
 from freezeframe.log.primitives.paths import commit_name
 from freezeframe.storage import Storage
 
@@ -26,7 +26,7 @@ def read_commit_info(storage: Storage, folder: str, version: int) -> CommitInfo 
     line, newline, _ = head.partition(b"\n")
     if newline:
         try:
-            first = parsed(line)
+            first = parse_json(line)
         except ValueError:
             first = None
         if isinstance(first, dict) and isinstance(first.get("commitInfo"), dict):

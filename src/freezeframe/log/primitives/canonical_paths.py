@@ -31,7 +31,7 @@ def canonical_path(path: str) -> str:
         authority, slash, below = rest[2:].partition("/")
         rest = slash + below
     rest = re.sub(r"/{2,}", "/", rest)
-    rest = _TO_ESCAPE.sub(_escaped, unquote(rest))
+    rest = _TO_ESCAPE.sub(_escape, unquote(rest))
     if scheme is None and rest.startswith("/"):
         scheme = "file"
     head = f"{scheme}:" if scheme else ""
@@ -69,5 +69,5 @@ def _may_differ(chunk: pa.StringArray) -> bool:
     return bool(slashes[first].any())
 
 
-def _escaped(match: re.Match[str]) -> str:
+def _escape(match: re.Match[str]) -> str:
     return "".join(f"%{byte:02X}" for byte in match[0].encode())

@@ -29,7 +29,7 @@ def fingerprints(texts: pa.ChunkedArray) -> Words:
     return np.concatenate(parts) if parts else np.zeros(0, dtype=np.uint64)
 
 
-def repeated(marks: Words) -> Ints:
+def find_repeated(marks: Words) -> Ints:
     """The rows whose fingerprint is also another row's."""
     ordered = np.sort(marks)
     twice = ordered[1:][ordered[1:] == ordered[:-1]]

@@ -13,7 +13,7 @@ from typing import Any
 _WHOLE_MAX = 2**63
 
 
-def parsed(text: str | bytes, **options: Any) -> Any:
+def parse_json(text: str | bytes, **options: Any) -> Any:
     """The JSON value of a text.
 
     Raises:
@@ -28,7 +28,7 @@ def parsed(text: str | bytes, **options: Any) -> Any:
 def statistics(content: str | None) -> dict[str, Any]:
     """The statistics of a file (``add.stats``), decimals exact; none where the text is none."""
     try:
-        found = parsed(content, parse_float=Decimal) if content else {}
+        found = parse_json(content, parse_float=Decimal) if content else {}
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
@@ -44,7 +44,7 @@ def text(value: Any) -> str | None:
     return value
 
 
-def needed_text(value: Mapping[str, Any], name: str) -> str:
+def require_text(value: Mapping[str, Any], name: str) -> str:
     """The text of a field that must be there."""
     found = text(value[name])
     if found is None:

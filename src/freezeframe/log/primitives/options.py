@@ -70,11 +70,11 @@ class LogOptions:
                     cause=f"The options are {', '.join(cls.__slots__)}.",
                     remedy="Use one of them, or Spark's own name for it.",
                 )
-            found[ours] = _converted(name, value)
+            found[ours] = _convert(name, value)
         return cls(**found)
 
 
-def _converted(name: str, value: Any) -> Any:
+def _convert(name: str, value: Any) -> Any:
     if not isinstance(value, str):
         return value
     text = value.strip().lower().removesuffix("ms")

@@ -29,7 +29,7 @@ from freezeframe.log.primitives.arrow_numbers import (
     to_flags,
     to_ints,
 )
-from freezeframe.log.primitives.fingerprints import Words, fingerprints, repeated, rows_with
+from freezeframe.log.primitives.fingerprints import Words, find_repeated, fingerprints, rows_with
 
 RUNS_MAX = 256
 RECENT_SHARE_MAX = 0.1
@@ -57,7 +57,7 @@ class FileState:
     @classmethod
     def of(cls, files: pa.Table, tombstones: pa.Table, marks: Words | None = None) -> FileState:
         """The state of files that are all live; ``marks`` are their keys' fingerprints if known."""
-        files = _settled(files)
+        files = _settle(files)
         size = int(pc.sum(files["size"]).as_py() or 0)
         found = fingerprints(file_keys(files)) if marks is None else marks
         return cls(files, found, None, no_rows(FILE_SCHEMA), tombstones, files.num_rows, size)
@@ -87,10 +87,10 @@ def apply_actions(before: FileState, actions: FileActions) -> FileState:
     if actions.adds.num_rows == 0 and actions.removes.num_rows == 0:
         return before
     adds, removes, marks = _last_actions(actions)
-    adds = _settled(adds)
+    adds = _settle(adds)
     if before.count == 0 and before.tombstones.num_rows == 0:
         return FileState.of(adds, removes, marks[: adds.num_rows])
-    keys = _joined(file_keys(adds), file_keys(removes))
+    keys = _join(file_keys(adds), file_keys(removes))
     near = rows_with(before.marks, marks)
     gone, base_count, base_size = _strike(before.base, near, before.gone, keys)
     recent, recent_count, recent_size = _without(before.recent, keys)
@@ -104,7 +104,7 @@ def apply_actions(before: FileState, actions: FileActions) -> FileState:
         before.count - base_count - recent_count + adds.num_rows,
         before.size - base_size - recent_size + int(pc.sum(adds["size"]).as_py() or 0),
     )
-    return _compacted(after)
+    return _compact(after)
 
 
 def last_actions(actions: FileActions) -> tuple[pa.Table, pa.Table]:
@@ -116,10 +116,10 @@ def last_actions(actions: FileActions) -> tuple[pa.Table, pa.Table]:
 def _last_actions(actions: FileActions) -> tuple[pa.Table, pa.Table, Words]:
     """The last adds and removes, and the fingerprints of their keys in that order."""
     adds, removes = actions.adds, actions.removes
-    keys = _joined(file_keys(adds), file_keys(removes))
+    keys = _join(file_keys(adds), file_keys(removes))
     marks = fingerprints(keys)
     # Equal keys have equal fingerprints, so only rows that share theirs need a closer look.
-    suspects = repeated(marks)
+    suspects = find_repeated(marks)
     if len(suspects) == 0:
         return adds, removes, marks
     order = np.concatenate([actions.adds_order, actions.removes_order])[suspects]
@@ -166,7 +166,7 @@ def _without(table: pa.Table, keys: pa.ChunkedArray) -> tuple[pa.Table, int, int
     return (table if count == 0 else select_rows(table, ~gone)), count, size
 
 
-def _joined(left: pa.ChunkedArray, right: pa.ChunkedArray) -> pa.ChunkedArray:
+def _join(left: pa.ChunkedArray, right: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array([*left.chunks, *right.chunks], type=pa.string())
 
 
@@ -176,14 +176,14 @@ def _codes(keys: pa.ChunkedArray) -> Ints:
     return to_ints(encoded.indices)
 
 
-def _settled(files: pa.Table) -> pa.Table:
+def _settle(files: pa.Table) -> pa.Table:
     # In a state nothing changes data any more: the flag speaks of the commit it came from.
     flags = to_arrow_flags(np.zeros(files.num_rows, dtype=np.bool_))
     index = files.schema.get_field_index("data_change")
     return files.set_column(index, FILE_SCHEMA.field("data_change"), flags)
 
 
-def _compacted(state: FileState) -> FileState:
+def _compact(state: FileState) -> FileState:
     """The same state with ``recent`` folded into ``base`` once looking through both gets slow."""
     scattered = 0 if state.gone is None else int(state.gone.sum())
     limit = max(RECENT_ROWS_MIN, int(RECENT_SHARE_MAX * state.base.num_rows))

@@ -144,7 +144,7 @@ def _source(storage: Storage, name: str | Path, size: int, digest: str | None) -
 
 def _require_size(name: str | Path, found: int, size: int) -> None:
     if found != size:
-        raise damaged_file(name, f"It has {found} bytes and should have {size}.")
+        raise damaged_file_error(name, f"It has {found} bytes and should have {size}.")
 
 
 def read_range(storage: Storage, name: str | Path, offset: int, length: int | None) -> bytes:
@@ -171,7 +171,7 @@ def require_digest(found: bytes, expected: str, name: str | Path) -> None:
         CorruptData: the SHA-256 differs; the file is named.
     """
     if hashlib.sha256(found).hexdigest() != expected:
-        raise damaged_file(name, "Its SHA-256 is not the one that was recorded when it was written.")
+        raise damaged_file_error(name, "Its SHA-256 is not the one that was recorded when it was written.")
 
 
 def read_failure(name: str | Path, error: Exception) -> FreezeframeError:
@@ -186,10 +186,10 @@ def read_failure(name: str | Path, error: Exception) -> FreezeframeError:
             code="FAILED_READ_FILE.FILE_NOT_EXIST",
             file=str(name),
         )
-    return passing_failure(str(name), error) or damaged_file(name, str(error).split("\n", 1)[0][:300])
+    return passing_failure(str(name), error) or damaged_file_error(name, str(error).split("\n", 1)[0][:300])
 
 
-def damaged_file(name: str | Path, cause: str) -> CorruptData:
+def damaged_file_error(name: str | Path, cause: str) -> CorruptData:
     """The error for a data file whose bytes cannot be trusted."""
     return CorruptData(
         f"The data file {str(name)!r} is damaged.",

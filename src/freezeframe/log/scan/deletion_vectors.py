@@ -89,10 +89,12 @@ def stored_rows(vector: DeletionVector, block: bytes, name: str) -> np.ndarray:
     """
     size = vector.size_in_bytes
     if len(block) < size + 8 or struct.unpack(">i", block[:4])[0] != size:
-        raise damaged(name, f"It does not hold a vector of {size} bytes at {vector.offset or 0}.")
+        raise damaged_vector_error(
+            name, f"It does not hold a vector of {size} bytes at {vector.offset or 0}."
+        )
     bitmap = block[4 : 4 + size]
     if zlib.crc32(bitmap) != struct.unpack(">I", block[4 + size : 8 + size])[0]:
-        raise damaged(name, "Its checksum differs from its bytes.")
+        raise damaged_vector_error(name, "Its checksum differs from its bytes.")
     return _rows(bitmap, vector, name)
 
 
@@ -103,18 +105,18 @@ def require_file_version(first: bytes, name: str) -> None:
         CorruptData: it is another one; ``name`` is named.
     """
     if first != bytes([_FILE_VERSION]):
-        raise damaged(name, f"It begins with {first!r} and not with the format's version.")
+        raise damaged_vector_error(name, f"It begins with {first!r} and not with the format's version.")
 
 
 def _rows(bitmap: bytes, vector: DeletionVector, name: str) -> np.ndarray:
     if len(bitmap) < _MAGIC_BYTES or struct.unpack("<i", bitmap[:_MAGIC_BYTES])[0] != _MAGIC:
-        raise damaged(name, "Its bytes do not begin with the format's number.")
+        raise damaged_vector_error(name, "Its bytes do not begin with the format's number.")
     try:
         rows = BitMap64.deserialize(bitmap[_MAGIC_BYTES:])
     except (ValueError, MemoryError) as error:
-        raise damaged(name, f"Its bytes are no Roaring bitmap: {error}") from error
+        raise damaged_vector_error(name, f"Its bytes are no Roaring bitmap: {error}") from error
     if len(rows) != vector.cardinality:
-        raise damaged(name, f"It names {len(rows)} rows and should name {vector.cardinality}.")
+        raise damaged_vector_error(name, f"It names {len(rows)} rows and should name {vector.cardinality}.")
     return np.fromiter(rows, dtype=np.uint64, count=len(rows))
 
 
@@ -131,19 +133,19 @@ def z85_decode(text: str, size: int) -> bytes:
         CorruptData: the text is not Z85, or shorter than that.
     """
     if len(text) % 5 or len(text) // 5 * 4 < size or any(letter not in _Z85_VALUES for letter in text):
-        raise damaged("inline", f"The text {text[:40]!r} does not stand for {size} bytes.")
+        raise damaged_vector_error("inline", f"The text {text[:40]!r} does not stand for {size} bytes.")
     raw = bytearray()
     for at in range(0, len(text), 5):
         word = 0
         for letter in text[at : at + 5]:
             word = word * 85 + _Z85_VALUES[letter]
         if word >= 2**32:
-            raise damaged("inline", f"The text {text[:40]!r} stands for no bytes.")
+            raise damaged_vector_error("inline", f"The text {text[:40]!r} stands for no bytes.")
         raw += word.to_bytes(4, "big")
     return bytes(raw[:size])
 
 
-def damaged(name: str, cause: str) -> CorruptData:
+def damaged_vector_error(name: str, cause: str) -> CorruptData:
     """The error for a deletion vector that cannot be trusted."""
     return CorruptData(
         f"The deletion vector {name!r} is damaged.",

@@ -18,14 +18,14 @@ from freezeframe.log.actions.file_actions import DeletionVector
 from freezeframe.log.primitives import json_fields
 from freezeframe.log.scan.data_files import (
     SHA256_TAG,
-    damaged_file,
+    damaged_file_error,
     file_name,
     open_parquet,
     read_failure,
     read_range,
 )
 from freezeframe.log.scan.deletion_vectors import (
-    damaged,
+    damaged_vector_error,
     inline_rows,
     require_file_version,
     stored_rows,
@@ -101,7 +101,7 @@ def file_batches(
     Raises:
         CorruptData: file or deletion vector is missing or damaged; it is named.
     """
-    name, file = _opened(storage, read, verify)
+    name, file = _open_file(storage, read, verify)
     rows = file.metadata.num_rows
     alive = _alive(storage, read, rows, str(name))
     if without is not None and len(without):
@@ -109,7 +109,7 @@ def file_batches(
         alive[without] = False
     schema = pa.schema([arrow_field(field) for field in read.fields])
     at = 0
-    for columns, length in _stored(file, name, read):
+    for columns, length in _read_stored(file, name, read):
         batch = pa.RecordBatch.from_arrays(_arrays(columns, length, read, name), schema=schema)
         if alive is not None:
             batch = batch.filter(pa.array(alive[at : at + length]))
@@ -119,7 +119,7 @@ def file_batches(
         if batch.num_rows:
             yield batch.select(list(range(read.shown)))
     if at != rows:
-        raise damaged_file(name, f"It gave {at} rows and should hold {rows}.")
+        raise damaged_file_error(name, f"It gave {at} rows and should hold {rows}.")
 
 
 def rows_at(
@@ -130,13 +130,13 @@ def rows_at(
     Raises:
         CorruptData: the file is missing or damaged, or has no such position; it is named.
     """
-    name, file = _opened(storage, read, verify)
+    name, file = _open_file(storage, read, verify)
     groups = range(file.metadata.num_row_groups)
     lengths = np.array([file.metadata.row_group(group).num_rows for group in groups], np.int64)
     ends = np.cumsum(lengths)
     rows = int(lengths.sum())
     if len(positions) and int(positions[-1]) >= rows:
-        raise damaged_file(name, f"It holds {rows} rows and should hold {positions[-1] + 1}.")
+        raise damaged_file_error(name, f"It holds {rows} rows and should hold {positions[-1] + 1}.")
     schema = pa.schema([arrow_field(field) for field in read.fields])
     group_of = np.searchsorted(ends, positions, side="right")
     is_read = np.isin(np.array(groups), group_of)
@@ -144,7 +144,7 @@ def rows_at(
     numbered = np.cumsum(lengths * is_read) - lengths * is_read
     numbers = positions - (ends - lengths)[group_of] + numbered[group_of]
     at = 0
-    for columns, length in _stored(file, name, read, [group for group in groups if is_read[group]]):
+    for columns, length in _read_stored(file, name, read, [group for group in groups if is_read[group]]):
         here = numbers[slice(*np.searchsorted(numbers, [at, at + length]))] - at
         if len(here):
             batch = pa.RecordBatch.from_arrays(_arrays(columns, length, read, name), schema=schema)
@@ -173,7 +173,7 @@ class GroupedFile:
 
     def __init__(self, storage: Storage, read: FileRead, only: npt.NDArray[np.int64] | None = None) -> None:
         self._read = read
-        self._name, self._file = _opened(storage, read, None)
+        self._name, self._file = _open_file(storage, read, None)
         rows = self._file.metadata.num_rows
         if only is None:
             self._alive = _alive(storage, read, rows, str(self._name))
@@ -197,7 +197,7 @@ class GroupedFile:
         """
         fields = [*map(arrow_field, self._read.fields), pa.field(position, pa.int64())]
         at = group.start
-        for columns, length in _stored(self._file, self._name, self._read, [group.number]):
+        for columns, length in _read_stored(self._file, self._name, self._read, [group.number]):
             numbers = pa.array(np.arange(at, at + length))
             arrays = [*_arrays(columns, length, self._read, self._name), numbers]
             batch = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
@@ -229,13 +229,15 @@ def deleted_rows(storage: Storage, table: str, vector: DeletionVector) -> npt.ND
     elif vector.storage_type == "p":
         name = file_name(storage, table, vector.path_or_inline_dv)
     else:
-        raise damaged(vector.path_or_inline_dv, f"Its kind is {vector.storage_type!r}, not 'i', 'u' or 'p'.")
+        raise damaged_vector_error(
+            vector.path_or_inline_dv, f"Its kind is {vector.storage_type!r}, not 'i', 'u' or 'p'."
+        )
     require_file_version(read_range(storage, name, 0, 1), str(name))
     block = read_range(storage, name, vector.offset or 0, vector.size_in_bytes + 8)
     return stored_rows(vector, block, str(name))
 
 
-def _opened(
+def _open_file(
     storage: Storage,
     read: FileRead,
     verify: bool | None,  # noqa: FBT001 - passed on
@@ -246,7 +248,7 @@ def _opened(
     file = open_parquet(storage, name, read.size, read.digest if is_verified else None)
     rows = file.metadata.num_rows
     if read.rows is not None and read.rows != rows:
-        raise damaged_file(name, f"It holds {rows} rows and should hold {read.rows}.")
+        raise damaged_file_error(name, f"It holds {rows} rows and should hold {read.rows}.")
     return name, file
 
 
@@ -255,13 +257,15 @@ def _alive(storage: Storage, read: FileRead, rows: int, name: str) -> npt.NDArra
         return None
     gone = deleted_rows(storage, read.table, read.vector)
     if len(gone) and int(gone[-1]) >= rows:
-        raise damaged(read.vector.unique_id, f"It names row {gone[-1]} of {name}, which has {rows} rows.")
+        raise damaged_vector_error(
+            read.vector.unique_id, f"It names row {gone[-1]} of {name}, which has {rows} rows."
+        )
     alive = np.ones(rows, dtype=np.bool_)
     alive[gone] = False
     return alive
 
 
-def _stored(
+def _read_stored(
     file: pq.ParquetFile, name: str | Path, read: FileRead, groups: Sequence[int] | None = None
 ) -> Iterator[tuple[dict[str, pa.Array], int]]:
     """The file's own arrays of the wanted columns, by the column's name in the table, batch by batch."""
@@ -293,26 +297,26 @@ def _arrays(columns: dict[str, pa.Array], length: int, read: FileRead, name: str
         if column in read.partition:
             arrays.append(pa.repeat(read.partition[column], length))
         elif column in columns:
-            arrays.append(_conformed(columns[column], field, read.mode, name))
+            arrays.append(_conform(columns[column], field, read.mode, name))
         else:
             arrays.append(pa.nulls(length, arrow_field(field).type))
     return arrays
 
 
-def _conformed(array: pa.Array, field: Mapping[str, Any], mode: Mode, name: str | Path) -> pa.Array:
+def _conform(array: pa.Array, field: Mapping[str, Any], mode: Mode, name: str | Path) -> pa.Array:
     try:
         return conform(array, field["type"], mode)
     except CorruptData as error:
-        raise damaged_file(name, f"Column {field['name']!r}: {error.problem} {error.cause}") from error
+        raise damaged_file_error(name, f"Column {field['name']!r}: {error.problem} {error.cause}") from error
     except (pa.ArrowException, ValueError) as error:
-        raise damaged_file(name, f"Column {field['name']!r}: {error}") from error
+        raise damaged_file_error(name, f"Column {field['name']!r}: {error}") from error
 
 
 def _require_ids(stored: pa.Schema, read: FileRead, name: str | Path) -> None:
     if read.mode != "id" or all(field["name"] in read.partition for field in read.fields):
         return
     if not any(b"PARQUET:field_id" in (field.metadata or {}) for field in stored):
-        raise damaged_file(name, "Its columns have no ids, and this table finds columns by id.")
+        raise damaged_file_error(name, "Its columns have no ids, and this table finds columns by id.")
 
 
 def _matching(batch: pa.RecordBatch, where: pc.Expression) -> pa.RecordBatch:

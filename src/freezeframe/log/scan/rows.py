@@ -88,8 +88,8 @@ def read(
         NotFound: the table has no version at all.
         StorageUnavailable: the storage failed; the same call may succeed later.
     """
-    plan = _planned(snapshot, columns, where)
-    return _gathered(plan, lambda one: file_batches(plan.storage, one, plan.where, verify=verify), plan.reads)
+    plan = _plan(snapshot, columns, where)
+    return _gather(plan, lambda one: file_batches(plan.storage, one, plan.where, verify=verify), plan.reads)
 
 
 def read_batches(
@@ -103,7 +103,7 @@ def read_batches(
 
     What is wrong with the call is raised at once; damage when the iteration comes to it.
     """
-    plan = _planned(snapshot, columns, where)
+    plan = _plan(snapshot, columns, where)
     return (
         batch for one in plan.reads for batch in file_batches(plan.storage, one, plan.where, verify=verify)
     )
@@ -124,10 +124,10 @@ def read_at(
         MissingColumn: a column that the table does not have.
         CorruptData: a file is missing or damaged, or has no such position.
     """
-    plan = _planned(snapshot, columns, None)
+    plan = _plan(snapshot, columns, None)
     reads = {one.path: one for one in plan.reads}
     wanted = [reads[path] for path in positions]
-    return _gathered(plan, lambda one: rows_at(plan.storage, one, positions[one.path], verify=verify), wanted)
+    return _gather(plan, lambda one: rows_at(plan.storage, one, positions[one.path], verify=verify), wanted)
 
 
 def read_without(
@@ -140,7 +140,7 @@ def read_without(
     Raises:
         CorruptData: a file or deletion vector is missing or damaged, when the iteration comes to it.
     """
-    plan = _planned(snapshot, None, None)
+    plan = _plan(snapshot, None, None)
     reads = {one.path: one for one in plan.reads}
     return (
         batch
@@ -157,7 +157,7 @@ def whole_files(
     So the n-th row that a file gives is the one at position n. It is opened when it is called for;
     errors as of ``read``.
     """
-    plan = _planned(snapshot, columns, None, files)
+    plan = _plan(snapshot, columns, None, files)
     # Without its vector no row of a file is known to be deleted.
     reads = [replace(one, vector=None) for one in plan.reads]
     return [functools.partial(file_batches, plan.storage, one, None) for one in reads]
@@ -174,7 +174,7 @@ def grouped_files(
     Their rows have ``columns``, then those that only ``where`` needs; of a file that is in ``only`` they
     are those at its positions. Errors as of ``read``.
     """
-    plan = _planned(snapshot, columns, where)
+    plan = _plan(snapshot, columns, where)
     return {
         one.path: functools.partial(GroupedFile, plan.storage, one, only.get(one.path)) for one in plan.reads
     }
@@ -186,7 +186,7 @@ def count(snapshot: ReadableSnapshot) -> int:
     Raises:
         CorruptData: a file without statistics is missing or damaged.
     """
-    return sum(file_count(snapshot.storage, one) for one in _planned(snapshot, None, None).reads)
+    return sum(file_count(snapshot.storage, one) for one in _plan(snapshot, None, None).reads)
 
 
 def require_files(snapshot: ReadableSnapshot) -> None:
@@ -195,7 +195,7 @@ def require_files(snapshot: ReadableSnapshot) -> None:
     Raises:
         CorruptData: a file is missing, has another size or no footer; it is named.
     """
-    for one in _planned(snapshot, None, None).reads:
+    for one in _plan(snapshot, None, None).reads:
         open_parquet(snapshot.storage, file_name(snapshot.storage, one.table, one.path), one.size)
 
 
@@ -207,7 +207,7 @@ def files_matching(snapshot: ReadableSnapshot, where: Predicate) -> pa.Table:
     return _matching_files(snapshot, as_expression(where), delta_to_arrow(snapshot.schema))
 
 
-def _gathered(
+def _gather(
     plan: _Plan, batches_of: Callable[[FileRead], Iterator[pa.RecordBatch]], reads: Sequence[FileRead]
 ) -> pa.Table:
     """The batches of all files as one table in their order, several files being read at once."""
@@ -220,7 +220,7 @@ def _gathered(
     return pa.Table.from_batches([batch for batches in found for batch in batches], plan.schema)
 
 
-def _planned(
+def _plan(
     snapshot: ReadableSnapshot,
     columns: Sequence[str] | None,
     where: Predicate | None,

@@ -60,7 +60,7 @@ class Skipper:
         places = np.flatnonzero(wanted)
         for at in range(0, len(places), BLOCK_FILES):
             here = places[at : at + BLOCK_FILES]
-            facts = [self._facts(row) for row in _taken(files, here)]
+            facts = [self._facts(row) for row in _take(files, here)]
             wanted[here] = keep(self.where, self.schema, facts, self.names)
         return wanted
 
@@ -102,7 +102,7 @@ class Skipper:
         )
         begins = place_in_code % BLOCK_FILES == 0
         blocks = np.cumsum(begins) - 1
-        firsts = _taken(files, order[begins])
+        firsts = _take(files, order[begins])
         values = []
         for row in firsts:
             texts = dict(row["partition_values"] or ())
@@ -133,15 +133,15 @@ class Skipper:
         claims = [pc.field(field.name).is_null() for _ in range(count)]
         lows, highs = found["low_min"].combine_chunks(), found["high_max"].combine_chunks()
         for place, block in enumerate(found["block"].to_pylist()):
-            claims[block] = bound_claim(field.name, _known(lows[place]), _known(highs[place]))
+            claims[block] = bound_claim(field.name, _known_scalar(lows[place]), _known_scalar(highs[place]))
         return claims
 
 
-def _known(value: pa.Scalar) -> pa.Scalar | None:
+def _known_scalar(value: pa.Scalar) -> pa.Scalar | None:
     return value if value.is_valid else None
 
 
-def _taken(files: pa.Table, places: _Ints) -> list[dict[str, Any]]:
+def _take(files: pa.Table, places: _Ints) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = (
         files.select(["partition_values", "stats"]).take(pa.array(places)).to_pylist()
     )

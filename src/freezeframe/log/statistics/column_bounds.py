@@ -65,7 +65,7 @@ class _OddTexts(Exception):
 
 
 def _read_at_once(texts: pa.StringArray, field: pa.Field, key: str) -> tuple[pa.Array, pa.Array, Bools]:
-    told = _told_type(field.type)
+    told = _json_type(field.type)
     if told is None or pc.any(pc.match_substring(texts, "\n")).as_py():
         raise _OddTexts
     lines = pc.if_else(pc.equal(pc.fill_null(pc.binary_length(texts), 0), 0), "{}", texts)
@@ -92,14 +92,14 @@ def _read_at_once(texts: pa.StringArray, field: pa.Field, key: str) -> tuple[pa.
         for name in ("minValues", "maxValues", "nullCount")
     }
     nulls = pc.equal(found["nullCount"], table["numRecords"].combine_chunks())
-    high = _typed(found["maxValues"], field.type)
+    high = _convert(found["maxValues"], field.type)
     if kinds.is_timestamp(field.type):
         # Delta cuts times to whole milliseconds, so the greatest may be up to one later.
         high = pc.add(high.cast(pa.int64()), MILLISECOND_US).cast(field.type)
-    return _typed(found["minValues"], field.type), high, to_flags(nulls)
+    return _convert(found["minValues"], field.type), high, to_flags(nulls)
 
 
-def _told_type(kind: pa.DataType) -> pa.DataType | None:
+def _json_type(kind: pa.DataType) -> pa.DataType | None:
     """As what the JSON reader is to take the values; None for types that it reads in another way than we."""
     if any(is_kind(kind) for is_kind in _AS_TEXT):
         return pa.string()
@@ -108,7 +108,7 @@ def _told_type(kind: pa.DataType) -> pa.DataType | None:
     return pa.float64() if kinds.is_float64(kind) else None
 
 
-def _typed(values: pa.Array, kind: pa.DataType) -> pa.Array:
+def _convert(values: pa.Array, kind: pa.DataType) -> pa.Array:
     if kinds.is_float64(kind):
         return pc.if_else(pc.is_nan(values), None, values)  # NaN bounds nothing
     if not kinds.is_timestamp(kind):

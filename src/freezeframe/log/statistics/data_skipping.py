@@ -110,7 +110,7 @@ def keep(
     where: pc.Expression, schema: pa.Schema, files: Iterable[FileFacts], names: Mapping[str, str]
 ) -> list[bool]:
     """For each file whether rows of it may match; ``schema`` has the predicate's columns only."""
-    return keep_claimed(where, schema, [_known(facts, schema, names) for facts in files])
+    return keep_claimed(where, schema, [_claims_of(facts, schema, names) for facts in files])
 
 
 def keep_claimed(where: pc.Expression, schema: pa.Schema, claims: Sequence[Claims]) -> list[bool]:
@@ -160,7 +160,7 @@ def _satisfiable(where: pc.Expression, schema: pa.Schema, known: Sequence[pc.Exp
     return [index in kept for index in range(len(known))]
 
 
-def _known(facts: FileFacts, schema: pa.Schema, names: Mapping[str, str]) -> Claims:
+def _claims_of(facts: FileFacts, schema: pa.Schema, names: Mapping[str, str]) -> Claims:
     claims = {
         name: partition_claim(name, value) for name, value in facts.partition.items() if name in schema.names
     }
@@ -221,8 +221,8 @@ def _limits(
 ) -> tuple[pa.Scalar | None, pa.Scalar | None]:
     if not any(is_kind(field.type) for is_kind in _BOUNDED):
         return None, None
-    low = _bound(_entry(statistics, "minValues", key), field.type)
-    high = _bound(_entry(statistics, "maxValues", key), field.type)
+    low = _to_bound(_entry(statistics, "minValues", key), field.type)
+    high = _to_bound(_entry(statistics, "maxValues", key), field.type)
     if high is not None and kinds.is_timestamp(field.type):
         # Delta cuts times to whole milliseconds, so the greatest may be up to one later.
         high = pa.scalar(high.value + MILLISECOND_US, field.type)
@@ -234,7 +234,7 @@ def _entry(statistics: Mapping[str, Any], group: str, key: str) -> Any:
     return found.get(key) if isinstance(found, Mapping) else None
 
 
-def _bound(value: Any, kind: pa.DataType) -> pa.Scalar | None:
+def _to_bound(value: Any, kind: pa.DataType) -> pa.Scalar | None:
     if value is None or isinstance(value, bool | Mapping):
         return None
     try:

@@ -90,7 +90,7 @@ def footer_statistics(
         "nullCount": {},
         "tightBounds": True,
     }
-    for path, kind in list(_indexed(delta_schema, indexed_columns_max)):
+    for path, kind in list(_indexed_leaves(delta_schema, indexed_columns_max)):
         column = leaves.get(path)
         if column is not None:
             _enter(answer, path, kind, column)
@@ -130,7 +130,7 @@ def _set(values: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
     values[path[-1]] = value
 
 
-def _indexed(struct: Mapping[str, Any], columns_max: int) -> Iterator[tuple[tuple[str, ...], str]]:
+def _indexed_leaves(struct: Mapping[str, Any], columns_max: int) -> Iterator[tuple[tuple[str, ...], str]]:
     """The first leaf columns as physical paths and type names; arrays and maps count as leaves."""
     for count, (path, kind) in enumerate(_delta_leaves(struct, ())):
         if count == columns_max:

@@ -48,7 +48,7 @@ def _texts(values: pa.Array, path: Path, zoned: Collection[Path]) -> pa.Array:
     if kinds.is_integer(kind) or kinds.is_decimal(kind) or kinds.is_boolean(kind):
         return values.cast(pa.string())
     if kinds.is_string(kind) or kinds.is_binary(kind) or kinds.is_large_string(kind):
-        return _escaped(values.cast(pa.string()))
+        return _escape(values.cast(pa.string()))
     return pa.nulls(len(values), pa.string())  # lists and maps have no statistics
 
 
@@ -72,7 +72,7 @@ def _numbers(values: pa.Array) -> pa.Array:
     return pc.if_else(pc.is_nan(values), '"NaN"', pc.if_else(pc.is_inf(values), infinite, plain))
 
 
-def _escaped(values: pa.Array) -> pa.Array:
+def _escape(values: pa.Array) -> pa.Array:
     if not pc.any(pc.match_substring_regex(values, _ESCAPED)).as_py():
         return _quoted(values)
     builder = pa.lib.StringBuilder()

@@ -96,14 +96,14 @@ class DeltaLog(SnapshotManagement[Snapshot]):
             CorruptLog: the log is damaged.
             UnsupportedTable: the table needs what is not known here.
         """
-        return cls._cached_or_opened(location, table, options)[0]
+        return cls._get_or_open(location, table, options)[0]
 
     @classmethod
     def for_table_with_snapshot(
         cls, location: str | os.PathLike[str] | Storage, table: str = ""
     ) -> tuple[DeltaLog, Snapshot]:
         """The log and its latest snapshot, updated (behaviour 41); one opened for this call is up to date."""
-        log, is_new = cls._cached_or_opened(location, table)
+        log, is_new = cls._get_or_open(location, table)
         return log, log.current_snapshot if is_new else log.update()
 
     @classmethod
@@ -132,7 +132,7 @@ class DeltaLog(SnapshotManagement[Snapshot]):
             cls._cache.pop(key, None)
 
     @classmethod
-    def _cached_or_opened(
+    def _get_or_open(
         cls,
         location: str | os.PathLike[str] | Storage,
         table: str,

@@ -131,9 +131,9 @@ class Snapshot:
     @property
     def transactions(self) -> dict[str, Txn]:
         """The latest transaction of each application, without those that are expired (behaviour 55)."""
-        return self._unexpired(self.state.heads.transactions) if self.exists else {}
+        return self._unexpired_transactions(self.state.heads.transactions) if self.exists else {}
 
-    def _unexpired(self, transactions: Mapping[str, Txn]) -> dict[str, Txn]:
+    def _unexpired_transactions(self, transactions: Mapping[str, Txn]) -> dict[str, Txn]:
         found = dict(transactions)
         retention = self.metadata.configuration.get(TRANSACTION_RETENTION)
         if retention is None:
@@ -147,7 +147,7 @@ class Snapshot:
 
     def small_actions(self, heads: Heads) -> list[Action]:
         """What a checkpoint of this snapshot holds of ``heads``: without what is expired or removed."""
-        transactions = self._unexpired(heads.transactions)
+        transactions = self._unexpired_transactions(heads.transactions)
         domains = [domain for domain in heads.domains.values() if not domain.removed]
         return [self.protocol, self.metadata, *transactions.values(), *domains]
 

@@ -46,13 +46,13 @@ def verify_log(storage: Storage, folder: str) -> list[Finding]:
             remedy="Name the directory that holds _delta_log; for a whole tenant: freezeframe tenant verify.",
         )
     findings: list[Finding] = []
-    findings += checked(folder, partial(_segment, folder, listing))
+    findings += findings_of(folder, partial(_segment, folder, listing))
     for file in (*listing.commits, *listing.compacted):
-        findings += checked(f"{folder}/{file.name}", partial(_commit, storage, folder, file))
+        findings += findings_of(f"{folder}/{file.name}", partial(_commit, storage, folder, file))
     complete = complete_checkpoints(listing.checkpoint_files)
     for checkpoint in complete:
         name = f"{folder}/{checkpoint.files[0].name}"
-        findings += checked(name, partial(read_checkpoint, storage, folder, checkpoint))
+        findings += findings_of(name, partial(read_checkpoint, storage, folder, checkpoint))
     used = {file.name for checkpoint in complete for file in checkpoint.files}
     findings += [
         Finding(
@@ -79,11 +79,11 @@ def verify_snapshot(snapshot: Snapshot) -> list[Finding]:
         return findings  # a table without columns has no rows to read
     for row in range(snapshot.files.num_rows):
         one = snapshot.only_file(row)
-        findings += checked(one.files["path"][0].as_py(), partial(_rows, one))
+        findings += findings_of(one.files["path"][0].as_py(), partial(_rows, one))
     return findings
 
 
-def checked(name: str, look: Callable[[], object]) -> Iterator[Finding]:
+def findings_of(name: str, look: Callable[[], object]) -> Iterator[Finding]:
     """What a look at a file finds: nothing if it returns, and the damage that it raises."""
     try:
         look()

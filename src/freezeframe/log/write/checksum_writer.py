@@ -94,7 +94,7 @@ def checksum_after(
     metadata = _latest(actions, Metadata) or previous.metadata
     added = [action for action in actions if isinstance(action, Add)]
     vectors = [add.deletion_vector for add in added if add.deletion_vector is not None]
-    transactions = _merged(previous.transactions, (a for a in actions if isinstance(a, Txn)), "app_id")
+    transactions = _merge_records(previous.transactions, (a for a in actions if isinstance(a, Txn)), "app_id")
     return Checksum(
         table_size_bytes=previous.table_size_bytes + sum(add.size for add in added) - _sum(replaced["size"]),
         num_files=previous.num_files + len(added) - replaced.num_rows,
@@ -102,16 +102,16 @@ def checksum_after(
         num_protocol=1,
         in_commit_timestamp=info.in_commit_timestamp,
         transactions=None if TRANSACTION_RETENTION in metadata.configuration else transactions,
-        domains=_merged(previous.domains, (a for a in actions if isinstance(a, DomainMetadata)), "domain"),
+        domains=_merge_records(
+            previous.domains, (a for a in actions if isinstance(a, DomainMetadata)), "domain"
+        ),
         metadata=metadata,
         protocol=protocol,
         txn_id=info.fields.get("txnId"),
-        num_deleted_records=_shifted(
+        num_deleted_records=_shift(
             previous.num_deleted_records, sum(one.cardinality for one in vectors), _deleted_records(replaced)
         ),
-        num_deletion_vectors=_shifted(
-            previous.num_deletion_vectors, len(vectors), _deletion_vectors(replaced)
-        ),
+        num_deletion_vectors=_shift(previous.num_deletion_vectors, len(vectors), _deletion_vectors(replaced)),
     )
 
 
@@ -142,7 +142,7 @@ def verify_checksum(snapshot: Snapshot, checksum: Checksum) -> None:
     actual = checksum_of(snapshot)
     wrong = [
         f"{name}: the checksum says {_short(claimed)}, the log {_short(found)}"
-        for name, claimed, found in _compared(checksum, actual)
+        for name, claimed, found in _differences(checksum, actual)
         if claimed is not None and found is not None and claimed != found
     ]
     if wrong:
@@ -155,7 +155,7 @@ def verify_checksum(snapshot: Snapshot, checksum: Checksum) -> None:
         )
 
 
-def _compared(claimed: Checksum, found: Checksum) -> Iterable[tuple[str, object, object]]:
+def _differences(claimed: Checksum, found: Checksum) -> Iterable[tuple[str, object, object]]:
     yield "tableSizeBytes", claimed.table_size_bytes, found.table_size_bytes
     yield "numFiles", claimed.num_files, found.num_files
     yield "metadata", claimed.metadata, found.metadata
@@ -175,7 +175,7 @@ def _latest(actions: Sequence[Action], kind: type[K]) -> K | None:
     return found[-1] if found else None
 
 
-def _merged(before: Sequence[T] | None, new: Iterable[T], name: str) -> tuple[T, ...] | None:
+def _merge_records(before: Sequence[T] | None, new: Iterable[T], name: str) -> tuple[T, ...] | None:
     if before is None:
         return None
     merged = {getattr(one, name): one for one in itertools.chain(before, new)}
@@ -187,7 +187,7 @@ def _by_name(actions: Sequence[T] | None, name: str) -> Mapping[str, T] | None:
     return None if actions is None else {getattr(one, name): one for one in actions}
 
 
-def _shifted(before: int | None, more: int, less: int) -> int | None:
+def _shift(before: int | None, more: int, less: int) -> int | None:
     return None if before is None else before + more - less
 
 

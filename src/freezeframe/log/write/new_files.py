@@ -63,15 +63,15 @@ def new_files(
                 remedy="Leave the column out, or add it to the table first.",
                 column=name,
             )
-    fitted = _fitted(rows, schema)
+    fitted = _fit_rows(rows, schema)
     mode = mapping_mode(protocol, metadata)
     partition = [name for name in names if name in metadata.partition_columns]
     return [
-        _new_file(part, values, schema, partition, mode) for part, values in _partitioned(fitted, partition)
+        _new_file(part, values, schema, partition, mode) for part, values in _partition(fitted, partition)
     ]
 
 
-def _fitted(rows: pa.Table, schema: Mapping[str, Any]) -> pa.Table:
+def _fit_rows(rows: pa.Table, schema: Mapping[str, Any]) -> pa.Table:
     columns = []
     for field in fields_of(schema):
         kind = arrow_field(field)
@@ -127,7 +127,7 @@ def _cast(column: pa.ChunkedArray, field: Mapping[str, Any]) -> pa.ChunkedArray:
     return pa.chunked_array(arrays, type=arrow_field(field).type)
 
 
-def _partitioned(rows: pa.Table, names: list[str]) -> Iterator[tuple[pa.Table, dict[str, Any]]]:
+def _partition(rows: pa.Table, names: list[str]) -> Iterator[tuple[pa.Table, dict[str, Any]]]:
     if not rows.num_rows:
         return
     if not names:
@@ -180,7 +180,7 @@ def physical_rows(rows: pa.Table, fields: list[dict[str, Any]], mode: Mode) -> p
     """The rows under the names, and with the ids, that the data files have."""
     if mode == "none":
         return rows.select([field["name"] for field in fields])
-    renamed = [_renamed(field) for field in fields]
+    renamed = [_to_physical_field(field) for field in fields]
     kinds = [_with_ids(arrow_field(to), field) for field, to in zip(fields, renamed, strict=True)]
     arrays = [
         # Without the type a column of no chunks would have none.
@@ -192,22 +192,24 @@ def physical_rows(rows: pa.Table, fields: list[dict[str, Any]], mode: Mode) -> p
     return pa.Table.from_arrays(arrays, schema=pa.schema(kinds))
 
 
-def _renamed(field: Mapping[str, Any]) -> dict[str, Any]:
+def _to_physical_field(field: Mapping[str, Any]) -> dict[str, Any]:
     """The field under its physical name, to be found under its own: the mapping turned round."""
     return {
         "name": physical_name(field),
-        "type": _renamed_type(field["type"]),
+        "type": _to_physical_type(field["type"]),
         "nullable": field.get("nullable", True),
         "metadata": {PHYSICAL_NAME_KEY: field["name"]},
     }
 
 
-def _renamed_type(kind: Any) -> Any:
+def _to_physical_type(kind: Any) -> Any:
     if not isinstance(kind, Mapping):
         return kind
     if kind["type"] == "struct":
-        return {**kind, "fields": [_renamed(field) for field in fields_of(kind)]}
-    nested = {key: _renamed_type(kind[key]) for key in ("elementType", "keyType", "valueType") if key in kind}
+        return {**kind, "fields": [_to_physical_field(field) for field in fields_of(kind)]}
+    nested = {
+        key: _to_physical_type(kind[key]) for key in ("elementType", "keyType", "valueType") if key in kind
+    }
     return {**kind, **nested}
 
 

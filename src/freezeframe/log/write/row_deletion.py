@@ -43,10 +43,10 @@ def delete_rows(snapshot: Snapshot, positions: Mapping[str, Iterable[int]]) -> R
         CorruptData: a vector in force is damaged.
     """
     _require_vectors(snapshot)
-    return marked_rows(snapshot, positions)
+    return mark_rows(snapshot, positions)
 
 
-def marked_rows(
+def mark_rows(
     snapshot: Snapshot,
     positions: Mapping[str, Iterable[int]],
     *,

@@ -31,7 +31,7 @@ from freezeframe.log.actions.actions import (
 )
 from freezeframe.log.actions.protocol import in_commit_timestamps
 from freezeframe.log.commits.commit import Committed, Conflict, Outcome, Unknown, commit_name, write_commit
-from freezeframe.log.commits.commit_digest import signed_content
+from freezeframe.log.commits.commit_digest import sign_content
 from freezeframe.log.primitives.canonical_paths import canonical_path
 from freezeframe.log.scan.rows import files_matching
 from freezeframe.log.schema.column_mapping import mapping_mode
@@ -136,7 +136,7 @@ class Transaction:
         version, floor = self.snapshot.version + 1, self.snapshot.timestamp
         refused = Conflict(version, b"", "CONFLICT", "Others were quicker too many times.")
         for _ in range(self._tries_max):
-            stamped = self._stamped(listed, version, floor, _description(operation, parameters, metrics))
+            stamped = self._stamp(listed, version, floor, _description(operation, parameters, metrics))
             outcome = self._land(version, stamped)
             if not isinstance(outcome, Conflict):
                 return outcome
@@ -165,7 +165,7 @@ class Transaction:
     def _land(self, version: int, stamped: _Stamped) -> Outcome:
         self._sent = (version, stamped)
         info, actions = stamped
-        outcome = write_commit(self._log.storage, self._log.table, version, signed_content(info, actions))
+        outcome = write_commit(self._log.storage, self._log.table, version, sign_content(info, actions))
         if isinstance(outcome, Committed):
             after_commit(self._log, version, (info, *actions), self._upkeep)
         return outcome
@@ -196,7 +196,7 @@ class Transaction:
         ours = [action for action in actions if isinstance(action, Txn)]
         return any(one.app_id in known and known[one.app_id].version >= one.version for one in ours)
 
-    def _stamped(
+    def _stamp(
         self, actions: tuple[Action, ...], version: int, floor: int, description: dict[str, Any]
     ) -> _Stamped:
         """The commitInfo and the actions, in-commit time and where it began filled in."""

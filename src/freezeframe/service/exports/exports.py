@@ -21,7 +21,7 @@ from freezeframe.service.rows.streams import ExportKind, Moment
 from freezeframe.store import Stream
 from freezeframe.store.schema.table_properties import stored_key
 from freezeframe.store.table.reader import read_row_batches, read_rows
-from freezeframe.store.table.row_order import ordered
+from freezeframe.store.table.row_order import sort_rows
 
 _BATCH_ROWS = 20_000
 _GROUP_ROWS = 100_000
@@ -56,7 +56,7 @@ class StreamExport:
     def _reader(self) -> pa.RecordBatchReader:
         if self._snapshot.size > MEMORY_BYTES_MAX:
             return read_row_batches(self._snapshot)
-        table = ordered(read_rows(self._snapshot), stored_key(self._snapshot.metadata) or ())
+        table = sort_rows(read_rows(self._snapshot), stored_key(self._snapshot.metadata) or ())
         return table.to_reader()
 
 

@@ -6,7 +6,7 @@ import uuid
 from dataclasses import dataclass
 
 from freezeframe.errors import AlreadyExists, FileNotFound, InvalidOption
-from freezeframe.identifiers import FilePath, folded
+from freezeframe.identifiers import FilePath, fold_path
 from freezeframe.service.files.files import Author
 from freezeframe.store import Tenant
 from freezeframe.store.files import Files
@@ -32,7 +32,7 @@ class FolderMove:
     @property
     def is_respelling(self) -> bool:
         """Whether old and new path differ in capitals alone."""
-        return folded(self.source) == folded(self.target)
+        return fold_path(self.source) == fold_path(self.target)
 
 
 def move_folder(tenant: Tenant, move: FolderMove, author: Author) -> int:

@@ -33,7 +33,7 @@ from freezeframe.service.rows.stream_snapshots import (
 from freezeframe.service.rows.streams import Moment
 from freezeframe.store import Tenant
 from freezeframe.store.schema.column_mapping import delta_columns, physical_names, type_names
-from freezeframe.store.schema.system_columns import stored_own_columns
+from freezeframe.store.schema.system_columns import read_system_columns
 
 ROWS_MAX = 1_000_000
 SECONDS_MAX = 4.0
@@ -209,7 +209,7 @@ def _python_value(value: pa.Scalar) -> Any:
 def _of_log(snapshot: Snapshot, columns: pa.Schema) -> dict[str, _Logged]:
     """What the files' statistics say of all rows; nothing where rows are deleted in files or closed."""
     vectors = snapshot.files["deletion_vector"]
-    if vectors.null_count < len(vectors) or stored_own_columns(snapshot.metadata).names:
+    if vectors.null_count < len(vectors) or read_system_columns(snapshot.metadata).names:
         return {}
     names = physical_names(snapshot.schema)
     texts = snapshot.files["stats"].to_pylist()

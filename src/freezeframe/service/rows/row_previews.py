@@ -23,7 +23,7 @@ from freezeframe.store import Stream
 from freezeframe.store.diff.row_diff_pages import ChangePlace, Comparison
 from freezeframe.store.diff.row_pages import RowPlace, matching_count, row_page
 from freezeframe.store.schema.column_mapping import arrow_columns
-from freezeframe.store.schema.system_columns import stored_own_columns
+from freezeframe.store.schema.system_columns import read_system_columns
 
 COUNTED_ROWS_MAX = 200_000
 _BATCH_ROWS = 50_000
@@ -136,7 +136,7 @@ def preview(stream: Stream, moment: Moment, wanted: RowsWanted, place: PreviewPl
     """
     snapshot = _snapshot(stream, moment, place)
     place = place or PreviewPlace(stream.version_of(snapshot), snapshot.version)
-    schema = stored_own_columns(snapshot.metadata).removed_from(arrow_columns(snapshot.schema))
+    schema = read_system_columns(snapshot.metadata).removed_from(arrow_columns(snapshot.schema))
     expression = predicate(wanted.where, schema) if wanted.where else None
     page = row_page(
         snapshot,
@@ -210,7 +210,7 @@ def _snapshot(stream: Stream, moment: Moment, place: PreviewPlace | None) -> Sna
 
 
 def _is_counted(snapshot: Snapshot, wanted: RowsWanted) -> bool:
-    if not wanted.where and not stored_own_columns(snapshot.metadata).has_history:
+    if not wanted.where and not read_system_columns(snapshot.metadata).has_history:
         return True  # the log knows
     if wanted.counts is not None:
         return wanted.counts

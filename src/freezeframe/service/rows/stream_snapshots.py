@@ -13,7 +13,7 @@ from freezeframe.log.scan import rows
 from freezeframe.service.rows.streams import Moment
 from freezeframe.store import Tenant
 from freezeframe.store.schema.column_mapping import arrow_columns
-from freezeframe.store.schema.system_columns import VALID_TO, stored_own_columns
+from freezeframe.store.schema.system_columns import VALID_TO, read_system_columns
 
 
 def stream_snapshot(tenant: Tenant, stream: str, moment: Moment) -> Snapshot:
@@ -23,7 +23,7 @@ def stream_snapshot(tenant: Tenant, stream: str, moment: Moment) -> Snapshot:
 
 def shown_columns(snapshot: Snapshot) -> pa.Schema:
     """The columns that readers see: without those that the stream keeps itself."""
-    return stored_own_columns(snapshot.metadata).removed_from(arrow_columns(snapshot.schema))
+    return read_system_columns(snapshot.metadata).removed_from(arrow_columns(snapshot.schema))
 
 
 def require_columns(columns: pa.Schema, names: Sequence[str]) -> None:
@@ -50,7 +50,7 @@ def row_batches(
     Raises:
         CorruptData: a file is missing or damaged, when the reading comes to it.
     """
-    if stored_own_columns(snapshot.metadata).has_history:
+    if read_system_columns(snapshot.metadata).has_history:
         holds = pc.field(VALID_TO).is_null()
         where = holds if where is None else holds & where
     return rows.read_batches(snapshot, list(names), where)

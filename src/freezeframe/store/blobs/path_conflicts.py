@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 
 from freezeframe.errors import InvalidName
-from freezeframe.identifiers import FilePath, folded, folders_of
+from freezeframe.identifiers import FilePath, fold_path, folders_of
 
 
 class FileNames:
@@ -33,24 +33,24 @@ class FileNames:
         if path in self._paths:
             return
         self._paths.add(path)
-        self._files[folded(path)] = path
+        self._files[fold_path(path)] = path
         for folder in folders_of(path):
-            self._folders.setdefault(folded(folder), Counter())[folder] += 1
+            self._folders.setdefault(fold_path(folder), Counter())[folder] += 1
 
     def remove(self, path: str) -> None:
         """The file is gone, and so are folders that it was the last one in."""
         if path not in self._paths:
             return
         self._paths.remove(path)
-        if self._files[folded(path)] == path:
-            del self._files[folded(path)]
+        if self._files[fold_path(path)] == path:
+            del self._files[fold_path(path)]
         for folder in folders_of(path):
-            spellings = self._folders[folded(folder)]
+            spellings = self._folders[fold_path(folder)]
             spellings[folder] -= 1
             if not spellings[folder]:
                 del spellings[folder]
             if not spellings:
-                del self._folders[folded(folder)]
+                del self._folders[fold_path(folder)]
 
     def become(self, paths: AbstractSet[str]) -> None:
         """Be the names of these paths, at the price of what differs."""
@@ -70,11 +70,11 @@ class FileNames:
         if path.folded in self._folders:
             raise _refused(path, f"There is a folder of that name, {self._folder(path.folded)!r}.")
         for folder in path.folders:
-            if folded(folder) in self._files:
-                cause = f"{self._files[folded(folder)]!r} is a file, so it cannot be a folder."
+            if fold_path(folder) in self._files:
+                cause = f"{self._files[fold_path(folder)]!r} is a file, so it cannot be a folder."
                 raise _refused(path, cause)
-            if folded(folder) in self._folders:
-                _require_same(path, self._folder(folded(folder)), folder)
+            if fold_path(folder) in self._folders:
+                _require_same(path, self._folder(fold_path(folder)), folder)
 
     def _folder(self, folder: str) -> str:
         return next(iter(self._folders[folder]))

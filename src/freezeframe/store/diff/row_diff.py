@@ -25,8 +25,8 @@ from freezeframe.log.scan.rows import ReadableSnapshot
 from freezeframe.storage import Storage
 from freezeframe.store.schema.cell_comparison import cells_differ, plain_values
 from freezeframe.store.schema.column_mapping import arrow_columns
-from freezeframe.store.schema.comparison import compared_type, exact_cast, in_common
-from freezeframe.store.schema.system_columns import DELETED, stored_own_columns
+from freezeframe.store.schema.comparison import comparison_type, exact_cast, in_common
+from freezeframe.store.schema.system_columns import DELETED, read_system_columns
 from freezeframe.store.schema.table_properties import stored_key
 from freezeframe.store.schema.type_compatibility import may_take, meet_as_text
 from freezeframe.store.table.data_files import deleted_positions
@@ -55,7 +55,7 @@ def snapshot_changes(before: Snapshot | None, after: Snapshot, key: Sequence[str
     new = _only_in(after, before)
     is_there = before is not None and before.version >= 0
     old = _only_in(before, after) if before is not None and is_there else new.schema.empty_table()
-    flag = DELETED if stored_own_columns(after.metadata).flags_deleted else None
+    flag = DELETED if read_system_columns(after.metadata).flags_deleted else None
     return table_changes(old, new, key, flag)
 
 
@@ -223,7 +223,7 @@ def _of_one_type(old: pa.ChunkedArray, new: pa.ChunkedArray) -> tuple[pa.Chunked
     """Both columns in a type that holds the values of both exactly; as they are where there is none."""
     if old.null_count == len(old):  # a column whose type was open, for example
         return pa.chunked_array([pa.nulls(len(old), new.type)]), new
-    kind = compared_type(old.type, new.type)
+    kind = comparison_type(old.type, new.type)
     return (old, new) if kind is None else (in_common(old, kind), in_common(new, kind))
 
 
@@ -267,7 +267,7 @@ def _as_new(old: pa.Table, schema: pa.Schema) -> pa.Table:
 def _cells_as(field: pa.Field, old: pa.Table) -> pa.ChunkedArray:
     held = old[field.name] if field.name in old.column_names else None
     if held is not None and (
-        compared_type(held.type, field.type) == field.type
+        comparison_type(held.type, field.type) == field.type
         or may_take(field.type, held.type)
         or meet_as_text(field.type, held.type)
     ):

@@ -33,8 +33,8 @@ from freezeframe.store.diff.row_diff import (
 from freezeframe.store.diff.row_pages import RowPage, RowPlace, rows_after_key
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.schema.column_mapping import arrow_columns
-from freezeframe.store.schema.comparison import compared_type, in_common
-from freezeframe.store.schema.system_columns import DELETED, stored_own_columns
+from freezeframe.store.schema.comparison import comparison_type, in_common
+from freezeframe.store.schema.system_columns import DELETED, read_system_columns
 from freezeframe.store.schema.table_properties import stored_key
 from freezeframe.store.table.reader import read_rows
 
@@ -90,7 +90,7 @@ class Comparison:
         self._new = _part(after, self._before)
         self._key = stored_key(there.metadata) or ()
         self._kinds = self._common_kinds()
-        flags = after is not None and stored_own_columns(after.metadata).flags_deleted
+        flags = after is not None and read_system_columns(after.metadata).flags_deleted
         self._flag = DELETED if flags else None
 
     @property
@@ -160,7 +160,8 @@ class Comparison:
         schemas = [arrow_columns(one.schema) for one in sides]
         types = {name: [schema.field(name).type for schema in schemas] for name in self._key}
         return {
-            name: found[0] if len(set(found)) == 1 else compared_type(*found) for name, found in types.items()
+            name: found[0] if len(set(found)) == 1 else comparison_type(*found)
+            for name, found in types.items()
         }
 
     def _whole(self) -> pa.Table:

@@ -30,7 +30,7 @@ from freezeframe.log.schema.schema import fields_of
 from freezeframe.log.statistics.data_skipping import FileFacts, as_expression, columns_of, keep, value_bounds
 from freezeframe.store.schema.column_mapping import arrow_columns
 from freezeframe.store.schema.comparison import in_common
-from freezeframe.store.schema.system_columns import VALID_TO, stored_own_columns
+from freezeframe.store.schema.system_columns import VALID_TO, read_system_columns
 from freezeframe.store.schema.table_properties import stored_key
 
 _POSITION, _FILE = "_position", "_file"
@@ -149,7 +149,7 @@ def _asked(
     snapshot: ReadableSnapshot, columns: Sequence[str] | None, where: Any
 ) -> tuple[list[str], pc.Expression | None]:
     """The columns that are shown and what rows must meet, of a stream with a history that they hold now."""
-    own = stored_own_columns(snapshot.metadata)
+    own = read_system_columns(snapshot.metadata)
     expression = None if where is None else as_expression(where)
     schema = arrow_columns(snapshot.schema)
     known = own.removed_from(schema) if own.has_history else schema

@@ -37,7 +37,7 @@ def seal(content: Iterable[bytes], data_key: bytes, tenant: str, path: FilePath)
     yield _MAGIC + version_id
     waiting = b""
     number = 0
-    for piece in _cut(content, PIECE_BYTES):
+    for piece in _split(content, PIECE_BYTES):
         if number:
             yield cipher.encrypt(_nonce(number - 1, is_last=False), waiting, context)
         waiting = piece
@@ -52,7 +52,7 @@ def unseal(sealed: Iterable[bytes], data_key: bytes, tenant: str, path: FilePath
         CorruptData: a byte is not as it was sealed, something is missing, or it was sealed for another
             tenant or path.
     """
-    pieces = _cut(sealed, PIECE_BYTES + _TAG_BYTES, len(_MAGIC) + _VERSION_ID_BYTES)
+    pieces = _split(sealed, PIECE_BYTES + _TAG_BYTES, len(_MAGIC) + _VERSION_ID_BYTES)
     head = next(pieces, b"")
     if not head.startswith(_MAGIC) or len(head) != len(_MAGIC) + _VERSION_ID_BYTES:
         raise _broken(path, "It does not begin as sealed files do.")
@@ -84,7 +84,7 @@ def unwrap(wrapped: bytes, key: bytes, context: str) -> bytes | None:
         return None
 
 
-def _cut(content: Iterable[bytes], size: int, first: int | None = None) -> Iterator[bytes]:
+def _split(content: Iterable[bytes], size: int, first: int | None = None) -> Iterator[bytes]:
     """The same bytes in pieces of ``size`` (the first may have another), the last one shorter."""
     held = bytearray()
     wanted = size if first is None else first

@@ -63,12 +63,12 @@ def data_key(storage: Storage, settings: Settings, *, create: bool = False) -> D
     master = master_key(settings)
     records = _records(storage)
     if not records and create:
-        record = _wrapped(0, DataKey(secrets.token_bytes(KEY_BYTES), _identity(storage)), master)
+        record = _wrap(0, DataKey(secrets.token_bytes(KEY_BYTES), _identity(storage)), master)
         # Another process may seal this tenant's first file at the same moment.
         with suppress(FileExistsError):
             storage.put_if_absent(key_file(0), record.to_bytes())
         records = _records(storage)
-    return _unwrapped(storage, records, master)
+    return _unwrap(storage, records, master)
 
 
 def rewrap(storage: Storage, old: MasterKey, new: MasterKey) -> bool:
@@ -84,23 +84,23 @@ def rewrap(storage: Storage, old: MasterKey, new: MasterKey) -> bool:
     if not records:
         return False
     if records[-1].master != new.fingerprint:
-        record = _wrapped(records[-1].number + 1, _unwrapped(storage, records, old), new)
+        record = _wrap(records[-1].number + 1, _unwrap(storage, records, old), new)
         try:
             storage.put_if_absent(key_file(record.number), record.to_bytes())
         except FileExistsError:
             return rewrap(storage, old, new)
         records = _records(storage)
-    _unwrapped(storage, records[-1:], new)  # proved before the old records go
+    _unwrap(storage, records[-1:], new)  # proved before the old records go
     for record in records[:-1]:
         storage.delete(key_file(record.number))
     return True
 
 
-def _wrapped(number: int, key: DataKey, master: MasterKey) -> _Record:
+def _wrap(number: int, key: DataKey, master: MasterKey) -> _Record:
     return _Record(number, key.tenant, master.fingerprint, wrap(key.secret, master.secret, key.tenant))
 
 
-def _unwrapped(storage: Storage, records: list[_Record], master: MasterKey) -> DataKey:
+def _unwrap(storage: Storage, records: list[_Record], master: MasterKey) -> DataKey:
     mine = [record for record in records if record.master == master.fingerprint]
     if not records:
         raise SealingUnavailable(
@@ -133,11 +133,11 @@ def _records(storage: Storage) -> list[_Record]:
             content = storage.read(f"{KEYS_FOLDER}/{status.name}")
         except FileNotFoundError:  # a rotation deletes old ones
             continue
-        found.append(_parsed(status.name, content))
+        found.append(_parse(status.name, content))
     return sorted(found, key=lambda record: record.number)
 
 
-def _parsed(name: str, content: bytes) -> _Record:
+def _parse(name: str, content: bytes) -> _Record:
     try:
         record = json.loads(content)
         return _Record(

@@ -56,7 +56,7 @@ def master_key(settings: Settings) -> MasterKey:
     if settings.master_key_file is not None:
         return read_master_key(settings.master_key_file)
     if settings.master_key_command:
-        return MasterKey(_decoded(_answer(settings.master_key_command)))
+        return MasterKey(_decode(_answer(settings.master_key_command)))
     raise _unavailable("Nothing can be sealed here.", "No master key is set.")
 
 
@@ -82,7 +82,7 @@ def read_master_key(path: Path) -> MasterKey:
                 remedy=f"Make it its owner's alone: chmod 600 {path}.",
             )
         with reads_of(str(path)):
-            return MasterKey(_decoded(os.read(handle, _FILE_BYTES_MAX)))
+            return MasterKey(_decode(os.read(handle, _FILE_BYTES_MAX)))
     finally:
         os.close(handle)
 
@@ -98,7 +98,7 @@ def _answer(command: str) -> bytes:
     return done.stdout
 
 
-def _decoded(content: bytes) -> bytes:
+def _decode(content: bytes) -> bytes:
     if len(content) == KEY_BYTES:
         return content
     text = content.strip()

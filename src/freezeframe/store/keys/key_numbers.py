@@ -26,13 +26,13 @@ class KeyNumbers:
         """For each column after the first: the pairs that keys have of the number so far and its own."""
         numbers = np.zeros(len(keys), np.int64)
         for place, (column, values) in enumerate(zip(keys.columns, self._values, strict=True)):
-            _, numbers_of_column = _known(column, values)
+            _, numbers_of_column = _intersect(column, values)
             if not place:
                 numbers = numbers_of_column
                 continue
             pairs = _pairs(numbers, numbers_of_column, values)
             self._pairs.append(pc.unique(pairs))
-            _, numbers = _known(pairs, self._pairs[-1])
+            _, numbers = _intersect(pairs, self._pairs[-1])
         # What is unique stays in the order in which it comes, so the keys' own numbers are 0, 1, 2 and so on.
 
     def found_in(self, rows: pa.Table) -> tuple[_Numbers, _Numbers]:
@@ -43,10 +43,10 @@ class KeyNumbers:
         Raises:
             pa.ArrowInvalid: a value cannot be had in the type of the keys.
         """
-        at, numbers = _known(rows.column(0), self._values[0])
+        at, numbers = _intersect(rows.column(0), self._values[0])
         for column, values, known_pairs in zip(rows.columns[1:], self._values[1:], self._pairs, strict=True):
-            here, own = _known(column.take(pa.array(at)), values)
-            there, paired = _known(_pairs(numbers[here], own, values), known_pairs)
+            here, own = _intersect(column.take(pa.array(at)), values)
+            there, paired = _intersect(_pairs(numbers[here], own, values), known_pairs)
             at, numbers = at[here][there], paired
         return at, numbers
 
@@ -56,7 +56,7 @@ def _pairs(numbers: _Numbers, own: _Numbers, values: pa.Array) -> pa.Array:
     return pa.array(numbers * len(values) + own)
 
 
-def _known(column: Any, values: pa.Array) -> tuple[_Numbers, _Numbers]:
+def _intersect(column: Any, values: pa.Array) -> tuple[_Numbers, _Numbers]:
     """(places of the values that are among ``values``; their places there)."""
     # All chunks by one call: each call of it makes a hash table of the values.
     found = pc.index_in(comparable_key(column.cast(values.type)), value_set=values)

@@ -53,7 +53,7 @@ def scan(snapshot: Snapshot, files: pa.Table, keys: pa.Table) -> pa.Table:
     piece_rows = max(PIECE_ROWS, 2 * len(keys))
 
     def found_in(file: int) -> list[pa.RecordBatch]:
-        return list(_found(file, _pieces(batches[file](), piece_rows), numbers))
+        return list(_scan_pieces(file, _pieces(batches[file](), piece_rows), numbers))
 
     threads = min(THREADS_MAX, os.cpu_count() or 1) if is_local(snapshot.storage) else REQUESTS_MAX
     with ThreadPoolExecutor(max(1, min(threads, len(batches)))) as pool:
@@ -61,7 +61,7 @@ def scan(snapshot: Snapshot, files: pa.Table, keys: pa.Table) -> pa.Table:
         return pa.Table.from_batches([part for parts in found for part in parts], FOUND)
 
 
-def _found(file: int, pieces: Iterable[pa.Table], numbers: KeyNumbers) -> Iterator[pa.RecordBatch]:
+def _scan_pieces(file: int, pieces: Iterable[pa.Table], numbers: KeyNumbers) -> Iterator[pa.RecordBatch]:
     begin = 0
     for piece in pieces:
         row, place = numbers.found_in(piece)

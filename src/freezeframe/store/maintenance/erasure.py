@@ -21,7 +21,7 @@ from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.log.actions.action_columns import to_adds
 from freezeframe.log.actions.actions import Action, CommitInfo, Remove
-from freezeframe.log.commits.commit_digest import signed_content
+from freezeframe.log.commits.commit_digest import sign_content
 from freezeframe.log.scan import rows
 from freezeframe.store.maintenance.erasure_scan import Proof, scan
 from freezeframe.store.maintenance.purge import purge
@@ -35,7 +35,7 @@ from freezeframe.store.tenant_log.entry import THIS_VERSION, TenantChange
 from freezeframe.store.tenant_log.lease import live_leases
 from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.tenant_log.table_lookup import stream_base
-from freezeframe.store.transaction.scope import committed
+from freezeframe.store.transaction.scope import commit_at_end
 from freezeframe.store.transaction.transaction import TenantPlace
 from freezeframe.store.transaction.unit_of_work import UnitOfWork
 from freezeframe.store.updates.step import Step, StepResult
@@ -79,7 +79,7 @@ def erase(
     base = stream_base(place.storage, place.log, state, name)
     wanted = _key_table(base, list(keys))
     message = f"erase {len(wanted)} keys of {name}"
-    with committed(UnitOfWork(place, author=who, message=message)) as work:
+    with commit_at_end(UnitOfWork(place, author=who, message=message)) as work:
         erased = work.add_step(name, Step(_Erasing(wanted)), "erase")
         others = {lease.write_id for lease in live_leases(place.storage)} - {work.write_id}
         change = TenantChange(
@@ -118,7 +118,7 @@ class _Erasing:
         files = staging.seal(paths, schema)
         actions = (*_removals(snapshot, identity), *map(file_action, files))
         info = CommitInfo(commit_info("ERASE", {}, identity))
-        content = signed_content(info, actions).decode()
+        content = sign_content(info, actions).decode()
         return StepResult(content, Counts(deleted=erased[0]), tuple(paths))
 
     def _remaining_rows(self, snapshot: Snapshot, names: list[str], erased: list[int]) -> Iterator[pa.Table]:
@@ -160,7 +160,7 @@ def _key_table(base: Snapshot, keys: list[Any]) -> pa.Table:
     tuples = [_as_tuple(key, names) for key in keys]
     try:
         columns = [
-            pa.array([_as_stored(key[place], field) for key in tuples], field.type)
+            pa.array([_to_stored(key[place], field) for key in tuples], field.type)
             for place, field in enumerate(fields)
         ]
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
@@ -173,7 +173,7 @@ def _key_table(base: Snapshot, keys: list[Any]) -> pa.Table:
     return pa.table(columns, names=list(names))
 
 
-def _as_stored(value: Any, field: pa.Field) -> Any:
+def _to_stored(value: Any, field: pa.Field) -> Any:
     """The value as the stream has it: a key that held whole numbers before has them as text."""
     is_whole = isinstance(value, int) and not isinstance(value, bool)
     return str(value) if is_whole and PRINTED in (field.metadata or {}) else value

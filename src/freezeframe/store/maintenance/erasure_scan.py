@@ -23,7 +23,7 @@ from freezeframe.storage import Storage
 from freezeframe.store.directory.paths import OURS, table_folder
 from freezeframe.store.keys.key_values import keys_as
 from freezeframe.store.maintenance.erased_keys import LETTERS_MIN, ErasedKeys
-from freezeframe.store.schema.comparison import compared_type
+from freezeframe.store.schema.comparison import comparison_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ def _has_row(table: pa.Table, keys: pa.Table) -> bool:
     names = keys.column_names
     if not set(names) <= set(table.column_names):
         return False
-    if not all(compared_type(keys[name].type, table[name].type) for name in names):
+    if not all(comparison_type(keys[name].type, table[name].type) for name in names):
         return False
     wanted, rows = (
         zip(*(one[name].to_pylist() for name in names), strict=True)

@@ -27,7 +27,7 @@ from freezeframe.store.maintenance.retention import policy_of
 from freezeframe.store.tenant_log.entry import TenantChange
 from freezeframe.store.tenant_log.lease import live_leases
 from freezeframe.store.tenant_log.state import TenantState
-from freezeframe.store.transaction.scope import committed
+from freezeframe.store.transaction.scope import commit_at_end
 from freezeframe.store.transaction.transaction import TenantPlace
 from freezeframe.store.transaction.unit_of_work import UnitOfWork
 
@@ -94,7 +94,7 @@ def _dead(place: TenantPlace, state: TenantState, moment_ms: int) -> tuple[str, 
 
 
 def _condemn(place: TenantPlace, floor: int | None, dead: tuple[str, ...]) -> None:
-    with committed(UnitOfWork(place, message="gc", is_single=True)) as work:
+    with commit_at_end(UnitOfWork(place, message="gc", is_single=True)) as work:
         work.change_tenant(TenantChange(revoked=dead, floor=floor), "revoke" if dead else "policy")
 
 

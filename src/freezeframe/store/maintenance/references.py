@@ -48,7 +48,7 @@ def _of_range(storage: Storage, log: TenantLog, state: TenantState, floor: int) 
             if change.is_external:
                 # Its own commit says nothing of what others committed before it.
                 named |= _of_version(storage, change.stream, change.table_version)
-            named |= {f"{folder}/{path}" for path in _added(_content(storage, change))}
+            named |= {f"{folder}/{path}" for path in _added_files(_content(storage, change))}
     return named
 
 
@@ -57,7 +57,7 @@ def _content(storage: Storage, change: StreamChange) -> Iterable[str]:
     return filter(None, change_content(storage, change).split("\n")) if change.lands else ()
 
 
-def _added(lines: Iterable[str]) -> Iterator[str]:
+def _added_files(lines: Iterable[str]) -> Iterator[str]:
     for line in lines:
         action = parse_line(line)
         if isinstance(action, Add):

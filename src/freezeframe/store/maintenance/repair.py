@@ -24,7 +24,7 @@ from freezeframe.errors import (
 from freezeframe.identifiers import StreamName
 from freezeframe.log import DeltaLog, Snapshot
 from freezeframe.log.actions.actions import Action, CommitInfo
-from freezeframe.log.commits.commit_digest import signed_content
+from freezeframe.log.commits.commit_digest import sign_content
 from freezeframe.log.scan import rows
 from freezeframe.log.write.writability import require_writable
 from freezeframe.store.directory.paths import table_folder
@@ -33,7 +33,7 @@ from freezeframe.store.schema.column_mapping import arrow_columns
 from freezeframe.store.schema.table_properties import (
     TENANT_LOG_FEATURE,
     guarded_protocol,
-    joined_protocol,
+    join_protocols,
     stored_key,
     table_metadata,
 )
@@ -45,7 +45,7 @@ from freezeframe.store.tenant_log.entry import StreamChange, TenantChange
 from freezeframe.store.tenant_log.roll_forward import is_rolled_forward
 from freezeframe.store.tenant_log.state import NO_VERSION, TenantState
 from freezeframe.store.tenant_log.table_lookup import require_no_case_twin, table_snapshot
-from freezeframe.store.transaction.scope import committed
+from freezeframe.store.transaction.scope import commit_at_end
 from freezeframe.store.transaction.transaction import Check, TenantPlace
 from freezeframe.store.transaction.unit_of_work import UnitOfWork
 from freezeframe.store.updates.step import Step, StepResult
@@ -84,7 +84,7 @@ def release(place: TenantPlace, name: StreamName, who: str = "") -> int:
     """Let a stream go; see ``Stream.release``."""
     if str(name) not in place.log.current_state().streams:
         raise _absent(name)
-    with committed(UnitOfWork(place, author=who, message=f"release {name}")) as work:
+    with commit_at_end(UnitOfWork(place, author=who, message=f"release {name}")) as work:
         work.add_step(name, Step(_without_guard), "release")
         work.change_tenant(TenantChange(released=(str(name),)), "external")
     return work.done.tenant_version
@@ -103,10 +103,10 @@ def adopt(place: TenantPlace, name: StreamName, key: tuple[str, ...] | None, who
     chosen = (stored_key(table.metadata) or ()) if key is None else key
     _require_key(table, chosen)
     _require_text(table)
-    with committed(UnitOfWork(place, author=who, message=f"adopt {name}")) as work:
-        content = _guarded(table, chosen, work.identity())
+    with commit_at_end(UnitOfWork(place, author=who, message=f"adopt {name}")) as work:
+        content = _adoption_commit(table, chosen, work.identity())
         change = StreamChange(name, table.version + 1, content, Counts(), is_external=True)
-        work.take_over(change, "external", _unchanged(name, NO_VERSION))
+        work.take_over(change, "external", _require_unchanged(name, NO_VERSION))
     return work.done.tenant_version
 
 
@@ -123,17 +123,17 @@ def repair(place: TenantPlace, name: StreamName, *, undo: bool = False, who: str
     if not foreign:
         return Repair(str(name), "nothing", (), state.version, expected)
     reason = "asked for" if undo else "they took a version of ours" if lost_place else _obstacle(table)
-    with committed(UnitOfWork(place, author=who, message=f"repair {name}")) as work:
+    with commit_at_end(UnitOfWork(place, author=who, message=f"repair {name}")) as work:
         if reason:
             info = commit_info("REPAIR", {"undone": f"{first}-{table.version}"}, work.identity())
             content = net_commit(table, table_snapshot(place.storage, state, name), info, work.identity())
         elif TENANT_LOG_FEATURE in (table.protocol.writer_features or ()):
             content = ""  # the table is as it should be: the log only has to know
         else:
-            content = _guarded(table, stored_key(table.metadata) or (), work.identity())
+            content = _adoption_commit(table, stored_key(table.metadata) or (), work.identity())
         version = table.version + (1 if content else 0)
         change = StreamChange(name, version, content, Counts(), is_external=True)
-        work.take_over(change, "external", _unchanged(name, expected))
+        work.take_over(change, "external", _require_unchanged(name, expected))
     done = work.done.tenant_version
     return Repair(str(name), "undone" if reason else "adopted", foreign, done, version, reason)
 
@@ -144,10 +144,10 @@ def _without_guard(snapshot: Snapshot, _: StagingFolder, identity: CommitIdentit
     return StepResult(_text("RELEASE", (protocol,), identity), Counts())
 
 
-def _guarded(table: Snapshot, key: tuple[str, ...], identity: CommitIdentity) -> str:
+def _adoption_commit(table: Snapshot, key: tuple[str, ...], identity: CommitIdentity) -> str:
     """The commit that puts our writer feature, the key and times in commits on a table."""
     needed = guarded_protocol(table.schema)
-    protocol = joined_protocol(_with_named_features(table), needed)
+    protocol = join_protocols(_with_named_features(table), needed)
     times: dict[str, str | None] = {}
     if table.metadata.configuration.get(_TIMES) != "true":
         times = {
@@ -163,7 +163,7 @@ def _guarded(table: Snapshot, key: tuple[str, ...], identity: CommitIdentity) ->
 
 
 def _text(operation: str, actions: tuple[Action, ...], identity: CommitIdentity) -> str:
-    return signed_content(CommitInfo(commit_info(operation, {}, identity)), actions).decode()
+    return sign_content(CommitInfo(commit_info(operation, {}, identity)), actions).decode()
 
 
 # What a protocol of an older writer version implies, by the version that brought it (Delta's protocol).
@@ -249,7 +249,7 @@ def _require_text(table: Snapshot) -> None:
             require_valid(name, pa.chunked_array([column]))
 
 
-def _unchanged(name: StreamName, expected: int) -> Check:
+def _require_unchanged(name: StreamName, expected: int) -> Check:
     def check(state: TenantState) -> None:
         if state.base_version(name) != expected:
             raise ConflictError(

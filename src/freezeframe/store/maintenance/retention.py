@@ -13,7 +13,7 @@ from freezeframe.store.table.reader import moment
 from freezeframe.store.tenant_log.entry import Entry, TenantChange
 from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.state import TenantState
-from freezeframe.store.transaction.scope import committed
+from freezeframe.store.transaction.scope import commit_at_end
 from freezeframe.store.transaction.transaction import TenantPlace
 from freezeframe.store.transaction.unit_of_work import UnitOfWork
 
@@ -67,7 +67,7 @@ def policy_of(state: TenantState) -> Policy:
 
 def set_policy(place: TenantPlace, policy: Policy, *, who: str = "") -> int:
     """Make a policy the tenant's; see ``Tenant.set_retention``."""
-    with committed(UnitOfWork(place, author=who, message="set retention", is_single=True)) as work:
+    with commit_at_end(UnitOfWork(place, author=who, message="set retention", is_single=True)) as work:
         work.change_tenant(TenantChange(policy=MappingProxyType(policy.to_json())), "policy")
     return work.done.tenant_version
 

@@ -26,18 +26,18 @@ from freezeframe.log.scan import rows
 from freezeframe.log.schema.schema import arrow_to_delta, arrow_type
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.schema.column_mapping import arrow_columns, delta_columns, written_columns
-from freezeframe.store.schema.comparison import compared_type, exact_cast
-from freezeframe.store.schema.schema_evolution import is_undecided, retyped_field
-from freezeframe.store.schema.system_columns import stored_own_columns
+from freezeframe.store.schema.comparison import comparison_type, exact_cast
+from freezeframe.store.schema.schema_evolution import is_undecided, retype_field
+from freezeframe.store.schema.system_columns import read_system_columns
 from freezeframe.store.schema.table_properties import stored_key
 from freezeframe.store.table.commit import CommitIdentity, TableChange, commit_text
 from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.tenant_log.table_lookup import stream_base, table_snapshot
-from freezeframe.store.transaction.scope import committed
+from freezeframe.store.transaction.scope import commit_at_end
 from freezeframe.store.transaction.transaction import TenantPlace
 from freezeframe.store.transaction.unit_of_work import UnitOfWork
 from freezeframe.store.updates.step import Step, StepResult
-from freezeframe.store.versions.restore import explained
+from freezeframe.store.versions.restore import describe_change
 
 _SHOWN_MAX = 3
 _ALIASES = {
@@ -86,7 +86,7 @@ def retype(
     who: str = "",
 ) -> Retyping:
     """Give a column another type; see ``Stream.retype``."""
-    step = _Retype(name, column, _type_named(kind))
+    step = _Retype(name, column, _parse_type(kind))
     state = place.log.current_state()
     if str(name) not in state.streams:
         raise StreamNotFound(f"There is no stream {str(name)!r}.", remedy="Check the name.", stream=str(name))
@@ -97,8 +97,8 @@ def retype(
     )
     if dry_run:
         return replace(told, rows=sum(map(len, step.rows(base, field))))
-    text = explained(f"retype {name}.{column} as {told.type_after}", message)
-    with committed(UnitOfWork(place, author=who, message=text)) as work:
+    text = describe_change(f"retype {name}.{column} as {told.type_after}", message)
+    with commit_at_end(UnitOfWork(place, author=who, message=text)) as work:
         work.add_step(name, Step(step), "retype", column, told.type_after)
     version = work.done.tenant_version
     after = table_snapshot(place.storage, place.log.state_at(version), name)
@@ -119,7 +119,7 @@ class _Retype:
             return StepResult("", Counts())
         columns = pa.schema(
             [
-                retyped_field(one, self.kind) if one.name == self.column else one
+                retype_field(one, self.kind) if one.name == self.column else one
                 for one in arrow_columns(snapshot.schema)
             ]
         )
@@ -158,7 +158,7 @@ class _Retype:
                 column=self.column,
             )
         field = columns.field(self.column)
-        if self.column in stored_own_columns(snapshot.metadata).names or pa.types.is_nested(field.type):
+        if self.column in read_system_columns(snapshot.metadata).names or pa.types.is_nested(field.type):
             raise InvalidOption(
                 f"The type of the column {self.column!r} cannot be changed.",
                 cause="It is nested, or freezeframe keeps it itself.",
@@ -166,7 +166,7 @@ class _Retype:
                 column=self.column,
             )
         is_key = self.column in (stored_key(snapshot.metadata) or ())
-        if is_key and not is_undecided(field) and compared_type(field.type, self.kind) is None:
+        if is_key and not is_undecided(field) and comparison_type(field.type, self.kind) is None:
             raise InvalidOption(
                 f"The key column {self.column!r} cannot become {_name_of(self.kind)}.",
                 cause=f"No {_name_of(field.type)} is ever the same as one, so all rows would be other rows.",
@@ -189,7 +189,7 @@ class _Retype:
         for batch in rows.read_batches(snapshot, names):
             progress.advance(len(batch))
             table = pa.Table.from_batches([batch])
-            cast = retyped(table[self.column], self.kind)
+            cast = retype_column(table[self.column], self.kind)
             if cast is None:
                 raise self._refused(table, field, stored_key(snapshot.metadata) or ())
             yield table.set_column(place, self.column, cast)
@@ -215,7 +215,7 @@ class _Retype:
         )
 
 
-def retyped(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
+def retype_column(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
     """The column in another type; None if a value would not come back from it as it is, to its last bit.
 
     A time has many texts, so it is never turned into one, nor one into it.
@@ -232,7 +232,7 @@ def _misfits(column: pa.ChunkedArray, kind: pa.DataType) -> list[int]:
     pending = [(0, len(column))]
     while pending and len(found) < _SHOWN_MAX:
         start, length = pending.pop()
-        if retyped(column.slice(start, length), kind) is not None:
+        if retype_column(column.slice(start, length), kind) is not None:
             continue
         if length == 1:
             found.append(start)
@@ -242,7 +242,7 @@ def _misfits(column: pa.ChunkedArray, kind: pa.DataType) -> list[int]:
     return found
 
 
-def _type_named(name: str) -> pa.DataType:
+def _parse_type(name: str) -> pa.DataType:
     """The type that a name means.
 
     Raises:

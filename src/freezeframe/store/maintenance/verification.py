@@ -21,8 +21,8 @@ from freezeframe.log.actions.action_columns import to_adds
 from freezeframe.log.actions.actions import Add, parse_line
 from freezeframe.log.primitives.listing import list_log, sort_listing
 from freezeframe.log.primitives.paths import commit_name
-from freezeframe.log.scan.data_files import damaged_file, require_digest
-from freezeframe.log.table.verification import Finding, checked, verify_log, verify_snapshot
+from freezeframe.log.scan.data_files import damaged_file_error, require_digest
+from freezeframe.log.table.verification import Finding, findings_of, verify_log, verify_snapshot
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.store.blobs.blob_store import Blob, blob_chunks
@@ -79,7 +79,7 @@ def verify_tenant(storage: Storage, settings: Settings) -> Verification:
         )
     opened: list[TenantLog] = []
     if entries and not findings:
-        findings += checked(TENANT_LOG_FOLDER, lambda: opened.append(TenantLog(storage, settings)))
+        findings += findings_of(TENANT_LOG_FOLDER, lambda: opened.append(TenantLog(storage, settings)))
         findings += [] if findings else _beginning(opened[0].current_state(), min(entries))
     if findings or not entries:
         return Verification(max(entries, default=-1), len(entries), 0, 0, 0, tuple(findings))
@@ -88,7 +88,7 @@ def verify_tenant(storage: Storage, settings: Settings) -> Verification:
     expected = _Expected(storage, log, state)
     for name in sorted(state.streams):
         findings += _table(storage, log, state, StreamName(name), entries)
-    findings += checked(TENANT_LOG_FOLDER, expected.collect)
+    findings += findings_of(TENANT_LOG_FOLDER, expected.collect)
     findings += _old_files(storage, expected)
     findings += _blobs(storage, expected.blobs)
     return Verification(
@@ -109,14 +109,16 @@ def _entries(storage: Storage) -> tuple[dict[int, Entry], list[Finding]]:
     progress.begin("reading the log", "files", len(listing.commits) + len(listing.checkpoint_files))
     for file in listing.commits:
         name = f"{TENANT_LOG_FOLDER}/{file.name}"
-        findings += checked(name, partial(_read_entry, storage, file.version, entries))
+        findings += findings_of(name, partial(_read_entry, storage, file.version, entries))
         progress.advance()
     first = min(entries, default=0)
     chain = Chain() if first == 0 else Chain(None)
     for version in takewhile(lambda version: version in entries, range(first, max(entries, default=-1) + 1)):
         entry = entries[version]
         name = f"{TENANT_LOG_FOLDER}/{commit_name(version)}"
-        findings += checked(name, partial(chain.after, version, entry.link, entry.sha256, "the tenant log"))
+        findings += findings_of(
+            name, partial(chain.after, version, entry.link, entry.sha256, "the tenant log")
+        )
         chain = Chain(entry.sha256, is_begun=entry.link is not None)
     missing = sorted(set(range(first, max(entries, default=-1) + 1)) - set(entries))
     told = {finding.file for finding in findings}
@@ -125,7 +127,7 @@ def _entries(storage: Storage) -> tuple[dict[int, Entry], list[Finding]]:
             findings.append(Finding(name, "FILE_NOT_FOUND", "An entry is gone."))
     for file in listing.checkpoint_files:
         name = f"{TENANT_LOG_FOLDER}/{file.name}"
-        findings += checked(name, partial(_check_checkpoint, storage, name, entries.get(file.version)))
+        findings += findings_of(name, partial(_check_checkpoint, storage, name, entries.get(file.version)))
         progress.advance()
     return entries, findings
 
@@ -144,7 +146,7 @@ def _read_entry(storage: Storage, version: int, entries: dict[int, Entry]) -> No
 def _check_checkpoint(storage: Storage, name: str, entry: Entry | None) -> None:
     chain = parse_checkpoint(storage.read(name), name).chain
     if entry is not None and chain.head not in {None, entry.sha256}:
-        raise damaged_file(name, "It was made after another entry than the one of its version.")
+        raise damaged_file_error(name, "It was made after another entry than the one of its version.")
 
 
 def _table(
@@ -152,12 +154,12 @@ def _table(
 ) -> Iterator[Finding]:
     """What is wrong with a stream's table: its log, whether it is the tenant log's, its newest rows."""
     folder = table_folder(name)
-    found = list(checked(folder, partial(stream_base, storage, log, state, name)))
+    found = list(findings_of(folder, partial(stream_base, storage, log, state, name)))
     with suppress(InputNotFound):  # whether it may be missing, the look before has told
         found += verify_log(storage, f"{folder}/_delta_log")
     for change in _own_commits(name, entries):
         commit = f"{folder}/_delta_log/{commit_name(change.table_version)}"
-        found += checked(commit, partial(_require_rolled_forward, storage, change, commit))
+        found += findings_of(commit, partial(_require_rolled_forward, storage, change, commit))
     if not found:
         snapshot = table_snapshot(storage, state, name)
         progress.begin(f"reading {name}", "files", snapshot.count)
@@ -181,7 +183,7 @@ def _own_commits(name: StreamName, entries: dict[int, Entry]) -> Iterable[Stream
 
 def _require_rolled_forward(storage: Storage, change: StreamChange, commit: str) -> None:
     if not is_rolled_forward(storage, change):
-        raise damaged_file(commit, "It is not the commit that the tenant log names, or it is gone.")
+        raise damaged_file_error(commit, "It is not the commit that the tenant log names, or it is gone.")
 
 
 class _Expected:
@@ -233,14 +235,14 @@ class _Expected:
 def _old_files(storage: Storage, expected: _Expected) -> Iterator[Finding]:
     progress.begin("reading older versions", "files", len(expected.files))
     for name, file in sorted(expected.files.items()):
-        yield from checked(name, partial(_check_file, storage, name, file))
+        yield from findings_of(name, partial(_check_file, storage, name, file))
         progress.advance()
 
 
 def _check_file(storage: Storage, name: str, file: PortableFile) -> None:
     content = storage.read(name)
     if file.size is not None and file.size != len(content):
-        raise damaged_file(name, f"It has {len(content)} bytes and should have {file.size}.")
+        raise damaged_file_error(name, f"It has {len(content)} bytes and should have {file.size}.")
     if file.sha256 is not None:
         require_digest(content, file.sha256, name)
 
@@ -248,7 +250,7 @@ def _check_file(storage: Storage, name: str, file: PortableFile) -> None:
 def _blobs(storage: Storage, blobs: dict[str, Blob]) -> Iterator[Finding]:
     progress.begin("reading files", "files", len(blobs))
     for name, blob in sorted(blobs.items()):
-        yield from checked(blob_file(name), partial(_check_blob, storage, blob))
+        yield from findings_of(blob_file(name), partial(_check_blob, storage, blob))
         progress.advance()
 
 

@@ -60,7 +60,7 @@ def parse_job_receipt(record: Mapping[str, Any]) -> JobReceipt:
     )
 
 
-def joined_receipts(receipts: tuple[Receipt, ...]) -> Receipt:
+def join_receipts(receipts: tuple[Receipt, ...]) -> Receipt:
     """Several updates of one stream as one: bytes and columns together, counts and versions of the last."""
     last = receipts[-1]
     return replace(

@@ -203,7 +203,7 @@ def update_from(key: Names | None = None, **options: Unpack[UpdateOptions]) -> U
     )
 
 
-def update_asked(key: Names | None, options: UpdateOptions) -> Update | KeyedUpdate:
+def parse_update(key: Names | None, options: UpdateOptions) -> Update | KeyedUpdate:
     """The update that a call means; one by key that names none leaves it to the stream.
 
     Raises:

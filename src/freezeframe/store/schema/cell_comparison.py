@@ -29,7 +29,7 @@ def cells_differ(old: pa.ChunkedArray, new: pa.ChunkedArray) -> pa.ChunkedArray:
     same = pc.fill_null(same, fill_value=False)
     if old.null_count and new.null_count:
         same = pc.or_(same, pc.and_(pc.is_null(old), pc.is_null(new)))
-    return _chunked(pc.invert(same))
+    return _to_chunked(pc.invert(same))
 
 
 def _signs(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -69,5 +69,5 @@ def _plain(value: Any, kind: pa.DataType) -> Any:
     return repr(value) if isinstance(value, float) else value
 
 
-def _chunked(column: Any) -> pa.ChunkedArray:
+def _to_chunked(column: Any) -> pa.ChunkedArray:
     return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])

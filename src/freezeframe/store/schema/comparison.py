@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from freezeframe.log.schema.column_mapping import PHYSICAL_NAME_KEY
 from freezeframe.log.schema.schema import arrow_field, arrow_to_delta
 from freezeframe.store.schema.cell_comparison import cells_differ
-from freezeframe.store.schema.type_compatibility import cast_to, common_nested, meet_as_text, settled
+from freezeframe.store.schema.type_compatibility import cast_to, common_nested, meet_as_text, settle_type
 
 Schema = Mapping[str, Any]
 
@@ -38,16 +38,16 @@ class ComparedColumns:
     target: dict[str, Any]
 
 
-def compared_type(old: pa.DataType, new: pa.DataType) -> pa.DataType | None:
+def comparison_type(old: pa.DataType, new: pa.DataType) -> pa.DataType | None:
     """The type in which values of both are exact; None where there is none."""
     if meet_as_text(old, new):
         return pa.string()
     kind = common_nested(old, new)
-    return None if kind is None else settled(kind)
+    return None if kind is None else settle_type(kind)
 
 
 def in_common(column: Any, kind: pa.DataType) -> pa.ChunkedArray:
-    """The column in the type of ``compared_type``; a day that no timestamp reaches is the least one."""
+    """The column in the type of ``comparison_type``; a day that no timestamp reaches is the least one."""
     if not (pa.types.is_date(column.type) and pa.types.is_timestamp(kind)):
         return cast_to(column, kind)
     days = column.cast(pa.int32()).cast(pa.int64())
@@ -68,7 +68,7 @@ def exact_cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | 
     return None if pc.any(cells_differ(column, back)).as_py() else cast
 
 
-def compared_columns(stored: Schema, new: Schema) -> ComparedColumns:
+def compare_columns(stored: Schema, new: Schema) -> ComparedColumns:
     """How rows with the columns ``stored`` are compared with rows that have ``new``.
 
     What only the stored rows have is not compared.
@@ -78,12 +78,12 @@ def compared_columns(stored: Schema, new: Schema) -> ComparedColumns:
     target: list[dict[str, Any]] = []
     for field in new["fields"]:
         old = held.get(field["name"])
-        kind = compared_type(arrow_field(old).type, arrow_field(field).type) if old else None
+        kind = comparison_type(arrow_field(old).type, arrow_field(field).type) if old else None
         if old is not None and kind is None:
             name = _free(field["name"], taken)
-            held[field["name"]] = _renamed(old, name)
+            held[field["name"]] = _rename(old, name)
             target.append({**old, "name": name})
-        target.append(field if kind is None else _retyped(field, kind))
+        target.append(field if kind is None else _retype(field, kind))
     return ComparedColumns({**stored, "fields": list(held.values())}, {**new, "fields": target})
 
 
@@ -95,13 +95,13 @@ def _free(name: str, taken: set[str]) -> str:
     return name
 
 
-def _renamed(field: Mapping[str, Any], name: str) -> dict[str, Any]:
+def _rename(field: Mapping[str, Any], name: str) -> dict[str, Any]:
     """The field under another name, found in the files under the name that it has there."""
     metadata = field.get("metadata") or {}
     physical = metadata.get(PHYSICAL_NAME_KEY, field["name"])
     return {**field, "name": name, "metadata": {**metadata, PHYSICAL_NAME_KEY: physical}}
 
 
-def _retyped(field: Mapping[str, Any], kind: pa.DataType) -> dict[str, Any]:
+def _retype(field: Mapping[str, Any], kind: pa.DataType) -> dict[str, Any]:
     (retyped,) = arrow_to_delta(pa.schema([pa.field(field["name"], kind)]))["fields"]
     return {**field, "type": retyped["type"]}

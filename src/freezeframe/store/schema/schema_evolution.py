@@ -25,7 +25,7 @@ from freezeframe.store.schema.type_compatibility import (
     is_local_time,
     is_number,
     may_take,
-    settled,
+    settle_type,
     shared_decimal,
     widens,
 )
@@ -139,7 +139,7 @@ def evolve(
             kind = _agreed_type(meeting, rules)
             if kind != fields[name].type:
                 widened.append(name)
-                fields[name] = retyped_field(fields[name], kind)
+                fields[name] = retype_field(fields[name], kind)
             try:
                 column = cast_to(column, kind)
             except pa.ArrowInvalid as error:  # types of a Spark frame agreed, and a value of it does not
@@ -154,13 +154,13 @@ def evolve(
     return Evolution(pa.schema(list(fields.values())), table, tuple(added), tuple(gone), tuple(widened))
 
 
-def retyped_field(field: pa.Field, kind: pa.DataType) -> pa.Field:
+def retype_field(field: pa.Field, kind: pa.DataType) -> pa.Field:
     """The column in another type; text that was whole numbers is marked so."""
     is_printed = pa.types.is_integer(field.type) and pa.types.is_string(kind) and not is_undecided(field)
     return pa.field(field.name, kind, metadata={PRINTED: b"true"} if is_printed else None)
 
 
-def decided(schema: pa.Schema) -> pa.Schema:
+def decided_columns(schema: pa.Schema) -> pa.Schema:
     """The columns that are physically written: those whose type is known."""
     return pa.schema([field for field in schema if not is_undecided(field)])
 
@@ -168,7 +168,7 @@ def decided(schema: pa.Schema) -> pa.Schema:
 def _new_field(name: str, kind: pa.DataType) -> pa.Field:
     if pa.types.is_null(kind):
         return pa.field(name, pa.string(), metadata={UNDECIDED: b"true"})
-    return pa.field(name, settled(kind))
+    return pa.field(name, settle_type(kind))
 
 
 def _refuse_case_twins(stored: Sequence[str], incoming: Sequence[str]) -> None:
@@ -233,7 +233,7 @@ def _common_type(meeting: ColumnMeeting) -> pa.DataType | None:
     if shared is not None and (meeting.fits(shared) or not meeting.in_memory):
         return shared
     nested = common_nested(stored, incoming) if pa.types.is_nested(stored) else None
-    return None if nested is None else settled(nested)
+    return None if nested is None else settle_type(nested)
 
 
 def _takes_printed(meeting: ColumnMeeting) -> bool:

@@ -71,7 +71,7 @@ class SystemColumns:
         return rows
 
 
-def stored_own_columns(metadata: Metadata | None) -> SystemColumns:
+def read_system_columns(metadata: Metadata | None) -> SystemColumns:
     """The ones that a table has; a stream that was dropped has none, as it has no key."""
     properties = metadata.configuration if metadata else {}
     if KEY_PROPERTY not in properties:
@@ -82,7 +82,7 @@ def stored_own_columns(metadata: Metadata | None) -> SystemColumns:
     )
 
 
-def agreed_own_columns(
+def agree_system_columns(
     update: Update, stored: SystemColumns, key: Sequence[str], columns: Sequence[str], batch: Sequence[str]
 ) -> SystemColumns:
     """The ones that a stream has after an update of rows with the columns ``batch``.

@@ -57,7 +57,7 @@ def guarded_protocol(schema: DeltaSchema, *, with_vectors: bool = False) -> Prot
     return Protocol(3, _WRITER_VERSION, reader, tuple(sorted(features)))
 
 
-def joined_protocol(stored: Protocol, needed: Protocol) -> Protocol:
+def join_protocols(stored: Protocol, needed: Protocol) -> Protocol:
     """A protocol that allows what either allows: a table's protocol is never lowered by a write."""
     reader_version = max(stored.min_reader_version, needed.min_reader_version)
     reader = set(stored.reader_features or ()) | set(needed.reader_features or ())

@@ -85,16 +85,16 @@ def common_nested(stored: pa.DataType, incoming: pa.DataType) -> pa.DataType | N
     return stored if widens(incoming, stored) else shared_decimal(stored, incoming)
 
 
-def settled(kind: pa.DataType) -> pa.DataType:
+def settle_type(kind: pa.DataType) -> pa.DataType:
     """A nested type in which parts that never had a value are text, so that it can be written."""
     if pa.types.is_null(kind):
         return pa.string()
     if pa.types.is_struct(kind):
-        return pa.struct([pa.field(part.name, settled(part.type)) for part in _parts(kind)])
+        return pa.struct([pa.field(part.name, settle_type(part.type)) for part in _parts(kind)])
     if pa.types.is_list(kind):
-        return pa.list_(settled(kind.value_type))
+        return pa.list_(settle_type(kind.value_type))
     if pa.types.is_map(kind):
-        return pa.map_(settled(kind.key_type), settled(kind.item_type))
+        return pa.map_(settle_type(kind.key_type), settle_type(kind.item_type))
     return kind
 
 

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from freezeframe.log import Snapshot
 from freezeframe.log.actions.action_columns import to_adds
 from freezeframe.log.actions.actions import Action, Add, CommitInfo, Remove, Txn
-from freezeframe.log.commits.commit_digest import signed_content
+from freezeframe.log.commits.commit_digest import sign_content
 from freezeframe.log.scan.data_files import SHA256_TAG
 from freezeframe.log.scan.deletion_vectors import VectorFile
 from freezeframe.log.write.row_deletion import removal
@@ -25,7 +25,7 @@ from freezeframe.store.schema.table_properties import (
     Notes,
     Properties,
     guarded_protocol,
-    joined_protocol,
+    join_protocols,
     table_metadata,
 )
 from freezeframe.store.table.staging import DataFile
@@ -87,14 +87,14 @@ def commit_text(base: Snapshot, rewrite: TableChange, identity: CommitIdentity) 
     parameters = {"key": ",".join(rewrite.key), "plan": rewrite.plan}
     metrics = {**row_metrics(rewrite.counts), "numTargetFilesAdded": str(len(rewrite.added))}
     info = CommitInfo(commit_info(rewrite.operation, parameters, identity, metrics))
-    return signed_content(info, tuple(_actions(base, rewrite, identity))).decode()
+    return sign_content(info, tuple(_actions(base, rewrite, identity))).decode()
 
 
 def _actions(base: Snapshot, rewrite: TableChange, identity: CommitIdentity) -> Iterator[Action]:
     is_new = base.version < 0
     if rewrite.schema is not None:
         needed = guarded_protocol(rewrite.schema, with_vectors=rewrite.with_vectors)
-        protocol = needed if is_new else joined_protocol(base.protocol, needed)
+        protocol = needed if is_new else join_protocols(base.protocol, needed)
         if is_new or protocol != base.protocol:
             yield protocol
         stored = None if is_new else base.metadata

@@ -17,11 +17,11 @@ import pyarrow.compute as pc
 from freezeframe.log import Snapshot
 from freezeframe.log.actions.action_columns import file_keys, to_adds
 from freezeframe.log.actions.actions import Action, CommitInfo, DomainMetadata, Metadata, Txn
-from freezeframe.log.commits.commit_digest import signed_content
+from freezeframe.log.commits.commit_digest import sign_content
 from freezeframe.log.schema.column_mapping import fields_by_path
 from freezeframe.log.write.row_deletion import removal
 from freezeframe.store.schema.column_mapping import DeltaSchema, column_id_max, is_mapped
-from freezeframe.store.schema.table_properties import joined_protocol
+from freezeframe.store.schema.table_properties import join_protocols
 from freezeframe.store.table.commit import CommitIdentity
 
 _OURS = "freezeframe."
@@ -36,7 +36,7 @@ def net_commit(base: Snapshot, final: Snapshot, info: Mapping[str, Any], identit
     identity, and numbers of mapped columns are never given twice.
     """
     actions = (*_heads(base, final, identity), *_files(base, final, identity))
-    return signed_content(CommitInfo(dict(info)), actions).decode()
+    return sign_content(CommitInfo(dict(info)), actions).decode()
 
 
 def drop_commit(base: Snapshot, info: Mapping[str, Any], identity: CommitIdentity) -> str:
@@ -44,7 +44,7 @@ def drop_commit(base: Snapshot, info: Mapping[str, Any], identity: CommitIdentit
     stored = base.metadata
     kept = {name: text for name, text in stored.configuration.items() if not name.startswith(_OURS)}
     removals = (removal(add, identity.timestamp_ms) for add in to_adds(base.files))
-    return signed_content(CommitInfo(dict(info)), (replace(stored, configuration=kept), *removals)).decode()
+    return sign_content(CommitInfo(dict(info)), (replace(stored, configuration=kept), *removals)).decode()
 
 
 def is_same_table(base: Snapshot, final: Snapshot) -> bool:
@@ -62,7 +62,7 @@ def commit_fields(content: str) -> dict[str, Any]:
     return fields
 
 
-def restamped(content: str, timestamp_ms: int, metrics: Mapping[str, str] | None = None) -> str:
+def restamp(content: str, timestamp_ms: int, metrics: Mapping[str, str] | None = None) -> str:
     """The same commit at another moment; its actions, and so their digest, stay as they are.
 
     ``metrics`` are its operation's, where they were not known before.
@@ -77,7 +77,7 @@ def restamped(content: str, timestamp_ms: int, metrics: Mapping[str, str] | None
 
 def _heads(base: Snapshot, final: Snapshot, identity: CommitIdentity) -> Iterator[Action]:
     is_new = base.version < 0
-    protocol = final.protocol if is_new else joined_protocol(base.protocol, final.protocol)
+    protocol = final.protocol if is_new else join_protocols(base.protocol, final.protocol)
     if is_new or protocol != base.protocol:
         yield protocol
     metadata = _metadata(base, final)
@@ -99,7 +99,7 @@ def _metadata(base: Snapshot, final: Snapshot) -> Metadata:
         # Column mapping is never taken off again, and a number that was used is never used again.
         configuration.setdefault(_COLUMN_MAPPING, stored[_COLUMN_MAPPING])
         largest = max(int(one.get(_MAX_COLUMN_ID, 0)) for one in (stored, configuration))
-        schema = _mapped(final.schema, largest)
+        schema = _map_columns(final.schema, largest)
         configuration[_MAX_COLUMN_ID] = str(max(largest, column_id_max(schema)))
         text: str | None = json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
     else:
@@ -116,7 +116,7 @@ def _metadata(base: Snapshot, final: Snapshot) -> Metadata:
     )
 
 
-def _mapped(schema: DeltaSchema, largest: int) -> DeltaSchema:
+def _map_columns(schema: DeltaSchema, largest: int) -> DeltaSchema:
     """The schema with a physical name for each column; one from before the mapping is its own."""
     if is_mapped(schema):
         return schema

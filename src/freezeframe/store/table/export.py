@@ -16,7 +16,7 @@ from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.log.actions.action_columns import to_adds
 from freezeframe.log.actions.actions import Action, Add, CommitInfo
-from freezeframe.log.commits.commit_digest import signed_content
+from freezeframe.log.commits.commit_digest import sign_content
 from freezeframe.log.scan.data_files import SHA256_TAG
 from freezeframe.log.scan.deletion_vectors import vector_name
 from freezeframe.store.table.commit import CommitIdentity, commit_info
@@ -55,7 +55,7 @@ def portable_stream(
     """
     adds = tuple(to_adds(snapshot.files))
     info = CommitInfo(commit_info(operation, {"sourceVersion": str(snapshot.version)}, identity))
-    content = signed_content(info, tuple(_actions(snapshot, adds, identity))).decode()
+    content = sign_content(info, tuple(_actions(snapshot, adds, identity))).decode()
     return PortableStream(name, content, table_files(adds))
 
 

@@ -21,7 +21,7 @@ from freezeframe.log.scan.rows import ReadableSnapshot
 from freezeframe.log.statistics.data_skipping import as_expression
 from freezeframe.storage import Storage
 from freezeframe.store.schema.column_mapping import arrow_columns, written_columns
-from freezeframe.store.schema.system_columns import DELETED, VALID_TO, stored_own_columns
+from freezeframe.store.schema.system_columns import DELETED, VALID_TO, read_system_columns
 from freezeframe.store.table.data_files import deleted_positions
 
 FrameKind = Literal["pandas", "arrow", "spark"]
@@ -47,7 +47,7 @@ def read_rows(
         MissingColumn: there is no such column.
         CorruptData: a file is missing or damaged.
     """
-    own = stored_own_columns(snapshot.metadata)
+    own = read_system_columns(snapshot.metadata)
     if history or not own.has_history:
         return rows.read(snapshot, columns, where)
     names = row_columns(snapshot).names
@@ -66,7 +66,7 @@ def read_rows(
 
 def row_columns(snapshot: ReadableSnapshot) -> pa.Schema:
     """The columns of ``read_rows``: those of a history are left out."""
-    own, columns = stored_own_columns(snapshot.metadata), arrow_columns(snapshot.schema)
+    own, columns = read_system_columns(snapshot.metadata), arrow_columns(snapshot.schema)
     return own.removed_from(columns) if own.has_history else columns
 
 
@@ -76,7 +76,7 @@ def read_row_batches(snapshot: ReadableSnapshot) -> pa.RecordBatchReader:
     Raises:
         CorruptData: a file is missing or damaged, when the reading comes to it.
     """
-    own = stored_own_columns(snapshot.metadata)
+    own = read_system_columns(snapshot.metadata)
     names = row_columns(snapshot).names if own.has_history else None
     where = None if names is None else pc.field(VALID_TO).is_null()
     schema = rows.read(snapshot, names, pc.scalar(value=False)).schema
@@ -91,7 +91,7 @@ def read_rows_at(
     Raises:
         CorruptData: a file is missing or damaged.
     """
-    if not stored_own_columns(snapshot.metadata).has_history:
+    if not read_system_columns(snapshot.metadata).has_history:
         return rows.read_at(snapshot, positions, columns)
     table = rows.read_at(snapshot, positions, [*columns, VALID_TO])
     return table.filter(pc.field(VALID_TO).is_null()).select(list(columns))
@@ -99,7 +99,7 @@ def read_rows_at(
 
 def row_count(snapshot: Snapshot) -> int:
     """How many rows ``read_rows`` gives, from statistics alone where the stream has no history."""
-    if stored_own_columns(snapshot.metadata).has_history:
+    if read_system_columns(snapshot.metadata).has_history:
         return int(rows.read(snapshot, [VALID_TO], pc.field(VALID_TO).is_null()).num_rows)
     return rows.count(snapshot)
 
@@ -108,7 +108,7 @@ def live_row_count(snapshot: Snapshot) -> int:
     """How many of these are not flagged as deleted; 0 before the first version."""
     if snapshot.version < 0:
         return 0
-    if stored_own_columns(snapshot.metadata).flags_deleted:
+    if read_system_columns(snapshot.metadata).flags_deleted:
         flags = rows.read(snapshot, [DELETED]).column(0)
         return len(flags) - int(pc.sum(flags).as_py() or 0)
     return row_count(snapshot)
@@ -128,7 +128,7 @@ def as_spark(
 
     ``like`` says in whose session, as ``TableEngine.read`` has it.
     """
-    own = stored_own_columns(snapshot.metadata)
+    own = read_system_columns(snapshot.metadata)
     if own.has_history and not history:
         names = columns or row_columns(snapshot).names
         whole = as_spark(snapshot, storage, folder, engine, None, history=True, like=like)
@@ -140,7 +140,7 @@ def as_spark(
     return frame if columns is None else frame.select(*map(_quoted, columns))
 
 
-def sorted_frame(frame: Any, names: Sequence[str]) -> Any:
+def sort_frame(frame: Any, names: Sequence[str]) -> Any:
     """A Spark frame sorted by columns that it has."""
     return frame.orderBy(*map(_quoted, names)) if names else frame
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 
-def ordered(table: pa.Table, names: Sequence[str]) -> pa.Table:
+def sort_rows(table: pa.Table, names: Sequence[str]) -> pa.Table:
     """The rows sorted by columns, nulls last; what is not there or cannot be sorted is skipped."""
     sortable = [
         (name, "ascending")

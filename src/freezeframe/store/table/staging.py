@@ -29,7 +29,7 @@ from freezeframe.storage import Storage
 from freezeframe.storage.local import failure, make_folder, sync_file, sync_folder
 from freezeframe.storage.passing_failures import reads_of
 from freezeframe.store.schema.column_mapping import is_mapped
-from freezeframe.store.table.row_order import ordered
+from freezeframe.store.table.row_order import sort_rows
 
 _DATA_FILE: dict[str, Any] = {
     "compression": "zstd",
@@ -48,7 +48,7 @@ _PART_BYTES = 256 * 1024 * 1024
 _MERGED = "merged"
 _LANDED = "landed"
 # Spark passes over names that begin so.
-_BEGUN = "_begin"
+_BEGUN = "_begun"
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +270,7 @@ class StagingFolder:
     def _write_file(
         self, path: str, part: list[pa.Table], schema: Mapping[str, Any], order: Sequence[str]
     ) -> None:
-        rows = _physical(ordered(pa.concat_tables(part), order), schema)
+        rows = _physical(sort_rows(pa.concat_tables(part), order), schema)
         part.clear()  # else the rows would be held twice while they are written
         self._put(f"{self._base}/{path}", functools.partial(pq.write_table, rows, **_DATA_FILE))
 

@@ -105,7 +105,7 @@ class CheckpointedLog(SnapshotManagement[StateSnapshot[S]], Generic[S]):
         if previous is not None and new_commits is not None:
             state, files = previous.state, tuple(new_commits)
         else:
-            state, files = self._checkpointed(segment), segment.commits
+            state, files = self._read_checkpoint(segment), segment.commits
         entries = run_concurrently(
             self.storage, *(functools.partial(self.listed_entry, file) for file in files)
         )
@@ -154,7 +154,7 @@ class CheckpointedLog(SnapshotManagement[StateSnapshot[S]], Generic[S]):
         """The hash that the next entry names; read where the state is a checkpoint's from before chains."""
         return self.entry(state.version).sha256 if state.chain.head is None else state.chain.head
 
-    def _checkpointed(self, segment: LogSegment) -> S:
+    def _read_checkpoint(self, segment: LogSegment) -> S:
         if segment.checkpoint is None:
             return self._empty
         (file,) = segment.checkpoint.files

@@ -67,12 +67,14 @@ class Chain:
             CorruptLog: the entry is not the one that was written as ``version`` after the head.
         """
         if link is None and self.is_begun:
-            raise broken(log, version, "It does not name its predecessor, as the entry before it does.")
+            raise broken_chain_error(
+                log, version, "It does not name its predecessor, as the entry before it does."
+            )
         if link is not None:
             require_version(link.version, version, log)
             if self.head is not None and link.previous != self.head:
                 cause = f"It was written after another entry {version - 1} than the one that is there."
-                raise broken(log, version, cause)
+                raise broken_chain_error(log, version, cause)
         return Chain(sha256, link is not None)
 
 
@@ -83,10 +85,10 @@ def require_version(found: int, version: int, log: str) -> None:
         CorruptLog: it does.
     """
     if found != version:
-        raise broken(log, version, f"The file under that number is of version {found}.")
+        raise broken_chain_error(log, version, f"The file under that number is of version {found}.")
 
 
-def broken(log: str, version: int, cause: str) -> CorruptLog:
+def broken_chain_error(log: str, version: int, cause: str) -> CorruptLog:
     """The error for an entry that does not fit its neighbours."""
     return CorruptLog(
         f"Entry {version} of {log} does not continue the one before it.",

@@ -23,7 +23,7 @@ from freezeframe.store.blobs.path_conflicts import SpareNames
 from freezeframe.store.directory.paths import TENANT_LOG_FOLDER
 from freezeframe.store.tenant_log.checkpointed_log import CheckpointedLog
 from freezeframe.store.tenant_log.entry import Entry, parse_entry
-from freezeframe.store.tenant_log.entry_chain import Chain, Link, broken, require_version
+from freezeframe.store.tenant_log.entry_chain import Chain, Link, broken_chain_error, require_version
 from freezeframe.store.tenant_log.state import JobRecord, TenantState, parse_checkpoint
 
 _DAY_MS = 24 * 60 * 60 * 1000
@@ -91,7 +91,7 @@ class TenantLog(CheckpointedLog[TenantState]):
                 chain = Chain(entry.sha256, is_begun=entry.link is not None)
                 chain.after(version + 1, successor.link, successor.sha256, self.title)
             elif newest.chain.head not in {None, entry.sha256}:
-                raise broken(self.title, version, "It is not the entry that was read before.")
+                raise broken_chain_error(self.title, version, "It is not the entry that was read before.")
             yield version, entry
             successor, above = entry, version
 

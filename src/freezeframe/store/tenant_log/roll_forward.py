@@ -30,7 +30,7 @@ INLINE_BYTES_MAX = 256 * 1024
 _logger = logging.getLogger(__name__)
 
 
-def shortened(entry: Entry) -> tuple[Entry, dict[str, bytes]]:
+def shorten_entry(entry: Entry) -> tuple[Entry, dict[str, bytes]]:
     """The entry with its long commits named by their SHA-256, and these commits by that name."""
     long_commits: dict[str, bytes] = {}
     changes: list[Change] = []

@@ -235,7 +235,7 @@ def parse_checkpoint(content: bytes, name: str) -> TenantState:
             files=MappingProxyType(
                 {path: HeldFile(**file) for path, file in record.get("files", {}).items()}
             ),
-            jobs=_parsed(JobRecord, record.get("jobs", {})),
+            jobs=_parse(JobRecord, record.get("jobs", {})),
             tags=MappingProxyType(dict(record.get("tags", {}))),
             revoked=MappingProxyType(dict(record.get("revoked", {}))),
             revoked_tokens=MappingProxyType(dict(record.get("revokedTokens", {}))),
@@ -262,7 +262,7 @@ def _versions(record: Mapping[str, Any]) -> Mapping[str, int]:
     return MappingProxyType({str(StreamName(name)): int(version) for name, version in record.items()})
 
 
-def _parsed(kind: type[_T], record: Mapping[str, Any]) -> Mapping[str, _T]:
+def _parse(kind: type[_T], record: Mapping[str, Any]) -> Mapping[str, _T]:
     return MappingProxyType({name: kind(**values) for name, values in record.items()})
 
 

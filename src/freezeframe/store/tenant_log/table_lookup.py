@@ -55,7 +55,7 @@ def table_snapshot(
             stream=str(stream),
             version=wanted,
         )
-    return _loaded(storage, state, stream, wanted)
+    return _load(storage, state, stream, wanted)
 
 
 def base_snapshot(
@@ -159,7 +159,7 @@ def _table_look(storage: Storage, stream: StreamName) -> Callable[[], object]:
     return lambda: DeltaLog.for_table_with_snapshot(storage, table_folder(stream))
 
 
-def _loaded(storage: Storage, state: TenantState, stream: StreamName, wanted: int) -> Snapshot:
+def _load(storage: Storage, state: TenantState, stream: StreamName, wanted: int) -> Snapshot:
     folder = table_folder(stream)
     log, snapshot = DeltaLog.for_table_with_snapshot(storage, folder)
     pending = _pending(state, stream, wanted)

@@ -36,7 +36,12 @@ from freezeframe.store.table.export import PortableFile, portable_stream
 from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.state import HeldFile, TenantState
 from freezeframe.store.tenant_log.table_lookup import table_snapshot
-from freezeframe.store.tenants.archive_index import ArchiveIndex, Member, refused, require_sound_commit
+from freezeframe.store.tenants.archive_index import (
+    ArchiveIndex,
+    Member,
+    refused_archive_error,
+    require_sound_commit,
+)
 from freezeframe.store.tenants.archive_reader import INDEX_NAME, ArchiveLimits, ArchiveReader
 from freezeframe.store.tenants.builder import TenantBuilder
 from freezeframe.store.tenants.clone import held_content, table_file_chunks
@@ -171,7 +176,9 @@ def _write(file: BinaryIO, index: ArchiveIndex, parts: Sequence[_Part]) -> None:
             measured = Measured(progress.counted(part.content()))
             _add(tar, f"{number:08d}", part.member.size, measured)
             if measured.digest.hex() != part.member.sha256:
-                raise refused(f"The file {part.member.path!r} is damaged: its SHA-256 is another one.")
+                raise refused_archive_error(
+                    f"The file {part.member.path!r} is damaged: its SHA-256 is another one."
+                )
 
 
 def _add(tar: tarfile.TarFile, name: str, size: int, content: Iterable[bytes]) -> None:
@@ -182,7 +189,7 @@ def _add(tar: tarfile.TarFile, name: str, size: int, content: Iterable[bytes]) -
     except OSError as error:
         if error.errno is not None:
             raise  # the disk's; whoever opened the archive tells it
-        raise refused(f"Its member {name} could not be written: {error}") from error
+        raise refused_archive_error(f"Its member {name} could not be written: {error}") from error
 
 
 @contextmanager
@@ -211,7 +218,7 @@ def _archive_key(index: ArchiveIndex, settings: Settings) -> bytes:
     try:
         wrapped = base64.b64decode(index.wrapped_key, validate=True)
     except ValueError as error:
-        raise refused("The key of its sealed files is damaged.") from error
+        raise refused_archive_error("The key of its sealed files is damaged.") from error
     secret = unwrap(wrapped, master_key(settings).secret, index.archive_id)
     if secret is None:
         raise SealingUnavailable(
@@ -234,7 +241,9 @@ def _require_members_fit(index: ArchiveIndex) -> None:
     names = [(member.kind, member.stream, member.path) for member in index.members]
     streams = {member.stream for member in index.members if member.kind == "commit"}
     if len(set(names)) != len(names) or not set(_tables(index)) <= streams:
-        raise refused("Its index names a member twice, or a file of a stream that it does not hold.")
+        raise refused_archive_error(
+            "Its index names a member twice, or a file of a stream that it does not hold."
+        )
 
 
 def _plant(

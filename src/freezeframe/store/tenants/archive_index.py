@@ -98,7 +98,7 @@ def parse_index(content: bytes) -> ArchiveIndex:
     except FormatTooNew:
         raise
     except (ValueError, KeyError, TypeError, AttributeError, FreezeframeError) as error:
-        raise refused(f"Its index cannot be used: {error}") from error
+        raise refused_archive_error(f"Its index cannot be used: {error}") from error
 
 
 def _require_known(record: dict[str, Any]) -> None:
@@ -123,19 +123,21 @@ def require_sound_commit(text: str, tables: Iterable[str]) -> None:
         adds = tuple(action for action in actions if isinstance(action, Add))
         named = {file.path for file in table_files(adds)}
     except FreezeframeError as error:
-        raise refused(f"A stream's commit cannot be used: {error}") from error
+        raise refused_archive_error(f"A stream's commit cannot be used: {error}") from error
     known = (CommitInfo, Protocol, Metadata, DomainMetadata, Add)
     others = {type(action).__name__ for action in actions if not isinstance(action, known)}
     protocols = [action for action in actions if isinstance(action, Protocol)]
     if others or len(protocols) != 1 or sum(isinstance(action, Metadata) for action in actions) != 1:
-        raise refused(f"A stream's commit does not make a new table ({sorted(others)}).")
+        raise refused_archive_error(f"A stream's commit does not make a new table ({sorted(others)}).")
     if TENANT_LOG_FEATURE not in (protocols[0].writer_features or ()):
-        raise refused("A stream's table is not guarded against other writers.")
+        raise refused_archive_error("A stream's table is not guarded against other writers.")
     if named != set(tables):
-        raise refused(f"A stream's commit names other files than its own: {sorted(named ^ set(tables))[:3]}.")
+        raise refused_archive_error(
+            f"A stream's commit names other files than its own: {sorted(named ^ set(tables))[:3]}."
+        )
 
 
-def refused(cause: str) -> UnreadableInput:
+def refused_archive_error(cause: str) -> UnreadableInput:
     """The error for an archive that is not taken."""
     return UnreadableInput(
         "The archive cannot be imported.",

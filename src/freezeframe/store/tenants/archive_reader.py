@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import IO, Any, BinaryIO
 
 from freezeframe.errors import InvalidOption
-from freezeframe.store.tenants.archive_index import ArchiveIndex, Member, parse_index, refused
+from freezeframe.store.tenants.archive_index import ArchiveIndex, Member, parse_index, refused_archive_error
 
 ARCHIVE_BYTES_MAX = 64 * 1024**3
 ARCHIVE_RATIO_MAX = 200.0
@@ -50,7 +50,7 @@ class ArchiveReader:
         self.index: ArchiveIndex = parse_index(self._whole_index())
         total = sum(member.size for member in self.index.members)
         if total > limits.bytes_max:
-            raise refused(f"It would unpack to {total} bytes; {limits.bytes_max} are allowed.")
+            raise refused_archive_error(f"It would unpack to {total} bytes; {limits.bytes_max} are allowed.")
 
     def members(self) -> Iterator[tuple[Member, Iterator[bytes]]]:
         """Each member and its bytes, which must be taken before the next one is asked for.
@@ -61,7 +61,9 @@ class ArchiveReader:
         for number, member in enumerate(self.index.members):
             found = self._next(f"{number:08d}")
             if found.size != member.size:
-                raise refused(f"Its member {number} has {found.size} bytes, its index says {member.size}.")
+                raise refused_archive_error(
+                    f"Its member {number} has {found.size} bytes, its index says {member.size}."
+                )
             yield member, self._content(found, member)
         self._source.allow(_HEADER_BYTES_MAX)
         try:
@@ -69,12 +71,12 @@ class ArchiveReader:
         except _BROKEN as error:
             raise _broken(error) from error
         if rest is not None:
-            raise refused(f"It holds {rest.name!r}, which its index does not name.")
+            raise refused_archive_error(f"It holds {rest.name!r}, which its index does not name.")
 
     def _whole_index(self) -> bytes:
         found = self._next(INDEX_NAME)
         if found.size > INDEX_BYTES_MAX:
-            raise refused(f"Its index has {found.size} bytes.")
+            raise refused_archive_error(f"Its index has {found.size} bytes.")
         return b"".join(self._chunks(found))
 
     def _next(self, name: str) -> tarfile.TarInfo:
@@ -85,9 +87,9 @@ class ArchiveReader:
         except _BROKEN as error:
             raise _broken(error) from error
         if found is None:
-            raise refused(f"It ends before its member {name!r}.")
+            raise refused_archive_error(f"It ends before its member {name!r}.")
         if found.name != name or found.type != tarfile.REGTYPE:
-            raise refused(f"It has {found.name!r} where the plain file {name!r} should be.")
+            raise refused_archive_error(f"It has {found.name!r} where the plain file {name!r} should be.")
         return found
 
     def _content(self, found: tarfile.TarInfo, member: Member) -> Iterator[bytes]:
@@ -96,7 +98,9 @@ class ArchiveReader:
             digest.update(chunk)
             yield chunk
         if digest.hexdigest() != member.sha256:
-            raise refused(f"The SHA-256 of its member {found.name!r} is not the one in its index.")
+            raise refused_archive_error(
+                f"The SHA-256 of its member {found.name!r} is not the one in its index."
+            )
 
     def _chunks(self, found: tarfile.TarInfo) -> Iterator[bytes]:
         self._source.allow(found.size + _HEADER_BYTES_MAX)
@@ -109,7 +113,7 @@ class ArchiveReader:
             except _BROKEN as error:
                 raise _broken(error) from error
             if not chunk:
-                raise refused(f"Its member {found.name!r} is cut off.")
+                raise refused_archive_error(f"Its member {found.name!r} is cut off.")
             left -= len(chunk)
             yield chunk
 
@@ -138,11 +142,11 @@ class _Guarded(io.RawIOBase):
         self._allowed -= len(chunk)
         self._total += len(chunk)
         if self._allowed < 0:
-            raise refused("A header in it is longer than any of ours.")
+            raise refused_archive_error("A header in it is longer than any of ours.")
         if self._total > self._limits.bytes_max + INDEX_BYTES_MAX:
-            raise refused(f"It unpacks to more than {self._limits.bytes_max} bytes.")
+            raise refused_archive_error(f"It unpacks to more than {self._limits.bytes_max} bytes.")
         if self._total > max(_RATIO_FREE_BYTES, self._limits.ratio_max * self._packed.count):
-            raise refused(f"It unpacks to more than {self._limits.ratio_max:g} times its size.")
+            raise refused_archive_error(f"It unpacks to more than {self._limits.ratio_max:g} times its size.")
         return chunk
 
 
@@ -164,4 +168,4 @@ class _Counted:
 
 
 def _broken(error: Exception) -> Exception:
-    return refused(f"It is damaged, cut off, or no archive ({error}).")
+    return refused_archive_error(f"It is damaged, cut off, or no archive ({error}).")

@@ -27,7 +27,7 @@ from freezeframe.store.table.export import PortableFile
 from freezeframe.store.tenant_log.entry import Entry, FileChange, StreamChange
 from freezeframe.store.tenant_log.entry_actions import Change
 from freezeframe.store.tenant_log.log import TenantLog
-from freezeframe.store.tenant_log.roll_forward import keep_long_commits, roll_forward, shortened
+from freezeframe.store.tenant_log.roll_forward import keep_long_commits, roll_forward, shorten_entry
 from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.tenant_log.table_lookup import require_no_case_twin
 
@@ -102,7 +102,7 @@ class TenantBuilder:
             message=message,
             request_id=request_context.request_id,
         )
-        entry, long_commits = shortened(whole)
+        entry, long_commits = shorten_entry(whole)
         keep_long_commits(self._storage, long_commits)
         log = TenantLog(self._storage, self._settings)
         outcome = log.add(TenantState(), entry)

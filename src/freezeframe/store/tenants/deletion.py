@@ -42,7 +42,7 @@ def remove_tenant(
     """
     requested = datetime.now(UTC)
     place = PrefixStorage(storage, tenant_folder(folder))
-    held = _held(place, settings)
+    held = _count_held(place, settings)
     keys = len(list(place.list_from(KEYS_FOLDER)))
     remove_job_roots(place, settings)
     remove_waiting(place, settings)
@@ -97,7 +97,7 @@ def _remove(place: Storage, names: Iterable[str]) -> None:
         place.delete(name)
 
 
-def _held(place: Storage, settings: Settings) -> _Held:
+def _count_held(place: Storage, settings: Settings) -> _Held:
     try:
         state: TenantState = TenantLog(place, settings).current_state()
     except FreezeframeError:

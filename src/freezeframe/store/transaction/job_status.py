@@ -11,12 +11,12 @@ from collections.abc import Iterable
 from freezeframe.store.model.job_receipt import JobReceipt, parse_job_receipt
 from freezeframe.store.tenant_log.entry import TenantChange
 from freezeframe.store.tenant_log.lease import live_leases
-from freezeframe.store.transaction.scope import committed
+from freezeframe.store.transaction.scope import commit_at_end
 from freezeframe.store.transaction.transaction import TenantPlace
 from freezeframe.store.transaction.unit_of_work import UnitOfWork
 
 
-def committed_job(place: TenantPlace, job_id: str) -> JobReceipt | None:
+def find_committed_job(place: TenantPlace, job_id: str) -> JobReceipt | None:
     """The receipt of the job of that id, marked as repeated; None if it is not committed."""
     record = place.log.current_state().jobs.get(job_id)
     if record is None:
@@ -34,7 +34,7 @@ def revoke_job(
 
     Runs that have announced themselves are found by their leases, and revoked as transactions. One that
     was started and is not heard of yet is revoked by its token, if that is among ``tokens``. A run that
-    committed before stays committed: ``committed_job`` tells. Nothing is written where there is nothing
+    committed before stays committed: ``find_committed_job`` tells. Nothing is written where there is nothing
     to revoke, or the job is committed.
 
     Raises:
@@ -51,6 +51,6 @@ def revoke_job(
     revoked = (*change.revoked, *change.revoked_tokens)
     if revoked:
         message = reason or f"The job {job_id!r} was taken over."
-        with committed(UnitOfWork(place, author=who, message=message)) as work:
+        with commit_at_end(UnitOfWork(place, author=who, message=message)) as work:
             work.change_tenant(change, "revoke")
     return revoked

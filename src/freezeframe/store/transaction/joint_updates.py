@@ -19,7 +19,7 @@ TOGETHER_MAX = 16
 _Done = TypeVar("_Done")
 
 
-def done_together(
+def run_together(
     engine: TableEngine, works: Sequence[Callable[[TableEngine], _Done]]
 ) -> list[_Done | Exception]:
     """What each of the works gave or raised, in their order; each gets the engine that it is to use.

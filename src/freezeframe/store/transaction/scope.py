@@ -114,7 +114,7 @@ class TenantScope:
     @contextmanager
     def changing(self, stream: StreamName | None = None) -> Iterator[UnitOfWork]:
         """A job of one change, of ``stream`` if it is of one: leaving the block commits it."""
-        with committed(UnitOfWork(self.place, is_single=True, stream=stream)) as work:
+        with commit_at_end(UnitOfWork(self.place, is_single=True, stream=stream)) as work:
             yield work
 
     def _newest(self) -> TenantState:
@@ -201,7 +201,7 @@ class MomentScope(TenantScope):
 
 
 @contextmanager
-def committed(work: UnitOfWork) -> Iterator[UnitOfWork]:
+def commit_at_end(work: UnitOfWork) -> Iterator[UnitOfWork]:
     """Commit ``work`` when the block ends well, and undo it when it does not."""
     try:
         yield work

@@ -20,7 +20,7 @@ from freezeframe.store.diff.net_counts import net_counts
 from freezeframe.store.directory.paths import table_folder
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.table.commit import CommitIdentity, row_metrics
-from freezeframe.store.table.commit_squash import commit_fields, is_same_table, net_commit, restamped
+from freezeframe.store.table.commit_squash import commit_fields, is_same_table, net_commit, restamp
 from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.table.uncommitted_snapshot import staged_view
 from freezeframe.store.updates.step import Step, StepResult
@@ -77,7 +77,7 @@ class StagedStream:
     def content_at(self, timestamp_ms: int) -> str:
         """The commit at the moment it is made, with the metrics of all its steps together."""
         metrics = row_metrics(self.counts) if len(self.results) > 1 else None
-        return restamped(self.content, timestamp_ms, metrics)
+        return restamp(self.content, timestamp_ms, metrics)
 
     def add(self, step: Step) -> StepResult:
         """Carry out one more step; where it fails, the stream is as before it.
@@ -128,7 +128,7 @@ class StagedStream:
         self.attempts.append(staging)
         try:
             result = step.carry_out(self.view(), staging, self.identity)
-            content = self._joined(result) if result.content else self.content
+            content = self._join(result) if result.content else self.content
         except BaseException:
             staging.discard()
             self.attempts.remove(staging)
@@ -139,7 +139,7 @@ class StagedStream:
         self._net = None
         return result
 
-    def _joined(self, result: StepResult) -> str:
+    def _join(self, result: StepResult) -> str:
         """The one commit that the commit so far and the new one come to."""
         if not self.content:
             return result.content

@@ -39,7 +39,7 @@ from freezeframe.store.directory.paths import blob_file
 from freezeframe.store.directory.place_kind import require_no_store
 from freezeframe.store.model.request_context import NO_REQUEST, RequestContext
 from freezeframe.store.table.commit import CommitIdentity
-from freezeframe.store.table.commit_squash import restamped
+from freezeframe.store.table.commit_squash import restamp
 from freezeframe.store.tenant_log.entry import Entry, FileChange, Kind, StreamChange, TenantChange
 from freezeframe.store.tenant_log.lease import Lease
 from freezeframe.store.tenant_log.log import TenantLog
@@ -47,7 +47,7 @@ from freezeframe.store.tenant_log.roll_forward import (
     forget_long_commits,
     keep_long_commits,
     roll_forward,
-    shortened,
+    shorten_entry,
 )
 from freezeframe.store.tenant_log.state import NO_VERSION, JobRecord, TenantState
 from freezeframe.store.tenant_log.table_lookup import (
@@ -223,12 +223,12 @@ class Transaction:
         for number in range(tries):
             place, taken_over = self.place, self.taken_over.keys()
             state, tables = present_tables(
-                place.storage, place.log, self._touched(), taken_over, place.guard.require_open
+                place.storage, place.log, self._touched_streams(), taken_over, place.guard.require_open
             )
             if self._job_id is not None and self._job_id in state.jobs:
                 return state.jobs[self._job_id]
             self._rebase(state, tables)
-            entry, long_commits = shortened(self._entry(state, metadata, receipt))
+            entry, long_commits = shorten_entry(self._entry(state, metadata, receipt))
             keep_long_commits(self.place.storage, long_commits)
             self._may_be_committed = True
             outcome = self.place.log.add(state, entry)
@@ -260,7 +260,7 @@ class Transaction:
             self._delete_blob(change)
         self._lease.release()
 
-    def _touched(self) -> list[StreamName]:
+    def _touched_streams(self) -> list[StreamName]:
         return [staged.name for staged in self.streams.values() if staged.steps]
 
     def _rebase(self, state: TenantState, tables: Sequence[Snapshot]) -> None:
@@ -270,7 +270,7 @@ class Transaction:
             check(state)
         self._require_files_untouched(state)
         self.files.require_places(state)
-        for name, table in zip(self._touched(), tables, strict=True):
+        for name, table in zip(self._touched_streams(), tables, strict=True):
             staged = self.streams[str(name)]
             if str(name) not in state.streams:
                 require_no_case_twin(state.streams, name)
@@ -307,7 +307,7 @@ class Transaction:
         bases = (staged.base.timestamp + 1 for staged in self.streams.values() if staged.content)
         timestamp_ms = max(state.next_timestamp_ms(now_ms()), *bases, 0)  # a table's times always rise too
         taken_over = tuple(
-            replace(change, content=restamped(change.content, timestamp_ms)) if change.content else change
+            replace(change, content=restamp(change.content, timestamp_ms)) if change.content else change
             for change in self.taken_over.values()
         )
         streams = tuple(

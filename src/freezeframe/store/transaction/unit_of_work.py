@@ -22,7 +22,7 @@ from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.log import Snapshot
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
-from freezeframe.store.model.job_receipt import JobReceipt, joined_receipts, parse_job_receipt
+from freezeframe.store.model.job_receipt import JobReceipt, join_receipts, parse_job_receipt
 from freezeframe.store.model.receipt import Receipt
 from freezeframe.store.model.system_user import system_user
 from freezeframe.store.model.update_options import KeyedUpdate, Update
@@ -33,18 +33,18 @@ from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.state import NO_VERSION, JobRecord, TenantState
 from freezeframe.store.tenant_log.table_lookup import table_snapshot
 from freezeframe.store.transaction.input_hash import InputHash
-from freezeframe.store.transaction.joint_updates import done_together
+from freezeframe.store.transaction.joint_updates import run_together
 from freezeframe.store.transaction.prefetch import prefetch
 from freezeframe.store.transaction.stream_changes import StagedStream
 from freezeframe.store.transaction.transaction import Check, CommitMetadata, TenantPlace, Transaction
 from freezeframe.store.updates.source import Incoming
 from freezeframe.store.updates.step import Step, StepResult
 from freezeframe.store.updates.update_place import UpdatePlace
-from freezeframe.store.updates.update_step import taken_update
+from freezeframe.store.updates.update_step import take_update
 
 
 @dataclass(frozen=True, slots=True)
-class _CarriedOut:
+class _StagedUpdate:
     """An update that has become a step of the transaction."""
 
     name: StreamName
@@ -78,11 +78,11 @@ class UnitOfWork:
         begun = prefetch(place.storage, place.log, stream)
         now = begun.state
         self._known = None if job_id is None else now.jobs.get(job_id)
-        base = now if self._known is None else _kept_state(place.log, now, self._known.version - 1)
+        base = now if self._known is None else _oldest_kept_state(place.log, now, self._known.version - 1)
         self._transaction = Transaction(
             place, base=base, job_id=job_id, token=token, rebases_files=is_single, begun=begun
         )
-        self._first = None if self._known is None else self._recorded(self._known)
+        self._first = None if self._known is None else self._read_receipt(self._known)
         recorded = None if self._known is None else self._known.payload_hash
         self._input = None if job_id is None else InputHash(place.storage, place.engine, recorded)
         self._metadata = CommitMetadata("commit", job_id, None, author or system_user(), message, restored)
@@ -143,7 +143,7 @@ class UnitOfWork:
         """
         if self._known is not None and str(name) in self._repeated:
             log = self._transaction.place.log
-            state = _kept_state(log, log.current_state(), self._known.version)
+            state = _oldest_kept_state(log, log.current_state(), self._known.version)
             return table_snapshot(self.storage, state, name, version)
         return self._transaction.snapshot(name, version)
 
@@ -178,8 +178,8 @@ class UnitOfWork:
         transaction = self._transaction
         transaction.staged(name)
         if self._known is not None:
-            return self._answer_again(name, frame, self._keyed(name, update))
-        return self._noted(self._carried_out(name, frame, update, transaction.place.engine))
+            return self._answer_again(name, frame, self._resolve_key(name, update))
+        return self._note_update(self._stage_update(name, frame, update, transaction.place.engine))
 
     def update_all(
         self, updates: Sequence[tuple[StreamName, Any, Update | KeyedUpdate]]
@@ -194,35 +194,35 @@ class UnitOfWork:
         for name, _, _ in updates:
             transaction.staged(name)
         transaction.announce()
-        works = [functools.partial(self._carried_out, *one) for one in updates]
-        outcomes = done_together(transaction.place.engine, works)
-        receipts = [self._noted(one) for one in outcomes if not isinstance(one, Exception)]
+        works = [functools.partial(self._stage_update, *one) for one in updates]
+        outcomes = run_together(transaction.place.engine, works)
+        receipts = [self._note_update(one) for one in outcomes if not isinstance(one, Exception)]
         for failure in outcomes:
             if isinstance(failure, Exception):
                 raise failure
         return tuple(receipts)
 
-    def _carried_out(
+    def _stage_update(
         self, name: StreamName, frame: Any, asked: Update | KeyedUpdate, engine: TableEngine
-    ) -> _CarriedOut:
+    ) -> _StagedUpdate:
         """The update as a step of the transaction; of streams that were staged before, several at once."""
         staged = self._transaction.staged(name)
-        update = self._keyed(name, asked)
+        update = self._resolve_key(name, asked)
         place = UpdatePlace(name, self.storage, engine, self.settings)
         if _is_lazy(frame):
             self._transaction.announce()
-        with taken_update(place, self.write_id, staged.view(), frame, update) as taken:
+        with take_update(place, self.write_id, staged.view(), frame, update) as taken:
             result = self._transaction.add_step(name, taken.to_step())
-        return _CarriedOut(name, update, taken.incoming, result)
+        return _StagedUpdate(name, update, taken.incoming, result)
 
-    def _keyed(self, name: StreamName, update: Update | KeyedUpdate) -> Update:
+    def _resolve_key(self, name: StreamName, update: Update | KeyedUpdate) -> Update:
         """The update with the key that the job sees, where it was left to the stream."""
         if isinstance(update, Update):
             return update
         seen = self.snapshot(name) if str(name) in self._repeated else self._transaction.staged(name).view()
         return update(stored_key(seen.metadata) or () if seen.version >= 0 else None)
 
-    def _noted(self, done: _CarriedOut) -> Receipt:
+    def _note_update(self, done: _StagedUpdate) -> Receipt:
         """The update as part of the job's input, and its receipt."""
         if self._input is not None:
             self._input.add_update(done.name, done.update, done.incoming)
@@ -293,21 +293,21 @@ class UnitOfWork:
         if self._known is not None:
             self.require_tenant()
             self._transaction.abandon()
-            self.receipt = self._agreed(self._known)
+            self.receipt = self._repeat_receipt(self._known)
         elif self._metadata.job_id is None and self._transaction.is_empty:
             self.require_tenant()
             version = self._transaction.base.version
             self._transaction.abandon()
-            self.receipt = self._made(version, committed=False)
+            self.receipt = self._job_receipt(version, committed=False)
         else:
             digest = None if self._input is None else self._input.digest
             metadata = replace(self._metadata, payload_hash=digest)
             done = self._transaction.commit(metadata, self._job_record)
             if isinstance(done, JobRecord):
                 self._transaction.abandon()
-                self.receipt = self._agreed(done)
+                self.receipt = self._repeat_receipt(done)
             else:
-                self.receipt = self._made(done, committed=True)
+                self.receipt = self._job_receipt(done, committed=True)
         return self.receipt
 
     def require_tenant(self) -> None:
@@ -325,7 +325,7 @@ class UnitOfWork:
         base = transaction.staged(name).base
         if _is_lazy(frame):
             transaction.announce()
-        with taken_update(place, self.write_id, base, frame, update) as taken:
+        with take_update(place, self.write_id, base, frame, update) as taken:
             assert self._input is not None  # noqa: S101 - a job that is known has an id
             self._input.add_update(name, update, taken.incoming)
             taken.intake.discard()
@@ -335,12 +335,12 @@ class UnitOfWork:
         self._repeated.add(str(name))
         return first
 
-    def _agreed(self, record: JobRecord) -> JobReceipt:
+    def _repeat_receipt(self, record: JobRecord) -> JobReceipt:
         if self._input is None or self._input.digest != record.payload_hash:
             raise self._other_input()
-        return self._recorded(record)
+        return self._read_receipt(record)
 
-    def _recorded(self, record: JobRecord) -> JobReceipt:
+    def _read_receipt(self, record: JobRecord) -> JobReceipt:
         """What the job was answered when it was committed."""
         kept = record.receipt or self._transaction.place.log.entry(record.version).receipt
         if kept is None:
@@ -357,9 +357,9 @@ class UnitOfWork:
 
     def _job_record(self, version: int) -> dict[str, Any] | None:
         """What the entry keeps so that a repeated job can be answered."""
-        return None if self._metadata.job_id is None else self._made(version, committed=True).to_json()
+        return None if self._metadata.job_id is None else self._job_receipt(version, committed=True).to_json()
 
-    def _made(self, version: int, *, committed: bool) -> JobReceipt:
+    def _job_receipt(self, version: int, *, committed: bool) -> JobReceipt:
         transaction = self._transaction
         streams = {name: _stream_receipt(staged, version) for name, staged in transaction.streams.items()}
         return JobReceipt(
@@ -379,7 +379,7 @@ def _stream_receipt(staged: StagedStream, tenant_version: int) -> Receipt | None
         return None
     counts = staged.counts
     return replace(
-        joined_receipts(answers),
+        join_receipts(answers),
         inserted=counts.inserted,
         updated=counts.updated,
         unchanged=counts.unchanged,
@@ -394,7 +394,7 @@ def _paths(files: Mapping[str, FileChange], *, deleted: bool) -> tuple[str, ...]
     return tuple(sorted(path for path, change in files.items() if (change.blob is None) == deleted))
 
 
-def _kept_state(log: TenantLog, newest: TenantState, version: int) -> TenantState:
+def _oldest_kept_state(log: TenantLog, newest: TenantState, version: int) -> TenantState:
     """The state at a version, or at the oldest one that an erasure has left."""
     wanted = max(version, newest.erased) if newest.erased else version
     return log.state_at(wanted) if wanted > NO_VERSION else TenantState()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from freezeframe.log import Snapshot
-from freezeframe.log.write.row_deletion import VECTORS_KEY, RowDeletion, marked_rows
+from freezeframe.log.write.row_deletion import VECTORS_KEY, RowDeletion, mark_rows
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.schema.column_mapping import written_columns
 from freezeframe.store.schema.table_properties import stored_key, stored_notes
@@ -51,11 +51,11 @@ def build_table_change(
     return UpdateResult(counts, plan, rewrite, route)
 
 
-def patched(context: UpdateContext, patch: Patch, route: Route) -> UpdateResult:
+def build_patch_change(context: UpdateContext, patch: Patch, route: Route) -> UpdateResult:
     """The update as a commit that adds the patch's files, and removes or marks old ones."""
     deletion = None
     if patch.marked:
-        deletion = marked_rows(context.snapshot, patch.marked, prefix=context.staging.name)
+        deletion = mark_rows(context.snapshot, patch.marked, prefix=context.staging.name)
         if deletion.file is not None:
             context.staging.store(deletion.file.name, deletion.file.content)
     return build_table_change(context, patch.counts, patch.written, route, patch.removed, deletion)

@@ -62,7 +62,7 @@ def choose(files: Sequence[LiveFile], touched: Mapping[str, int], rule: FileRule
         reason = f"the whole stream is smaller than {rule.vectors_from_bytes:,} bytes"
         return tuple(FileChoice(file, "rewritten", reason) for file in files)
     alone = {file.path: _alone(file, touched.get(file.path, 0), rule) for file in files}
-    crowded = _crowded([file for file in files if alone[file.path].action != "rewritten"])
+    crowded = _crowded_files([file for file in files if alone[file.path].action != "rewritten"])
     return tuple(
         FileChoice(file, "rewritten", "it is one of many small files that become one")
         if file.path in crowded
@@ -90,7 +90,7 @@ def _alone(file: LiveFile, touched: int, rule: FileRule) -> FileChoice:
     return FileChoice(file, "marked", f"{touched:,} of its {file.rows:,} rows change")
 
 
-def _crowded(files: Sequence[LiveFile]) -> set[str]:
+def _crowded_files(files: Sequence[LiveFile]) -> set[str]:
     """Files to be joined: of each size that has become crowded, and of all smaller sizes with it."""
     sizes: dict[int, list[LiveFile]] = {}
     for file in files:

@@ -48,23 +48,25 @@ class Explanation:
         }
 
 
-def explained_state(name: str, snapshot: Snapshot, settings: Settings) -> Explanation:
+def explain_state(name: str, snapshot: Snapshot, settings: Settings) -> Explanation:
     """What an update that brings only new rows would do with the files as they are."""
     rule = rule_of(settings)
     if snapshot.version < 0 or not snapshot.files.num_rows:
         route = Route("load", "there are no stored rows: the batch is the whole content")
     else:
-        route = Route("patch", "new rows are written beside the stored ones", _untouched(snapshot, rule))
+        route = Route(
+            "patch", "new rows are written beside the stored ones", _untouched_files(snapshot, rule)
+        )
     return Explanation(name, snapshot.version, route, None, rule, 0)
 
 
-def explained_update(name: str, version: int, staged: UpdateResult, settings: Settings) -> Explanation:
+def explain_update(name: str, version: int, staged: UpdateResult, settings: Settings) -> Explanation:
     """What an update that was staged would have done."""
     written = staged.rewrite.new_bytes if staged.rewrite else 0
     return Explanation(name, version, staged.route, staged.counts, rule_of(settings), written)
 
 
-def _untouched(snapshot: Snapshot, rule: FileRule) -> tuple[FileChoice, ...]:
+def _untouched_files(snapshot: Snapshot, rule: FileRule) -> tuple[FileChoice, ...]:
     nothing: Mapping[str, int] = {}
     return choose(live_files(snapshot.files), nothing, rule)
 

@@ -38,7 +38,7 @@ def find_task(
     return FindTask(
         stored=context.uris(paths),
         stored_schema=_key_columns(plan.stored_schema or NO_COLUMNS, plan.told_key),
-        target_schema=_unmapped(_key_columns(plan.schema, plan.told_key)),
+        target_schema=_to_logical_schema(_key_columns(plan.schema, plan.told_key)),
         keys=keys if isinstance(keys, pa.Table) else tuple(map(context.staging.uri, keys)),
         null_keys=plan.update.kept_null_keys,
         rows=rows,
@@ -51,7 +51,7 @@ def _key_columns(schema: Mapping[str, Any], key: Sequence[str]) -> dict[str, Any
     return {"type": "struct", "fields": [fields[name] for name in key]}
 
 
-def _unmapped(schema: Mapping[str, Any]) -> dict[str, Any]:
+def _to_logical_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """The columns under their own names, at any depth: files of keys and of landed rows have no others."""
     own: dict[str, Any] = copy.deepcopy(dict(schema))
     for field in every_field(own):

@@ -18,7 +18,7 @@ from freezeframe.log.schema.column_mapping import fields_by_path, physical_name
 from freezeframe.log.schema.schema import arrow_to_delta
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.schema.column_mapping import arrow_columns, written_columns
-from freezeframe.store.schema.comparison import ComparedColumns, compared_columns, compared_type
+from freezeframe.store.schema.comparison import ComparedColumns, compare_columns, comparison_type
 from freezeframe.store.schema.schema_evolution import is_undecided
 from freezeframe.store.schema.system_columns import DELETED, VALID_FROM, VALID_TO
 from freezeframe.store.schema.table_properties import stored_key
@@ -132,7 +132,7 @@ def _merge_task(context: UpdateContext, stored: Sequence[str]) -> MergeTask:
         null_keys=update.kept_null_keys,
         where=update.where,
         output=context.staging.begin_merge(),
-        deleted=_deleted(context, stored),
+        deleted=_deleted_positions(context, stored),
         flag=DELETED if plan.own.flags_deleted else "",
         flags_absent=update.mode == "full" and plan.own.flags_deleted and update.deletes != "remove",
         validity=_validity(context) if plan.own.has_history else None,
@@ -158,7 +158,7 @@ def _overwrite_counts(context: UpdateContext, batch: tuple[str, ...]) -> Counts:
         key=() if other_key else plan.told_key,
         mode="overwrite",
         null_keys=plan.update.kept_null_keys,
-        deleted=_deleted(context, context.live),
+        deleted=_deleted_positions(context, context.live),
         validity=_validity(context) if plan.stored_own.has_history else None,
         write=False,
     )
@@ -168,7 +168,7 @@ def _overwrite_counts(context: UpdateContext, batch: tuple[str, ...]) -> Counts:
 def _compared_columns(plan: Plan) -> ComparedColumns:
     """The new columns, and the stored ones that say which rows are of the past."""
     stored = written_columns(plan.stored_schema or NO_COLUMNS)
-    compared = compared_columns(stored, written_columns(plan.schema, set(plan.evolution.target.names)))
+    compared = compare_columns(stored, written_columns(plan.schema, set(plan.evolution.target.names)))
     if not plan.stored_own.has_history:
         return compared
     periods = written_columns(plan.stored_schema or NO_COLUMNS, set(plan.stored_own.names))
@@ -182,7 +182,7 @@ def _comparable(plan: Plan) -> bool:
     return all(
         name in stored.names
         and not is_undecided(stored.field(name))
-        and compared_type(stored.field(name).type, plan.evolution.target.field(name).type) is not None
+        and comparison_type(stored.field(name).type, plan.evolution.target.field(name).type) is not None
         for name in plan.key
     )
 
@@ -199,7 +199,7 @@ def _is_data_file(plan: Plan, incoming: Incoming) -> bool:
     return same_names and not plan.own.names and incoming.table.schema.equals(plan.evolution.batch.schema)
 
 
-def _deleted(context: UpdateContext, paths: Sequence[str]) -> dict[str, Any]:
+def _deleted_positions(context: UpdateContext, paths: Sequence[str]) -> dict[str, Any]:
     """For the engine: by file the positions of rows that are deleted."""
     if not paths:
         return {}

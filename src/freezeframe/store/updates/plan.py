@@ -17,8 +17,8 @@ from freezeframe.store.schema.column_mapping import (
     physical_names,
     written_columns,
 )
-from freezeframe.store.schema.schema_evolution import Evolution, Ranges, SchemaRules, decided, evolve
-from freezeframe.store.schema.system_columns import SystemColumns, agreed_own_columns, stored_own_columns
+from freezeframe.store.schema.schema_evolution import Evolution, Ranges, SchemaRules, decided_columns, evolve
+from freezeframe.store.schema.system_columns import SystemColumns, agree_system_columns, read_system_columns
 from freezeframe.store.schema.table_properties import stored_key
 from freezeframe.store.updates.source import Incoming
 
@@ -46,7 +46,7 @@ class Plan:
     @property
     def told_key(self) -> tuple[str, ...]:
         """The columns of the key that tell rows apart: one that never had a value is null in each row."""
-        known = set(decided(self.evolution.target).names)
+        known = set(decided_columns(self.evolution.target).names)
         return tuple(name for name in self.key if name in known)
 
     @property
@@ -69,18 +69,18 @@ def plan_update(snapshot: Snapshot, incoming: Incoming, update: Update) -> Plan:
     """
     is_new = snapshot.version < 0
     stored_schema = None if is_new else dict(snapshot.schema)
-    key = update.key if is_new else _agreed_key(update, stored_key(snapshot.metadata))
+    key = update.key if is_new else _agree_key(update, stored_key(snapshot.metadata))
     if not incoming.table.num_columns:
         raise BadInput(
             "The frame has no columns.",
             cause="A stream needs at least one.",
             remedy="Pass a frame with the columns of the stream, even if it has no rows.",
         )
-    stored_own = stored_own_columns(snapshot.metadata if not is_new else None)
+    stored_own = read_system_columns(snapshot.metadata if not is_new else None)
     stored = arrow_columns(stored_schema or NO_COLUMNS)
-    own = agreed_own_columns(update, stored_own, key, stored.names, incoming.table.column_names)
+    own = agree_system_columns(update, stored_own, key, stored.names, incoming.table.column_names)
     evolution = _evolution(snapshot, stored_own.removed_from(stored), key, incoming, update)
-    if incoming.rows and not decided(evolution.target).names:
+    if incoming.rows and not decided_columns(evolution.target).names:
         raise BadInput(
             "The rows have no value at all.",
             cause="A row of nothing but nulls, in columns whose type nobody knows, cannot be written.",
@@ -121,7 +121,7 @@ def _evolution(
     )
 
 
-def _agreed_key(update: Update, stored: tuple[str, ...] | None) -> tuple[str, ...]:
+def _agree_key(update: Update, stored: tuple[str, ...] | None) -> tuple[str, ...]:
     if update.mode == "overwrite":
         return update.key if update.sets_key else update.key or stored or ()
     if stored is None or not update.key or set(update.key) == set(stored):

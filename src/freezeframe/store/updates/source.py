@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from freezeframe.engine.frames.batch import checked_batch
+from freezeframe.engine.frames.batch import check_batch
 from freezeframe.engine.frames.frames import kind_of, to_arrow
 from freezeframe.engine.protocol.table_engine import TableEngine, WriteTask
 from freezeframe.errors import InvalidOption
@@ -70,7 +70,7 @@ def take(frame: Any, update: Update, engine: TableEngine, staging: StagingFolder
     table = to_arrow(frame)
     if not (table.num_columns and update.key):
         return Incoming(table, table.num_rows, 0)
-    batch = checked_batch(table, update.key, update.drop_duplicates, update.null_keys, update.order_by)
+    batch = check_batch(table, update.key, update.drop_duplicates, update.null_keys, update.order_by)
     return Incoming(batch.rows, batch.rows.num_rows, batch.null_keys_dropped)
 
 

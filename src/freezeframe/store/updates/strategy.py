@@ -17,11 +17,11 @@ from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.model.update_options import Update
 from freezeframe.store.schema.column_mapping import arrow_columns
 from freezeframe.store.schema.schema_evolution import is_undecided
-from freezeframe.store.schema.system_columns import stored_own_columns
+from freezeframe.store.schema.system_columns import read_system_columns
 from freezeframe.store.schema.type_compatibility import widens
 from freezeframe.store.table.reader import live_row_count
 from freezeframe.store.table.staging import StagingFolder
-from freezeframe.store.updates.change_builder import patched
+from freezeframe.store.updates.change_builder import build_patch_change
 from freezeframe.store.updates.deletion_guard import require_few_deletions
 from freezeframe.store.updates.merge import can_look_for_keys, load, merge, merge_touched
 from freezeframe.store.updates.plan import plan_update
@@ -64,7 +64,7 @@ def stage(
         return merge(context, too_broad)
     done = patch(context, rows)
     reason = f"an upsert of {len(rows):,} rows, {done.searched}"
-    return patched(context, done, Route("patch", reason, done.choices, done.engine))
+    return build_patch_change(context, done, Route("patch", reason, done.choices, done.engine))
 
 
 def _says_nothing(snapshot: Snapshot, incoming: Incoming, update: Update) -> bool:
@@ -73,7 +73,7 @@ def _says_nothing(snapshot: Snapshot, incoming: Incoming, update: Update) -> boo
         return False
     if snapshot.version < 0:
         return not incoming.table.num_columns
-    begins_history = update.history == "scd2" and not stored_own_columns(snapshot.metadata).has_history
+    begins_history = update.history == "scd2" and not read_system_columns(snapshot.metadata).has_history
     return update.mode == "upsert" and not begins_history and not _drops_columns(snapshot, update)
 
 

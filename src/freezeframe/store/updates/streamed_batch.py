@@ -26,7 +26,7 @@ _ARRIVAL = "_freezeframe_arrival"
 _NUMBERED = pa.field(_ARRIVAL, pa.int64())
 
 
-def taken_in(
+def take_in(
     reader: pa.RecordBatchReader, update: Update, engine: TableEngine, intake: StagingFolder
 ) -> tuple[Any, Update]:
     """The rows as a table, or as a Spark frame over a file in ``intake``; and the update that fits them.
@@ -49,7 +49,7 @@ def taken_in(
     schema = pa.schema([field for field in reader.schema if field.name not in void])
     if is_ordered:
         schema = schema.append(_NUMBERED)
-    pieces = _pieces(itertools.chain(_drained(first), reader), schema.names)
+    pieces = _pieces(itertools.chain(_drain(first), reader), schema.names)
     intake.prepare()
     path = intake.write_pieces(pieces, schema)
     frame = engine.read((intake.uri(path),), arrow_to_delta(schema))
@@ -57,16 +57,16 @@ def taken_in(
         # Parquet has no column without a type; it takes its place again.
         quoted = {name: f"`{name.replace('`', '``')}`" for name in (*reader.schema.names, *schema.names)}
         frame = frame.selectExpr(*(f"null as {one}" if name in void else one for name, one in quoted.items()))
-    return frame, _ordered(update) if is_ordered else update
+    return frame, _add_order(update) if is_ordered else update
 
 
-def _ordered(update: Update) -> Update:
+def _add_order(update: Update) -> Update:
     return replace(
         update, order_by=(*update.order_by, _ARRIVAL), drop_columns=(*update.drop_columns, _ARRIVAL)
     )
 
 
-def _drained(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _drain(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The batches, each let go of once it is taken."""
     batches.reverse()
     while batches:

@@ -26,7 +26,7 @@ from freezeframe.store.updates.result import UpdateResult
 from freezeframe.store.updates.source import Incoming, take
 from freezeframe.store.updates.step import Step, StepResult
 from freezeframe.store.updates.strategy import stage
-from freezeframe.store.updates.streamed_batch import taken_in
+from freezeframe.store.updates.streamed_batch import take_in
 from freezeframe.store.updates.update_place import UpdatePlace
 
 
@@ -92,7 +92,7 @@ class TakenUpdate:
 
 
 @contextmanager
-def taken_update(
+def take_update(
     place: UpdatePlace, write_id: str, snapshot: Snapshot, frame: Any, update: Update
 ) -> Iterator[TakenUpdate]:
     """The caller's rows, under the stream's own key where the caller gave none.
@@ -109,7 +109,7 @@ def taken_update(
     intake = StagingFolder(place.storage, place.folder, f"{write_id}-in-{number}")
     try:
         if isinstance(frame, pa.RecordBatchReader):
-            frame, update = taken_in(frame, update, place.engine, intake)
+            frame, update = take_in(frame, update, place.engine, intake)
         with _naming(place.name):
             incoming = take(frame, update, place.engine, intake)
         yield TakenUpdate(place, update, incoming, intake, started)

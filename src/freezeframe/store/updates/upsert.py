@@ -132,7 +132,7 @@ def patch(context: UpdateContext, batch: pa.Table) -> Patch:
         CorruptData: a stored file is missing or damaged, or holds a key twice.
     """
     met = _match_keys(context, batch)
-    filled = _filled(context, batch, met)
+    filled = _coalesce_rows(context, batch, met)
     changing = met.positions(filled.changed)
     is_new = np.ones(len(batch), np.bool_)
     is_new[met.place] = False
@@ -164,10 +164,10 @@ def _match_keys(context: UpdateContext, batch: pa.Table) -> _MatchedKeys:
         nothing = np.empty(0, np.int64)
         return _MatchedKeys((), nothing, nothing, nothing)
     found, engine = search(context, candidates, keys)
-    return _sorted(candidates, found, deleted_positions(context.snapshot, candidates), plan.key, engine)
+    return _sort_matches(candidates, found, deleted_positions(context.snapshot, candidates), plan.key, engine)
 
 
-def _sorted(
+def _sort_matches(
     files: pa.Table, found: pa.Table, deleted: Mapping[str, _Numbers], key: Sequence[str], engine: EngineName
 ) -> _MatchedKeys:
     paths = tuple(files["path"].to_pylist())
@@ -189,7 +189,7 @@ def _sorted(
     return _MatchedKeys(paths, file[order], row[order], place[order], engine)
 
 
-def _filled(context: UpdateContext, batch: pa.Table, met: _MatchedKeys) -> Filled:
+def _coalesce_rows(context: UpdateContext, batch: pa.Table, met: _MatchedKeys) -> Filled:
     plan = context.plan
     target = pa.schema([field.remove_metadata() for field in arrow_columns(written_columns(plan.schema))])
     stored = [field["name"] for field in written_columns(plan.stored_schema or NO_COLUMNS)["fields"]]

@@ -28,7 +28,7 @@ from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.tenant_log.entry import FileChange, TenantChange
 from freezeframe.store.tenant_log.state import JobRecord, TenantState
 from freezeframe.store.tenant_log.table_lookup import stream_base, table_snapshot
-from freezeframe.store.transaction.scope import committed, listed_state
+from freezeframe.store.transaction.scope import commit_at_end, listed_state
 from freezeframe.store.transaction.transaction import Check, TenantPlace
 from freezeframe.store.transaction.unit_of_work import UnitOfWork
 from freezeframe.store.updates.step import Step, StepResult
@@ -116,22 +116,22 @@ def restore(
     check: VersionCheck | None = None,
 ) -> Restoration:
     """Make streams and files what they were at a tenant version; see ``Tenant.restore``."""
-    before = None if dry_run else _committed_before(place)
+    before = None if dry_run else _find_committed(place)
     if before is not None:
-        return _told_again(place, version, before)
+        return _repeat_restoration(place, version, before)
 
     def attempt() -> Restoration:
-        plan = _planned(place, version, streams, files)
+        plan = _plan(place, version, streams, files)
         if check is not None:
             check(plan.now.version)  # the commit is refused after any other version
         if dry_run or not (plan.targets or plan.files):
             return plan.outcome(plan.now.version, committed=False)
-        return plan.outcome(_carried_out(place, plan, message, who), committed=True)
+        return plan.outcome(_commit_plan(place, plan, message, who), committed=True)
 
-    return planned_again(place, attempt)
+    return plan_and_commit(place, attempt)
 
 
-def planned_again(place: TenantPlace, attempt: Callable[[], _Outcome]) -> _Outcome:
+def plan_and_commit(place: TenantPlace, attempt: Callable[[], _Outcome]) -> _Outcome:
     """Plan and commit by ``attempt``; again where the tenant is not ``at_version`` any more.
 
     Raises:
@@ -148,7 +148,7 @@ def planned_again(place: TenantPlace, attempt: Callable[[], _Outcome]) -> _Outco
 
 
 def at_version(version: int) -> Check:
-    """The check that a commit follows the version that it was planned for; see ``planned_again``."""
+    """The check that a commit follows the version that it was planned for; see ``plan_and_commit``."""
 
     def check(state: TenantState) -> None:
         if state.version != version:
@@ -161,12 +161,14 @@ def drop_stream(
     place: TenantPlace, name: StreamName, message: str = "", who: str = "", check: VersionCheck | None = None
 ) -> int:
     """Remove a stream in a new version; see ``Tenant.drop_stream``."""
-    before = _committed_before(place)
+    before = _find_committed(place)
     if before is not None:
         return before.version
     if str(name) not in place.log.current_state().streams:
         raise StreamNotFound(f"There is no stream {str(name)!r}.", remedy="Check the name.", stream=str(name))
-    with committed(UnitOfWork(place, author=who, message=explained(f"drop {name}", message))) as work:
+    with commit_at_end(
+        UnitOfWork(place, author=who, message=describe_change(f"drop {name}", message))
+    ) as work:
         if check is not None:
             work.require(lambda state: check(state.table_version(name)))
         work.add_step(name, Step(_dropping), "drop")
@@ -174,18 +176,18 @@ def drop_stream(
     return work.done.tenant_version
 
 
-def explained(what: str, why: str) -> str:
+def describe_change(what: str, why: str) -> str:
     """What a change is as the history tells it, with the caller's message where there is one."""
     return f"{what}: {why}" if why else what
 
 
-def _committed_before(place: TenantPlace) -> JobRecord | None:
+def _find_committed(place: TenantPlace) -> JobRecord | None:
     """The commit of the very request that is answered here, where it came before and its answer was lost."""
     job_id = place.request_context.job_id
     return None if job_id is None else place.log.current_state().jobs.get(job_id)
 
 
-def _told_again(place: TenantPlace, version: int, record: JobRecord) -> Restoration:
+def _repeat_restoration(place: TenantPlace, version: int, record: JobRecord) -> Restoration:
     """What a restoration was that is committed, from the versions before and after it."""
     now = place.log.state_at(record.version - 1) if record.version else TenantState()
     then = place.log.state_at(record.version)
@@ -211,7 +213,7 @@ class _Moved(Exception):
     """The tenant is at another version than the plan was made for."""
 
 
-def _planned(
+def _plan(
     place: TenantPlace, version: int, streams: Iterable[str] | None, files: Iterable[str] | None
 ) -> _Plan:
     now = place.log.current_state()
@@ -235,10 +237,10 @@ def _planned(
     return _Plan(now, then, targets, changes, effects)
 
 
-def _carried_out(place: TenantPlace, plan: _Plan, message: str, who: str) -> int:
+def _commit_plan(place: TenantPlace, plan: _Plan, message: str, who: str) -> int:
     version = plan.then.version
-    text = explained(f"restore version {version}", message)
-    with committed(UnitOfWork(place, author=who, message=text, is_single=True, restored=version)) as work:
+    text = describe_change(f"restore version {version}", message)
+    with commit_at_end(UnitOfWork(place, author=who, message=text, is_single=True, restored=version)) as work:
         work.require(at_version(plan.now.version))
         for name, target in plan.targets.items():
             carry_out = _dropping if target is None else _Returning(target)

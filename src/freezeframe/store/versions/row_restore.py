@@ -17,7 +17,7 @@ from freezeframe.errors import InvalidOption, SchemaDriftError
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.log.scan import rows
-from freezeframe.log.write.row_deletion import VECTORS_KEY, marked_rows
+from freezeframe.log.write.row_deletion import VECTORS_KEY, mark_rows
 from freezeframe.store.diff.row_diff import CHANGE_TYPE, DELETE, INSERT, UPDATE, table_changes
 from freezeframe.store.keys.key_numbers import KeyNumbers
 from freezeframe.store.keys.key_scan import files_with, scan
@@ -25,8 +25,8 @@ from freezeframe.store.keys.key_values import keys_as
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.model.update_options import Update
 from freezeframe.store.schema.column_mapping import arrow_columns
-from freezeframe.store.schema.comparison import compared_type, exact_cast
-from freezeframe.store.schema.system_columns import stored_own_columns
+from freezeframe.store.schema.comparison import comparison_type, exact_cast
+from freezeframe.store.schema.system_columns import read_system_columns
 from freezeframe.store.schema.table_properties import stored_key
 from freezeframe.store.table.commit import CommitIdentity, TableChange, commit_text
 from freezeframe.store.table.data_files import deleted_positions, has_vectors
@@ -34,11 +34,11 @@ from freezeframe.store.table.row_shape import in_schema
 from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.tenant_log.table_lookup import table_snapshot
-from freezeframe.store.transaction.scope import committed, listed_state
+from freezeframe.store.transaction.scope import commit_at_end, listed_state
 from freezeframe.store.transaction.transaction import TenantPlace
 from freezeframe.store.transaction.unit_of_work import UnitOfWork
 from freezeframe.store.updates.step import Step, StepResult
-from freezeframe.store.versions.restore import VersionCheck, at_version, explained, planned_again
+from freezeframe.store.versions.restore import VersionCheck, at_version, describe_change, plan_and_commit
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,22 +102,22 @@ def restore_rows(
     """
     known = place.log.current_state().jobs.get(place.request_context.job_id or "")
     if known is not None and not dry_run:
-        before = _planned(place, selection, place.log.state_at(known.version - 1))
+        before = _plan(place, selection, place.log.state_at(known.version - 1))
         return RowRestoration(before.key, before.changes, known.version, committed=True)
 
     def attempt() -> RowRestoration:
-        plan = _planned(place, selection, place.log.current_state())
+        plan = _plan(place, selection, place.log.current_state())
         if check is not None:
             check(plan.now.version)
         if dry_run or not len(plan.changes):
             return RowRestoration(plan.key, plan.changes, plan.now.version, committed=False)
-        version = _carried_out(place, selection, plan, message, who)
+        version = _commit_plan(place, selection, plan, message, who)
         return RowRestoration(plan.key, plan.changes, version, committed=True)
 
-    return planned_again(place, attempt)
+    return plan_and_commit(place, attempt)
 
 
-def _planned(place: TenantPlace, selection: RowSelection, now: TenantState) -> _Plan:
+def _plan(place: TenantPlace, selection: RowSelection, now: TenantState) -> _Plan:
     then = listed_state(place.log, place.log.current_state(), selection.version)
     base = table_snapshot(place.storage, now, selection.stream)
     target = table_snapshot(place.storage, then, selection.stream)
@@ -152,10 +152,11 @@ def _shared_key(base: Snapshot, target: Snapshot) -> tuple[str, ...]:
         problem = "The stream has no key, so single rows cannot be told apart."
     elif set(stored_key(target.metadata) or ()) != set(key):
         problem = "The stream had another key then, so its rows cannot be told apart by today's."
-    elif stored_own_columns(base.metadata).names or stored_own_columns(target.metadata).names:
+    elif read_system_columns(base.metadata).names or read_system_columns(target.metadata).names:
         problem = "The stream keeps its rows' past or flags deleted rows."
     elif not all(
-        compared_type(*(arrow_columns(one.schema).field(name).type for one in (base, target))) for name in key
+        comparison_type(*(arrow_columns(one.schema).field(name).type for one in (base, target)))
+        for name in key
     ):
         problem = "The key has another type since."
     if problem:
@@ -184,11 +185,11 @@ def _with_keys(table: pa.Table, keys: pa.Table) -> pa.Table:
     return table.take(pa.array(places))
 
 
-def _carried_out(place: TenantPlace, selection: RowSelection, plan: _Plan, message: str, who: str) -> int:
+def _commit_plan(place: TenantPlace, selection: RowSelection, plan: _Plan, message: str, who: str) -> int:
     name, version = selection.stream, selection.version
     count = f"{len(plan.changes)} {'row' if len(plan.changes) == 1 else 'rows'}"
-    text = explained(f"restore {count} of {name} as of version {version}", message)
-    with committed(UnitOfWork(place, author=who, message=text, is_single=True, restored=version)) as work:
+    text = describe_change(f"restore {count} of {name} as of version {version}", message)
+    with commit_at_end(UnitOfWork(place, author=who, message=text, is_single=True, restored=version)) as work:
         work.require(at_version(plan.now.version))
         if len(plan.gone):
             step = Step(_Removing(plan.key, plan.gone))
@@ -209,7 +210,7 @@ class _Removing:
     def __call__(self, snapshot: Snapshot, staging: StagingFolder, identity: CommitIdentity) -> StepResult:
         staging.prepare()
         positions = self._positions(snapshot)
-        deletion = marked_rows(snapshot, positions, prefix=staging.name, timestamp_ms=identity.timestamp_ms)
+        deletion = mark_rows(snapshot, positions, prefix=staging.name, timestamp_ms=identity.timestamp_ms)
         if not deletion.deleted_rows:
             return StepResult("", Counts())
         if deletion.file is not None:

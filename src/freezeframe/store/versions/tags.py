@@ -8,7 +8,7 @@ from freezeframe.errors import AlreadyExists, NotFound, VersionNotFound
 from freezeframe.identifiers import StreamName
 from freezeframe.store.tenant_log.entry import TenantChange
 from freezeframe.store.tenant_log.state import TenantState
-from freezeframe.store.transaction.scope import committed
+from freezeframe.store.transaction.scope import commit_at_end
 from freezeframe.store.transaction.transaction import TenantPlace
 from freezeframe.store.transaction.unit_of_work import UnitOfWork
 from freezeframe.store.versions.restore import require_listed
@@ -17,7 +17,7 @@ from freezeframe.store.versions.restore import require_listed
 def set_tag(place: TenantPlace, name: str, version: int | None, *, who: str = "") -> int:
     """Name a version; see ``Tenant.tag``."""
     known = _tag_name(name)
-    with committed(UnitOfWork(place, author=who, message=f"tag {known}", is_single=True)) as work:
+    with commit_at_end(UnitOfWork(place, author=who, message=f"tag {known}", is_single=True)) as work:
         state = work.state()
         wanted = state.version if version is None else version
         if wanted < 0:
@@ -44,7 +44,7 @@ def remove_tag(place: TenantPlace, name: str, *, who: str = "") -> None:
                 remedy="Check the name in the list of the tags.",
             )
 
-    with committed(UnitOfWork(place, author=who, message=f"untag {known}", is_single=True)) as work:
+    with commit_at_end(UnitOfWork(place, author=who, message=f"untag {known}", is_single=True)) as work:
         there(work.state())
         work.change_tenant(TenantChange(tags=MappingProxyType({known: None})), "policy", there)
 

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from tests.examples import examples
 from tests.script.text_columns import KEPT, TYPED
 
-from freezeframe.script.inference import inferred
+from freezeframe.script.inference import INFERENCE
 
 
 def kind_of_texts(*texts):
-    return inferred(pa.chunked_array([list(texts)], pa.string())).type
+    return INFERENCE.whole(pa.chunked_array([list(texts)], pa.string())).type
 
 
 @pytest.mark.parametrize(("texts", "kind"), TYPED)
@@ -25,7 +25,7 @@ def test_a_column_is_typed_where_its_text_can_be_told_again(texts, kind):
 @pytest.mark.parametrize("texts", KEPT)
 def test_a_column_stays_text_where_a_letter_could_be_lost(texts):
     """One value that a type would write differently leaves the column as it is."""
-    column = inferred(pa.chunked_array([texts], pa.string()))
+    column = INFERENCE.whole(pa.chunked_array([texts], pa.string()))
 
     assert (pa.string(), texts) == (column.type, column.to_pylist())
 
@@ -64,7 +64,7 @@ TEXTS = st.one_of(
 @given(st.lists(st.none() | TEXTS, max_size=4))
 def test_every_value_is_null_or_written_as_it_was(texts):
     """Typed or not, each text is one of the ways to write the value that it became."""
-    values = inferred(pa.chunked_array([texts], pa.string())).to_pylist()
+    values = INFERENCE.whole(pa.chunked_array([texts], pa.string())).to_pylist()
 
     assert [text is None for text in texts] == [value is None for value in values]
     for text, value in zip(texts, values, strict=True):
@@ -75,6 +75,6 @@ def test_every_value_is_null_or_written_as_it_was(texts):
 @given(st.lists(TEXTS, min_size=2, max_size=4, unique=True))
 def test_different_texts_stay_different_values(texts):
     """No two texts of a column become one value, so that keys never melt into each other."""
-    values = inferred(pa.chunked_array([texts], pa.string())).to_pylist()
+    values = INFERENCE.whole(pa.chunked_array([texts], pa.string())).to_pylist()
 
     assert len(texts) == len(set(values))

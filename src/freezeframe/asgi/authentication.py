@@ -33,18 +33,9 @@ def authenticated(request: Request) -> Principal:
     known = getattr(request.state, "principal", None)
     if isinstance(known, Principal):
         return known
-    principal = _identified(request)
+    principal = identify(request)
     request.state.principal = principal
     return principal
-
-
-def identified_anew(request: Request) -> Principal:
-    """Who asks, looked up again for an answer that lasts: a key or a session may have ended meanwhile.
-
-    Raises:
-        NotAuthenticated: it is not valid any more.
-    """
-    return _identified(request)
 
 
 def known_at_once(request: Request) -> Principal | None:
@@ -64,7 +55,8 @@ def _key_of(request: Request) -> str:
     return credentials.strip() if scheme.lower() == "bearer" else request.headers.get("x-api-key", "")
 
 
-def _identified(request: Request) -> Principal:
+def identify(request: Request) -> Principal:
+    """Who asks, looked up anew: a key or a session may have ended since; errors as of ``authenticate``."""
     service, key = service_of(request), _key_of(request)
     if key:
         return service.keys.authenticate(key)

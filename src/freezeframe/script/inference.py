@@ -111,15 +111,6 @@ def both(one: Left, other: Left) -> Left:
     return tuple(place for place in one if place in other)
 
 
-def inferred(text: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column as ``int64``, ``double``, ``bool``, ``date32`` or timestamps, else as it is.
-
-    Timestamps with a zone must be in UTC (``Z``, ``+00:00``): with another offset they stay
-    text, for the offset would be lost. A column of nulls has the type ``null``.
-    """
-    return INFERENCE.whole(text)
-
-
 def _boolean(text: pa.ChunkedArray, pattern: str) -> pa.ChunkedArray | None:
     return exact_values(text, pa.bool_()) if all_match(text, pattern) else None
 
@@ -180,4 +171,7 @@ _PLAIN = (
     Reading(pa.date32(), _date),
 )
 INFERENCE = ColumnRule((*_PLAIN, *_moments()), pa.null())
-"""The rule of a column of which nothing is known."""
+"""The rule of a column of which nothing is known: ``int64``, ``double``, ``bool``, ``date32``, timestamps, text.
+
+Timestamps with a zone must be in UTC (``Z``, ``+00:00``): with another offset they stay text, for the
+offset would be lost. A column of nulls has the type ``null``."""

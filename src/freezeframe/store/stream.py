@@ -126,9 +126,9 @@ class Stream:
         Raises:
             BadInput, InvalidOption, ConflictError: as ``update`` does.
         """
-        kind, place = kind_of(frame), self._place
+        kind, place = kind_of(frame), self._place.update_place
         if persist:
-            receipt = write(place, frame, update)
+            receipt = write(self._place, frame, update)
             self._place.scope.note_stream_read(self._place.name)
             if receipt.stream_version < 0:  # nothing came and nothing was there
                 return frame
@@ -145,7 +145,7 @@ class Stream:
                 )
                 return sort_frame(rows, _order(seen.after, sort_columns))
 
-            return preview(place, frame, update, previewed)
+            return preview(self._place, frame, update, previewed)
         table = preview(self._place, frame, update, lambda seen: _sorted_rows(seen.after, sort_columns))
         return as_kind(table, kind)
 
@@ -190,7 +190,7 @@ class Stream:
                     "where cannot be used with as_='spark'.",
                     remedy="Filter the Spark frame: frame.where('…').",
                 )
-            place = self._place
+            place = self._place.update_place
             return as_spark(snapshot, place.storage, place.folder, place.engine, columns, history=history)
         order = (*(stored_key(snapshot.metadata) or ()), *((VALID_FROM,) if history else ()))
         return as_kind(sort_rows(read_rows(snapshot, columns, where, history=history), order), as_)

@@ -7,16 +7,14 @@ On a tenant it is a job of one change, in a job a part of it: ``scope`` knows. W
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from freezeframe.clock import now_ms
-from freezeframe.engine.protocol.table_engine import TableEngine
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
-from freezeframe.storage import Storage
-from freezeframe.store.directory.paths import table_folder
 from freezeframe.store.model.receipt import Receipt
 from freezeframe.store.model.update_options import KeyedUpdate, Update
 from freezeframe.store.table.commit import CommitIdentity
@@ -38,19 +36,9 @@ class StreamPlace:
     scope: TenantScope
 
     @property
-    def storage(self) -> Storage:
-        """The tenant's storage."""
-        return self.scope.storage
-
-    @property
-    def engine(self) -> TableEngine:
-        """What moves rows."""
-        return self.scope.engine
-
-    @property
-    def folder(self) -> str:
-        """The stream's table."""
-        return table_folder(self.name)
+    def update_place(self) -> UpdatePlace:
+        """The stream as an update outside of a job sees it."""
+        return UpdatePlace(self.name, self.scope.storage, self.scope.engine, self.scope.settings)
 
 
 def write(place: StreamPlace, frame: Any, update: Update | KeyedUpdate) -> Receipt:
@@ -90,17 +78,13 @@ def preview(place: StreamPlace, frame: Any, update: Update, use: Callable[[Previ
     base = scope.base(name)
     identity = CommitIdentity(uuid.uuid4().hex, state.next_timestamp_ms(now_ms()))
     staged = StagedStream(name, scope.storage, identity, base)
-    lease = Lease(scope.storage, identity.write_id, None, scope.settings.lease_heartbeat_seconds)
-    if state.version >= 0:  # else there is no gc that could take the files
-        lease.hold()
-    try:
-        where = UpdatePlace(name, scope.storage, scope.engine, scope.settings)
-        with take_update(where, identity.write_id, base, frame, update) as taken:
-            result = staged.add(taken.to_step())
-        return use(Previewed(base, staged.view(), result.answer))
-    finally:
-        staged.discard()
-        lease.release()
+    with _lease(scope, identity.write_id):
+        try:
+            with take_update(place.update_place, identity.write_id, base, frame, update) as taken:
+                result = staged.add(taken.to_step())
+            return use(Previewed(base, staged.view(), result.answer))
+        finally:
+            staged.discard()
 
 
 def explain(place: StreamPlace, frame: Any, update: Update) -> Explanation:
@@ -112,16 +96,24 @@ def explain(place: StreamPlace, frame: Any, update: Update) -> Explanation:
     scope, name = place.scope, place.name
     base = scope.base(name)
     write_id = uuid.uuid4().hex
+    staging = StagingFolder(scope.storage, place.update_place.folder, f"{write_id}-explained")
+    with _lease(scope, write_id):
+        try:
+            with take_update(place.update_place, write_id, base, frame, update) as taken:
+                staged = taken.stage_on(base, staging)
+                taken.intake.discard()
+            return explain_update(str(name), base.version, staged, scope.settings)
+        finally:
+            staging.discard()
+
+
+@contextmanager
+def _lease(scope: TenantScope, write_id: str) -> Iterator[None]:
+    """Keep gc from files that are staged and never committed; a tenant without a version has no gc."""
     lease = Lease(scope.storage, write_id, None, scope.settings.lease_heartbeat_seconds)
-    staging = StagingFolder(scope.storage, table_folder(name), f"{write_id}-explained")
     if scope.state().version >= 0:
         lease.hold()
     try:
-        where = UpdatePlace(name, scope.storage, scope.engine, scope.settings)
-        with take_update(where, write_id, base, frame, update) as taken:
-            staged = taken.stage_on(base, staging)
-            taken.intake.discard()
-        return explain_update(str(name), base.version, staged, scope.settings)
+        yield
     finally:
-        staging.discard()
         lease.release()

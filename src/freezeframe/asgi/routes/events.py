@@ -12,7 +12,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
 from fastapi.sse import format_sse_event
 
-from freezeframe.asgi.authentication import identified_anew
+from freezeframe.asgi.authentication import identify
 from freezeframe.asgi.dependencies.caller import Calling
 from freezeframe.asgi.event_hub import EventHub, Follower
 from freezeframe.asgi.middleware.closing import Closing
@@ -88,7 +88,7 @@ async def _events(request: Request, follower: Follower, seconds: int) -> AsyncIt
 async def _is_known_still(request: Request, follower: Follower) -> bool:
     """Whether the key or session is still good; what it may see from now on is looked up too."""
     try:
-        follower.principal = await run_in_threadpool(identified_anew, request)
+        follower.principal = await run_in_threadpool(identify, request)
     except FreezeframeError:
         return False
     return True

@@ -11,7 +11,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import FileResponse, StreamingResponse
 from fastapi.sse import format_sse_event
 
-from freezeframe.asgi.authentication import identified_anew
+from freezeframe.asgi.authentication import identify
 from freezeframe.asgi.dependencies.caller import TenantCaller, TenantCalling
 from freezeframe.asgi.middleware.closing import Closing
 from freezeframe.asgi.middleware.open_streams import OpenStreams
@@ -147,7 +147,7 @@ async def _events(
 def _may_still_read(request: Request, caller: TenantCaller) -> bool:
     """Whether the key or session is still good, and may still read the tenant's jobs."""
     try:
-        access = caller.service.access(identified_anew(request))
+        access = caller.service.access(identify(request))
         access.require(caller.environment, caller.tenant_id, "jobs:read")
     except FreezeframeError:
         return False

@@ -68,7 +68,7 @@ class TenantScope:
                 cause="Each of them says by itself which version is meant.",
                 remedy="Give one of them.",
             )
-        newest = self._newest()
+        newest = self.log.current_state()
         point: Point = moment(as_of) if as_of is not None else version  # type: ignore[assignment]  # one is given
         return listed_state(self.log, newest, version_at_point(self.log, newest, point))
 
@@ -116,9 +116,6 @@ class TenantScope:
         """A job of one change, of ``stream`` if it is of one: leaving the block commits it."""
         with commit_at_end(UnitOfWork(self.place, is_single=True, stream=stream)) as work:
             yield work
-
-    def _newest(self) -> TenantState:
-        return self.log.current_state()
 
 
 class JobScope(TenantScope):

@@ -171,7 +171,7 @@ _PLAIN = (
     Reading(pa.date32(), _date),
 )
 INFERENCE = ColumnRule((*_PLAIN, *_moments()), pa.null())
-"""The rule of a column of which nothing is known: ``int64``, ``double``, ``bool``, ``date32``, timestamps, text.
+"""Of a column of which nothing is known: ``int64``, ``double``, ``bool``, ``date32``, timestamps, text.
 
 Timestamps with a zone must be in UTC (``Z``, ``+00:00``): with another offset they stay text, for the
 offset would be lost. A column of nulls has the type ``null``."""

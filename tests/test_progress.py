@@ -31,7 +31,7 @@ def test_a_watcher_hears_its_own_block_only():
     progress.begin("before", "files", 1)
     with progress.watched_by(notes):
         progress.begin("copying", "bytes")
-        assert [b"ab", b"c"] == list(progress.counted([b"ab", b"c"]))
+        assert [b"ab", b"c"] == list(progress.count_bytes([b"ab", b"c"]))
         progress.advance()
         progress.wait_for("Spark")
     progress.advance(7)

@@ -62,7 +62,7 @@ def wait_for(what: str) -> None:
         watcher.wait_for(what)
 
 
-def counted(chunks: Iterable[bytes]) -> Iterator[bytes]:
+def count_bytes(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """The chunks; their bytes count as done when they are taken."""
     for chunk in chunks:
         advance(len(chunk))

@@ -13,7 +13,7 @@ from tests.examples import examples
 from freezeframe.errors import StorageNotShared, UnreadableInput
 from freezeframe.script import input_parts
 from freezeframe.script.csv_file import csv_text_pieces, read_csv_text
-from freezeframe.script.input_parts import csv_parts, divided, line_parts
+from freezeframe.script.input_parts import csv_parts, divide, line_parts
 
 QUOTED_TEXTS = st.text('a",\n\r', max_size=4)
 
@@ -68,7 +68,7 @@ def test_a_file_that_changed_or_is_not_there_is_told(tmp_path):
     """Types that were settled before hold no more, and a worker may see another disk."""
     file = tmp_path / "A-1.csv"
     file.write_text("a\n1\n")
-    (part,) = divided(file, [0])
+    (part,) = divide(file, [0])
     file.write_text("a\n007\n")
 
     with pytest.raises(UnreadableInput, match="was changed"):

@@ -8,7 +8,7 @@ from tests.script.json_values import KNOWN, MIXED, OWN, UTC
 
 from freezeframe.errors import TooLarge, UnreadableInput
 from freezeframe.script import json_rows
-from freezeframe.script.input_parts import divided
+from freezeframe.script.input_parts import divide
 from freezeframe.script.json_rows import read_json_files
 from freezeframe.script.reading import read_json_folder
 from freezeframe.script.typed_columns import KnownTypes
@@ -97,7 +97,7 @@ def test_a_line_that_is_no_object_is_named(line, tmp_path):
     with pytest.raises(UnreadableInput) as caught:
         read(tmp_path, b'\xef\xbb\xbf{"a": null}\r\n\n' + line + b"\n")
     assert 3 == caught.value.details["line"]
-    part = divided(tmp_path / "A-1.jsonl", [0, 17])[1]
+    part = divide(tmp_path / "A-1.jsonl", [0, 17])[1]
     with pytest.raises(UnreadableInput) as caught:
         json_rows.survey_json(part, KnownTypes())
     assert 3 == caught.value.details["line"]

@@ -15,7 +15,7 @@ from freezeframe.identifiers import StreamName
 from freezeframe.script.row_hashes import frame_hashes, table_hashes
 from freezeframe.script.transfer import export_stream
 from freezeframe.service.access.arrow_engine import ArrowEngine
-from freezeframe.service.exports.exports import exported
+from freezeframe.service.exports.exports import export
 from freezeframe.service.rows.column_statistics import StatisticsCache, stream_statistics
 from freezeframe.service.rows.import_preview import ImportFile, import_preview
 from freezeframe.service.rows.row_differences import DifferenceWanted, row_difference
@@ -104,7 +104,7 @@ def test_columns_are_told(tenant):
 def test_exports_hold_the_texts(stream, tmp_path, kind):
     """A file of a stream, and what the service sends."""
     text = export_stream(stream, tmp_path / "out", kind).read_text()
-    sent = b"".join(exported(stream, kind, Moment())).decode()
+    sent = b"".join(export(stream, kind, Moment())).decode()
 
     assert all(one in text and one in sent for one in TEXTS)
 

@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from freezeframe.asgi.console import add_console
-from freezeframe.asgi.description import completed
+from freezeframe.asgi.description import complete_document
 from freezeframe.asgi.event_hub import EventHub
 from freezeframe.asgi.middleware.body_deadline import BodyDeadline
 from freezeframe.asgi.middleware.byte_counts import ByteCounts
@@ -113,9 +113,9 @@ def _describe(application: FastAPI) -> None:
     """Have the OpenAPI document completed; see ``description``."""
     plain = application.openapi
 
-    def described() -> dict[str, Any]:
+    def openapi_document() -> dict[str, Any]:
         if application.openapi_schema is None:
-            application.openapi_schema = completed(plain())
+            application.openapi_schema = complete_document(plain())
         return application.openapi_schema
 
-    application.openapi = described  # type: ignore[method-assign]  # FastAPI's documented way
+    application.openapi = openapi_document  # type: ignore[method-assign]  # FastAPI's documented way

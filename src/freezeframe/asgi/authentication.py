@@ -23,7 +23,7 @@ def service_of(request: Request) -> Service:
     return service
 
 
-def authenticated(request: Request) -> Principal:
+def authenticate(request: Request) -> Principal:
     """Who asks, by ``Authorization: Bearer``, ``x-api-key`` or the session's cookie; known once, kept.
 
     Raises:

@@ -24,7 +24,7 @@ _IDEMPOTENCY_KEY = {
 _NEVER_USED = ("HTTPValidationError", "ValidationError")
 
 
-def completed(document: dict[str, Any]) -> dict[str, Any]:
+def complete_document(document: dict[str, Any]) -> dict[str, Any]:
     """The document with all that the routes do not say themselves; it is changed in place."""
     components = document.setdefault("components", {})
     schemas = components.setdefault("schemas", {})

@@ -97,7 +97,7 @@ class EventHub:
         while idle < _IDLE_LOOKS_MAX:
             idle = 0 if self._followers else idle + 1
             try:
-                events = await run_in_threadpool(self._watch.look, self._wanted())
+                events = await run_in_threadpool(self._watch.look, self._watched_tenants())
             except Exception as error:
                 if not is_blind:
                     is_foreseen = isinstance(error, FreezeframeError)
@@ -125,7 +125,7 @@ class EventHub:
         follower.unseen.difference_update(one.tenant for one in found)
         return list(found)
 
-    def _wanted(self) -> dict[EnvironmentName, set[TenantId]]:
+    def _watched_tenants(self) -> dict[EnvironmentName, set[TenantId]]:
         wanted: dict[EnvironmentName, set[TenantId]] = {}
         for one in self._followers:
             wanted.setdefault(one.environment, set()).update(one.tenants)

@@ -71,7 +71,7 @@ def read(
     """
     files, output = place.tenant().files, Output(as_json=as_json)
     if target is not None:
-        size = _saved(target, files.chunks(path, version, as_of=as_of))
+        size = _save(target, files.chunks(path, version, as_of=as_of))
         output.record({"path": path, "to": str(target), "bytes": size})
         return
     if as_json:
@@ -107,7 +107,7 @@ def write(
         with source.open("rb") as content:
             files.write(path, content, sealed=sealed)
 
-    told = _changed(place, change, message or f"write {path}", who)
+    told = _change_files(place, change, message or f"write {path}", who)
     Output(as_json=as_json).record(told.entry(path).to_json())
 
 
@@ -136,7 +136,7 @@ def patch(
             cause="It cannot be parsed.",
             remedy="""Quote it for the shell: '{"region": "eu"}'.""",
         ) from error
-    told = _changed(
+    told = _change_files(
         place, lambda files: files.patch_json(path, wanted, sealed=sealed), message or f"patch {path}", who
     )
     Output(as_json=as_json).record(told.entry(path).to_json())
@@ -149,7 +149,7 @@ def delete(
 
     Its older versions can still be read and restored.
     """
-    _changed(place, lambda files: files.delete(path), message or f"delete {path}", who)
+    _change_files(place, lambda files: files.delete(path), message or f"delete {path}", who)
     Output(as_json=as_json).record({"deleted": path})
 
 
@@ -162,7 +162,7 @@ def move(
     as_json: Json = False,
 ) -> None:
     """Give a file another path."""
-    _changed(place, lambda files: files.move(path, target), message or f"move {path}", who)
+    _change_files(place, lambda files: files.move(path, target), message or f"move {path}", who)
     Output(as_json=as_json).record({"moved": path, "to": target})
 
 
@@ -182,7 +182,7 @@ def history(place: Place, path: FileArgument, as_json: Json = False) -> None:
     Output(as_json=as_json).table(f"History of {path}", revisions, columns)
 
 
-def _changed(place: Place, change: Callable[[Files], Any], message: str, who: str | None) -> Files:
+def _change_files(place: Place, change: Callable[[Files], Any], message: str, who: str | None) -> Files:
     """The files as they are after a change, which is a version of its own."""
     tenant = place.tenant()
     with tenant.job(message=message, who=who) as job:
@@ -197,7 +197,7 @@ def _content(path: str, content: bytes) -> dict[str, Any]:
         return {"path": path, "encoding": "base64", "content": base64.b64encode(content).decode()}
 
 
-def _saved(target: Path, chunks: Iterable[bytes]) -> int:
+def _save(target: Path, chunks: Iterable[bytes]) -> int:
     """Write a new file, whole or not at all; its size."""
     from freezeframe.storage.local import failure, write_durably
 

@@ -13,7 +13,7 @@ import typer
 from freezeframe.cli.places.completion import stream_names
 from freezeframe.cli.places.options import DryRun, Json, Message, Who, Yes
 from freezeframe.cli.places.place import Place, at_place
-from freezeframe.cli.stream.transfer import FileImport, Mode, imported
+from freezeframe.cli.stream.transfer import FileImport, Mode, import_as_version
 from freezeframe.cli.tenant import lifecycle, maintenance
 from freezeframe.cli.terminal.confirmation import require_yes
 from freezeframe.cli.terminal.output import Output
@@ -59,7 +59,7 @@ def import_files(
         require_yes(f"Delete the rows of {', '.join(one.name for one in given)} that the files lack?")
     names = ", ".join(file.name for file in files)
     with progress(f"Importing {names}", as_json=as_json):
-        told = imported(tenant, given, message or f"import {names}", who, dry_run=dry_run)
+        told = import_as_version(tenant, given, message or f"import {names}", who, dry_run=dry_run)
     Output(as_json=as_json).table(str(place), [receipt.to_json() for receipt in told], _COLUMNS)
 
 

@@ -75,7 +75,7 @@ def status(as_json: Json = False) -> None:
     if runner is None:
         output.line("No warm runner runs; the first job starts one.")
     else:
-        output.record(_runner_told(runner))
+        output.record(_describe_runner(runner))
 
 
 @app.command()
@@ -202,11 +202,11 @@ def _newest_log(settings: Settings) -> Path:
 def _runner(settings: Settings) -> dict[str, Any] | None:
     import os
 
-    from freezeframe.runs.warm.place import asked, is_supported, runner_folder
+    from freezeframe.runs.warm.place import ask, is_supported, runner_folder
 
     if not is_supported() or not settings.runner_idle_seconds:
         return None
-    return asked(runner_folder(settings, os.environ), {"about": True}, 1.0)
+    return ask(runner_folder(settings, os.environ), {"about": True}, 1.0)
 
 
 def _to_dict(server: ServerStatus) -> dict[str, object]:
@@ -224,7 +224,7 @@ def _to_dict(server: ServerStatus) -> dict[str, object]:
     }
 
 
-def _runner_told(runner: dict[str, Any]) -> dict[str, object]:
+def _describe_runner(runner: dict[str, Any]) -> dict[str, object]:
     return {
         "Runner": f"process {runner['process']}",
         "Up since": _moment(runner["started"]),

@@ -31,15 +31,15 @@ class Connection:
 
     def json(self, method: str, path: str, **given: Any) -> Any:
         """The JSON value of an answer; errors as the module says."""
-        return self._answered(method, path, **given).json()
+        return self._send(method, path, **given).json()
 
     def content(self, method: str, path: str, **given: Any) -> bytes:
         """The bytes of an answer."""
-        return self._answered(method, path, **given).content
+        return self._send(method, path, **given).content
 
     def headers(self, method: str, path: str, **given: Any) -> dict[str, str]:
         """The headers of an answer that has nothing else to say."""
-        return dict(self._answered(method, path, **given).headers)
+        return dict(self._send(method, path, **given).headers)
 
     def lines(self, method: str, path: str, **given: Any) -> Iterator[str]:
         """The lines of an answer as they come."""
@@ -53,7 +53,7 @@ class Connection:
         """Close all connections."""
         self._http.close()
 
-    def _answered(self, method: str, path: str, **given: Any) -> httpx.Response:
+    def _send(self, method: str, path: str, **given: Any) -> httpx.Response:
         try:
             answer = self._http.request(method, path, **_arguments(**given))
         except httpx.TransportError as error:
@@ -72,10 +72,10 @@ def path_of(template: str, *values: str) -> str:
     """The path with its names filled in, each as one part of it (but a file's path, which has parts)."""
     found = dict(zip(_NAME.findall(template), values, strict=True))
     parts = {name: value.split("/") if name == _WITH_SLASHES else [value] for name, value in found.items()}
-    return template.format(**{name: "/".join(map(_quoted, some)) for name, some in parts.items()})
+    return template.format(**{name: "/".join(map(_quote, some)) for name, some in parts.items()})
 
 
-def _quoted(part: str) -> str:
+def _quote(part: str) -> str:
     # Dots alone would be taken for a way through the path, and the request would go elsewhere.
     return part.replace(".", "%2E") if set(part) == {"."} else quote(part, safe="")
 

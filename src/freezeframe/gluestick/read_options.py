@@ -19,7 +19,7 @@ def with_read_options(frame: pd.DataFrame, options: Mapping[str, Any]) -> pd.Dat
     """
     usecols = options.get("usecols")
     if usecols is not None:
-        frame = frame[_wanted(frame, usecols)]
+        frame = frame[_select_columns(frame, usecols)]
     try:
         frame = _with_types(frame, options.get("dtype"))
         for name in _date_columns(frame, options.get("parse_dates")):
@@ -35,7 +35,7 @@ def with_read_options(frame: pd.DataFrame, options: Mapping[str, Any]) -> pd.Dat
         return frame
     columns = [index] if isinstance(index, str | int) else list(index)
     names = [frame.columns[one] if isinstance(one, int) else one for one in columns]
-    return frame.set_index(_known(frame, "index_col", names))
+    return frame.set_index(_require_columns(frame, "index_col", names))
 
 
 def _with_types(frame: pd.DataFrame, dtype: Any) -> pd.DataFrame:
@@ -50,11 +50,11 @@ def _with_types(frame: pd.DataFrame, dtype: Any) -> pd.DataFrame:
     return frame.astype(wanted)
 
 
-def _wanted(frame: pd.DataFrame, usecols: Any) -> list[str]:
+def _select_columns(frame: pd.DataFrame, usecols: Any) -> list[str]:
     if callable(usecols):
         return [name for name in frame.columns if usecols(name)]
     chosen = {frame.columns[one] if isinstance(one, int) else one for one in usecols}
-    _known(frame, "usecols", sorted(chosen))
+    _require_columns(frame, "usecols", sorted(chosen))
     # As in read_csv, the order is that of the columns.
     return [name for name in frame.columns if name in chosen]
 
@@ -63,10 +63,10 @@ def _date_columns(frame: pd.DataFrame, parse_dates: Any) -> list[str]:
     if not parse_dates or parse_dates is True:
         return []
     columns = [frame.columns[one] if isinstance(one, int) else one for one in parse_dates]
-    return _known(frame, "parse_dates", columns)
+    return _require_columns(frame, "parse_dates", columns)
 
 
-def _known(frame: pd.DataFrame, option: str, names: list[str]) -> list[str]:
+def _require_columns(frame: pd.DataFrame, option: str, names: list[str]) -> list[str]:
     absent = [name for name in names if name not in frame.columns]
     if absent:
         raise MissingColumn(

@@ -156,7 +156,7 @@ def _prepare(known: Stream, rows: pd.DataFrame, key: list[str], *, coerce: bool,
     table = known.read(stream_version=version, as_="arrow")
     for name in names:
         kind = batch.schema.field(name).type
-        column = _retyped(table.column(name), kind, coerce=coerce, localize=localize, name=name)
+        column = _retype(table.column(name), kind, coerce=coerce, localize=localize, name=name)
         table = table.set_column(table.column_names.index(name), name, column)
     new_key = tuple(key) if needs_key else known.key()
     # Not the present rows any more if somebody commits now: then ConflictError, and once more.
@@ -176,7 +176,7 @@ def _misfits(stored: pa.Schema, batch: pa.Table, key: list[str]) -> list[str]:
     return found
 
 
-def _retyped(
+def _retype(
     column: pa.ChunkedArray, kind: pa.DataType, *, coerce: bool, localize: bool, name: str
 ) -> pa.ChunkedArray:
     has_zone = pa.types.is_timestamp(kind) and kind.tz is not None
@@ -184,7 +184,7 @@ def _retyped(
         return pc.assume_timezone(column, "UTC")
     if not coerce:
         return column
-    coerced = _coerced(column, kind)
+    coerced = _coerce(column, kind)
     if coerced is None:
         raise SchemaDriftError(
             f"The stored column {name!r} of type {column.type} cannot be coerced to {kind}.",
@@ -197,7 +197,7 @@ def _retyped(
     return coerced
 
 
-def _coerced(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
+def _coerce(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
     """The values in another type, or None if one of them would not come back the same."""
     if pa.types.is_string(column.type):
         return exact_values(column, kind)

@@ -114,7 +114,7 @@ class JobAttempt:
                     remedy="See the worker's log, and report it.",
                 )
                 report = _Report("failed", {"error": unexpected.to_json()}, may_retry=True)
-            return self._reported(heartbeat, report)
+            return self._send_report(heartbeat, report)
 
     def _report(self, heartbeat: Heartbeat) -> _Report | None:
         """How the attempt ended; None where the job is to be given back."""
@@ -123,7 +123,7 @@ class JobAttempt:
         if self.job.taken_over_from and not self._make_void(request, heartbeat):
             return _LEFT
         if self.job.only_close:
-            return self._closed(request)
+            return self._close(request)
         outcome = self.run(
             replace(request, token=attempt_token(self.job, self.job.attempts)),
             settings=self.settings,
@@ -171,7 +171,7 @@ class JobAttempt:
                 return True
         return False
 
-    def _closed(self, request: RunRequest) -> _Report:
+    def _close(self, request: RunRequest) -> _Report:
         """The end of a job that may not be run again: it may have been committed all the same."""
         tenant = request_tenant(request, self.settings)
         receipt = None if tenant is None else find_committed_job(tenant.place, request.job_id)
@@ -188,7 +188,7 @@ class JobAttempt:
         )
         return _Report("dead", {"error": error.to_json()})
 
-    def _reported(self, heartbeat: Heartbeat, report: _Report | None) -> QueuedJob | None:
+    def _send_report(self, heartbeat: Heartbeat, report: _Report | None) -> QueuedJob | None:
         if report is _LEFT:
             return None
         for wait_seconds in (*_WAITS_SECONDS, 0.0):

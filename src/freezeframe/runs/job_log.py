@@ -34,7 +34,7 @@ def log_path(job: QueuedJob, settings: Settings) -> Path | None:
     return None if root is None else _existing(root.log)
 
 
-def followed(current: Callable[[], QueuedJob], settings: Settings) -> Iterator[str]:
+def follow_log(current: Callable[[], QueuedJob], settings: Settings) -> Iterator[str]:
     """The text of a job's log as it grows, until the job has ended; of a new attempt from its beginning.
 
     ``current`` gives the job as it is now.

@@ -77,7 +77,7 @@ def run_notebook(script: Path, executed: Path, parameters: Mapping[str, Any], fo
         ScriptFailure: a cell ended with an exception, or an exit code that is not 0.
         Stopped: the run asked it to stop.
     """
-    notebook = _loaded(script, parameters)
+    notebook = _load(script, parameters)
     notebook = remove_error_markers(
         prepare_notebook_metadata(notebook, str(script), str(executed), report_mode=False)
     )
@@ -94,7 +94,7 @@ def run_notebook(script: Path, executed: Path, parameters: Mapping[str, Any], fo
         raise failure_of(error) from error
 
 
-def _loaded(script: Path, parameters: Mapping[str, Any]) -> NotebookNode:
+def _load(script: Path, parameters: Mapping[str, Any]) -> NotebookNode:
     try:
         notebook: NotebookNode = load_notebook_node(str(script))
         if parameters:

@@ -24,7 +24,7 @@ def run_error(
 
     What the script wrote there itself is its error, and stays.
     """
-    written = _written(root)
+    written = _read_error(root)
     error = _limit_error(request, ending)
     if error is None:
         told = result.error if result is not None else None
@@ -42,7 +42,7 @@ def run_error(
     return error_json
 
 
-def _written(root: JobRoot) -> str:
+def _read_error(root: JobRoot) -> str:
     try:
         with root.errors.open("rb") as file:
             return file.read(_TEXT_MAX).decode("utf-8", "replace").strip()

@@ -81,7 +81,7 @@ def run(
     """
     started = time.monotonic()
     require_variables(variables)
-    request = _resolved(request)
+    request = _resolve(request)
     store = request_store(request, settings)
     is_new = store.folder(request.tenant) is None
     similar = nearest(request.tenant, store.tenants("", None, _COMPARED_IDS_MAX)) if is_new else ()
@@ -89,7 +89,7 @@ def run(
     folder = job_roots_folder(tenant.place.storage, settings)
     known = find_committed_job(tenant.place, request.job_id)
     if known is not None:
-        return _repeated(request, folder, known, time.monotonic() - started)
+        return _repeat_outcome(request, folder, known, time.monotonic() - started)
     _tidy(folder, settings)
     root = make_job_root(folder, request)
     try:
@@ -98,14 +98,14 @@ def run(
             ending = _carried_out(request, root, settings, environment, on_line, is_cancelled, tenant)
     finally:
         root.remove_secrets()
-    receipt = _committed(tenant, request.job_id)
+    receipt = _find_receipt(tenant, request.job_id)
     outcome = _outcome(request, root, ending, receipt, time.monotonic() - started)
     if outcome.is_success and request.job_root is None:
         root.remove_copies()
     return replace(outcome, made_tenant=is_new, similar_tenants=tuple(similar))
 
 
-def _resolved(request: RunRequest) -> RunRequest:
+def _resolve(request: RunRequest) -> RunRequest:
     """The request with absolute paths and a token, after looking whether its files are there."""
     places: dict[str, Any] = {"script": given_file(request.script, "script")}
     for name in ("config", "state", "catalog"):
@@ -182,7 +182,7 @@ def _wide_pipe() -> tuple[int, int]:
     return reading, writing
 
 
-def _committed(tenant: Tenant, job_id: str) -> JobReceipt | None:
+def _find_receipt(tenant: Tenant, job_id: str) -> JobReceipt | None:
     found = find_committed_job(tenant.place, job_id)
     return None if found is None else replace(found, repeated=False)
 
@@ -211,7 +211,7 @@ def _outcome(
     )
 
 
-def _repeated(request: RunRequest, folder: Path, receipt: JobReceipt, seconds: float) -> RunOutcome:
+def _repeat_outcome(request: RunRequest, folder: Path, receipt: JobReceipt, seconds: float) -> RunOutcome:
     """The answer to an id that is committed already; its root is that of the first run, if still there."""
     root = latest_root(folder, request.job_id) or JobRoot(folder)
     executed = root.executed(request.script)

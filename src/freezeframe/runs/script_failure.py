@@ -34,11 +34,11 @@ def failure_of(error: BaseException) -> ScriptFailure:
     if isinstance(error, FreezeframeError):
         return ScriptFailure(error, 1)
     if isinstance(error, SystemExit):
-        return _exited(error)
+        return _exit_failure(error)
     if type(error).__module__.startswith("pyspark.errors"):
         return ScriptFailure(_spark_error(error), 1)
     text = without_jvm_stack("".join(traceback.format_exception_only(error))).strip()
-    return ScriptFailure(_failed(text, exception=type(error).__name__), 1)
+    return ScriptFailure(_failure(text, exception=type(error).__name__), 1)
 
 
 def exit_code_of(end: SystemExit) -> int:
@@ -56,10 +56,10 @@ def script_trace(error: BaseException, file: str) -> str:
     return without_jvm_stack("".join(traceback.format_exception(type(error), error, trace)))
 
 
-def _exited(end: SystemExit) -> ScriptFailure:
+def _exit_failure(end: SystemExit) -> ScriptFailure:
     code = exit_code_of(end)
     said = f": {end.code}" if isinstance(end.code, str) else ""
-    return ScriptFailure(_failed(f"SystemExit with code {code}{said}"), code)
+    return ScriptFailure(_failure(f"SystemExit with code {code}{said}"), code)
 
 
 def _spark_error(error: BaseException) -> FreezeframeError:
@@ -77,7 +77,7 @@ def _spark_error(error: BaseException) -> FreezeframeError:
     )
 
 
-def _failed(text: str, **details: Any) -> FreezeframeError:
+def _failure(text: str, **details: Any) -> FreezeframeError:
     return FreezeframeError(
         "The script failed; nothing of the run was kept.",
         cause=text[:_TEXT_MAX],

@@ -68,13 +68,13 @@ def main(job_folder: str) -> int:
 def _result(root: JobRoot, plan: ScriptPlan) -> ScriptResult:
     process = os.getpid()
     try:
-        receipt = _committed(root, plan, process)
+        receipt = _commit(root, plan, process)
     except ScriptFailure as failure:
         return ScriptResult(None, failure.error.to_json(), failure.exit_code, jvm_stack(failure))
     return ScriptResult(receipt.to_json(), None, 0)
 
 
-def _committed(root: JobRoot, plan: ScriptPlan, process: int) -> JobReceipt:
+def _commit(root: JobRoot, plan: ScriptPlan, process: int) -> JobReceipt:
     request = plan.request
     place = request_store(request, plan.settings).tenant(request.tenant).place
     meaning = {"message": request.message, "who": request.who}

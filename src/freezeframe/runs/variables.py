@@ -57,7 +57,7 @@ def script_environment(
     """All variables of the script's process; ``inherited`` is the environment of who runs it."""
     given = {name: _as_text(value) for name, value in request.parameters.items() if value is not None}
     return {
-        **_inherited(inherited, request, settings),
+        **_inherit(inherited, request, settings),
         **_settings_variables(settings),
         **_bucket_variables(request, settings),
         **{f"{PARAMETER_PREFIX}{name}": text for name, text in given.items()},
@@ -87,7 +87,7 @@ def require_variables(variables: Mapping[str, str]) -> None:
             )
 
 
-def _inherited(inherited: Mapping[str, str], request: RunRequest, settings: Settings) -> dict[str, str]:
+def _inherit(inherited: Mapping[str, str], request: RunRequest, settings: Settings) -> dict[str, str]:
     named = {name.strip() for name in settings.script_variables.split(",")}
     # The script's process commits to the store itself, so it needs what opens the bucket.
     is_bucket = "://" in request.root

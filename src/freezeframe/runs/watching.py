@@ -61,7 +61,7 @@ def watched(
     ``output`` is the reading end of a pipe with what it prints: ``log`` gets its bytes, up to 64 MiB, and
     ``on_line`` each line. What the two callbacks raise ends the process and is raised here.
     """
-    with log.open("ab") as file, _Output(output, _written_at_once(file), on_line) as printed:
+    with log.open("ab") as file, _Output(output, _unbuffered_writer(file), on_line) as printed:
         watch = _Watch(process, limits, is_cancelled)
         try:
             while process.poll() is None:
@@ -78,7 +78,7 @@ def watched(
     return Ending(watch.reason, code, watch.memory_bytes)
 
 
-def _written_at_once(file: IO[bytes]) -> Callable[[bytes], object]:
+def _unbuffered_writer(file: IO[bytes]) -> Callable[[bytes], object]:
     """Bytes are in the file when this returns: others follow the log while the script runs."""
 
     def write(chunk: bytes) -> None:

@@ -118,7 +118,7 @@ class Worker:
                 break
             running = self._wait(running)
         while running:
-            running = _unfinished(running, _LOOK_SECONDS)
+            running = _wait_for_one(running, _LOOK_SECONDS)
         return claimed
 
     def _submit_due(self) -> None:
@@ -148,7 +148,7 @@ class Worker:
             if not running:
                 time.sleep(min(left, _LOOK_SECONDS))
                 continue
-            before, running = running, _unfinished(running, min(left, _LOOK_SECONDS))
+            before, running = running, _wait_for_one(running, min(left, _LOOK_SECONDS))
             if len(running) < len(before):
                 break
         return running
@@ -178,7 +178,7 @@ class Worker:
         return self._stops_at is not None and time.monotonic() >= self._stops_at
 
 
-def _unfinished(running: set[Future[None]], seconds: float) -> set[Future[None]]:
+def _wait_for_one(running: set[Future[None]], seconds: float) -> set[Future[None]]:
     """Those that run on when one has ended, or the time is over; what went wrong in one is raised."""
     done, others = wait(running, timeout=seconds, return_when=FIRST_COMPLETED)
     for one in done:

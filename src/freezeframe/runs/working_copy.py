@@ -120,7 +120,7 @@ def apply_changes(files: Files, folder: Path, changes: WorkingChanges) -> None:
     for path in changes.deleted:
         files.delete(path)
     for path in (*changes.added, *changes.changed):
-        with os.fdopen(_opened(folder / path), "rb") as file:
+        with os.fdopen(_open(folder / path), "rb") as file:
             files.write(path, file, sealed=path in changes.sealed)
 
 
@@ -168,11 +168,11 @@ def _differs(path: Path, now: os.stat_result, before: CopiedFile) -> bool:
         return True
     if (now.st_mtime_ns, now.st_ino) == (before.modified_ns, before.inode):
         return False
-    with os.fdopen(_opened(path), "rb") as file:
+    with os.fdopen(_open(path), "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest() != before.sha256
 
 
-def _opened(path: Path) -> int:
+def _open(path: Path) -> int:
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:

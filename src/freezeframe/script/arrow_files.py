@@ -35,7 +35,7 @@ def streamed_arrow(file: Path, limits: UnpackLimits = UNLIMITED) -> pa.RecordBat
         SchemaDriftError: it holds what a stream cannot keep: a union or a duration, for example.
     """
     with reads_of(str(file)), file.open("rb") as content:
-        schema = _schema(_opened(content, str(file)), str(file))
+        schema = _schema(_open(content, str(file)), str(file))
 
     def batches() -> Iterator[pa.RecordBatch]:
         with reads_of(str(file)), file.open("rb") as content:
@@ -56,7 +56,7 @@ def require_arrow(content: IO[bytes], name: str, limits: UnpackLimits = UNLIMITE
     Raises:
         TooLarge, UnreadableInput, SchemaDriftError: as of ``streamed_arrow``.
     """
-    _schema(_opened(content, name), name)
+    _schema(_open(content, name), name)
     for _ in arrow_batches(content, name, limits):
         pass
     content.seek(0)
@@ -74,7 +74,7 @@ def arrow_batches(
     unpacking = Unpacking(Path(name).name, content.seek(0, os.SEEK_END), limits)
     if limits is not UNLIMITED:
         _require_within(content, name, unpacking)
-    reader = _opened(content, name)
+    reader = _open(content, name)
     if limits is not UNLIMITED and isinstance(reader, pa.ipc.RecordBatchFileReader):
         # What was looked at is the stream in the file; its footer may name other places.
         content.seek(_FILE_START)
@@ -99,7 +99,7 @@ def _require_within(content: IO[bytes], name: str, unpacking: Unpacking) -> None
             unpacking.expect(rows, size)
 
 
-def _opened(content: IO[bytes], name: str) -> Any:
+def _open(content: IO[bytes], name: str) -> Any:
     with reads_of(name):
         size = content.seek(0, os.SEEK_END)
         content.seek(max(0, size - len(_STREAM_END)))

@@ -49,7 +49,7 @@ def catalog_beside(folder: Path) -> Catalog:
     file = folder.resolve().parent / FILE_NAME
     try:
         with reads_of(str(file)):
-            return Catalog(_declared(json.loads(file.read_text("utf-8-sig"))))
+            return Catalog(_declared_types(json.loads(file.read_text("utf-8-sig"))))
     except (FileNotFoundError, IsADirectoryError):
         return Catalog({})
     except (ValueError, TypeError, AttributeError) as error:
@@ -61,7 +61,7 @@ def catalog_beside(folder: Path) -> Catalog:
         ) from error
 
 
-def _declared(document: Any) -> dict[str, dict[str, pa.DataType]]:
+def _declared_types(document: Any) -> dict[str, dict[str, pa.DataType]]:
     streams: dict[str, dict[str, pa.DataType]] = {}
     for entry in document.get("streams", []):
         properties = (entry.get("schema") or {}).get("properties") or {}

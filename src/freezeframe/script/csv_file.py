@@ -53,12 +53,12 @@ def _read_csv_text(file: Path) -> pa.Table:
             f"{str(file)!r} is empty.", cause="It has no header line.", remedy=_REMEDY, file=str(file)
         )
     try:
-        table = _parsed(file)
+        table = _parse(file)
         header = table.column_names  # decoded here: a name may be what is not UTF-8
     except (pa.ArrowInvalid, UnicodeDecodeError) as error:
-        raise _diagnosed(file, error) from error
+        raise _diagnose(file, error) from error
     _check_is_closed(file, table)
-    names = _checked_names(file, header)
+    names = _check_names(file, header)
     return _with_last_field(file, table).rename_columns(names)
 
 
@@ -92,8 +92,8 @@ def _csv_text_pieces(part: InputPart, block_bytes: int) -> Iterator[pa.Table]:
         yield _read_csv_text(file)
         return
     try:
-        with _opened(part, block_bytes) as batches:
-            names = _checked_names(file, batches.schema.names)
+        with _open(part, block_bytes) as batches:
+            names = _check_names(file, batches.schema.names)
             held = pa.Table.from_batches([], batches.schema)
             for batch in batches:
                 yield held.rename_columns(names)
@@ -101,7 +101,7 @@ def _csv_text_pieces(part: InputPart, block_bytes: int) -> Iterator[pa.Table]:
     except (pa.ArrowInvalid, UnicodeDecodeError) as error:
         if "straddling" in str(error):
             raise LongRow(str(error)) from error
-        raise _diagnosed(file, error) from error
+        raise _diagnose(file, error) from error
     if part.is_last:
         # What can be wrong with a file's end is wrong with its last piece.
         _check_is_closed(file, held)
@@ -110,7 +110,7 @@ def _csv_text_pieces(part: InputPart, block_bytes: int) -> Iterator[pa.Table]:
 
 
 @contextmanager
-def _opened(part: InputPart, block_bytes: int) -> Iterator[Any]:
+def _open(part: InputPart, block_bytes: int) -> Iterator[Any]:
     options = _options(block_bytes)
     if part.is_whole:
         with pyarrow.csv.open_csv(part.file, **options) as batches:
@@ -124,7 +124,7 @@ def _opened(part: InputPart, block_bytes: int) -> Iterator[Any]:
         yield batches
 
 
-def _checked_names(file: Path, header: Sequence[str]) -> list[str]:
+def _check_names(file: Path, header: Sequence[str]) -> list[str]:
     names = [name or f"Unnamed: {place}" for place, name in enumerate(header)]
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
@@ -143,20 +143,20 @@ def _is_empty(file: Path) -> bool:
         return not content.read(_BLOCK_BYTES).removeprefix(BYTE_ORDER_MARK).strip(b"\r\n")
 
 
-def _parsed(file: Path) -> pa.Table:
+def _parse(file: Path) -> pa.Table:
     try:
-        return _parsed_in_blocks(file, _BLOCK_BYTES)
+        return _parse_in_blocks(file, _BLOCK_BYTES)
     except pa.ArrowInvalid as error:
         if "straddling" in str(error):
             # A row is longer than a block: one block for all of it.
-            return _parsed_in_blocks(file, min(file.stat().st_size + 1, _BLOCK_BYTES_MAX))
+            return _parse_in_blocks(file, min(file.stat().st_size + 1, _BLOCK_BYTES_MAX))
         if "cannot infer number of columns" in str(error):
             # PyArrow wants a newline after a header that is all there is.
-            return _parsed_in_blocks(pa.BufferReader(file.read_bytes() + b"\n"), _BLOCK_BYTES)
+            return _parse_in_blocks(pa.BufferReader(file.read_bytes() + b"\n"), _BLOCK_BYTES)
         raise
 
 
-def _parsed_in_blocks(source: Path | pa.BufferReader, block_bytes: int) -> pa.Table:
+def _parse_in_blocks(source: Path | pa.BufferReader, block_bytes: int) -> pa.Table:
     return pyarrow.csv.read_csv(source, **_options(block_bytes))
 
 
@@ -214,7 +214,7 @@ def _last_bytes(file: Path, count: int) -> bytes:
         return content.read()
 
 
-def _diagnosed(file: Path, error: Exception) -> UnreadableInput:
+def _diagnose(file: Path, error: Exception) -> UnreadableInput:
     line = undecodable_line(file)
     if line is not None:
         return UnreadableInput(

@@ -19,15 +19,15 @@ _NEEDS_QUOTES = r'[",\r\n]'
 
 def csv_text(rows: pa.Table) -> str:
     """The rows below a header, each line ended by a newline."""
-    header = ",".join(_quoted(pa.chunked_array([pa.array(rows.column_names)])).to_pylist())
+    header = ",".join(_quote(pa.chunked_array([pa.array(rows.column_names)])).to_pylist())
     if not rows.num_columns or not rows.num_rows:
         return f"{header}\n"
-    fields = [pc.fill_null(_quoted(_as_text(column)), "") for column in rows.columns]
+    fields = [pc.fill_null(_quote(_as_text(column)), "") for column in rows.columns]
     lines = pc.binary_join_element_wise(*fields, ",")
     return "\n".join([header, *lines.to_pylist(), ""])
 
 
-def _quoted(text: pa.ChunkedArray) -> pa.ChunkedArray:
+def _quote(text: pa.ChunkedArray) -> pa.ChunkedArray:
     quotes = pc.or_(pc.match_substring_regex(text, _NEEDS_QUOTES), pc.equal(text, ""))
     doubled = pc.replace_substring(text, '"', '""')
     return pc.if_else(quotes, pc.binary_join_element_wise('"', doubled, '"', ""), text)

@@ -72,12 +72,12 @@ def known_file(directory: Path, stream: Stream) -> KnownFile | None:
     taken = FileState(adopted["sha256"], adopted["version"])
     record = _record(directory, stream)
     if record.get("file") != adopted["file"] or record["held"]["version"] < taken.version:
-        return _recognised(directory, stream, KnownFile(adopted["file"], taken))
+        return _recognise(directory, stream, KnownFile(adopted["file"], taken))
     pending = record.get("pending")
     return KnownFile(adopted["file"], FileState(**record["held"]), FileState(**pending) if pending else None)
 
 
-def _recognised(directory: Path, stream: Stream, taken: KnownFile) -> KnownFile:
+def _recognise(directory: Path, stream: Stream, taken: KnownFile) -> KnownFile:
     """What is known without a record: a working copy begins without one, though the file is our own export.
 
     A file with exactly the bytes that an export would write holds exactly the stream's rows.

@@ -106,7 +106,7 @@ class _Section(io.RawIOBase):
         super().close()
 
 
-def divided(file: Path, cuts: list[int], end: int | None = None) -> tuple[InputPart, ...]:
+def divide(file: Path, cuts: list[int], end: int | None = None) -> tuple[InputPart, ...]:
     """The file in parts that begin at ``cuts``; ``end`` is its size, unless it is counted otherwise."""
     found = file.stat()
     end = found.st_size if end is None else end
@@ -126,7 +126,7 @@ def line_parts(file: Path, part_bytes: int = PART_BYTES) -> tuple[InputPart, ...
             content.seek(cuts[-1] + part_bytes - 1)
             content.readline()
             cuts.append(content.tell())
-    return divided(file, cuts if cuts[-1] < end or len(cuts) == 1 else cuts[:-1])
+    return divide(file, cuts if cuts[-1] < end or len(cuts) == 1 else cuts[:-1])
 
 
 def csv_parts(file: Path, part_bytes: int = PART_BYTES) -> tuple[InputPart, ...]:
@@ -137,7 +137,7 @@ def csv_parts(file: Path, part_bytes: int = PART_BYTES) -> tuple[InputPart, ...]
     """
     with reads_of(str(file)):
         small = file.stat().st_size <= part_bytes
-        return divided(file, [0] if small else _csv_cuts(file, part_bytes))
+        return divide(file, [0] if small else _csv_cuts(file, part_bytes))
 
 
 def _csv_cuts(file: Path, part_bytes: int) -> list[int]:

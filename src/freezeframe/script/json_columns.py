@@ -53,14 +53,14 @@ class JsonColumn:
         """The column's type once all values have been seen; None if there is none that holds them."""
         if self.left is None or self.left:
             return rule.kind(self.left)
-        return None if self.kind is None else _settled(self.kind)
+        return None if self.kind is None else _settle(self.kind)
 
     def array(self, values: Values, rule: ColumnRule) -> pa.Array | pa.ChunkedArray | None:
         """Some of the values in the column's type; None if they are none of those that were seen."""
         kind = found_kind(values) if self.left else None
         if self.left and kind != pa.null():
             return _exact(values, kind, rule.ways[self.left[0]])
-        return _built(values, self.type(rule))
+        return _build(values, self.type(rule))
 
 
 def found_kind(values: Values) -> pa.DataType | None:
@@ -125,12 +125,12 @@ def _struct(fields: Mapping[str, pa.DataType | None]) -> pa.DataType | None:
     return None if any(kind is None for kind in fields.values()) else pa.struct(list(fields.items()))
 
 
-def _settled(kind: pa.DataType) -> pa.DataType:
+def _settle(kind: pa.DataType) -> pa.DataType:
     """The type of a column of which a finding says so."""
     if pa.types.is_list(kind):
-        return pa.list_(_settled(kind.value_type))
+        return pa.list_(_settle(kind.value_type))
     if pa.types.is_struct(kind):
-        return pa.struct([(field.name, _settled(field.type)) for field in kind])
+        return pa.struct([(field.name, _settle(field.type)) for field in kind])
     return pa.int64() if kind == _NARROW else kind
 
 
@@ -140,8 +140,8 @@ def _exact(values: Values, kind: pa.DataType | None, way: Reading) -> pa.Array |
     Texts are read as those of a CSV file are, so that dates and decimals are what JSON has no value for.
     """
     wanted = way.kind
-    if kind is not None and _settled(kind) == wanted:
-        return _built(values, wanted)
+    if kind is not None and _settle(kind) == wanted:
+        return _build(values, wanted)
     if pa.types.is_nested(wanted):
         return _exact_nested(values, wanted)
     if pa.types.is_string(wanted):
@@ -187,7 +187,7 @@ def _bytes(values: Values) -> pa.Array | None:
 
 
 def _exact_nested(values: Values, kind: pa.DataType) -> pa.Array | None:
-    array = _built(values, kind)
+    array = _build(values, kind)
     if array is None or not all(map(_is_same, values, array.to_pylist())):
         return None
     return array
@@ -204,7 +204,7 @@ def _is_same(given: Any, kept: Any) -> bool:
     return given == kept and isinstance(given, bool) == isinstance(kept, bool)
 
 
-def _built(values: Values, kind: pa.DataType | None) -> pa.Array | None:
+def _build(values: Values, kind: pa.DataType | None) -> pa.Array | None:
     try:
         return pa.array(values, kind)
     except (pa.ArrowException, ValueError, TypeError, OverflowError):

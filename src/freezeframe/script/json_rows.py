@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from freezeframe.errors import UnreadableInput
 from freezeframe.script.csv_lines import BYTE_ORDER_MARK
-from freezeframe.script.input_parts import InputPart, divided
+from freezeframe.script.input_parts import InputPart, divide
 from freezeframe.script.json_columns import JsonColumn, found_kind, joined_kinds
 from freezeframe.script.typed_columns import KnownTypes
 from freezeframe.script.unpacking import UNLIMITED, Unpacking, UnpackLimits
@@ -40,7 +40,7 @@ def survey_json(part: InputPart, known: KnownTypes, limits: UnpackLimits = UNLIM
         UnreadableInput: a line is no JSON object; file and line are named.
     """
     part.require_unchanged()
-    return _surveyed(part, _pieces(part), known, limits)
+    return _survey(part, _pieces(part), known, limits)
 
 
 def joined_json(
@@ -60,7 +60,7 @@ def joined_json(
             found[name] = found.get(name, JsonColumn()).joined(column)
     for name, column in found.items():
         if column.type(known.rule(name, ())) is None:
-            raise _mixed(name, zip(parts, surveys, strict=True))
+            raise _mixed_types_error(name, zip(parts, surveys, strict=True))
     for name in [] if columns is None else columns.names:
         found.setdefault(name, JsonColumn())
     return found
@@ -92,24 +92,24 @@ def read_json_files(
     Raises:
         TooLarge, UnreadableInput: as of ``survey_json`` and ``joined_json``.
     """
-    parts = [part for file in files for part in divided(file, [0])]
+    parts = [part for file in files for part in divide(file, [0])]
     is_small = sum(part.size for part in parts) <= _PARSED_ONCE_BYTES_MAX
     parsed = [list(_pieces(part)) for part in parts] if is_small else None
 
     def pieces() -> Iterator[tuple[InputPart, Iterable[Rows]]]:
         return zip(parts, parsed or map(_pieces, parts), strict=True)
 
-    surveys = [_surveyed(part, rows, known, limits) for part, rows in pieces()]
+    surveys = [_survey(part, rows, known, limits) for part, rows in pieces()]
     found = joined_json(parts, surveys, known, columns)
     tables = [table for part, rows in pieces() for table in _tables(part, rows, known, found)]
     return pa.concat_tables([json_schema(known, found).empty_table(), *tables])
 
 
 def _pieces(part: InputPart) -> Iterator[Rows]:
-    return ([row for _, row in rows] for rows in _numbered(part))
+    return ([row for _, row in rows] for rows in _number_lines(part))
 
 
-def _surveyed(part: InputPart, pieces: Iterable[Rows], known: KnownTypes, limits: UnpackLimits) -> Columns:
+def _survey(part: InputPart, pieces: Iterable[Rows], known: KnownTypes, limits: UnpackLimits) -> Columns:
     columns: dict[str, JsonColumn] = {}
     unpacking, count = Unpacking(part.file.name, part.size, limits), 0
     for rows in pieces:
@@ -138,7 +138,7 @@ def _tables(
         yield pa.table(arrays, schema=schema)
 
 
-def _numbered(part: InputPart) -> Iterator[list[tuple[int, dict[str, Any]]]]:
+def _number_lines(part: InputPart) -> Iterator[list[tuple[int, dict[str, Any]]]]:
     """The objects with the numbers of their lines in the part, from 1, some at a time."""
     number = 0
     with reads_of(str(part.file)), io.BufferedReader(part.section()) as content:
@@ -167,20 +167,20 @@ def _object(part: InputPart, number: int, line: bytes) -> dict[str, Any]:
     return row
 
 
-def _mixed(name: str, surveys: Iterable[tuple[InputPart, Columns]]) -> UnreadableInput:
+def _mixed_types_error(name: str, surveys: Iterable[tuple[InputPart, Columns]]) -> UnreadableInput:
     """The error for the first value that no type holds beside those before it."""
     kind: pa.DataType | None = pa.null()
     for part, survey in surveys:
         after = joined_kinds(kind, survey.get(name, JsonColumn()).kind)
         if after is None:
-            return _mixed_within(part, name, kind)
+            return _mixed_part_error(part, name, kind)
         kind = after
     raise AssertionError(name)  # pragma: no cover - called only where the kinds cannot be joined
 
 
-def _mixed_within(part: InputPart, name: str, kind: pa.DataType | None) -> UnreadableInput:
+def _mixed_part_error(part: InputPart, name: str, kind: pa.DataType | None) -> UnreadableInput:
     """The error for a part of which a value cannot be joined with ``kind``, which those before it have."""
-    for rows in _numbered(part):
+    for rows in _number_lines(part):
         for number, row in rows:
             kind = joined_kinds(kind, found_kind([row.get(name)]))
             if kind is None:

@@ -57,13 +57,13 @@ def refresh_left(directory: str | os.PathLike[str], stream: Stream) -> None:
 
 def is_left(directory: Path, name: str, sha256: str) -> bool:
     """Whether a file of that content is our own copy."""
-    known = _known(directory, name)
+    known = _find_known(directory, name)
     return known is not None and known.holds(sha256)
 
 
 def left_version(directory: Path, name: str) -> int | None:
     """The version of its stream that a file held when it was left; None for one that never was."""
-    known = _known(directory, name)
+    known = _find_known(directory, name)
     return None if known is None else known.held.version
 
 
@@ -76,7 +76,7 @@ def _write(folder: Path, stream: Stream, suffix: str) -> None:
 
 
 def _replace(folder: Path, stream: Stream, name: str) -> None:
-    path, known, version = folder / name, _known(folder, name), stream.stream_version()
+    path, known, version = folder / name, _find_known(folder, name), stream.stream_version()
     found = file_sha256(path) if path.is_file() else None
     if found is not None and not (known is not None and known.holds(found)) and not _is_passed_over(path):
         return  # it is adopted next
@@ -104,7 +104,7 @@ def _is_passed_over(path: Path) -> bool:
     return path.name.endswith(CSV) and path.with_name(path.name.removesuffix(CSV) + PARQUET).is_file()
 
 
-def _known(folder: Path, name: str) -> KnownFile | None:
+def _find_known(folder: Path, name: str) -> KnownFile | None:
     try:
         record = json.loads(LocalStorage(folder).read(_record_name(name)))
     except (FileNotFoundError, ValueError):

@@ -118,7 +118,7 @@ class Adoption:
                 joined: pa.Table = self.stream.merged(*self._change(table, (), "match"), persist=False)
                 return joined
             unique = check_batch(table, self.key, null_keys="match").rows if self.key else table
-        return _decided(unique)
+        return _decide_types(unique)
 
     def _rows(self, known: pa.Schema | None) -> pa.Table:
         return self.file.read(self.stream.columns() if self.version >= 0 else known)
@@ -154,7 +154,7 @@ def pending_adoption(directory: str | os.PathLike[str], stream: Stream) -> Adopt
     Raises:
         UnreadableInput: gluestick was cut off while it wrote the file, and there is no stream yet.
     """
-    file = _found(Path(directory), stream.name)
+    file = _find(Path(directory), stream.name)
     version = stream.stream_version()
     if file is None:
         if version < 0:
@@ -212,7 +212,7 @@ def merged(
     if not persist:
         adoption = pending_adoption(directory, stream)
         if adoption is not None:
-            return _previewed(adoption, frame, update, sort_columns)
+            return _preview(adoption, frame, update, sort_columns)
         return stream.merged(frame, update, persist=False, sort_columns=sort_columns)
     adopt(directory, stream, update, frame)
     content = stream.merged(frame, update, sort_columns=sort_columns)
@@ -244,7 +244,7 @@ def _keep_in_run(directory: Path, file: LegacyFile) -> None:
             job.files.write(file.path.name, content)
 
 
-def _previewed(adoption: Adoption, frame: Any, update: Update, sort_columns: Sequence[str]) -> Any:
+def _preview(adoption: Adoption, frame: Any, update: Update, sort_columns: Sequence[str]) -> Any:
     """What adoption and update would make of the stream, in the kind of ``frame``; nothing is kept."""
     with tempfile.TemporaryDirectory(prefix="freezeframe-") as folder:
         # The merge needs stored rows to start from, and the tenant's own directory must stay as it is.
@@ -294,7 +294,7 @@ def _adoption_key(update: Update) -> tuple[str, ...]:
     return () if update.mode == "overwrite" else update.key
 
 
-def _found(directory: Path, stream: str) -> LegacyFile | None:
+def _find(directory: Path, stream: str) -> LegacyFile | None:
     for suffix in _SUFFIXES:
         path = directory / f"{stream}{suffix}"
         try:
@@ -334,7 +334,7 @@ def _whole_numbers(table: pa.Table, known: pa.Schema | None) -> pa.Table:
     return table
 
 
-def _decided(table: pa.Table) -> pa.Table:
+def _decide_types(table: pa.Table) -> pa.Table:
     fields = [
         pa.field(field.name, pa.string() if pa.types.is_null(field.type) else field.type)
         for field in table.schema

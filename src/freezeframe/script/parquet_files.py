@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from freezeframe.engine.frames.frames import arrow_names, to_arrow
 from freezeframe.errors import BadInput, SchemaDriftError, UnreadableInput
-from freezeframe.script.input_parts import PART_BYTES, InputPart, divided
+from freezeframe.script.input_parts import PART_BYTES, InputPart, divide
 from freezeframe.script.parquet_batches import announced_bytes, parquet_batches
 from freezeframe.script.unpacking import UNLIMITED, Unpacking, UnpackLimits
 from freezeframe.storage.passing_failures import reads_of
@@ -42,7 +42,7 @@ def read_parquet_files(files: Sequence[Path], limits: UnpackLimits = UNLIMITED) 
     tables = []
     for file in files:
         table = _read(file, limits)
-        schema = _met(files, file, schema, table)
+        schema = _meet_schema(files, file, schema, table)
         tables.append(table)
     if schema is None:
         return pa.table({})
@@ -71,7 +71,7 @@ def require_parquet(content: IO[bytes], name: str, limits: UnpackLimits = UNLIMI
     content.seek(0)
 
 
-def _met(files: Sequence[Path], file: Path, schema: pa.Schema | None, table: pa.Table) -> pa.Schema:
+def _meet_schema(files: Sequence[Path], file: Path, schema: pa.Schema | None, table: pa.Table) -> pa.Schema:
     try:
         try:
             # The wider type, whatever the values: the order of the files then does not matter.
@@ -101,7 +101,7 @@ def parquet_parts(file: Path, part_bytes: int = PART_BYTES) -> tuple[InputPart, 
         if size and size + more > part_bytes:
             cuts, size = [*cuts, group], 0
         size += more
-    return divided(file, cuts, end=groups)
+    return divide(file, cuts, end=groups)
 
 
 def parquet_schema(files: Sequence[Path]) -> pa.Schema:
@@ -113,17 +113,17 @@ def parquet_schema(files: Sequence[Path]) -> pa.Schema:
     schema: pa.Schema | None = None
     for file in files:
         with opened_parquet(file) as parquet:
-            empty = _typed(file, parquet)
+            empty = _convert_types(file, parquet)
             try:
                 schema = evolve(schema, empty, values_known=False).target
             except BadInput:
                 odd = [] if schema is None else _odd(schema, empty.schema)
-                schema = _met(files, file, schema, _supported_rows(file, parquet.read(odd)))
-                schema = _met(files, file, schema, empty.drop_columns(odd))
+                schema = _meet_schema(files, file, schema, _supported_rows(file, parquet.read(odd)))
+                schema = _meet_schema(files, file, schema, empty.drop_columns(odd))
     return pa.schema([]) if schema is None else _target(schema)
 
 
-def _typed(file: Path, parquet: pq.ParquetFile) -> pa.Table:
+def _convert_types(file: Path, parquet: pq.ParquetFile) -> pa.Table:
     """The file's columns, without rows; of unsigned ones only the values say whether they are ``int64``."""
     empty = _supported_rows(file, parquet.schema_arrow.empty_table())
     names = [field.name for field in parquet.schema_arrow if field.type == pa.uint64()]
@@ -158,7 +158,7 @@ def parquet_tables(
 
 def _read(file: Path, limits: UnpackLimits) -> pa.Table:
     with opened_parquet(file) as opened:
-        rows = opened.read() if limits is UNLIMITED else _bounded(file, opened.schema_arrow, limits)
+        rows = opened.read() if limits is UNLIMITED else _read_bounded(file, opened.schema_arrow, limits)
     return _supported_rows(file, rows)
 
 
@@ -194,7 +194,7 @@ def _supported_rows(file: Path, table: pa.Table) -> pa.Table:
         raise
 
 
-def _bounded(file: Path, schema: pa.Schema, limits: UnpackLimits) -> pa.Table:
+def _read_bounded(file: Path, schema: pa.Schema, limits: UnpackLimits) -> pa.Table:
     """The rows in the file's own types, within the limits."""
     empty = schema.empty_table()
     parts = [pa.Table.from_batches([one]).cast(schema) for one in parquet_batches(file, limits)]

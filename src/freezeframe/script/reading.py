@@ -82,10 +82,10 @@ def read_csv_folder(
     frames = {}
     for stream, (files, known) in streams.items():
         text = read_csv_texts(files)
-        converted = _converted(text, (converters or {}).get(stream, {}))
+        converted = _convert(text, (converters or {}).get(stream, {}))
         table = known.table(text.drop_columns(list(converted)))
-        frame = _framed(table, converted, text.column_names, as_)
-        frames[stream] = _indexed(frame, stream, (index_cols or {}).get(stream))
+        frame = _to_frame(table, converted, text.column_names, as_)
+        frames[stream] = _set_index(frame, stream, (index_cols or {}).get(stream))
     return frames
 
 
@@ -120,7 +120,7 @@ def read_json_folder(
 
         return text_frames(JSON_LINES, session or spark(), streams)
     tables = {stream: read_json_files(files, known) for stream, (files, known) in streams.items()}
-    return {stream: _framed(table, {}, table.column_names, as_) for stream, table in tables.items()}
+    return {stream: _to_frame(table, {}, table.column_names, as_) for stream, table in tables.items()}
 
 
 def read_parquet_folder(
@@ -153,7 +153,7 @@ def read_parquet_folder(
         where = session or spark()
         return {stream: parquet_frame(where, parts) for stream, parts in files.items()}
     tables = {stream: read_parquet_files(parts, limits) for stream, parts in files.items()}
-    return {stream: _framed(table, {}, table.column_names, as_) for stream, table in tables.items()}
+    return {stream: _to_frame(table, {}, table.column_names, as_) for stream, table in tables.items()}
 
 
 def _typed_streams(
@@ -197,7 +197,7 @@ def _check_options(as_: str, converters: Any, index_cols: Any) -> None:
         )
 
 
-def _converted(text: pa.Table, converters: Converters) -> dict[str, list[Any]]:
+def _convert(text: pa.Table, converters: Converters) -> dict[str, list[Any]]:
     return {
         name: [convert(value) for value in text.column(name).fill_null("").to_pylist()]
         for name, convert in converters.items()
@@ -205,7 +205,7 @@ def _converted(text: pa.Table, converters: Converters) -> dict[str, list[Any]]:
     }
 
 
-def _framed(table: pa.Table, converted: Mapping[str, list[Any]], names: Sequence[str], as_: str) -> Any:
+def _to_frame(table: pa.Table, converted: Mapping[str, list[Any]], names: Sequence[str], as_: str) -> Any:
     """The table and the converted columns, in the order of ``names``, as the kind wanted."""
     if as_ == "pandas":
         frame = to_pandas(table)
@@ -217,7 +217,7 @@ def _framed(table: pa.Table, converted: Mapping[str, list[Any]], names: Sequence
     return pa.table({name: columns[name] for name in names})
 
 
-def _indexed(frame: Any, stream: str, columns: IndexColumns | None) -> Any:
+def _set_index(frame: Any, stream: str, columns: IndexColumns | None) -> Any:
     if columns is None:
         return frame
     wanted = [columns] if isinstance(columns, str | int) else list(columns)

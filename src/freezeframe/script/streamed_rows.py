@@ -18,7 +18,7 @@ import pyarrow as pa
 from freezeframe.errors import UnreadableInput
 from freezeframe.script.csv_file import LongRow, block_sizes, csv_text_pieces
 from freezeframe.script.inference import Left, both
-from freezeframe.script.input_parts import InputPart, divided
+from freezeframe.script.input_parts import InputPart, divide
 from freezeframe.script.json_rows import joined_json, json_schema, json_tables, survey_json
 from freezeframe.script.parquet_files import parquet_parts, parquet_schema, parquet_tables
 from freezeframe.script.typed_columns import KnownTypes
@@ -98,7 +98,7 @@ def streamed_csv(file: Path, known: KnownTypes) -> pa.RecordBatchReader:
     Raises:
         UnreadableInput: as ``read_csv_text`` does; the whole file has been gone through by then.
     """
-    (part,) = divided(file, [0])
+    (part,) = divide(file, [0])
     survey = survey_csv(part, known)
     return _reader(csv_schema(known, survey.left), lambda: csv_tables(part, survey, known, survey.left))
 
@@ -111,7 +111,7 @@ def streamed_json_lines(
     Raises:
         TooLarge, UnreadableInput: as it does; the whole file has been gone through by then.
     """
-    (part,) = parts = divided(file, [0])
+    (part,) = parts = divide(file, [0])
     found = joined_json(parts, [survey_json(part, known, limits)], known, columns)
     return _reader(json_schema(known, found), lambda: json_tables(part, found, known, found))
 

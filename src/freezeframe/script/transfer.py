@@ -126,19 +126,19 @@ def import_stream(
     columns = None if known is None else known.columns
     held = None
     if _existing(path).stat().st_size <= memory_bytes_max or path.suffix not in _STREAMED:
-        held = _held(path, columns, stored, limits)
+        held = _read_held(path, columns, stored, limits)
     if held is None:
         progress.begin("reading", "rows")
         types = KnownTypes(stored if columns is None else columns)
-        rows = _counted(_STREAMED[path.suffix](path, types, columns, limits))
-        rows = rows if columns is None else _fitted_reader(path, rows, columns)
+        rows = _count_rows(_STREAMED[path.suffix](path, types, columns, limits))
+        rows = rows if columns is None else _fit_reader(path, rows, columns)
     else:
-        rows = held if columns is None else _fitted(path, held, columns)
+        rows = held if columns is None else _fit(path, held, columns)
     used = key if key is not None else (known.key or None) if known is not None else None
     return stream.update(rows, used, **options)
 
 
-def _held(
+def _read_held(
     path: Path, columns: pa.Schema | None, stored: pa.Schema | None, limits: UnpackLimits
 ) -> pa.Table | None:
     """The rows in memory; None where they are allowed, but unpack to too much for that."""
@@ -204,7 +204,7 @@ def read_schema(file: Path) -> StreamSchema:
         ) from error
 
 
-def _fitted(path: Path, rows: pa.Table, columns: pa.Schema) -> pa.Table:
+def _fit(path: Path, rows: pa.Table, columns: pa.Schema) -> pa.Table:
     """The rows with exactly these columns and types."""
     odd = sorted(set(rows.column_names) ^ set(columns.names))
     if odd:
@@ -216,9 +216,9 @@ def _fitted(path: Path, rows: pa.Table, columns: pa.Schema) -> pa.Table:
     return fitted.cast(pa.schema([pa.field(field.name, field.type) for field in columns]))
 
 
-def _fitted_reader(path: Path, rows: pa.RecordBatchReader, columns: pa.Schema) -> pa.RecordBatchReader:
+def _fit_reader(path: Path, rows: pa.RecordBatchReader, columns: pa.Schema) -> pa.RecordBatchReader:
     """The rows with exactly these columns and types; whether they fit is known before the first."""
-    fitted = _fitted(path, rows.schema.empty_table(), columns)
+    fitted = _fit(path, rows.schema.empty_table(), columns)
     tables = (pa.Table.from_batches([batch]).select(columns.names).cast(fitted.schema) for batch in rows)
     batches = (batch for table in tables for batch in table.to_batches())
     return pa.RecordBatchReader.from_batches(fitted.schema, batches)
@@ -240,13 +240,13 @@ def _misfit(path: Path, cause: str, columns: list[str]) -> SchemaDriftError:
 def _rows_out(stream: Stream, version: Point | None, stream_version: int | None) -> pa.RecordBatchReader:
     if stream.byte_count(version, stream_version=stream_version) > MEMORY_BYTES_MAX:
         progress.begin("writing", "rows")
-        return _counted(stream.read_batches(version=version, stream_version=stream_version))
+        return _count_rows(stream.read_batches(version=version, stream_version=stream_version))
     rows: pa.Table = stream.read(version=version, stream_version=stream_version, as_="arrow")
     progress.begin("writing", "rows", len(rows))
-    return _counted(pa.RecordBatchReader.from_batches(rows.schema, rows.to_batches(_BATCH_ROWS)))
+    return _count_rows(pa.RecordBatchReader.from_batches(rows.schema, rows.to_batches(_BATCH_ROWS)))
 
 
-def _counted(rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
+def _count_rows(rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
     """The same rows, told to whoever watches as they are taken."""
 
     def batches() -> Iterator[pa.RecordBatch]:

@@ -65,7 +65,7 @@ class ObjectStorage:
         try:
             found = [
                 FileStatus(name, meta["size"], int(meta["last_modified"].timestamp() * 1000))
-                for meta in self._listed(base, below, start)
+                for meta in self._list(base, below, start)
                 if meta["path"] != base  # the mark of an empty folder, as Hadoop leaves it
                 and "/" not in (name := meta["path"].removeprefix(below))
                 and name.encode() >= start.encode()
@@ -74,7 +74,7 @@ class ObjectStorage:
             raise _unavailable("list", folder, error) from error
         return iter(sorted(found, key=lambda status: status.name.encode()))
 
-    def _listed(self, base: str, below: str, start: str) -> Iterator[Any]:
+    def _list(self, base: str, below: str, start: str) -> Iterator[Any]:
         if not start:
             yield from obstore.list_with_delimiter(self._store, prefix=base or None)["objects"]
             return

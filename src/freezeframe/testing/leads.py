@@ -48,14 +48,14 @@ def incremental(random: Random, known: Sequence[Row], new: int) -> list[Row]:
     not granted this time: what is known about it must stay.
     """
     touched = random.sample(list(known), k=len(known) * 2 // 5)
-    changed = [_changed(random, row) for row in touched[: len(touched) // 2]]
+    changed = [_change(random, row) for row in touched[: len(touched) // 2]]
     resent = [dict(row) for row in touched[len(touched) // 2 :]]
     rows = changed + resent + [_lead(random, len(known) + number) for number in range(new)]
     random.shuffle(rows)
     return rows
 
 
-def _changed(random: Random, row: Row) -> Row:
+def _change(random: Random, row: Row) -> Row:
     other = [status for status in STATUSES if status != row["Status"]]
     modified = utc_text(moment(random, _CREATED + timedelta(days=60), 5))
     return {

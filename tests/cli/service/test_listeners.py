@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from freezeframe.cli.service.listeners import Listeners, claimed
+from freezeframe.cli.service.listeners import Listeners, claim_socket
 
 pytestmark = [
     pytest.mark.long,
@@ -83,7 +83,7 @@ def test_who_starts_while_all_are_claimed_listens_on_each(tmp_path):
     """Of three processes for two sockets the last one has both: it may outlive either owner."""
     sockets = group(tmp_path, 2)
     copies = [[socket.socket(fileno=os.dup(one.fileno())) for one in sockets] for _ in range(3)]
-    held = [claimed(one, str(tmp_path)) for one in copies]
+    held = [claim_socket(one, str(tmp_path)) for one in copies]
     assert [1, 1, 2] == [len(one) for one in held]
     assert held[0][0].fileno() != held[1][0].fileno()
     for one in (*sockets, *(mine for some in held for mine in some)):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from freezeframe.runs.warm.place import asked, runner_folder
+from freezeframe.runs.warm.place import ask, runner_folder
 from freezeframe.runs.warm.shortcut import forwarded_at_once
 from freezeframe.settings import Settings
 
@@ -57,7 +57,7 @@ def folder(tmp_path_factory):
     (folder / "command.py").write_text(COMMAND)
     settings = Settings(state_dir=folder / "state", runner_idle_seconds=60)
     yield folder
-    asked(runner_folder(settings, os.environ), {"retire": True}, 30)
+    ask(runner_folder(settings, os.environ), {"retire": True}, 30)
 
 
 def client(folder, what, **options):

@@ -17,7 +17,7 @@ import pytest
 from freezeframe.engine.configuration.private_folder import private_folder
 from freezeframe.runs.variables import _NEEDED
 from freezeframe.runs.warm.messages import ConnectionLost, receive, require_own_user, send
-from freezeframe.runs.warm.place import asked, connected, runner_folder, runner_variables, startup_variables
+from freezeframe.runs.warm.place import ask, connect, runner_folder, runner_variables, startup_variables
 from freezeframe.runs.warm.process import ForkedProcess
 from freezeframe.runs.warm.spawning import spawn
 from freezeframe.settings import Settings
@@ -81,7 +81,7 @@ class Jobs:
 
     def about(self):
         """What the runner says of itself; None if there is none."""
-        return asked(self.place, {"about": True}, 30)
+        return ask(self.place, {"about": True}, 30)
 
     def start(self, source, *arguments, variables=None, settings=None, **options):
         # A name of its own: the one before may not have been read yet.
@@ -125,7 +125,7 @@ def jobs(settings, tmp_path_factory):
     """Jobs that the runner forks; it retires at the end."""
     found = Jobs(tmp_path_factory.mktemp("jobs"), settings)
     yield found
-    asked(found.place, {"retire": True}, 30)
+    ask(found.place, {"retire": True}, 30)
 
 
 @pytest.fixture
@@ -247,12 +247,12 @@ def test_a_runner_leaves_garbage_unanswered(jobs):
     """Half a message, no message and nonsense cost it nothing; nobody gets a process without asking."""
     before = jobs.about()["process"]
     for words in (b"", b"\x00\x00", b"\x00\x00\x00\x03{}}", b"\xff\xff\xff\xff", b"\x00\x00\x00\x02[]"):
-        with contextlib.closing(connected(jobs.place, 10)) as connection:
+        with contextlib.closing(connect(jobs.place, 10)) as connection:
             connection.sendall(words)
             connection.shutdown(socket.SHUT_WR)
             with contextlib.suppress(ConnectionResetError):
                 assert b"" == connection.recv(1)
-    assert asked(jobs.place, {"module": "etl"}, 10) is None
+    assert ask(jobs.place, {"module": "etl"}, 10) is None
     about = jobs.about()
     assert (before, []) == (about["process"], about["jobs"])
 
@@ -269,7 +269,7 @@ def test_a_client_that_dies_before_its_word_starts_nothing(jobs, tmp_path):
         "is_bound": False,
     }
     descriptors = [os.open(os.devnull, os.O_RDWR) for _ in range(3)] + [os.open(jobs.folder, os.O_RDONLY)]
-    with contextlib.closing(connected(jobs.place, 10)) as connection:
+    with contextlib.closing(connect(jobs.place, 10)) as connection:
         send(connection, work, descriptors)
         message, (holder,) = receive(connection)
     for descriptor in (*descriptors, holder):

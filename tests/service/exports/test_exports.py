@@ -13,7 +13,7 @@ from tests.store.conftest import NoEngine
 from freezeframe.errors import CorruptData, StreamNotFound
 from freezeframe.log.scan import file_rows
 from freezeframe.service.exports import exports
-from freezeframe.service.exports.exports import exported
+from freezeframe.service.exports.exports import export
 from freezeframe.service.rows.streams import Moment
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage
@@ -40,7 +40,7 @@ def test_a_large_export_holds_some_batches(tenant, kind, monkeypatch):
     monkeypatch.setattr(exports, "_GROUP_ROWS", 5_000)
     monkeypatch.setattr(file_rows, "_BATCH_ROWS", 5_000)
     before, most, content, longest = pa.total_allocated_bytes(), 0, io.BytesIO(), 0
-    for chunk in exported(tenant.stream("A"), kind, Moment()):
+    for chunk in export(tenant.stream("A"), kind, Moment()):
         most = max(most, pa.total_allocated_bytes() - before)
         longest = max(longest, len(chunk))
         content.write(chunk)
@@ -53,7 +53,7 @@ def test_a_large_export_holds_some_batches(tenant, kind, monkeypatch):
 
 def test_a_small_export_is_in_the_order_of_the_key(tenant):
     """Up to 32 MiB rows come by key."""
-    content = b"".join(exported(tenant.stream("A"), "parquet", Moment()))
+    content = b"".join(export(tenant.stream("A"), "parquet", Moment()))
 
     assert list(range(ROWS)) == pq.read_table(io.BytesIO(content))["Id"].to_pylist()
 
@@ -66,10 +66,10 @@ def test_what_is_wrong_is_told_before_the_first_byte(bytes_max, monkeypatch):
     found = Tenant(storage, NoEngine(), Settings())
     stream = found.stream("A")
     with pytest.raises(StreamNotFound):
-        exported(stream, "csv", Moment())
+        export(stream, "csv", Moment())
     stream.update(pa.table({"Id": [1]}), "Id")
     for name in [one.name for one in storage.list_below("A.snapshot") if one.name.endswith(".parquet")]:
         storage.delete(f"A.snapshot/{name}")
 
     with pytest.raises(CorruptData):
-        exported(stream, "csv", Moment())
+        export(stream, "csv", Moment())

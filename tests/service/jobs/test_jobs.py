@@ -59,7 +59,7 @@ def test_nothing_of_the_machine_is_told(place, queue, jobs):
     root = str(place / "store" / "job-roots" / "x")
     error = {"code": "X", "problem": f"{root}/etl.py failed, see {place}/store/y", "cause": "", "remedy": ""}
     ended = _ended(queue, {"job_root": root, "log": f"{root}/script.log", "notebook": None, "error": error})
-    told = json.dumps(jobs.told(ended))
+    told = json.dumps(jobs.describe_job(ended))
 
     assert str(place) not in told
     assert "etl.py failed" in told

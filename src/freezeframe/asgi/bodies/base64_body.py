@@ -54,7 +54,7 @@ async def named_body(
         async with _from_form(request, file) as found:
             yield found
     else:
-        name = _required(file)
+        name = _require_path(file)
         async for body in received_body(request):
             yield NamedBody(name, body.content, body.size)
 
@@ -89,7 +89,7 @@ async def _from_json(request: Request, name: str | None) -> NamedBody:
             remedy="Encode the file's bytes in base64.",
         ) from None
     _require_size(request, len(content))
-    chosen = _required(name if name is not None else value.get("file"))
+    chosen = _require_path(name if name is not None else value.get("file"))
     return NamedBody(chosen, io.BytesIO(content), len(content))
 
 
@@ -101,7 +101,7 @@ async def _from_form(request: Request, name: str | None) -> AsyncIterator[NamedB
             if not isinstance(upload, UploadFile):
                 raise UnreadableRequest("The form holds no file.", remedy=f"Send it in the field {_FIELD!r}.")
             _require_size(request, upload.size or 0)
-            chosen = _required(name if name is not None else upload.filename)
+            chosen = _require_path(name if name is not None else upload.filename)
             yield NamedBody(chosen, upload.file, upload.size or 0)
     except MultiPartException as error:
         raise UnreadableRequest(
@@ -109,7 +109,7 @@ async def _from_form(request: Request, name: str | None) -> AsyncIterator[NamedB
         ) from None
 
 
-def _required(name: Any) -> FilePath:
+def _require_path(name: Any) -> FilePath:
     if not isinstance(name, str) or not name:
         raise InvalidOption(
             "The file's name is missing.",

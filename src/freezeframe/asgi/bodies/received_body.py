@@ -55,9 +55,9 @@ async def received_body(request: Request) -> AsyncIterator[ReceivedBody]:
                 digest.update(chunk)
                 content.write(chunk)
         except ClientDisconnect:
-            raise _cut_off(size, announced) from None
+            raise _truncated_error(size, announced) from None
         if announced is not None and size != announced:
-            raise _cut_off(size, announced)
+            raise _truncated_error(size, announced)
         _require_digest(request, digest.hexdigest())
         content.seek(0)
         request.state.body_sha256 = digest.hexdigest()
@@ -115,7 +115,7 @@ def _too_large(bytes_max: int) -> TooLarge:
     )
 
 
-def _cut_off(size: int, announced: int | None) -> UnreadableRequest:
+def _truncated_error(size: int, announced: int | None) -> UnreadableRequest:
     told = "" if announced is None else f" of {announced:,}"
     return UnreadableRequest(
         f"The body ended after {size:,}{told} bytes.",

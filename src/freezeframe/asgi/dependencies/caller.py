@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from fastapi import Depends, Header, Path, Request
 from fastapi.concurrency import run_in_threadpool
 
-from freezeframe.asgi.authentication import authenticated, known_at_once, service_of
+from freezeframe.asgi.authentication import authenticate, known_at_once, service_of
 from freezeframe.asgi.middleware.byte_counts import begin_transfer
 from freezeframe.asgi.problems import request_id_of
 from freezeframe.identifiers import EnvironmentName, TenantId
@@ -179,7 +179,7 @@ async def counted_principal(request: Request) -> Principal:
     service = service_of(request)
     principal = known_at_once(request)
     if principal is None:
-        principal = await run_in_threadpool(authenticated, request)
+        principal = await run_in_threadpool(authenticate, request)
     if not getattr(request.state, "is_counted", False):
         await _count(service, "principal", principal.kind, principal.id)
         request.state.is_counted = True

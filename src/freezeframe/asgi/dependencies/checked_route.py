@@ -15,7 +15,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.routing import APIRoute
 from starlette.requests import ClientDisconnect
 
-from freezeframe.asgi.authentication import authenticated, service_of
+from freezeframe.asgi.authentication import authenticate, service_of
 from freezeframe.asgi.bodies.strict_json import strict_json
 from freezeframe.asgi.dependencies.caller import calling, calling_for_tenant, count_replay, counted_principal
 from freezeframe.asgi.media_type import media_type
@@ -138,7 +138,7 @@ async def _once(request: Request, key: str, body: bytes, inner: Handler) -> Resp
         )
     answers = service_of(request).answers
     try:
-        principal = await run_in_threadpool(authenticated, request)
+        principal = await run_in_threadpool(authenticate, request)
     except NotAuthenticated:
         return await inner(request)  # which refuses it too, unless it is who signs in
     identity = RequestIdentity(f"{principal.kind}:{principal.id}", key, _fingerprint(request, body))
@@ -149,7 +149,7 @@ async def _once(request: Request, key: str, body: bytes, inner: Handler) -> Resp
             raise other_request()
         return Response(kept.body, kept.status, {**kept.headers, "Idempotency-Replayed": "true"})
     request.state.identity = identity
-    renewal = asyncio.create_task(_renewed(answers, identity))
+    renewal = asyncio.create_task(_renew(answers, identity))
     try:
         answer = await inner(request)
     except BaseException:
@@ -181,7 +181,7 @@ async def _body_sha256(request: Request) -> str:
     return digest.hexdigest()
 
 
-async def _renewed(answers: StoredResponses, identity: RequestIdentity) -> None:
+async def _renew(answers: StoredResponses, identity: RequestIdentity) -> None:
     """Say again and again that the request is being answered; who dies says it no more."""
     while True:
         await asyncio.sleep(RENEWED_EVERY_SECONDS)

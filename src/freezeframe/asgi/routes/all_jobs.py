@@ -41,4 +41,6 @@ def list_all_jobs(
     )
     following = None if page.next_cursor is None else caller.service.cursors.made(listing, page.next_cursor)
     shown = filter(caller.service.stores.is_current, page.jobs)
-    return JobPage(jobs=[Job(**caller.service.jobs.told(one)) for one in shown], next_cursor=following)
+    return JobPage(
+        jobs=[Job(**caller.service.jobs.describe_job(one)) for one in shown], next_cursor=following
+    )

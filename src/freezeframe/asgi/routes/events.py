@@ -74,7 +74,7 @@ async def _events(request: Request, follower: Follower, seconds: int) -> AsyncIt
             while (left := end - now()) > 0 and not ending.done():
                 told = await follower.next_told(ending, min(left, _CHECKED_EVERY_SECONDS))
                 if told:
-                    yield _sent(told[0])
+                    yield _to_event_bytes(told[0])
                     continue
                 checks += 1
                 if not await _is_known_still(request, follower):
@@ -94,7 +94,7 @@ async def _is_known_still(request: Request, follower: Follower) -> bool:
     return True
 
 
-def _sent(event: Event | None) -> bytes:
+def _to_event_bytes(event: Event | None) -> bytes:
     if event is None:
         return format_sse_event(event="lost", data_str="{}")
     if isinstance(event, JobEvent):

@@ -35,9 +35,9 @@ from freezeframe.asgi.routes.streams import attachment
 from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import FilePath
 from freezeframe.service.base.conditions import Conditions
-from freezeframe.service.exports.bundle import Selection, bundled, selected_files
+from freezeframe.service.exports.bundle import Selection, bundle, selected_files
 from freezeframe.service.files import files, folder_moves
-from freezeframe.service.files.file_deletions import delete_files, selected
+from freezeframe.service.files.file_deletions import delete_files, select_paths
 from freezeframe.service.files.files import Author, etag_of
 from freezeframe.store import Tenant
 from freezeframe.store.stream import require_one_version
@@ -101,7 +101,7 @@ def write_file(
     strict = caller.service.settings.service_requires_conditions
     author = Author(caller.who, message)
     _require_conditions(caller, tenant, path, conditions)
-    tenant = caller.service.stored_bytes.bounded(tenant, body.size, replaces=path)
+    tenant = caller.service.stored_bytes.limit_tenant(tenant, body.size, replaces=path)
     with caller.noting("file.write", path, size=body.size):
         entry, is_new = files.write_file(
             tenant,
@@ -156,7 +156,7 @@ def read_file(
         if first > last:
             return _beyond(caller, size)
         part = (
-            files.sliced(chunks, first, last)
+            files.slice_bytes(chunks, first, last)
             if entry.size <= _WHOLE_BYTES_MAX or entry.sealed
             else tenant.files.part(path, first, last, tenant_version=version, as_of=as_of)
         )
@@ -267,7 +267,7 @@ def _bounds(wanted: re.Match[str], size: int) -> tuple[int, int]:
 def delete_many(caller: TenantCalling, order: FileDeletion) -> FilesDeleted:
     """Remove files and folders in one version of the tenant, all of them or none; the past stays."""
     tenant = caller.tenant("snapshots:delete")
-    named = selected(tenant.files, order.paths, order.folders)
+    named = select_paths(tenant.files, order.paths, order.folders)
     with caller.noting("file.delete", *named, **({"folders": order.folders} if order.folders else {})):
         gone = delete_files(tenant, order.paths, order.folders, Author(caller.who, order.message))
     return FilesDeleted(tenant_version=tenant.version, paths=gone)
@@ -309,4 +309,4 @@ def download_bundle(
             caller.note("file.unseal", entry.path, version=entry.version)
     name = f"{caller.tenant_id}-version-{view.version}.zip"
     headers = {"Content-Disposition": attachment(name)}
-    return StreamingResponse(bundled(view, entries, chosen.streams), media_type=_ZIP, headers=headers)
+    return StreamingResponse(bundle(view, entries, chosen.streams), media_type=_ZIP, headers=headers)

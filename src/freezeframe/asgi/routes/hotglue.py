@@ -136,10 +136,10 @@ def hotglue_write(caller: HotglueCalling, body: Named) -> FileDone:
 
     The tenant is made if it is not there.
     """
-    tenant = _made(caller)
+    tenant = _create_tenant(caller)
     bytes_max = caller.service.settings.service_override_bytes_max
     author = Author(caller.who, f"upload {body.name}")
-    tenant = caller.service.stored_bytes.bounded(tenant, body.size, replaces=body.name)
+    tenant = caller.service.stored_bytes.limit_tenant(tenant, body.size, replaces=body.name)
     with caller.noting("file.write", body.name):
         hotglue.write(tenant, body.name, body.content, author, bytes_max)
     return FileDone(file=body.name)
@@ -166,7 +166,7 @@ def hotglue_config(caller: HotglueCalling) -> dict[str, Any]:
 @router.put(f"{_TENANT}/config", openapi_extra=_JSON)
 def hotglue_set_config(caller: HotglueCalling, body: JsonObject) -> dict[str, Any]:
     """Replace the tenant's configuration, all of it."""
-    tenant = _made(caller)
+    tenant = _create_tenant(caller)
     with caller.noting("file.write", hotglue.CONFIG_FILE):
         return hotglue.set_config(tenant, body, Author(caller.who, "set config"))
 
@@ -174,7 +174,7 @@ def hotglue_set_config(caller: HotglueCalling, body: JsonObject) -> dict[str, An
 @router.patch(f"{_TENANT}/config", openapi_extra=_JSON)
 def hotglue_patch_config(caller: HotglueCalling, body: JsonObject) -> dict[str, Any]:
     """Change the tenant's configuration by a merge patch (RFC 7396)."""
-    tenant = _made(caller)
+    tenant = _create_tenant(caller)
     _note_config(caller)
     with caller.noting("file.write", hotglue.CONFIG_FILE):
         return hotglue.patch_config(tenant, body, Author(caller.who, "patch config"))
@@ -191,7 +191,7 @@ def hotglue_mapping(caller: HotglueCalling) -> dict[str, Any]:
 @router.put(f"{_TENANT}/mapping", openapi_extra=_JSON)
 def hotglue_set_mapping(caller: HotglueCalling, body: JsonObject) -> dict[str, Any]:
     """Replace the field mapping of one flow: `{"config": {"mapping": {…}}, "flow": FLOW, …}`."""
-    tenant = _made(caller)
+    tenant = _create_tenant(caller)
     given = body.get("config")
     found = given.get("mapping") if isinstance(given, dict) else None
     flow = body.get("flow")
@@ -216,14 +216,14 @@ def hotglue_metadata(caller: HotglueCalling) -> dict[str, Any]:
 @router.put(f"{_TENANT}/metadata", openapi_extra=_JSON)
 def hotglue_set_metadata(caller: HotglueCalling, body: JsonObject) -> dict[str, Any]:
     """Replace the tenant's metadata, all of it."""
-    tenant = _made(caller)
+    tenant = _create_tenant(caller)
     value = body["metadata"] if set(body) == {"metadata"} and isinstance(body["metadata"], dict) else body
     _note_config(caller)
     with caller.noting("file.write", hotglue.CONFIG_FILE):
         return hotglue.set_metadata(tenant, value, Author(caller.who, "set metadata"))
 
 
-def _made(caller: TenantCaller) -> Tenant:
+def _create_tenant(caller: TenantCaller) -> Tenant:
     """The tenant, made if it is not there: hotglue's clients never make one themselves."""
     return made_tenant(caller, caller.environment, caller.tenant_id)[0]
 

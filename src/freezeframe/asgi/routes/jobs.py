@@ -52,7 +52,9 @@ def list_jobs(
         cursor=place,
     )
     following = None if page.next_cursor is None else caller.service.cursors.made(listing, page.next_cursor)
-    return JobPage(jobs=[Job(**caller.service.jobs.told(one)) for one in page.jobs], next_cursor=following)
+    return JobPage(
+        jobs=[Job(**caller.service.jobs.describe_job(one)) for one in page.jobs], next_cursor=following
+    )
 
 
 @router.post("/jobs", status_code=202)
@@ -71,13 +73,13 @@ def run_job(caller: TenantCalling, order: NewJob, response: Response) -> Job:
     with caller.noting("job.run", job.job_id, script=order.script):
         queued = caller.service.jobs.submit(job, given, caller.who)
     response.headers["Location"] = job_location(caller, queued.job_id)
-    return Job(**caller.service.jobs.told(queued))
+    return Job(**caller.service.jobs.describe_job(queued))
 
 
 @router.get("/jobs/{job_id}")
 def show_job(caller: TenantCalling, job_id: JobId) -> Job:
     """Show a job, and what became of it."""
-    return Job(**caller.service.jobs.told(_found(caller, job_id)))
+    return Job(**caller.service.jobs.describe_job(_find_job(caller, job_id)))
 
 
 @router.post("/jobs/{job_id}/cancel", status_code=202)
@@ -88,7 +90,7 @@ def cancel_job(caller: TenantCalling, job_id: JobId) -> Job:
     caller.service.jobs.get(job)
     with caller.noting("job.cancel", job_id):
         cancelled = caller.service.jobs.cancel(job)
-    return Job(**caller.service.jobs.told(cancelled))
+    return Job(**caller.service.jobs.describe_job(cancelled))
 
 
 @router.get(
@@ -107,7 +109,7 @@ def follow_logs(
     Each `line` has the place behind it in the log as its id; `status` tells what the job has become, and
     the one that is final is the last event.
     """
-    _found(caller, job_id)
+    _find_job(caller, job_id)
     place = parse_log_place(last_event_id) if last_event_id else LogPlace()
     streams: OpenStreams = request.app.state.open_streams
     return streams.answer(caller.principal, _events(request, caller, caller.job(job_id), place))
@@ -154,7 +156,7 @@ def _may_still_read(request: Request, caller: TenantCaller) -> bool:
     return True
 
 
-def _found(caller: TenantCaller, job_id: str) -> Any:
+def _find_job(caller: TenantCaller, job_id: str) -> Any:
     caller.tenant("jobs:read")
     return caller.service.jobs.get(caller.job(job_id))
 
@@ -172,7 +174,7 @@ def repeat_job(caller: TenantCalling, job_id: JobId, response: Response) -> Job:
     with caller.noting("job.run", job.job_id, script=order.script, repeats=job_id):
         queued = caller.service.jobs.submit(job, order, caller.who)
     response.headers["Location"] = job_location(caller, queued.job_id)
-    return Job(**caller.service.jobs.told(queued))
+    return Job(**caller.service.jobs.describe_job(queued))
 
 
 @router.get(

@@ -13,7 +13,7 @@ from freezeframe.asgi.dependencies.checked_route import CheckedRoute
 from freezeframe.asgi.models.keys import SignInWays
 from freezeframe.asgi.problems import declared, problem_response, request_id_of, status_of
 from freezeframe.asgi.routes.routing import api_router
-from freezeframe.asgi.routes.session import begun
+from freezeframe.asgi.routes.session import begin_session
 from freezeframe.errors import FreezeframeError, NotAuthenticated, NotFound
 from freezeframe.service.access.audit import AuditPlace
 from freezeframe.service.base.idempotency import RequestIdentity, StoredResponse
@@ -87,15 +87,15 @@ def return_from_provider(
 ) -> Response:
     """Come back from the identity provider, with a session where all is well."""
     try:
-        answer = _entered(request, code, state, error, iss)
+        answer = _enter(request, code, state, error, iss)
     except FreezeframeError as refusal:
-        answer = _refused(request, refusal)
+        answer = _refuse(request, refusal)
     answer.delete_cookie(_TICKET, path=_PLACE, httponly=True, samesite="lax")
     answer.headers["Cache-Control"] = "no-store"
     return answer
 
 
-def _entered(request: Request, code: str, state: str, error: str, issuer: str | None) -> Response:
+def _enter(request: Request, code: str, state: str, error: str, issuer: str | None) -> Response:
     service, provider = service_of(request), _provider(request)
     ticket = service.tickets.read(request.cookies.get(_TICKET, ""), state)
     if error or not code or issuer not in {None, provider.issuer}:
@@ -121,11 +121,11 @@ def _entered(request: Request, code: str, state: str, error: str, issuer: str | 
     ):
         person = service.people.entered(person_id, account.name, account.role)
     answer = RedirectResponse(ticket.page, 303)
-    keep_session(request, answer, begun(request, person).token)
+    keep_session(request, answer, begin_session(request, person).token)
     return answer
 
 
-def _refused(request: Request, refusal: FreezeframeError) -> Response:
+def _refuse(request: Request, refusal: FreezeframeError) -> Response:
     """A page for who looks at one, and a problem for who does not."""
     if "text/html" not in request.headers.get("accept", ""):
         return problem_response(refusal, request_id_of(request))

@@ -47,11 +47,11 @@ def sign_in(request: Request, response: Response, order: SignIn | KeySignIn) -> 
         return _who(service, principal)
     service.limits.spend("sign-in", (order.name,))
     person = service.people.verified(order.name, order.password)
-    keep_session(request, response, begun(request, person).token)
+    keep_session(request, response, begin_session(request, person).token)
     return _who(service, person.principal())
 
 
-def begun(request: Request, person: Person) -> NewSession:
+def begin_session(request: Request, person: Person) -> NewSession:
     """A session of a person who has proved to be one, once the audit has it."""
     with _beginning(request, person.principal()):
         return service_of(request).people.begin_session(person)

@@ -39,7 +39,7 @@ from freezeframe.asgi.routes.parameters import (
 )
 from freezeframe.asgi.routes.routing import tenant_router
 from freezeframe.errors import UnreadableRequest
-from freezeframe.service.exports.exports import exported
+from freezeframe.service.exports.exports import export
 from freezeframe.service.jobs.jobs import IMPORT_KINDS, ImportRequest
 from freezeframe.service.jobs.uploads import ImportContent
 from freezeframe.service.rows import streams
@@ -210,7 +210,7 @@ def export_stream(
     It is made while it is sent. Damage that is found on the way breaks the connection off.
     """
     found = caller.tenant("snapshots:read").stream(stream)
-    content = exported(found, format, when)
+    content = export(found, format, when)
     headers = {"Content-Disposition": attachment(streams.snapshot_name(found.name, format))}
     return StreamingResponse(content, media_type=EXPORT_TYPES[format], headers=headers)
 
@@ -235,7 +235,7 @@ def import_stream(
     tenant = caller.tenant("snapshots:write")
     kind, upload_id = _import_source(request, body)
     stored_bytes = caller.service.stored_bytes
-    stored_bytes.bounded(tenant, body.size)
+    stored_bytes.limit_tenant(tenant, body.size)
     order = ImportRequest(stream, kind, tuple(key or ()), mode, message)
     job = caller.job(job_id or caller.new_id("import-"))
     source = (
@@ -252,7 +252,7 @@ def import_stream(
             lambda: stored_bytes.require_room_for_waiting(tenant, caller.folder()),
         )
     response.headers["Location"] = job_location(caller, queued.job_id)
-    return Job(**caller.service.jobs.told(queued))
+    return Job(**caller.service.jobs.describe_job(queued))
 
 
 def job_location(caller: TenantCaller, job_id: str) -> str:

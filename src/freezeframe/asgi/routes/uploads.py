@@ -101,7 +101,7 @@ def begin_upload(
     path = str(FilePath(told["path"])) if purpose == "file" else ""
     sha256 = _sha256(told.get("sha256", ""))
     stored_bytes = caller.service.stored_bytes
-    stored_bytes.bounded(tenant, upload_length, replaces=path)
+    stored_bytes.limit_tenant(tenant, upload_length, replaces=path)
     with caller.noting("upload.begin", path, size=upload_length):
         upload = caller.service.uploads.create(
             caller.folder(),
@@ -127,7 +127,7 @@ def begin_upload(
 @router.head("/uploads/{upload_id}", response_class=Response, responses=declared(412), dependencies=_TUS_ONLY)
 def upload_offset(caller: TenantCalling, upload_id: UploadId) -> Response:
     """How far an upload has come."""
-    upload = _found(caller, upload_id)
+    upload = _find_upload(caller, upload_id)
     told = {"Upload-Offset": str(upload.offset), "Upload-Length": str(upload.length)}
     return Response(headers={**_TUS, **told, **_expires(upload), "Cache-Control": "no-store"})
 
@@ -155,7 +155,7 @@ async def continue_upload(
             cause=f"Its Content-Type is {kind or 'missing'}.",
             remedy=f"Send it as {_CONTENT_TYPE}.",
         )
-    upload = await run_in_threadpool(_found, caller, upload_id)
+    upload = await run_in_threadpool(_find_upload, caller, upload_id)
     uploads = caller.service.uploads
     # Opened, written and synced in threads: a slow disk holds up nobody else.
     async with contextmanager_in_threadpool(uploads.appending(upload, upload_offset)) as writer:
@@ -181,7 +181,7 @@ async def continue_upload(
 )
 def give_up_upload(caller: TenantCalling, upload_id: UploadId) -> Response:
     """Give an upload up; its bytes are removed."""
-    upload = _found(caller, upload_id)
+    upload = _find_upload(caller, upload_id)
     with caller.noting("upload.remove", upload.path):
         caller.service.uploads.remove(upload)
     return Response(status_code=204, headers=_TUS)
@@ -189,7 +189,7 @@ def give_up_upload(caller: TenantCalling, upload_id: UploadId) -> Response:
 
 def _publish(caller: TenantCaller, upload: Upload) -> str:
     tenant = caller.tenant("snapshots:write")
-    tenant = caller.service.stored_bytes.bounded(tenant, upload.length, replaces=upload.path)
+    tenant = caller.service.stored_bytes.limit_tenant(tenant, upload.length, replaces=upload.path)
     uploads = caller.service.uploads
     with caller.noting("file.write", upload.path, size=upload.length):
         entry, _ = write_file(
@@ -199,7 +199,7 @@ def _publish(caller: TenantCaller, upload: Upload) -> str:
     return etag_of(entry)
 
 
-def _found(caller: TenantCaller, upload_id: str) -> Upload:
+def _find_upload(caller: TenantCaller, upload_id: str) -> Upload:
     caller.tenant("snapshots:write")
     return caller.service.uploads.get(caller.folder(), upload_id)
 

@@ -14,7 +14,7 @@ from typing import Any
 from packaging.requirements import Requirement
 
 from freezeframe.cli.checks.finding import Finding
-from freezeframe.cli.checks.software import installed
+from freezeframe.cli.checks.software import installed_version
 from freezeframe.configuration.masking import mask_secrets, masked_value
 from freezeframe.settings import Settings
 from freezeframe.storage.local import failure
@@ -51,7 +51,7 @@ def _versions() -> dict[str, Any]:
         "freezeframe": version("freezeframe"),
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "packages": {name: installed(name) for name in names},
+        "packages": {name: installed_version(name) for name in names},
         # Their names alone: values are the caller's.
         "variables": sorted(name for name in os.environ if name.startswith(("FREEZEFRAME_", "SPARK_"))),
     }

@@ -30,18 +30,18 @@ def packages() -> Finding:
     for requirement in map(Requirement, requires("freezeframe") or ()):
         if requirement.marker is not None and not requirement.marker.evaluate():
             continue
-        found = installed(requirement.name)
+        found = installed_version(requirement.name)
         if found is None:
             wrong.append(f"{requirement.name} is not installed")
         elif not requirement.specifier.contains(found, prereleases=True):
             wrong.append(f"{requirement.name} is {found}, needed is {requirement.specifier}")
     if wrong:
         return Finding("Packages", "error", "; ".join(wrong), _INSTALL)
-    named = ", ".join(f"{name} {installed(name)}" for name in _NAMED)
+    named = ", ".join(f"{name} {installed_version(name)}" for name in _NAMED)
     return Finding("Packages", "ok", f"freezeframe {version('freezeframe')}, {named}")
 
 
-def installed(name: str) -> str | None:
+def installed_version(name: str) -> str | None:
     """The version of a package; None if it is not there."""
     try:
         return version(name)

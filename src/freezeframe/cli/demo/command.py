@@ -60,7 +60,7 @@ def _run_jobs(
 
     def bring(folder: Path, sync: inputs.Sync) -> None:
         if samples is None:
-            inputs.invented(folder, sync)
+            inputs.invent_sync(folder, sync)
         else:
             inputs.from_samples(samples.resolve(), folder, sync)
 

@@ -14,7 +14,7 @@ from freezeframe.errors import InputNotFound
 Sync = Literal[1, 2]
 
 
-def invented(folder: Path, sync: Sync) -> None:
+def invent_sync(folder: Path, sync: Sync) -> None:
     """The sync of the tenant that the demo follows, from invented data."""
     _run_tap(folder, f"--sync={sync}")
 

@@ -102,7 +102,7 @@ def submit(
         if again and job.is_final and job.status != "succeeded":
             job = found.queue.retry(job.environment, job.tenant, job.job_id, attempts=attempts)
         if wait_for_end:
-            job = _ended(found, job, None)
+            job = _wait_until_ended(found, job, None)
     _show(job, Output(as_json=as_json))
     if wait_for_end and job.status != "succeeded":
         raise typer.Exit(FAILED)
@@ -170,12 +170,12 @@ def logs(
     The log is on the machine whose worker ran it, or with the store's local directory. With --json a line
     of JSON for each line of the log.
     """
-    from freezeframe.runs.job_log import followed, log_path
+    from freezeframe.runs.job_log import follow_log, log_path
 
     with control(root, environment) as found:
         named = found.job(job, tenant)
         if follow:
-            texts = followed(
+            texts = follow_log(
                 lambda: found.queue.get(named.environment, named.tenant, named.job_id), found.settings
             )
         else:
@@ -240,13 +240,13 @@ def wait(
 ) -> None:
     """Wait until a job has ended: exit code 0 if it succeeded, else 1."""
     with control(root, environment) as found:
-        ended = _ended(found, found.job(job, tenant), timeout)
+        ended = _wait_until_ended(found, found.job(job, tenant), timeout)
     _show(ended, Output(as_json=as_json))
     if ended.status != "succeeded":
         raise typer.Exit(FAILED)
 
 
-def _ended(found: Control, job: QueuedJob, timeout: float | None) -> QueuedJob:
+def _wait_until_ended(found: Control, job: QueuedJob, timeout: float | None) -> QueuedJob:
     end = None if timeout is None else time.monotonic() + timeout
     while not job.is_final:
         if end is not None and time.monotonic() >= end:

@@ -82,9 +82,9 @@ def run(
 
     A failure of any kind changes nothing. What the script prints is shown as it comes.
     """
-    settings = _begun(engine)
+    settings = _begin(engine)
     # Loading what a job needs takes longer than most jobs: where it is loaded already, the run is done there.
-    code = _forwarded(settings, script, as_json=as_json) if _is_command(sys.argv) else None
+    code = _forward(settings, script, as_json=as_json) if _is_command(sys.argv) else None
     if code is not None:
         raise typer.Exit(code)
     from freezeframe.runs.running import run as run_request
@@ -102,12 +102,12 @@ def run(
         job_root=job_root,
         who=who or "",
     )
-    with _cancelled_by_signal() as is_cancelled, progress("", as_json=as_json) as line:
+    with _cancel_on_signal() as is_cancelled, progress("", as_json=as_json) as line:
         outcome = run_request(
             request,
             settings=settings,
             variables=dict(map(_variable, variables or ())),
-            on_line=_silent if as_json else _shown(line),
+            on_line=_silent if as_json else _printer(line),
             is_cancelled=is_cancelled,
         )
     output = Output(as_json=as_json)
@@ -122,7 +122,7 @@ def run(
         raise _error_of(outcome.error)
 
 
-def _begun(engine: str | None) -> Settings:
+def _begin(engine: str | None) -> Settings:
     from freezeframe.settings import load_settings
     from freezeframe.storage.local import keep_private
 
@@ -130,16 +130,16 @@ def _begun(engine: str | None) -> Settings:
     return load_settings(engine=engine)
 
 
-def _forwarded(settings: Settings, script: Path, *, as_json: bool) -> int | None:
+def _forward(settings: Settings, script: Path, *, as_json: bool) -> int | None:
     """What the warm runner made of this command; None where there can be none."""
     from freezeframe.configuration.variables import unknown_variables
     from freezeframe.runs.early_spark import start_beside_runner
-    from freezeframe.runs.warm.forwarding import forwarded
+    from freezeframe.runs.warm.forwarding import forward
 
     for one in unknown_variables(os.environ, type(settings).model_fields):
         del os.environ[one.name]  # this process has warned of it already
     start_beside_runner(script, settings, _silent if as_json else partial(print, flush=True))
-    return forwarded("freezeframe", sys.argv[1:], settings)
+    return forward("freezeframe", sys.argv[1:], settings)
 
 
 def _is_command(arguments: Sequence[str]) -> bool:
@@ -169,7 +169,7 @@ def _error_of(record: Mapping[str, Any]) -> FreezeframeError:
     )
 
 
-def _shown(progress_line: ProgressLine) -> Callable[[str], None]:
+def _printer(progress_line: ProgressLine) -> Callable[[str], None]:
     """Prints what the script prints; once nobody reads it any more, the script goes on all the same."""
     is_read = True
 
@@ -191,7 +191,7 @@ def _silent(_: str) -> None:
 
 
 @contextmanager
-def _cancelled_by_signal() -> Iterator[Callable[[], bool]]:
+def _cancel_on_signal() -> Iterator[Callable[[], bool]]:
     """Whether this process was asked to end: the first time the script is, with time to tidy up."""
     asked: list[int] = []
     before: dict[int, Any] = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}

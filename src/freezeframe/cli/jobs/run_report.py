@@ -18,7 +18,7 @@ _COUNTS = ("inserted", "updated", "unchanged", "deleted")
 def report_run(request: RunRequest, outcome: RunOutcome, output: Output) -> None:
     """Tell what was changed, at which version, and where the rest is; of a failure where to look."""
     if outcome.made_tenant:
-        output.line(_made_line(request.tenant, outcome.similar_tenants))
+        output.line(_new_tenant_line(request.tenant, outcome.similar_tenants))
     if outcome.status != "repeated":
         _tell_empty_input(request, output)
     if outcome.receipt is not None:
@@ -28,7 +28,7 @@ def report_run(request: RunRequest, outcome: RunOutcome, output: Output) -> None
         output.line(f"The job's root is {near_path(outcome.job_root)}")
 
 
-def _made_line(tenant: str, similar: Sequence[str]) -> str:
+def _new_tenant_line(tenant: str, similar: Sequence[str]) -> str:
     """A mistyped id makes a tenant as well, so that it is told which others it is close to."""
     near = f" The store has {' and '.join(similar)}: is one of them meant?" if similar else ""
     return f"Made a new tenant: {tenant}.{near}"

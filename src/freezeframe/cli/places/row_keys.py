@@ -40,7 +40,8 @@ def named_keys(stream: Stream, given: Sequence[str], file: Path | None) -> list[
     if not rows:
         raise InvalidOption("No key is named.", remedy="Name rows by --key or --keys-file.")
     columns = [
-        _typed([row[place] for row in rows], stream.columns().field(name)) for place, name in enumerate(names)
+        _convert([row[place] for row in rows], stream.columns().field(name))
+        for place, name in enumerate(names)
     ]
     return list(zip(*columns, strict=True))
 
@@ -94,7 +95,7 @@ def _rows_of(file: Path, names: tuple[str, ...]) -> list[list[str | None]]:
     return [list(row) for row in zip(*columns, strict=True)]
 
 
-def _typed(texts: list[str | None], field: pa.Field) -> list[Any]:
+def _convert(texts: list[str | None], field: pa.Field) -> list[Any]:
     if None not in texts:
         text = pa.chunked_array([pa.array(texts, pa.string())])
         values = exact_values(text, field.type, naive_is_utc=True)

@@ -27,7 +27,7 @@ class Listeners(list[socket.socket]):
         Raises:
             OSError: the address is taken.
         """
-        sockets = [_bound(address, family) for _ in range(count if _IS_SHARED_OUT else 1)]
+        sockets = [_bind(address, family) for _ in range(count if _IS_SHARED_OUT else 1)]
         super().__init__(sockets)
         for one in sockets:
             one.listen(BACKLOG)  # who asks from now on waits for a process, and is not refused
@@ -35,10 +35,10 @@ class Listeners(list[socket.socket]):
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickled for the process that is started; there it is the list of the one socket that it claimed."""
-        return claimed, (list(self), self._folder)
+        return claim_socket, (list(self), self._folder)
 
 
-def claimed(sockets: list[socket.socket], folder: str) -> list[socket.socket]:
+def claim_socket(sockets: list[socket.socket], folder: str) -> list[socket.socket]:
     """The first socket that no living process has claimed, held as long as this one lives.
 
     Who starts while each of them is claimed, as when processes are replaced one by one, gets all of them:
@@ -65,7 +65,7 @@ def _is_claimed_now(path: Path) -> bool:
     return True
 
 
-def _bound(address: tuple[str, int], family: int) -> socket.socket:
+def _bind(address: tuple[str, int], family: int) -> socket.socket:
     made = socket.socket(family)
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -98,7 +98,7 @@ def set_value(
 
     path = user_file() if user else project_file() or Path.cwd() / FILE_NAME
     checked = getattr(resolve(Settings, {name: value}, "freezeframe config set").settings, name)
-    write_setting(path, name, _stored(name, value, checked, path.parent))
+    write_setting(path, name, _to_stored(name, value, checked, path.parent))
     resolved = resolve_settings()
     output = Output(as_json=as_json)
     output.record({"setting": name, "value": masked_value(Settings, name, checked), "file": str(path)})
@@ -123,7 +123,7 @@ def path(as_json: Json = False) -> None:
     )
 
 
-def _stored(name: str, given: str, checked: Any, folder: Path) -> str | int | float | bool:
+def _to_stored(name: str, given: str, checked: Any, folder: Path) -> str | int | float | bool:
     """A value as a file says it; a path is told from the file's folder, since it is read from there."""
     from freezeframe.configuration.layers import is_place
     from freezeframe.settings import Settings

@@ -43,7 +43,7 @@ def doctor(
         raise InvalidOption("--dir and --root cannot be used together.", remedy="Give one of them.")
     if bundle is not None and (bundle.exists() or bundle.is_symlink()):
         raise InvalidOption(f"{bundle} is there already.", remedy="Name a new file.")
-    findings, settings = _examined(directory, root, start_spark=start_spark)
+    findings, settings = _examine(directory, root, start_spark=start_spark)
     output = Output(as_json=as_json)
     if as_json:
         output.table("This machine", [one.to_json() for one in findings])
@@ -62,7 +62,7 @@ def doctor(
         raise typer.Exit(FAILED)
 
 
-def _examined(
+def _examine(
     directory: Path | None, root: str | None, *, start_spark: bool
 ) -> tuple[list[Finding], Settings]:
     from freezeframe.cli.checks import machine, places, software

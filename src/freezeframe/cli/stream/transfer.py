@@ -101,7 +101,7 @@ def import_rows(
         require_yes(f"Delete the rows of {name} that {file} lacks?")
     given = FileImport(name, file, tuple(key or ()), schema, mode)
     with progress(f"Importing {file.name}", as_json=as_json):
-        told = imported(tenant, [given], message or f"import {file.name}", who, dry_run=dry_run)
+        told = import_as_version(tenant, [given], message or f"import {file.name}", who, dry_run=dry_run)
     Output(as_json=as_json).record(told[0].to_json())
 
 
@@ -125,7 +125,7 @@ class FileImport:
         )
 
 
-def imported(
+def import_as_version(
     tenant: Tenant, files: list[FileImport], message: str, who: str | None, *, dry_run: bool
 ) -> list[Receipt]:
     """Import the files as one version of the tenant, or tell what that would do."""

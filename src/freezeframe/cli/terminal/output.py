@@ -94,7 +94,7 @@ class Output:
 
         console = Console(stderr=True, soft_wrap=True, highlight=False, emoji=False)
         for label, text in lines:
-            folded = _folded(f"{label}{text}", console.width).removeprefix(label)
+            folded = _fold(f"{label}{text}", console.width).removeprefix(label)
             console.print(Text.assemble((label, "bold"), (folded, "" if label else "bold red")))
 
     def warning(self, problem: str, remedy: str) -> None:
@@ -108,11 +108,11 @@ class Output:
         """A table if it can be read in this width; else without what is empty, else row by row."""
         room = self._console.width
         kept = list(range(len(names)))
-        if cells and _needed(names, cells, kept) > room:
+        if cells and _needed_width(names, cells, kept) > room:
             kept = [place for place in kept if any(row[place] != _MISSING for row in cells)]
         rows = [[row[place] for place in kept] for row in cells]
         shown = [names[place] for place in kept]
-        if cells and _needed(shown, rows, range(len(shown)), _FOLDED_LETTERS) > room:
+        if cells and _needed_width(shown, rows, range(len(shown)), _FOLDED_LETTERS) > room:
             self._row_by_row(title, shown, rows)
         else:
             self._rich_table(title, shown, [numeric[place] for place in kept], rows)
@@ -149,13 +149,13 @@ class Output:
             self._console.print(Text(visible(title), style="bold"))
 
 
-def _folded(text: str, width: int) -> str:
+def _fold(text: str, width: int) -> str:
     """Its lines broken between words; a path stays whole, so that it can be copied."""
     fold = textwrap.TextWrapper(width, break_long_words=False, break_on_hyphens=False)
     return "\n".join("\n".join(fold.wrap(line)) for line in text.split("\n"))
 
 
-def _needed(
+def _needed_width(
     names: Sequence[str], cells: Sequence[Sequence[str]], places: Iterable[int], widest: int | None = None
 ) -> int:
     """The width of a table of some of the columns, none of which is to be wider than ``widest``."""

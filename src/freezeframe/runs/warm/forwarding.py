@@ -16,14 +16,14 @@ from pathlib import Path
 from freezeframe.runs.warm.forked import Work, current_limits
 from freezeframe.runs.warm.place import RunnerSettings
 from freezeframe.runs.warm.process import ForkedProcess
-from freezeframe.runs.warm.spawning import current_umask, forked
+from freezeframe.runs.warm.spawning import current_umask, fork
 
 _STREAMS = (0, 1, 2)
 _HANDED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _SIGNAL_EXIT = 128
 
 
-def forwarded(module: str, arguments: Sequence[str], settings: RunnerSettings) -> int | None:
+def forward(module: str, arguments: Sequence[str], settings: RunnerSettings) -> int | None:
     """The exit code of ``python -m MODULE ARGUMENTS``, run by the warm runner with this process's streams.
 
     None where nothing was run: there can be no runner here, or this process is a fork of it already.
@@ -35,8 +35,8 @@ def forwarded(module: str, arguments: Sequence[str], settings: RunnerSettings) -
     work = Work(module, tuple(arguments), os.environ, current_umask(), current_limits(), is_bound=True)
     with ExitStack() as stack:
         # Before it begins: no signal may come in between and end this process alone.
-        process = forked(
-            work, Path.cwd(), _STREAMS, settings, lambda one: stack.enter_context(_handed_on(one))
+        process = fork(
+            work, Path.cwd(), _STREAMS, settings, lambda one: stack.enter_context(_pass_signals(one))
         )
         if process is None:
             return None
@@ -49,7 +49,7 @@ def _is_loaded() -> bool:
 
 
 @contextmanager
-def _handed_on(process: ForkedProcess) -> Iterator[None]:
+def _pass_signals(process: ForkedProcess) -> Iterator[None]:
     """Give each signal that asks this process to end to the one that does its work."""
     before = {
         number: signal.signal(number, lambda sent, _: process.send_signal(sent)) for number in _HANDED_ON

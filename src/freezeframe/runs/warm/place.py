@@ -112,7 +112,7 @@ def other_runners(folder: Path) -> list[Path]:
 def retire_all(settings: RunnerSettings) -> int:
     """Have all of this user's runners leave as soon as their jobs have ended; how many heard it."""
     found = settings.state_dir.glob(f"{_PREFIX}*/{SOCKET_NAME}")
-    return sum(asked(path.parent, {"retire": True}, _ASK_SECONDS) is not None for path in found)
+    return sum(ask(path.parent, {"retire": True}, _ASK_SECONDS) is not None for path in found)
 
 
 def _code() -> list[object]:
@@ -132,7 +132,7 @@ def _code() -> list[object]:
     ]
 
 
-def connected(folder: Path, timeout_seconds: float) -> socket.socket:
+def connect(folder: Path, timeout_seconds: float) -> socket.socket:
     """A connection to the runner of this folder.
 
     Raises:
@@ -179,10 +179,10 @@ def _short(folder: Path) -> Iterator[str]:
         os.close(descriptor)
 
 
-def asked(folder: Path, message: Mapping[str, object], timeout_seconds: float) -> dict[str, Any] | None:
+def ask(folder: Path, message: Mapping[str, object], timeout_seconds: float) -> dict[str, Any] | None:
     """The runner's answer to a question, None if there is no runner."""
     try:
-        with closing(connected(folder, timeout_seconds)) as connection:
+        with closing(connect(folder, timeout_seconds)) as connection:
             send(connection, message)
             return receive(connection)[0]
     except OSError:

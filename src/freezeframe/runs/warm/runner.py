@@ -210,7 +210,7 @@ def main(folder: Path, idle_seconds: float) -> None:
         # Collecting garbage would copy the pages that children share with the runner.
         gc.collect()
         gc.freeze()
-        with _threads_known():
+        with _ignore_thread_warnings():
             child = runner.serve()
         if child is None:
             return
@@ -227,7 +227,7 @@ def _is_ours(life: IO[str]) -> bool:
 
 
 @contextlib.contextmanager
-def _threads_known() -> Iterator[None]:
+def _ignore_thread_warnings() -> Iterator[None]:
     """Numpy's arithmetic has threads that know of forks; Python warns of any thread."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from freezeframe.configuration.plain import plain_value
 from freezeframe.errors import FreezeframeError
-from freezeframe.runs.warm.forwarding import forwarded
+from freezeframe.runs.warm.forwarding import forward
 from freezeframe.runs.warm.place import SOCKET_NAME, is_supported, runner_folder
 
 
@@ -49,4 +49,4 @@ def forwarded_at_once(module: str, arguments: Sequence[str]) -> int | None:
         )
     except (OSError, FreezeframeError):
         return None
-    return forwarded(module, arguments, settings) if is_there else None
+    return forward(module, arguments, settings) if is_there else None

@@ -21,8 +21,8 @@ from freezeframe.runs.warm.forked import Work, current_limits
 from freezeframe.runs.warm.messages import ConnectionLost, receive, send
 from freezeframe.runs.warm.place import (
     RunnerSettings,
-    asked,
-    connected,
+    ask,
+    connect,
     is_supported,
     other_runners,
     runner_folder,
@@ -72,7 +72,7 @@ def spawn(
     """
     if _can_fork(command, environment, settings):
         work = Work(command[2], tuple(command[3:]), environment, current_umask(), current_limits())
-        if process := forked(work, cwd, (stdin, stdout, stderr), settings):
+        if process := fork(work, cwd, (stdin, stdout, stderr), settings):
             return process
     return subprocess.Popen(  # noqa: S603 - the caller's command is what is asked for
         command,
@@ -85,7 +85,7 @@ def spawn(
     )
 
 
-def forked(
+def fork(
     work: Work,
     cwd: Path,
     streams: tuple[int, int, int],
@@ -101,10 +101,10 @@ def forked(
     """
     if not is_supported() or not settings.runner_idle_seconds:
         return None
-    with _opened(streams, cwd) as descriptors:
+    with _open_streams(streams, cwd) as descriptors:
         # A runner that is another user's, or that dies, must not keep a job from running.
         with contextlib.suppress(SetupError, ConnectionLost, TimeoutError, ConnectionError):
-            return _asked_for(work, descriptors, settings, on_forked)
+            return _request_fork(work, descriptors, settings, on_forked)
         return None
 
 
@@ -117,7 +117,7 @@ def start_runner(settings: RunnerSettings) -> bool:
     if not is_supported() or not settings.runner_idle_seconds:
         return False
     with contextlib.suppress(OSError):
-        _reached(runner_folder(settings, os.environ), settings).close()
+        _reach(runner_folder(settings, os.environ), settings).close()
         return True
     return False
 
@@ -128,11 +128,11 @@ def _can_fork(command: Sequence[str], environment: Mapping[str, str], settings: 
     return is_module and startup_variables(environment) == runner_variables(os.environ, settings)
 
 
-def _asked_for(
+def _request_fork(
     work: Work, descriptors: list[int], settings: RunnerSettings, on_forked: Callable[[ForkedProcess], object]
 ) -> ForkedProcess:
     folder = runner_folder(settings, os.environ)
-    connection = _reached(folder, settings)
+    connection = _reach(folder, settings)
     try:
         connection.settimeout(_ANSWER_SECONDS)
         send(connection, work.to_json(), descriptors)
@@ -157,7 +157,7 @@ def _answer(connection: socket.socket) -> tuple[int, list[int]]:
 
 
 @contextlib.contextmanager
-def _opened(streams: tuple[int, int, int], cwd: Path) -> Iterator[list[int]]:
+def _open_streams(streams: tuple[int, int, int], cwd: Path) -> Iterator[list[int]]:
     """Standard input, output and error as open files, and the working folder."""
     with contextlib.ExitStack() as stack:
         nothing = os.open(os.devnull, os.O_RDWR)
@@ -177,17 +177,17 @@ def current_umask() -> int:
     return 0o022
 
 
-def _reached(folder: Path, settings: RunnerSettings) -> socket.socket:
+def _reach(folder: Path, settings: RunnerSettings) -> socket.socket:
     with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
-        return connected(folder, _ANSWER_SECONDS)
+        return connect(folder, _ANSWER_SECONDS)
     deadline = time.monotonic() + _START_SECONDS
     with (folder / "start.lock").open("a") as start:
         # The file is a lock for the time of a start, however long the wait of those who come second.
         fcntl.flock(start, fcntl.LOCK_EX)
         with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
-            return connected(folder, _ANSWER_SECONDS)
+            return connect(folder, _ANSWER_SECONDS)
         for other in other_runners(folder):
-            asked(other, {"retire": True}, _RETIRE_SECONDS)
+            ask(other, {"retire": True}, _RETIRE_SECONDS)
         process = _start(folder, settings)
         try:
             return _listening(folder, process, deadline)
@@ -199,7 +199,7 @@ def _reached(folder: Path, settings: RunnerSettings) -> socket.socket:
 def _listening(folder: Path, process: subprocess.Popen[bytes], deadline: float) -> socket.socket:
     while True:
         with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
-            return connected(folder, _ANSWER_SECONDS)
+            return connect(folder, _ANSWER_SECONDS)
         if process.poll() is not None or time.monotonic() > deadline:
             raise ConnectionLost(f"the runner did not start; see {folder / 'runner.log'}")
         time.sleep(_POLL_SECONDS)

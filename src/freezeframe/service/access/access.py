@@ -51,7 +51,7 @@ class TenantAccess:
             InvalidName: no tenant or environment can have that name.
         """
         self.principal.require(scope)
-        return self._found(environment, tenant, lambda store, known: store.tenant(known))
+        return self._find(environment, tenant, lambda store, known: store.tenant(known))
 
     def require(self, environment: EnvironmentName, tenant: TenantId, scope: Scope) -> None:
         """Check what ``tenant`` checks, for what is kept elsewhere under the tenant's name."""
@@ -87,7 +87,7 @@ class TenantAccess:
     def delete(self, environment: EnvironmentName, tenant: TenantId) -> DeletionCertificate:
         """Remove all that is kept for the tenant; errors as of ``tenant``."""
         self.principal.require("snapshots:delete")
-        return self._found(environment, tenant, lambda store, known: store.delete_tenant(known))
+        return self._find(environment, tenant, lambda store, known: store.delete_tenant(known))
 
     def require_clone(self, environment: EnvironmentName, source: TenantId, target: TenantId) -> None:
         """Check that the principal may make ``target`` out of ``source``, both its business."""
@@ -109,7 +109,7 @@ class TenantAccess:
             AlreadyExists: there is a ``target`` already, and it was not made for this occasion.
         """
         self.require_clone(environment, source, target)
-        return self._found(
+        return self._find(
             environment, source, lambda store, known: store.clone_tenant(known, target, request_context)
         )
 
@@ -132,7 +132,7 @@ class TenantAccess:
         self.principal.require("tenants:read")
         return tuple(str(one) for one in self._stores.environments() if self.principal.sees_environment(one))
 
-    def _found(
+    def _find(
         self, environment: EnvironmentName, tenant: TenantId, use: Callable[[Store, TenantId], _T]
     ) -> _T:
         # A foreign tenant takes the way of one that is not there: a look for an id that nobody has.

@@ -134,9 +134,9 @@ class Audit:
             TryAgain: it could not be written. What was asked must not be answered then.
         """
         trace = {"principal": principal, "action": action, "request_id": request_id}
-        return self._written(place, (subject,), details, trace)[0]
+        return self._write(place, (subject,), details, trace)[0]
 
-    def _written(
+    def _write(
         self,
         place: AuditPlace,
         subjects: Sequence[str],
@@ -177,7 +177,7 @@ class Audit:
         Raises:
             TryAgain: an entry could not be written; the block was not entered.
         """
-        begun = AuditedOperation(self._written(place, subjects, details, trace))
+        begun = AuditedOperation(self._write(place, subjects, details, trace))
         told: dict[str, Any] = {}
         try:
             yield begun
@@ -191,7 +191,7 @@ class Audit:
             if told.get("outcome"):
                 first = min((entry.number for entry in begun.entries), default=None)
                 with suppress(FreezeframeError):  # the first entry stands, and says enough
-                    self._written(place, subjects, {"entry": first, **told}, trace)
+                    self._write(place, subjects, {"entry": first, **told}, trace)
 
     def _write_together(self, taken: list[_Waiting]) -> None:
         """Add entries in one transaction; each learns what became of it."""

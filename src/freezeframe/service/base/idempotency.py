@@ -80,7 +80,7 @@ class StoredResponses:
             row = connection.execute(query).mappings().one()
             if row["fingerprint"] != request.fingerprint:
                 raise other_request()
-            if row["status"] is None and self._taken_over(connection, request, row["begun_until_ms"], now):
+            if row["status"] is None and self._take_over(connection, request, row["begun_until_ms"], now):
                 return None
         if row["status"] is None:
             raise RequestInFlight(
@@ -120,7 +120,7 @@ class StoredResponses:
         with self._database.begin() as connection:
             connection.execute(delete(idempotency).where(*_row(request)))
 
-    def _taken_over(
+    def _take_over(
         self, connection: Connection, request: RequestIdentity, until_ms: int | None, now_ms: int
     ) -> bool:
         """Whether who began the request is silent, and this attempt (and no other) goes on."""

@@ -51,7 +51,7 @@ def selected_files(view: TenantView, selection: Selection) -> tuple[FileEntry, .
     return tuple(entry for path, entry in sorted(found.items()) if not _is_mark(path))
 
 
-def bundled(view: TenantView, entries: Sequence[FileEntry], streams: Sequence[str]) -> Iterator[bytes]:
+def bundle(view: TenantView, entries: Sequence[FileEntry], streams: Sequence[str]) -> Iterator[bytes]:
     """The zip in pieces; at no time more than a piece of it, and of one member, is in memory.
 
     Raises:
@@ -62,10 +62,10 @@ def bundled(view: TenantView, entries: Sequence[FileEntry], streams: Sequence[st
     for name in streams:
         export = StreamExport(view.stream(name), "csv", Moment())
         members.append((snapshot_name(name, "csv"), export.chunks()))
-    return _zipped(members)
+    return _zip(members)
 
 
-def _zipped(members: Sequence[tuple[str, Iterator[bytes]]]) -> Iterator[bytes]:
+def _zip(members: Sequence[tuple[str, Iterator[bytes]]]) -> Iterator[bytes]:
     sink = StreamingBuffer()
     with zipfile.ZipFile(cast("IO[bytes]", sink), "w", zipfile.ZIP_DEFLATED) as bundle:
         for name, chunks in members:

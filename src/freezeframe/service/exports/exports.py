@@ -60,7 +60,7 @@ class StreamExport:
         return table.to_reader()
 
 
-def exported(stream: Stream, kind: ExportKind, moment: Moment) -> Iterator[bytes]:
+def export(stream: Stream, kind: ExportKind, moment: Moment) -> Iterator[bytes]:
     """All rows as a file; what can be known to be wrong is raised at once, before the first chunk.
 
     Raises:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import IO, Any
 
 from freezeframe.errors import FileNotFound, TooLarge
-from freezeframe.service.exports.exports import exported
+from freezeframe.service.exports.exports import export
 from freezeframe.service.files.files import FOLDER_MARK, Author, delete_file, rewound, write_file
 from freezeframe.service.rows import streams
 from freezeframe.service.rows.streams import Moment
@@ -49,7 +49,7 @@ def read(tenant: Tenant, name: str, bytes_max: int) -> bytes:
         return tenant.files.read(name)
     stream, kind = found
     content = bytearray()
-    for chunk in exported(tenant.stream(stream), kind, Moment()):
+    for chunk in export(tenant.stream(stream), kind, Moment()):
         content += chunk
         _require_size(name, len(content), bytes_max)
     return bytes(content)

@@ -11,7 +11,7 @@ from freezeframe.store import Tenant
 from freezeframe.store.files import Files
 
 
-def selected(files: Files, paths: Sequence[str], folders: Sequence[str]) -> list[str]:
+def select_paths(files: Files, paths: Sequence[str], folders: Sequence[str]) -> list[str]:
     """The paths that are named, and those of all files in the folders now; what is not there is not told.
 
     Raises:

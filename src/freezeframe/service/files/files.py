@@ -89,7 +89,7 @@ def write_file(
         job.files.write(known, content(), sealed=sealed)
         return before is None
 
-    is_new, version = _changed(tenant, author, change)
+    is_new, version = _change(tenant, author, change)
     return _entry_of(tenant, known, version), is_new
 
 
@@ -114,12 +114,12 @@ def delete_file(
             conditions.require(before, strict=strict)
         job.files.delete(known)
 
-    return _changed(tenant, author, change)[1]
+    return _change(tenant, author, change)[1]
 
 
 def move_file(tenant: Tenant, path: str, target: str, author: Author) -> FileEntry:
     """Give the file another path, in one change; errors as of ``Files.move``."""
-    _, version = _changed(tenant, author, lambda job: job.files.move(path, target))
+    _, version = _change(tenant, author, lambda job: job.files.move(path, target))
     return _entry_of(tenant, target, version)
 
 
@@ -137,7 +137,7 @@ def create_folder(tenant: Tenant, path: str, author: Author) -> str:
             raise AlreadyExists(f"There is a folder {known!r} already.", remedy="Use another name.")
         job.files.write(f"{known}/{FOLDER_MARK}", b"")
 
-    _changed(tenant, author, change)
+    _change(tenant, author, change)
     return known
 
 
@@ -147,7 +147,7 @@ def rewound(content: IO[bytes]) -> IO[bytes]:
     return content
 
 
-def sliced(chunks: Iterator[bytes], first: int, last: int) -> Iterator[bytes]:
+def slice_bytes(chunks: Iterator[bytes], first: int, last: int) -> Iterator[bytes]:
     """The bytes from ``first`` to ``last``, both included, of what comes in chunks."""
     position = 0
     for chunk in chunks:
@@ -180,7 +180,7 @@ def _entry_of(tenant: Tenant, path: str, version: int) -> FileEntry:
     return tenant.files.entry(path, tenant_version=version)
 
 
-def _changed(tenant: Tenant, author: Author, change: Callable[[Job], _T]) -> tuple[_T, int]:
+def _change(tenant: Tenant, author: Author, change: Callable[[Job], _T]) -> tuple[_T, int]:
     """Carry out a change as a job of its own, again where somebody else changed the file meanwhile.
 
     What ``change`` gave, and the version that it is in.

@@ -144,16 +144,16 @@ class IdentityProvider:
             "code_verifier": attempt.verifier,
             "client_id": self._client_id,
         }
-        methods = self._discovered().get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
+        methods = self._discover().get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
         auth = None
         if self._client_secret and "client_secret_basic" in methods:
             auth = httpx.BasicAuth(self._client_id, self._client_secret)
         elif self._client_secret:
             form["client_secret"] = self._client_secret
-        answer = _asked("POST", self._endpoint("token_endpoint"), data=form, auth=auth)
+        answer = _ask("POST", self._endpoint("token_endpoint"), data=form, auth=auth)
         told = _object(answer)
         if answer.is_error or not told.get("id_token"):
-            raise _refused(f"The provider did not take the code ({told.get('error') or answer.status_code}).")
+            raise _refusal(f"The provider did not take the code ({told.get('error') or answer.status_code}).")
         return told
 
     def _claims(self, token: str, nonce: str, access_token: Any) -> Mapping[str, Any]:
@@ -172,20 +172,20 @@ class IdentityProvider:
             claims = CodeIDToken(signed.claims, signed.header, must_be, known)
             claims.validate(leeway=CLOCK_SKEW_SECONDS)
         except (JoseError, ValueError) as error:
-            raise _refused(f"The provider's token is not what it must be: {error}.") from error
+            raise _refusal(f"The provider's token is not what it must be: {error}.") from error
         return dict(claims)
 
     def _endpoint(self, name: str) -> str:
-        found = self._discovered().get(name)
+        found = self._discover().get(name)
         if not isinstance(found, str) or not _is_safe(found):
             raise _unreachable(f"Its discovery document has no usable {name}.")
         return found
 
-    def _discovered(self) -> Mapping[str, Any]:
+    def _discover(self) -> Mapping[str, Any]:
         with self._lock:
             if self._metadata is None or self._metadata[0] < time.monotonic():
                 url = f"{self.issuer.rstrip('/')}/.well-known/openid-configuration"
-                found = _object(_asked("GET", url))
+                found = _object(_ask("GET", url))
                 if found.get("issuer") != self.issuer:
                     raise _unreachable(f"It calls itself {found.get('issuer')!r}, not {self.issuer!r}.")
                 self._metadata = (time.monotonic() + _KEPT_SECONDS, found)
@@ -198,7 +198,7 @@ class IdentityProvider:
             # A token with an invented key id makes us ask again, but not all the time.
             is_old = self._keys is None or now > self._keys[0] + _KEPT_SECONDS
             if is_old or (anew and self._keys and now > self._keys[0] + _KEYS_ASKED_EVERY_SECONDS):
-                found = _object(_asked("GET", address))
+                found = _object(_ask("GET", address))
                 self._keys = (now, KeySet.import_key_set({"keys": found.get("keys", [])}))
             assert self._keys is not None  # noqa: S101 - asked for above
             return self._keys[1]
@@ -227,7 +227,7 @@ def _is_safe(address: str) -> bool:
     return parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
 
 
-def _asked(method: str, url: str, **options: Any) -> httpx.Response:
+def _ask(method: str, url: str, **options: Any) -> httpx.Response:
     try:
         return httpx.request(method, url, timeout=_TIMEOUT_SECONDS, **options)
     except httpx.HTTPError as error:
@@ -253,7 +253,7 @@ def _unreachable(cause: str) -> TryAgain:
     )
 
 
-def _refused(cause: str) -> NotAuthenticated:
+def _refusal(cause: str) -> NotAuthenticated:
     return NotAuthenticated(
         "Signing in did not succeed.", cause=cause, remedy="Begin again at the sign-in page."
     )

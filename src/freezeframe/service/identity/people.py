@@ -150,7 +150,7 @@ class People:
         """
         with self._database.read() as connection:
             row = connection.execute(select(people).where(people.c.name == name)).mappings().one_or_none()
-        is_good = self._verified(row["password_hash"] if row else self._nobody, password)
+        is_good = self._verify(row["password_hash"] if row else self._nobody, password)
         if row is None or not is_good or row["disabled_ms"] is not None:
             raise NotAuthenticated(
                 "Name and password do not fit.",
@@ -231,7 +231,7 @@ class People:
             raise unknown_caller()
         return _person(row).principal()
 
-    def _verified(self, password_hash: str, password: str) -> bool:
+    def _verify(self, password_hash: str, password: str) -> bool:
         try:
             return self._hasher.verify(password_hash, password[:_PASSWORD_LENGTH_MAX])
         except (VerificationError, InvalidHashError):

@@ -145,7 +145,7 @@ class TenantJobs:
             message=order.message,
             who=who,
         )
-        return self._submitted(request, order.attempts_max, job.folder)
+        return self._submit(request, order.attempts_max, job.folder)
 
     def submit_import(
         self,
@@ -187,7 +187,7 @@ class TenantJobs:
                 message=order.message or f"import {order.stream}",
                 who=who,
             )
-            return self._submitted(request, 3, job.folder)
+            return self._submit(request, 3, job.folder)
         except BaseException:
             if is_new:
                 shutil.rmtree(folder.parent, ignore_errors=True)
@@ -263,7 +263,7 @@ class TenantJobs:
         """How many jobs of each status the whole queue has."""
         return self._queue.counts()
 
-    def told(self, job: QueuedJob) -> dict[str, Any]:
+    def describe_job(self, job: QueuedJob) -> dict[str, Any]:
         """What is told of a job: all of ``QueuedJob.to_json`` but where things lie on the machine."""
         record = job.to_json()
         outcome = record["outcome"]
@@ -295,7 +295,7 @@ class TenantJobs:
             lines.append((line.rstrip(b"\r\n").decode(errors="replace"), place))
         return lines, place
 
-    def _submitted(self, request: RunRequest, attempts_max: int, folder: str) -> QueuedJob:
+    def _submit(self, request: RunRequest, attempts_max: int, folder: str) -> QueuedJob:
         return self._queue.submit(
             json.dumps(request.to_json()),
             environment=request.environment,

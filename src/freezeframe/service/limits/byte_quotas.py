@@ -38,7 +38,7 @@ class ByteQuotas(MinuteQuotas):
         for way in self._amounts:
             self.spend_at_once(way, (environment, tenant), 0)
 
-    def _explained(self, kind: str) -> tuple[str, str]:
+    def _explain(self, kind: str) -> tuple[str, str]:
         return (
             f"More than {self._amounts[kind]:,} bytes were {_DONE[kind]} within a minute.",
             f"That is the quota of one tenant (service_tenant_{kind}_bytes_per_minute).",

@@ -131,13 +131,13 @@ class MinuteQuotas(ABC):
 
     def _refusal(self, kind: str, ends: float) -> RateLimited:
         seconds = max(1, round(ends - time.time() + 0.5))
-        problem, cause = self._explained(kind)
+        problem, cause = self._explain(kind)
         return RateLimited(
             problem, cause=cause, remedy=f"Ask again in {seconds} seconds.", retry_after_seconds=seconds
         )
 
     @abstractmethod
-    def _explained(self, kind: str) -> tuple[str, str]:
+    def _explain(self, kind: str) -> tuple[str, str]:
         """Problem and cause of a refusal."""
 
 
@@ -151,7 +151,7 @@ class RateLimits(MinuteQuotas):
         amounts = {"principal": per_principal, "tenant": per_tenant, "sign-in": SIGN_INS_PER_MINUTE}
         super().__init__(counters, amounts)
 
-    def _explained(self, kind: str) -> tuple[str, str]:
+    def _explain(self, kind: str) -> tuple[str, str]:
         return (
             f"There were more than {self._amounts[kind]} requests within a minute.",
             f"That is the quota of one {_WHOSE[kind]}.",

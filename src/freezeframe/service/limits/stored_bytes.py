@@ -16,7 +16,7 @@ class StoredBytes:
         self._uploads = uploads
         self._bytes_max = bytes_max
 
-    def bounded(self, tenant: Tenant, size: int, replaces: str = "") -> Tenant:
+    def limit_tenant(self, tenant: Tenant, size: int, replaces: str = "") -> Tenant:
         """The tenant for a change that brings so many bytes; those of the file that they replace go.
 
         What others commit meanwhile is counted as well: the tenant's commit looks again, at the state that

@@ -93,13 +93,13 @@ class Overviews:
             state = listed_state(tenant.place.log, newest, version)
             return _overview(tenant, state, tuple(tenant.history(_ENTRIES_MAX, until=version)), _today())
         name = tenant.place.storage.root
-        seen = self._kept.value(name, newest, lambda before: _seen(tenant, newest, before))
+        seen = self._kept.value(name, newest, lambda before: _summarize(tenant, newest, before))
         if seen.today != _today():
             return _overview(tenant, newest, seen.recent, _today())
         return seen.shown
 
 
-def _seen(tenant: Tenant, state: TenantState, before: _Seen | None) -> _Seen:
+def _summarize(tenant: Tenant, state: TenantState, before: _Seen | None) -> _Seen:
     recent, today = _recent(tenant, state, before), _today()
     return _Seen(_overview(tenant, state, recent, today), today, recent, state.erased)
 

@@ -64,7 +64,7 @@ def _ranges(values: pa.ChunkedArray) -> tuple[Bar, ...]:
     kind = values.type
     if not (kinds.is_integer(kind) or kinds.is_temporal(kind)):
         numbers = values.cast(pa.float64(), safe=False).to_numpy()
-        return tuple(_counted(numbers, lambda edge: json_value(float(edge))))
+        return tuple(_count(numbers, lambda edge: json_value(float(edge))))
     whole = values.cast(pa.int32()).cast(pa.int64()) if kinds.is_date(kind) else values.cast(pa.int64())
     base = int(pc.min(whole).as_py())
     # Distances from the smallest are exact where the numbers themselves are beyond a float's 2^53.
@@ -76,10 +76,10 @@ def _ranges(values: pa.ChunkedArray) -> tuple[Bar, ...]:
         (value,) = python_values(pa.array([min(base + int(edge), last)], back).cast(kind), moment_text)
         return json_value(value)
 
-    return tuple(_counted(distances.astype(np.float64), told))
+    return tuple(_count(distances.astype(np.float64), told))
 
 
-def _counted(numbers: npt.NDArray[np.float64], told: Callable[[float], Any]) -> Iterator[Bar]:
+def _count(numbers: npt.NDArray[np.float64], told: Callable[[float], Any]) -> Iterator[Bar]:
     low, high = float(numbers.min()), float(numbers.max())
     try:
         counts, edges = np.histogram(numbers, bins=BARS_MAX, range=(low, high))

@@ -106,10 +106,10 @@ def import_preview(
             f"Only the beginning was looked at: previews count files of up to {PREVIEW_BYTES_MAX:,} bytes."
         )
         return replace(told, uncounted=reason)
-    return _counted(stream, rows, told, mode)
+    return _count(stream, rows, told, mode)
 
 
-def _counted(
+def _count(
     stream: Stream, rows: pa.Table, told: ImportPreview, mode: Literal["upsert", "full"]
 ) -> ImportPreview:
     stored = stream.row_count() if stream.stream_version() >= 0 else 0
@@ -125,7 +125,7 @@ def _counted(
         return replace(told, counts=counts, examples=_examples(changes))
     deleted = stored - receipt.updated - receipt.unchanged
     counts = replace(counts, deleted=deleted)
-    gone = _gone(stream, rows, told.key) if deleted else None
+    gone = _missing_rows(stream, rows, told.key) if deleted else None
     problem: FreezeframeError | None = None
     try:
         require_few_deletions(update_from(told.key, mode="full"), lost=deleted, live=stored)
@@ -184,7 +184,7 @@ def _type_names(schema: pa.Schema) -> dict[str, str]:
     return type_names(delta_columns(decided, None))
 
 
-def _gone(stream: Stream, rows: pa.Table, key: Sequence[str]) -> pa.Table:
+def _missing_rows(stream: Stream, rows: pa.Table, key: Sequence[str]) -> pa.Table:
     """Some of the stored rows whose key the file lacks."""
     kept = set(zip(*(python_values(rows[name]) for name in key), strict=True))
     stored: pa.Table = stream.read(as_="arrow")

@@ -110,7 +110,9 @@ def read_archive(
             tables = _tables(reader.index)
             progress.begin("reading", "bytes", sum(member.size for member in reader.index.members))
             for member, content in reader.members():
-                _plant(planting, member, progress.counted(content), tables, (secret, reader.index.archive_id))
+                _plant(
+                    planting, member, progress.count_bytes(content), tables, (secret, reader.index.archive_id)
+                )
         planting.commit(f"imported from the archive {reader.index.archive_id}")
     except OSError as error:
         remove_tree(target)
@@ -173,7 +175,7 @@ def _write(file: BinaryIO, index: ArchiveIndex, parts: Sequence[_Part]) -> None:
         content = index.to_bytes()
         _add(tar, INDEX_NAME, len(content), [content])
         for number, part in enumerate(parts):
-            measured = Measured(progress.counted(part.content()))
+            measured = Measured(progress.count_bytes(part.content()))
             _add(tar, f"{number:08d}", part.member.size, measured)
             if measured.digest.hex() != part.member.sha256:
                 raise refused_archive_error(

@@ -46,7 +46,7 @@ def clone_into(
             _copy_stream(source, state, name, planting)
         for path, held in sorted(state.files.items()):
             content = held_content(source, settings, FilePath(path), held)
-            planting.add_file(FilePath(path), progress.counted(content), sealed=held.sealed)
+            planting.add_file(FilePath(path), progress.count_bytes(content), sealed=held.sealed)
         planting.commit(f"cloned from version {state.version} of another tenant", request_context)
     except Exception:
         remove_tree(target)
@@ -89,5 +89,5 @@ def table_file_chunks(storage: Storage, stream: StreamName, file: PortableFile) 
 def _copy_stream(source: Storage, state: TenantState, name: StreamName, planting: TenantBuilder) -> None:
     stream = portable_stream(name, table_snapshot(source, state, name), planting.identity, "CLONE")
     for file in stream.files:
-        planting.add_table_file(name, file, progress.counted(table_file_chunks(source, name, file)))
+        planting.add_table_file(name, file, progress.count_bytes(table_file_chunks(source, name, file)))
     planting.add_stream(name, stream.content)

@@ -22,15 +22,15 @@ if sys.argv[1:] == ["at once"]:
     code = forwarded_at_once("command", ["talk"])
     assert not {"typer", "pydantic", "pyarrow"} & set(sys.modules)
     sys.exit(99 if code is None else code)
-from freezeframe.runs.warm.forwarding import forwarded
+from freezeframe.runs.warm.forwarding import forward
 from freezeframe.settings import Settings
-code = forwarded("command", sys.argv[1:], Settings())
+code = forward("command", sys.argv[1:], Settings())
 assert not {"pandas", "pyarrow"} & set(sys.modules)
 sys.exit(99 if code is None else code)
 """
 COMMAND = """
 import os, signal, sys, time
-from freezeframe.runs.warm.forwarding import forwarded
+from freezeframe.runs.warm.forwarding import forward
 from freezeframe.settings import Settings
 
 def leave(*_):
@@ -39,7 +39,7 @@ def leave(*_):
 
 what = sys.argv[1]
 if what == "talk":
-    print(sys.stdin.readline().strip(), forwarded("command", ["talk"], Settings()), os.getcwd())
+    print(sys.stdin.readline().strip(), forward("command", ["talk"], Settings()), os.getcwd())
     print("trouble", file=sys.stderr)
     sys.exit(3)
 signal.signal(signal.SIGINT, leave)

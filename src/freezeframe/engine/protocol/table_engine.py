@@ -72,7 +72,7 @@ class MergeTask:
     """Live Parquet files of the stream; may be empty. A column that a file lacks reads as null."""
     stored_schema: Mapping[str, Any]
     batch: tuple[str, ...]
-    """WrittenBatch Parquet files of the batch; each key at most once."""
+    """Parquet files of the batch; each key at most once."""
     batch_schema: Mapping[str, Any]
     target_schema: Mapping[str, Any]
     """Columns, order and types of what is written: both sides are cast to it, other columns are dropped."""

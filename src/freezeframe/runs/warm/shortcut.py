@@ -35,7 +35,7 @@ def plain_settings() -> PlainSettings | None:
 
 
 def forwarded_at_once(module: str, arguments: Sequence[str]) -> int | None:
-    """What `forwarded` gives, if a runner of this user is there; None, and nothing done, if none is.
+    """What `forward` gives, if a runner of this user is there; None, and nothing done, if none is.
 
     Only time rests on the settings being read right: the runner's process reads them again, and checks them.
     """

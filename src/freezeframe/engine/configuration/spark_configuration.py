@@ -118,6 +118,12 @@ JAVA_OPTIONS = (
     # One small machine, short jobs: the serial collector starts faster and keeps out of the way.
     "-XX:+UseSerialGC",
     "-Xshare:auto",
+    # C2 compiles what has run ten times as often as by default: most of what a job's queries bring is never
+    # run again, and on two cores its compilation takes a core from the tasks (decision 0031).
+    "-XX:Tier4InvocationThreshold=50000",
+    "-XX:Tier4MinInvocationThreshold=6000",
+    "-XX:Tier4CompileThreshold=150000",
+    "-XX:Tier4BackEdgeThreshold=400000",
 )
 
 FAIR_SCHEDULER = """\

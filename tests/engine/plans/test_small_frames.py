@@ -1,5 +1,8 @@
 """Few rows of a Spark frame come as an Arrow table; all else is left to files."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
@@ -89,3 +92,20 @@ def test_few_rows_are_computed_without_generated_code(spark_session, monkeypatch
     assert [("false", "NO_CODEGEN")] * 2 == while_asked
     assert before == client.get_configs(*NAMES)
     spark_session.conf.unset(NAMES[1])
+
+
+def test_threads_that_share_a_session_leave_its_settings(spark_session, monkeypatch):
+    """Whoever comes in the middle of another's query does not keep that query's settings."""
+    client = spark_session.client
+    before, execute = client.get_configs(*NAMES), client.to_table_as_iterator
+    both = threading.Barrier(2)
+
+    def together(*arguments):
+        both.wait(30)
+        return execute(*arguments)
+
+    monkeypatch.setattr(client, "to_table_as_iterator", together)
+    with ThreadPoolExecutor(2) as threads:
+        found = list(threads.map(lambda rows: len(small(spark_session.range(rows))), [3, 4]))
+    assert [3, 4] == found
+    assert before == client.get_configs(*NAMES)

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator
+import threading
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 from pyspark.sql.connect.client import SparkConnectClient
 from pyspark.sql.connect.dataframe import DataFrame
+from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
@@ -54,7 +56,7 @@ def collect_small(frame: Any) -> SmallFrame | None:
     found = _ESTIMATE.search(plan)
     if found is None or float(found[1]) * _UNITS.get(found[2], float("inf")) > ESTIMATE_BYTES_MAX:
         return None
-    with _interpreting(frame.sparkSession.client):
+    with _interpreting(frame.sparkSession):
         return _collected(frame.limit(ROWS_MAX + 1) if _GROWS.search(plan) else frame)
 
 
@@ -72,18 +74,41 @@ def rows_to_write(small: SmallFrame, task: WriteTask, schema: StructType) -> pa.
     return table if _has_plain_keys(table, task) else None
 
 
-@contextlib.contextmanager
-def _interpreting(client: SparkConnectClient) -> Iterator[None]:
-    """Has Spark interpret queries of the session: to compile one takes longer than to run it on few rows.
+class _Interpretation:
+    """Has Spark interpret a session's queries: to compile one takes longer than to run it on few rows.
 
-    Each job compiled its queries anew, since Spark keeps compiled ones by session (decision 0031).
+    Each job compiled its queries anew, since Spark keeps compiled ones by session (decision 0031). Threads of
+    a script share the session: the first one changes its settings, and the last one restores them.
     """
-    before = dict(zip(_INTERPRETED, map(str, client.get_configs(*_INTERPRETED)), strict=True))
-    set_configs(client, _INTERPRETED)
-    try:
-        yield
-    finally:
-        set_configs(client, before)
+
+    def __init__(self, client: SparkConnectClient) -> None:
+        self._client = client
+        self._lock = threading.Lock()
+        self._threads = 0
+        self._before: dict[str, str] = {}
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._threads:
+                values = self._client.get_configs(*_INTERPRETED)
+                self._before = dict(zip(_INTERPRETED, map(str, values), strict=True))
+                set_configs(self._client, _INTERPRETED)
+            self._threads += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._threads -= 1
+            if not self._threads:
+                set_configs(self._client, self._before)
+
+
+_interpretations: WeakKeyDictionary[SparkSession, _Interpretation] = WeakKeyDictionary()
+_making = threading.Lock()
+
+
+def _interpreting(session: SparkSession) -> _Interpretation:
+    with _making:
+        return _interpretations.setdefault(session, _Interpretation(session.client))
 
 
 def _collected(frame: Any) -> SmallFrame | None:

@@ -12,9 +12,9 @@ from deltalake import CommitProperties, DeltaTable, QueryBuilder, write_deltalak
 from freezeframe.log.actions.action_columns import to_adds
 from freezeframe.log.actions.actions import Metadata, Protocol
 from freezeframe.log.commits.commit import Committed
+from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.scan import rows
 from freezeframe.log.schema.schema import arrow_to_delta
-from freezeframe.log.table.delta_log import DeltaLog
 from freezeframe.log.write.checkpoint_writer import write_checkpoint
 from freezeframe.log.write.compaction import compact_log
 from freezeframe.log.write.new_files import new_files

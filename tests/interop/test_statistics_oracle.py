@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.schema.schema import arrow_type
-from freezeframe.log.table.delta_log import DeltaLog
 from freezeframe.log.write.checkpoint_writer import write_checkpoint
 from freezeframe.storage import LocalStorage
 

@@ -9,9 +9,9 @@ from tests.log.foreign_forms import with_mapping
 
 from freezeframe.log.actions.actions import Metadata, Protocol
 from freezeframe.log.checkpoints.checksum import read_checksum
+from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.scan import rows
 from freezeframe.log.schema.schema import arrow_to_delta
-from freezeframe.log.table.delta_log import DeltaLog
 from freezeframe.log.write.checkpoint_writer import write_checkpoint
 from freezeframe.log.write.checksum_writer import verify_checksum
 from freezeframe.log.write.new_files import new_files

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from freezeframe.log.actions.actions import Metadata, Protocol
+from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.schema.schema import arrow_to_delta
-from freezeframe.log.table.delta_log import DeltaLog
 from freezeframe.log.write.new_files import new_files
 from freezeframe.log.write.post_commit import Upkeep
 from freezeframe.log.write.row_deletion import delete_rows, removal

@@ -28,6 +28,7 @@ from freezeframe.log.actions.actions import (
     to_json_line,
 )
 from freezeframe.log.checkpoints.checkpoint_rows import CHECKPOINT_SCHEMA
+from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.primitives.options import LogOptions
 from freezeframe.log.primitives.paths import (
     HINT_NAME,
@@ -40,7 +41,6 @@ from freezeframe.log.primitives.paths import (
     compacted_name,
     v2_checkpoint_name,
 )
-from freezeframe.log.table.delta_log import DeltaLog
 from freezeframe.storage import MemoryStorage, Storage
 
 SCHEMA = {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from freezeframe.cli.log import describe
+from freezeframe.cli.delta import describe
 from freezeframe.errors import FreezeframeError
 from freezeframe.log import DeltaLog, LogOptions
 from freezeframe.storage import LocalStorage
@@ -33,21 +33,30 @@ def features(protocol, name):
     return sorted(set(protocol.get(name) or ()))
 
 
+def renamed(record, **names):
+    return {names.get(name, name): value for name, value in record.items()}
+
+
+def _place(file):
+    return file["path"], file["deletion_vector"] or ""
+
+
 @pytest.mark.parametrize("name", READ)
 def test_the_snapshot_is_what_spark_says(name):
     """Version, protocol, metadata, segment, files, tombstones and transactions are the oracle's."""
     expected, actual = EXPECTED[name], describe(open_table(name))
     assert expected["version"] == actual["version"]
-    for key in ("minReaderVersion", "minWriterVersion"):
-        assert expected["protocol"][key] == actual["protocol"][key]
-    for key in ("readerFeatures", "writerFeatures"):
-        assert features(expected["protocol"], key) == features(actual["protocol"], key)
-    assert expected["metadata"] == actual["metadata"]
-    assert expected["segment"] == actual["segment"]
-    order = [(file["path"], file["dv"] or "") for file in actual["files"]]
-    assert sorted(order) == order
-    assert sorted(expected["files"], key=lambda file: (file["path"], file["dv"] or "")) == actual["files"]
-    assert expected["numTombstones"] == actual["numTombstones"]
+    for key, ours in (("minReaderVersion", "min_reader_version"), ("minWriterVersion", "min_writer_version")):
+        assert expected["protocol"][key] == actual["protocol"][ours]
+    for key, ours in (("readerFeatures", "reader_features"), ("writerFeatures", "writer_features")):
+        assert features(expected["protocol"], key) == features(actual["protocol"], ours)
+    assert renamed(expected["metadata"], partitionColumns="partition_columns") == actual["metadata"]
+    assert renamed(expected["segment"], checkpointVersion="checkpoint_version") == actual["segment"]
+    files = [
+        renamed(file, partitionValues="partition_values", dv="deletion_vector") for file in expected["files"]
+    ]
+    assert sorted(files, key=_place) == actual["files"]
+    assert expected["numTombstones"] == actual["tombstones"]
     assert expected["transactions"] == actual["transactions"]
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from freezeframe.errors import CorruptData, FreezeframeError, UnsupportedTable
+from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.scan import rows
-from freezeframe.log.table.delta_log import DeltaLog
 
 FOLDER = Path(os.environ.get("FREEZEFRAME_CONFORMANCE", "../shared/conformance"))
 EXPECTED = FOLDER / "expected.json"

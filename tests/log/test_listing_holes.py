@@ -1,9 +1,11 @@
 """A listing is no single moment: a hole left by another writer's haste is closed by looking again."""
 
 import pytest
+from tests.log.tables import TableBuilder
 
 from freezeframe.errors import CorruptLog
-from freezeframe.log.table.delta_log import DeltaLog
+from freezeframe.log.delta_log import DeltaLog
+from freezeframe.log.primitives.paths import commit_name
 from freezeframe.storage import MemoryStorage
 
 
@@ -46,3 +48,29 @@ def test_a_hole_that_stays_is_damage(make_table):
     with pytest.raises(CorruptLog) as caught:
         DeltaLog(storage, "t").update()
     assert caught.value.error_code == "DELTA_VERSIONS_NOT_CONTIGUOUS"
+
+
+class Cleaned(MemoryStorage):
+    """Writes a checkpoint and deletes what it covers when a commit is read that it makes needless."""
+
+    table = None
+
+    def read(self, name, offset=0, length=None):
+        if self.table is not None and name.endswith(commit_name(2)):
+            table, self.table = self.table, None
+            table.checkpoint(10)
+            for version in range(10):
+                table.delete(commit_name(version))
+        return super().read(name, offset, length)
+
+
+def test_a_cleanup_between_listing_and_reading_is_listed_again():
+    """Opening and updating take the checkpoint that is there now; nobody sees an error."""
+    for opened_at in (2, 12):
+        storage = Cleaned()
+        table = TableBuilder(storage).commits(2)
+        log = table.log() if opened_at == 2 else None
+        storage.table = table.commits(12)
+        snapshot = table.log().current_snapshot if log is None else log.update()
+        assert 10 == snapshot.segment.checkpoint_version
+        assert table.live() == sorted(snapshot.files["path"].to_pylist())

@@ -28,6 +28,16 @@ def test_the_examples_of_the_page_run():
     assert 3 == len(examples)
 
 
+def test_the_examples_of_the_librarys_page_run(tmp_path, monkeypatch):
+    """On disk and in a bucket, without Spark; what they print is compared by the tests of all pages."""
+    monkeypatch.chdir(tmp_path)
+    document = Sybil(parsers=[PythonCodeBlockParser()]).parse(PAGES / "log.md")
+    examples = list(document.examples())
+    for example in examples:
+        example.evaluate()
+    assert 10 == len(examples)
+
+
 def test_every_name_of_the_seed_has_a_test_that_exists():
     """Each row ends with the name of a test."""
     rows = re.findall(

@@ -2,6 +2,7 @@
 
 from freezeframe.log.actions.actions import (
     Add,
+    Cdc,
     CommitInfo,
     DeletionVector,
     DomainMetadata,
@@ -12,18 +13,29 @@ from freezeframe.log.actions.actions import (
     parse_line,
     to_json_line,
 )
+from freezeframe.log.commits.commit import Committed, Conflict, Unknown
+from freezeframe.log.delta_log import DeltaLog
+from freezeframe.log.primitives.events import LogEvent
 from freezeframe.log.primitives.options import LogOptions
 from freezeframe.log.segments.management import SnapshotManagement
 from freezeframe.log.segments.segment import LogSegment
-from freezeframe.log.table.delta_log import DeltaLog
 from freezeframe.log.table.snapshot import Snapshot
+from freezeframe.log.write.conflicts import Isolation
+from freezeframe.log.write.post_commit import Upkeep
+from freezeframe.log.write.transaction import AlreadyDone, Transaction
 
 __all__ = [
     "Add",
+    "AlreadyDone",
+    "Cdc",
     "CommitInfo",
+    "Committed",
+    "Conflict",
     "DeletionVector",
     "DeltaLog",
     "DomainMetadata",
+    "Isolation",
+    "LogEvent",
     "LogOptions",
     "LogSegment",
     "Metadata",
@@ -31,7 +43,10 @@ __all__ = [
     "Remove",
     "Snapshot",
     "SnapshotManagement",
+    "Transaction",
     "Txn",
+    "Unknown",
+    "Upkeep",
     "parse_line",
     "to_json_line",
 ]

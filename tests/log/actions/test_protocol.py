@@ -14,6 +14,8 @@ from freezeframe.log.actions.protocol import READER_FEATURES, mismatched_feature
         (Protocol(99, 7), "DELTA_INVALID_PROTOCOL_VERSION"),
         (Protocol(1, 99), "DELTA_INVALID_PROTOCOL_VERSION"),
         (Protocol(2, 7, ("deletionVectors",)), "DELTA_INVALID_PROTOCOL_VERSION"),
+        (Protocol(3, 7, None, ("appendOnly",)), "DELTA_INVALID_PROTOCOL_VERSION"),
+        (Protocol(3, 6, ()), "DELTA_INVALID_PROTOCOL_VERSION"),
         (Protocol(3, 7, ("adaptiveMetadata-preview",)), "DELTA_UNSUPPORTED_FEATURES_FOR_READ"),
         (Protocol(3, 7, ("catalogManaged",)), "DELTA_UNSUPPORTED_FEATURES_FOR_READ"),
         (Protocol(3, 7, ("geospatial",)), "DELTA_GEOSPATIAL_NOT_SUPPORTED"),

@@ -7,7 +7,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.examples import sampled
-from tests.faulty import FaultyStorage
 from tests.log.tables import UNIQUE_ID, TableBuilder, file, parquet
 
 from freezeframe.errors import CorruptLog
@@ -20,6 +19,7 @@ from freezeframe.log.primitives.paths import (
     v2_checkpoint_name,
 )
 from freezeframe.storage import LocalStorage
+from freezeframe.storage.faulty import FaultyStorage
 
 KINDS = ["classic", "parts", "json", "parquet"]
 V2 = Protocol(3, 7, ("v2Checkpoint",), ("v2Checkpoint",))
@@ -90,12 +90,23 @@ def test_b032_without_another_way_the_first_error_is_raised(kind):
 
 def test_b032_at_most_so_many_checkpoints_are_tried():
     """The number of retries is limited as in Spark."""
+    table = rich_table().checkpoint(2)
+    for version in (4, 6, 8):
+        table.checkpoint(version).raw(checkpoint_name(version), b"PAR1 damaged")
+    table.delete(commit_name(0))
+    with pytest.raises(CorruptLog) as caught:
+        table.log(checkpoint_retries_max=2)
+    assert checkpoint_name(8) in caught.value.details["file"]
+    assert table.live() == paths(table.log(checkpoint_retries_max=3).current_snapshot)
+
+
+@pytest.mark.parametrize("retries", [0, 2])
+def test_b032_commits_that_are_all_there_give_the_state_without_a_checkpoint(retries):
+    """However many checkpoints are damaged, and however few of them are tried."""
     table = rich_table()
     for version in (2, 4, 6, 8):
         table.checkpoint(version).raw(checkpoint_name(version), b"PAR1 damaged")
-    with pytest.raises(CorruptLog):
-        table.log(checkpoint_retries_max=2)
-    assert table.live() == paths(table.log(checkpoint_retries_max=4).current_snapshot)
+    assert table.live() == paths(table.log(checkpoint_retries_max=retries).current_snapshot)
 
 
 @pytest.mark.parametrize("missing", ["protocol", "metaData"])

@@ -4,15 +4,15 @@ import json
 import threading
 
 import pytest
-from tests.faulty import Crash, Fault, FaultyStorage, Way
 from tests.log.write.test_checkpoint_writer import NEVER, busy, state, without_commits
 
 from freezeframe.errors import StorageUnavailable
 from freezeframe.log.checkpoints.checkpoint_parts import SETS_MAX, write_parts
+from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.primitives.paths import checkpoint_part_name
-from freezeframe.log.table.delta_log import DeltaLog
 from freezeframe.log.write.checkpoint_writer import write_checkpoint
 from freezeframe.storage import MemoryStorage
+from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
 
 LOG = "t/_delta_log"
 

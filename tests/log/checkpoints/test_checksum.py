@@ -3,11 +3,11 @@
 import json
 
 import pytest
-from tests.faulty import FaultyStorage
 from tests.log.tables import TableBuilder
 
 from freezeframe.log.checkpoints.checksum import parse_checksum
 from freezeframe.log.primitives.paths import checkpoint_name, checksum_name
+from freezeframe.storage.faulty import FaultyStorage
 
 
 def known(table, version):

@@ -1,6 +1,5 @@
 """Choosing among listed names: complete checkpoints, search backwards, compacted files."""
 
-from tests.faulty import FaultyStorage
 from tests.log.tables import TableBuilder
 
 from freezeframe.log.primitives.listing import (
@@ -11,6 +10,7 @@ from freezeframe.log.primitives.listing import (
 )
 from freezeframe.log.primitives.paths import checkpoint_name, checkpoint_part_name, commit_name
 from freezeframe.storage import MemoryStorage
+from freezeframe.storage.faulty import FaultyStorage
 
 
 def folder_of(*names, size=1):

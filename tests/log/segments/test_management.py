@@ -4,7 +4,6 @@ import logging
 import threading
 
 import pytest
-from tests.faulty import Fault, FaultyStorage, Way
 from tests.log.tables import TableBuilder, file
 
 from freezeframe.errors import CorruptLog, InvalidOption, StorageUnavailable, VersionNotFound
@@ -12,6 +11,7 @@ from freezeframe.log import SnapshotManagement
 from freezeframe.log.actions.actions import Metadata, Protocol, Remove
 from freezeframe.log.primitives.paths import checkpoint_name, commit_name
 from freezeframe.storage import MemoryStorage
+from freezeframe.storage.faulty import Fault, FaultyStorage, Way
 
 
 class Clock:
@@ -198,8 +198,7 @@ def test_b043_a_fresh_snapshot_is_given_at_once_and_updated_in_the_background():
     assert 2 == log.update(staleness_acceptable=True).version
     assert gate.waiting.wait(10)
     gate.open.set()
-    log._async_thread.join(10)
-    assert log._async_thread.daemon
+    log._async_update.result(10)
     assert 3 == log.current_snapshot.version
 
 
@@ -211,7 +210,7 @@ def test_b043_at_most_one_background_update_is_under_way():
     for _ in range(20):
         log.update(staleness_acceptable=True)
     gate.open.set()
-    log._async_thread.join(10)
+    log._async_update.result(10)
     assert before + 1 == listings(gate)
 
 
@@ -238,11 +237,11 @@ def test_b043_a_background_update_that_fails_is_logged_and_the_next_one_runs(cap
     log = table.log(staleness_limit_ms=10**9)
     log.storage = FaultyStorage(table.storage, [Fault(0, Way.FAIL_BEFORE, "list_from")])
     log.update(staleness_acceptable=True)
-    log._async_thread.join(10)
+    log._async_update.result(10)
     assert "asynchronous update" in caplog.text
     table.commit(file("new"))
     log.update(staleness_acceptable=True)
-    log._async_thread.join(10)
+    log._async_update.result(10)
     assert 2 == log.current_snapshot.version
 
 

@@ -34,7 +34,7 @@ def names(tmp_path):
 
 
 def clean(table):
-    return table.log(clock=lambda: NOW).clean_up_expired_logs()
+    return table.log(clock=lambda: NOW).maintenance.clean_up()
 
 
 def test_b075_what_is_older_than_the_newest_expired_checkpoint_goes(table, tmp_path):

@@ -25,7 +25,7 @@ def table(tmp_path):
 
 
 def findings(table):
-    found = verify_log(table.storage, table.folder) or table.log().verify()
+    found = verify_log(table.storage, table.folder) or table.log().maintenance.verify()
     return [(finding.file.rsplit("/", 1)[-1], finding.code) for finding in found]
 
 

@@ -5,18 +5,18 @@ import json
 
 import pyarrow.parquet as pq
 import pytest
-from tests.faulty import FaultyStorage
 from tests.log.tables import TableBuilder
 
 from freezeframe.errors import InvalidOption
 from freezeframe.log.actions.actions import DomainMetadata, Txn
 from freezeframe.log.checkpoints.checkpoint import read_checkpoint
 from freezeframe.log.checkpoints.hint import Hint, parse_hint
+from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.scan import rows
-from freezeframe.log.table.delta_log import DeltaLog
 from freezeframe.log.write.checkpoint_writer import write_checkpoint, write_hint
 from freezeframe.log.write.post_commit import Upkeep
 from freezeframe.storage import LocalStorage, MemoryStorage
+from freezeframe.storage.faulty import FaultyStorage
 
 KINDS = {"classic": {}, "v2": {"checkpointPolicy": "v2"}}
 NEVER = Upkeep(checkpoint_interval=1_000_000)

@@ -3,13 +3,12 @@
 from dataclasses import replace
 
 import pytest
-from tests.faulty import Fault, FaultyStorage, Way
 
 from freezeframe.errors import CorruptLog
 from freezeframe.log.actions.action_columns import FILE_SCHEMA, no_rows, to_adds
 from freezeframe.log.actions.actions import CommitInfo, DomainMetadata, Metadata, Protocol, Txn
 from freezeframe.log.checkpoints.checksum import Checksum, parse_checksum
-from freezeframe.log.table.delta_log import DeltaLog
+from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.write.checksum_writer import (
     NotIncremental,
     checksum_after,
@@ -20,6 +19,7 @@ from freezeframe.log.write.checksum_writer import (
 )
 from freezeframe.log.write.post_commit import Upkeep
 from freezeframe.storage import MemoryStorage
+from freezeframe.storage.faulty import Fault, FaultyStorage, Way
 
 WHOLE = Checksum(100, 2, 1, 1, metadata=Metadata("id"), protocol=Protocol(1, 2), transactions=(), domains=())
 
@@ -73,7 +73,7 @@ def test_a_file_that_is_added_again_is_one_file(make_table):
     begun.commit(table.delete(begun, {adds[0].path: [0]}), "DELETE")
     live = to_adds(table.fresh().files)
     for again in (live[0], replace(live[0], size=live[0].size, path=live[0].path.replace("-", "%2D", 1))):
-        table.begin().commit([replace(again, stats=None), Txn("n", len(again.path))], "WRITE")
+        table.begin().commit([replace(again, stats='{"numRecords": 3}'), Txn("n", len(again.path))], "WRITE")
     for version in range(5):
         snapshot = DeltaLog(table.storage, "t").snapshot_at(version=version)
         verify_checksum(snapshot, stored(table, version))

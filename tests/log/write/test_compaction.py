@@ -6,8 +6,8 @@ import pytest
 
 from freezeframe.errors import CorruptLog, InvalidOption
 from freezeframe.log.actions.actions import DomainMetadata, Txn
+from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.primitives.paths import commit_name
-from freezeframe.log.table.delta_log import DeltaLog
 from freezeframe.log.write.compaction import compact_log
 
 

@@ -3,13 +3,13 @@
 from dataclasses import replace
 
 import pytest
-from tests.faulty import FaultyStorage
 
 from freezeframe.errors import InvalidOption
 from freezeframe.log.commits.commit import Committed
 from freezeframe.log.write.checksum_writer import checksum_of, checksum_text
 from freezeframe.log.write.post_commit import Upkeep, after_commit
 from freezeframe.storage import MemoryStorage
+from freezeframe.storage.faulty import FaultyStorage
 
 
 def named(table, part):

@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from tests.examples import sampled
-from tests.faulty import Crash, Fault, FaultyStorage, Way
 
 from freezeframe.errors import (
     FreezeframeError,
@@ -21,15 +20,16 @@ from freezeframe.errors import (
 from freezeframe.log.actions.action_columns import to_adds
 from freezeframe.log.actions.actions import Add, CommitInfo, DomainMetadata, Protocol, Txn
 from freezeframe.log.commits.commit import Committed, Conflict, Unknown
+from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.scan import rows
 from freezeframe.log.schema.schema import arrow_to_delta
-from freezeframe.log.table.delta_log import DeltaLog
 from freezeframe.log.write.conflicts import Isolation
 from freezeframe.log.write.new_files import new_files
 from freezeframe.log.write.post_commit import Upkeep
 from freezeframe.log.write.row_deletion import removal
 from freezeframe.log.write.transaction import AlreadyDone, Transaction
 from freezeframe.storage import MemoryStorage
+from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
 
 
 def numbers(snapshot):

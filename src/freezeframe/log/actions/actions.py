@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from freezeframe.errors import CorruptLog
-from freezeframe.log.actions.file_actions import Add, DeletionVector, Remove
+from freezeframe.log.actions.file_actions import Add, Cdc, DeletionVector, Remove
 from freezeframe.log.primitives.delta_fields import DeltaFields, optional
 from freezeframe.log.primitives.json_fields import flag, names, parse_json, require_text, text, texts, whole
 
@@ -21,6 +21,7 @@ __all__ = [
     "KINDS",
     "Action",
     "Add",
+    "Cdc",
     "CheckpointMetadata",
     "CommitInfo",
     "DeletionVector",
@@ -228,13 +229,25 @@ class CheckpointMetadata(DeltaFields):
     version: int
 
 
-Action = Protocol | Metadata | Add | Remove | Txn | DomainMetadata | CommitInfo | Sidecar | CheckpointMetadata
+Action = (
+    Protocol
+    | Metadata
+    | Add
+    | Cdc
+    | Remove
+    | Txn
+    | DomainMetadata
+    | CommitInfo
+    | Sidecar
+    | CheckpointMetadata
+)
 KINDS: Mapping[str, type[Action]] = {
     kind.KEY: kind
     for kind in (
         Protocol,
         Metadata,
         Add,
+        Cdc,
         Remove,
         Txn,
         DomainMetadata,

@@ -85,6 +85,26 @@ class Add(DeltaFields):
 
 
 @dataclass(frozen=True, slots=True)
+class Cdc(DeltaFields):
+    """A file of rows that a commit changed, with ``_change_type`` for each; it is no part of the table."""
+
+    KEY: ClassVar[str] = "cdc"
+    FIELDS: ClassVar = {
+        "path": ("path", require_text),
+        "partition_values": ("partitionValues", optional(texts, dict)),
+        "size": ("size", _require_size),
+        "data_change": ("dataChange", _data_change),
+        "tags": ("tags", optional(texts)),
+    }
+
+    path: str
+    partition_values: Mapping[str, str | None] = field(default_factory=dict)
+    size: int = 0
+    data_change: bool = False
+    tags: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Remove(DeltaFields):
     """A data file is no part of the table any more, since ``deletion_timestamp`` (ms)."""
 

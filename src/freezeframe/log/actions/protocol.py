@@ -28,6 +28,7 @@ READER_FEATURES = frozenset(
         "typeWidening-preview",
         "v2Checkpoint",
         "vacuumProtocolCheck",
+        "variantShredding",
         "variantShredding-preview",
         "variantType",
         "variantType-preview",
@@ -61,14 +62,18 @@ def require_readable(protocol: Protocol, table: str) -> None:
     newer = (
         protocol.min_reader_version > READER_VERSION_MAX or protocol.min_writer_version > WRITER_VERSION_MAX
     )
-    misplaced = bool(listed) and protocol.min_reader_version < FEATURES_READER_VERSION
-    if newer or misplaced:
+    if protocol.min_reader_version == FEATURES_READER_VERSION:
+        malformed = protocol.reader_features is None or protocol.min_writer_version < WRITER_VERSION_MAX
+    else:
+        malformed = bool(listed)
+    if newer or malformed:
         raise UnsupportedTable(
             f"The table {table} asks for reader version {protocol.min_reader_version} and writer "
-            f"version {protocol.min_writer_version}"
-            + (f" although it lists the reader features {', '.join(listed)}." if misplaced else "."),
+            f"version {protocol.min_writer_version} "
+            f"with the reader features {list(listed) or 'unlisted'}.",
             cause=f"freezeframe knows reader versions 1 to {READER_VERSION_MAX} and writer versions "
-            f"1 to {WRITER_VERSION_MAX}; reader features belong to reader version 3.",
+            f"1 to {WRITER_VERSION_MAX}; reader version 3 needs writer version 7 and a list of reader "
+            "features, which no other version has.",
             remedy="Use a version of freezeframe that knows this protocol.",
             code="DELTA_INVALID_PROTOCOL_VERSION",
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
@@ -28,12 +29,14 @@ from freezeframe.log.checkpoints.checkpoint_columns import rows_of, small_action
 from freezeframe.log.commits.commit_content import parse_file_actions, read_content
 from freezeframe.log.primitives.listing import CheckpointFiles
 from freezeframe.log.primitives.paths import SIDECAR_FOLDER
+from freezeframe.log.primitives.stored_file import StoredFile
 from freezeframe.storage import Storage
 from freezeframe.storage.concurrency import map_concurrently
 from freezeframe.storage.passing_failures import passing_failure
 
 CHECKPOINT_DAMAGED = "CHECKPOINT_DAMAGED"
 READERS_MAX = 4
+WHOLE_BYTES_MAX = 1 << 20
 T = TypeVar("T")
 
 
@@ -53,7 +56,7 @@ def read_checkpoint_actions(storage: Storage, folder: str, checkpoint: Checkpoin
         CorruptLog: ``CHECKPOINT_DAMAGED``, naming the file.
     """
     found = [
-        _read_guarded(_path(folder, file.name), lambda name: _small_actions(storage, name))
+        _read_guarded(_path(folder, file.name), partial(_small_actions, storage, size=file.size))
         for file in checkpoint.files
     ]
     actions = tuple(action for one in found for action in one)
@@ -61,8 +64,12 @@ def read_checkpoint_actions(storage: Storage, folder: str, checkpoint: Checkpoin
     return actions
 
 
-def read_checkpoint(storage: Storage, folder: str, checkpoint: CheckpointFiles) -> CheckpointContent:
+def read_checkpoint(
+    storage: Storage, folder: str, checkpoint: CheckpointFiles, oldest_tombstone: int | None = None
+) -> CheckpointContent:
     """The whole checkpoint, sidecars included, its parts read side by side.
+
+    Of its Parquet files, tombstones that are not younger than ``oldest_tombstone`` (ms) are left out.
 
     Raises:
         CorruptLog: ``CHECKPOINT_DAMAGED``, naming the file.
@@ -70,7 +77,7 @@ def read_checkpoint(storage: Storage, folder: str, checkpoint: CheckpointFiles) 
     whole = [_path(folder, file.name) for file in checkpoint.files]
 
     def read(name: str) -> CheckpointContent:
-        return _read_guarded(name, lambda at: _content(storage, at))
+        return _read_guarded(name, lambda at: _content(storage, at, oldest_tombstone))
 
     parts = map_concurrently(read, whole, READERS_MAX)
     actions = tuple(action for part in parts for action in part.actions)
@@ -85,7 +92,7 @@ def read_checkpoint(storage: Storage, folder: str, checkpoint: CheckpointFiles) 
     )
 
 
-def _content(storage: Storage, name: str) -> CheckpointContent:
+def _content(storage: Storage, name: str, oldest: int | None) -> CheckpointContent:
     """All that one file says; it is fetched once."""
     if name.endswith(".json"):
         content = read_content(name, storage.read(name))
@@ -93,22 +100,24 @@ def _content(storage: Storage, name: str) -> CheckpointContent:
         return CheckpointContent(content.actions, found.adds, found.removes)
     with _open(storage, name) as file:
         small = tuple(from_json(kind, body) for kind, body in small_actions_in(file))
-        return CheckpointContent(
-            small, rows_of(file, "add", FILE_SCHEMA), rows_of(file, "remove", TOMBSTONE_SCHEMA)
-        )
+        removes = rows_of(file, "remove", TOMBSTONE_SCHEMA, oldest)
+        return CheckpointContent(small, rows_of(file, "add", FILE_SCHEMA), removes)
 
 
-def _small_actions(storage: Storage, name: str) -> list[Action]:
+def _small_actions(storage: Storage, name: str, size: int) -> list[Action]:
     if name.endswith(".json"):
         return list(read_content(name, storage.read(name)).actions)
-    with _open(storage, name) as file:
+    with _open(storage, name, size if size > WHOLE_BYTES_MAX else None) as file:
         return [from_json(kind, body) for kind, body in small_actions_in(file)]
 
 
-def _open(storage: Storage, name: str) -> Any:
+def _open(storage: Storage, name: str, size: int | None = None) -> Any:
+    """The file as Parquet; off the local disk it is fetched whole, or by ranges if ``size`` is given."""
     path = storage.local_path(name)
-    if path is None:
-        source: Any = io.BytesIO(storage.read(name))
+    if path is None and size is not None:
+        source: Any = pa.PythonFile(StoredFile(storage, name, size), mode="r")
+    elif path is None:
+        source = io.BytesIO(storage.read(name))
     elif path.is_file():
         source = str(path)
     else:

@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 
 from freezeframe.log.actions.action_columns import DELTA_NAMES, no_rows
 from freezeframe.log.actions.actions import is_misspelt
-from freezeframe.log.primitives.arrow_numbers import is_valid
+from freezeframe.log.primitives.arrow_numbers import is_valid, to_arrow_flags
 from freezeframe.log.primitives.canonical_paths import canonical_paths
-from freezeframe.log.replay.replay import select_rows
+from freezeframe.log.replay.replay import select_rows, younger_than
 from freezeframe.log.statistics.file_statistics import leaf_paths
 from freezeframe.log.statistics.statistics_json import statistics_texts
 
@@ -65,8 +65,10 @@ def small_actions_in(file: Any) -> Iterator[tuple[str, dict[str, Any]]]:
                     yield kind, {name: _plain(value) for name, value in body.items() if value is not None}
 
 
-def rows_of(file: Any, kind: str, schema: pa.Schema) -> pa.Table:
+def rows_of(file: Any, kind: str, schema: pa.Schema, oldest: int | None = None) -> pa.Table:
     """The file actions of one kind as rows of ``schema``, paths canonical.
+
+    With ``oldest`` (ms) removes that are not younger are left out, one group of rows after the other.
 
     Raises:
         ValueError: columns that every checkpoint has are not there, or are misspelt by damage.
@@ -79,16 +81,13 @@ def rows_of(file: Any, kind: str, schema: pa.Schema) -> pa.Table:
         return no_rows(schema)
     wanted = {field.name: DELTA_NAMES[field.name] for field in schema if DELTA_NAMES[field.name] in have}
     parsed = "stats" in schema.names and "stats_parsed" in have
-    groups = (
-        [
-            group
-            for group in range(file.num_row_groups)
-            if is_valid(file.read_row_group(group, columns=[f"{kind}.path"])[kind]).any()
-        ]
-        if kind == "remove"
-        else range(file.num_row_groups)
-    )
-    batches = [_group_rows(file, group, kind, schema, wanted, parsed=parsed) for group in groups]
+    batches = []
+    for group in range(file.num_row_groups):
+        if kind == "add" or is_valid(file.read_row_group(group, columns=[f"{kind}.path"])[kind]).any():
+            rows = _group_rows(file, group, kind, schema, wanted, parsed=parsed)
+            if oldest is not None and kind == "remove":
+                rows = rows.filter(to_arrow_flags(younger_than(rows["deletion_timestamp"], oldest)))
+            batches.append(rows)
     return pa.concat_tables(batches) if batches else no_rows(schema)
 
 

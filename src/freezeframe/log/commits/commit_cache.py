@@ -16,6 +16,7 @@ class CommitCache:
 
     def __init__(self) -> None:
         self._kept: dict[LogFile, tuple[CommitContent, ...]] = {}
+        self._bytes = 0
         self._lock = threading.Lock()
 
     def get(self, file: LogFile) -> tuple[CommitContent, ...] | None:
@@ -26,14 +27,16 @@ class CommitCache:
     def has_room(self, file: LogFile) -> bool:
         """Whether a commit of that size may be kept beside those that are."""
         with self._lock:
-            return file.size + sum(one.size for one in self._kept) <= KEPT_BYTES
+            return file.size + self._bytes <= KEPT_BYTES
 
     def keep(self, file: LogFile, contents: Sequence[CommitContent]) -> None:
         """Keep a commit until ``clear``."""
         with self._lock:
+            self._bytes += 0 if file in self._kept else file.size
             self._kept[file] = tuple(contents)
 
     def clear(self) -> None:
         """Let go of all."""
         with self._lock:
             self._kept.clear()
+            self._bytes = 0

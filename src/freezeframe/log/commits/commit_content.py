@@ -9,6 +9,7 @@ field of changing type, an odd number), each line is parsed by itself: slower, t
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -41,6 +42,7 @@ _REMOVE_HEAD = np.frombuffer(b'{"remove', dtype="<u8")[0]
 PIECE_BYTES = 8 << 20
 _BLOCK_BYTES = 1 << 20
 _SAMPLED_BYTES = 256 << 10
+_SAMPLED_SPANS = 64
 _LINE_BYTES = 64 << 10
 _SCHEMAS = {"add": FILE_SCHEMA, "remove": TOMBSTONE_SCHEMA}
 
@@ -226,7 +228,7 @@ class _Shape:
         if sum(len(span) for span in spans) < _SAMPLED_BYTES:
             return cls({action: frozenset(_delta_names(schema)) for action, schema in _SCHEMAS.items()}, keys)
         found: dict[str, set[str]] = {}
-        for span in spans:
+        for span in spans[:: math.ceil(len(spans) / _SAMPLED_SPANS)]:
             for line in (bytes(span[:_LINE_BYTES]).split(b"\n"), bytes(span[-_LINE_BYTES:]).split(b"\n")):
                 for part in (line[0], line[-1] or line[-2:][0]):
                     _note_fields(part, found)

@@ -14,12 +14,14 @@ _UNITS_MS = {
     "hour": 3_600_000,
     "day": 86_400_000,
     "week": 7 * 86_400_000,
+    "month": 31 * 86_400_000,
+    "year": 366 * 86_400_000,
 }
 _PART = re.compile(r"\s*([+-]?\d+)\s+([a-z]+?)s?(?=\s|$)")
 
 
 def milliseconds(text: str) -> int:
-    """The duration in ms. Months and years have no fixed length and are refused, as Delta does.
+    """The duration in ms; a month counts 31 days and a year 366, so that nothing is deleted early.
 
     Raises:
         InvalidOption: the text is no such duration.
@@ -35,7 +37,7 @@ def milliseconds(text: str) -> int:
     if at == 0 or body[at:].strip():
         raise InvalidOption(
             f"{text!r} is no duration.",
-            cause="A duration is a number and a unit from microseconds to weeks, as in 'interval 7 days'.",
+            cause="A duration is a number and a unit from microseconds to years, as in 'interval 7 days'.",
             remedy="Set the table property to such a text.",
         )
     return int(total)

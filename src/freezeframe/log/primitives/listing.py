@@ -6,6 +6,7 @@ docstrings are the behaviours of ``docs/reference/delta-compatibility.md``.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -17,6 +18,7 @@ from freezeframe.storage import FileStatus, Storage
 CHECKPOINT_WINDOW_VERSIONS = 1000
 LISTINGS_MAX = 4
 
+_AFTER_VERSIONS = ":"  # the letter after 9
 _KEPT_EMPTY = frozenset({Kind.COMMIT, Kind.CHECKSUM})
 _COMMIT_NAME = re.compile(r"\d{20}\.json")
 
@@ -56,19 +58,28 @@ class Listing:
         return not self.commits and not self.checkpoint_files
 
 
-def list_log(storage: Storage, folder: str, start_version: int = 0) -> Iterator[FileStatus]:
-    """The files of the folder from ``start_version`` on, in the order of their names.
+def list_log(
+    storage: Storage, folder: str, start_version: int = 0, end_version: int | None = None
+) -> Iterator[FileStatus]:
+    """The files of the folder from ``start_version`` to ``end_version`` (None: all), in order of their names.
+
+    What is of versions is asked for and no more: hint and sidecars, whose names follow, are left out.
 
     Seed: ``listFrom``. Names that are none of the log's are among them; an absent folder is empty.
     """
     start = version_prefix(max(0, start_version))
-    found = list(storage.list_from(folder, start))
+    end = _AFTER_VERSIONS if end_version is None else version_prefix(end_version + 1)
+
+    def listed() -> list[FileStatus]:
+        return list(itertools.takewhile(lambda one: one.name < end, storage.list_from(folder, start)))
+
+    found = listed()
     for _ in range(LISTINGS_MAX - 1):
         if not _has_hole(found):
             break
         # A listing is no single moment: of two commits that land while it runs the later one may be
         # seen and the earlier one not. By the next listing the earlier one is surely there.
-        found = list(storage.list_from(folder, start))
+        found = listed()
     return iter(found)
 
 
@@ -135,7 +146,7 @@ def find_checkpoint_before(storage: Storage, folder: str, version: int) -> Check
     end = version
     while end > 0:
         start = max(0, end - CHECKPOINT_WINDOW_VERSIONS)
-        listing = sort_listing(list_log(storage, folder, start), version_to_load=end - 1)
+        listing = sort_listing(list_log(storage, folder, start, end - 1))
         found = newest_checkpoint(listing.checkpoint_files, below=version)
         if found is not None:
             return found

@@ -9,6 +9,7 @@ from typing import Any
 
 from freezeframe.clock import now_ms
 from freezeframe.errors import InvalidOption
+from freezeframe.log.primitives.events import Listener
 
 # Spark's name -> ours.
 SPARK_NAMES: Mapping[str, str] = {
@@ -31,6 +32,8 @@ class LogOptions:
     ``enforce_file_retention`` refuses versions older than the table's deleted-file retention,
     whose data files a vacuum may have taken. Delta has it on; here every version that the log
     still holds can be asked for, and a file that is gone is an error that names it.
+
+    ``listener`` is called with a ``LogEvent`` for what the log does, on the thread that does it.
     """
 
     staleness_limit_ms: int = 0
@@ -40,6 +43,7 @@ class LogOptions:
     enforce_file_retention: bool = False
     checkpoint_retries_max: int = 2
     files_warning_threshold: int = 500_000
+    listener: Listener | None = None
     clock: Callable[[], int] = now_ms
     sleep: Callable[[float], None] = time.sleep
 

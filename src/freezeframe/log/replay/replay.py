@@ -7,7 +7,7 @@ one look-up of the commit's paths, not a million rows copied.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -24,6 +24,7 @@ from freezeframe.log.actions.action_columns import (
 from freezeframe.log.primitives.arrow_numbers import (
     Bools,
     Ints,
+    is_valid,
     to_arrow_flags,
     to_arrow_ints,
     to_flags,
@@ -32,6 +33,7 @@ from freezeframe.log.primitives.arrow_numbers import (
 from freezeframe.log.primitives.fingerprints import Words, find_repeated, fingerprints, rows_with
 
 RUNS_MAX = 256
+CHUNKS_MAX = 32
 RECENT_SHARE_MAX = 0.1
 RECENT_ROWS_MIN = 10_000
 
@@ -40,10 +42,10 @@ RECENT_ROWS_MIN = 10_000
 class FileState:
     """The live files of a table and its tombstones at one version.
 
-    ``marks`` are the fingerprints of ``base``'s keys; ``gone`` flags the rows of ``base`` that
-    are not live (``None``: all are). ``size`` is the sum of the live files' bytes, ``count``
-    their number. (path, deletion vector) is unique among the live files, and no tombstone has
-    the key of one (behaviour 53).
+    ``marks`` are the fingerprints of ``base``'s keys, ``tombstone_marks`` those of the tombstones';
+    ``gone`` flags the rows of ``base`` that are not live (``None``: all are). ``size`` is the sum of the
+    live files' bytes, ``count`` their number. (path, deletion vector) is unique among the live files, and
+    no tombstone has the key of one (behaviour 53).
     """
 
     base: pa.Table
@@ -51,8 +53,11 @@ class FileState:
     gone: Bools | None
     recent: pa.Table
     tombstones: pa.Table
+    tombstone_marks: Words
     count: int
     size: int
+    unexpired: int = 0
+    """How many tombstones there were when expired ones were last dropped."""
 
     @classmethod
     def of(cls, files: pa.Table, tombstones: pa.Table, marks: Words | None = None) -> FileState:
@@ -60,7 +65,8 @@ class FileState:
         files = _settle(files)
         size = int(pc.sum(files["size"]).as_py() or 0)
         found = fingerprints(file_keys(files)) if marks is None else marks
-        return cls(files, found, None, no_rows(FILE_SCHEMA), tombstones, files.num_rows, size)
+        ended = fingerprints(file_keys(tombstones))
+        return cls(files, found, None, no_rows(FILE_SCHEMA), tombstones, ended, files.num_rows, size)
 
     @classmethod
     def empty(cls) -> FileState:
@@ -81,6 +87,26 @@ class FileState:
         recent, _, _ = _strike(self.recent, np.arange(self.recent.num_rows), None, keys)
         return pa.concat_tables([select_rows(self.base, hit), select_rows(self.recent, recent)])
 
+    def without_expired(self, oldest: int | None) -> FileState:
+        """The state without the tombstones that are not younger than ``oldest`` (ms; ``None``: with all).
+
+        They are looked for once there are twice as many as the last time, so an update costs no scan of them.
+        """
+        if oldest is None or self.tombstones.num_rows <= 2 * self.unexpired:
+            return self
+        kept = younger_than(self.tombstones["deletion_timestamp"], oldest)
+        if kept.all():
+            return replace(self, unexpired=len(kept))
+        left = self.tombstones.filter(to_arrow_flags(kept))  # a copy: slices would keep the rest in memory
+        return replace(
+            self, tombstones=left, tombstone_marks=self.tombstone_marks[kept], unexpired=left.num_rows
+        )
+
+
+def younger_than(deleted: pa.ChunkedArray, oldest: int) -> Bools:
+    """Which deletion timestamps are after ``oldest``; a file without one is of unknown age: expired."""
+    return is_valid(deleted) & (to_ints(deleted) > oldest)
+
 
 def apply_actions(before: FileState, actions: FileActions) -> FileState:
     """The state after ``actions``: the last action of each file wins (behaviour 53)."""
@@ -94,15 +120,20 @@ def apply_actions(before: FileState, actions: FileActions) -> FileState:
     near = rows_with(before.marks, marks)
     gone, base_count, base_size = _strike(before.base, near, before.gone, keys)
     recent, recent_count, recent_size = _without(before.recent, keys)
-    tombstones, _, _ = _without(before.tombstones, keys)
+    ended = rows_with(before.tombstone_marks, marks)
+    back, back_count, _ = _strike(before.tombstones, ended, None, keys)
+    tombstones = select_rows(before.tombstones, ~back) if back_count else before.tombstones
+    tombstone_marks = before.tombstone_marks[~back] if back_count else before.tombstone_marks
     after = FileState(
         before.base,
         before.marks,
         gone if base_count else before.gone,
-        pa.concat_tables([recent, adds]),
-        pa.concat_tables([tombstones, removes]),
+        _few_chunks(pa.concat_tables([recent, adds])),
+        _few_chunks(pa.concat_tables([tombstones, removes])),
+        np.concatenate([tombstone_marks, marks[adds.num_rows :]]),
         before.count - base_count - recent_count + adds.num_rows,
         before.size - base_size - recent_size + int(pc.sum(adds["size"]).as_py() or 0),
+        before.unexpired,
     )
     return _compact(after)
 
@@ -183,10 +214,21 @@ def _settle(files: pa.Table) -> pa.Table:
     return files.set_column(index, FILE_SCHEMA.field("data_change"), flags)
 
 
+def _few_chunks(table: pa.Table) -> pa.Table:
+    """The table in at most ``CHUNKS_MAX`` pieces; what is large is not copied for what is small."""
+    lengths = [len(chunk) for chunk in table.column(0).chunks]
+    if len(lengths) <= CHUNKS_MAX:
+        return table
+    first = lengths[0]
+    if first < table.num_rows - first:
+        return table.combine_chunks()
+    return pa.concat_tables([table.slice(0, first), table.slice(first).combine_chunks()])
+
+
 def _compact(state: FileState) -> FileState:
     """The same state with ``recent`` folded into ``base`` once looking through both gets slow."""
     scattered = 0 if state.gone is None else int(state.gone.sum())
     limit = max(RECENT_ROWS_MIN, int(RECENT_SHARE_MAX * state.base.num_rows))
     if state.recent.num_rows + scattered <= limit:
         return state
-    return FileState.of(state.files, state.tombstones)
+    return replace(FileState.of(state.files, state.tombstones), unexpired=state.unexpired)

@@ -60,6 +60,10 @@ class TableState:
         """The same heads over other files."""
         return replace(self, files=files)
 
+    def without_expired(self, oldest_tombstone: int | None) -> TableState:
+        """The same state without expired tombstones; see ``FileState.without_expired``."""
+        return self.with_files(self.files.without_expired(oldest_tombstone))
+
 
 def require_heads(heads: Heads, version: int) -> tuple[Protocol, Metadata]:
     """Protocol and metadata, which every version >= 0 has (behaviour 33).

@@ -7,8 +7,6 @@ Paths in the log are URIs: percent-encoded, relative to the table's folder, or a
 from __future__ import annotations
 
 import hashlib
-import io
-import os
 import re
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from freezeframe.errors import CorruptData, CorruptLog, FreezeframeError, InvalidName, UnsupportedTable
+from freezeframe.log.primitives.stored_file import StoredFile
 from freezeframe.storage.base import Storage
 from freezeframe.storage.passing_failures import passing_failure
 
@@ -26,46 +25,6 @@ _WHOLE_BYTES_MAX = 1024 * 1024
 _S3 = re.compile(r"s3[an]:", re.IGNORECASE)  # Hadoop's names for s3:, by which Spark writes
 
 SHA256_TAG = "freezeframe.sha256"
-
-
-class StoredFile(io.RawIOBase):
-    """A stored file of known size that can be read from any position, by ranges."""
-
-    def __init__(self, storage: Storage, name: str, size: int) -> None:
-        super().__init__()
-        self._storage = storage
-        self._name = name
-        self._size = size
-        self._at = 0
-
-    def readable(self) -> bool:
-        """It can be read."""
-        return True
-
-    def seekable(self) -> bool:
-        """It can be read from any position."""
-        return True
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Move to a position; see ``io.IOBase.seek``."""
-        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
-        self._at = max(0, base + offset)
-        return self._at
-
-    def tell(self) -> int:
-        """The present position."""
-        return self._at
-
-    def readinto(self, buffer: Any) -> int:
-        """Fill the buffer as far as the file reaches."""
-        view = memoryview(buffer).cast("B")
-        wanted = min(len(view), self._size - self._at)
-        if wanted <= 0:
-            return 0
-        found = self._storage.read(self._name, self._at, wanted)
-        view[: len(found)] = found
-        self._at += len(found)
-        return len(found)
 
 
 def file_name(storage: Storage, table: str, path: str) -> str | Path:
@@ -115,7 +74,7 @@ def open_parquet(storage: Storage, name: str | Path, size: int, digest: str | No
     """
     try:
         return pq.ParquetFile(
-            _source(storage, name, size, digest),
+            parquet_source(storage, name, size, digest),
             memory_map=False,
             page_checksum_verification=True,
             coerce_int96_timestamp_unit="us",
@@ -125,7 +84,8 @@ def open_parquet(storage: Storage, name: str | Path, size: int, digest: str | No
         raise read_failure(name, error) from error
 
 
-def _source(storage: Storage, name: str | Path, size: int, digest: str | None) -> Any:
+def parquet_source(storage: Storage, name: str | Path, size: int, digest: str | None = None) -> Any:
+    """What Arrow reads the file from: a path of this machine, its bytes, or a file read by ranges."""
     path = name if isinstance(name, Path) else storage.local_path(name)
     if path is None and (digest is not None or size <= _WHOLE_BYTES_MAX):
         # In one request, where its footer and its columns would take several.

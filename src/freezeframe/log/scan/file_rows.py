@@ -93,10 +93,12 @@ def file_batches(
     *,
     without: npt.NDArray[np.int64] | None = None,
     verify: bool | None = None,
+    use_threads: bool = True,
 ) -> Iterator[pa.RecordBatch]:
     """The file's rows that are not deleted and match, in file order; see ``rows.read`` for the rest.
 
-    ``without`` are positions of rows that are left out as if they were deleted.
+    ``without`` are positions of rows that are left out as if they were deleted. A caller that Arrow
+    itself has called must not wait for Arrow's threads: ``use_threads=False``.
 
     Raises:
         CorruptData: file or deletion vector is missing or damaged; it is named.
@@ -109,7 +111,7 @@ def file_batches(
         alive[without] = False
     schema = pa.schema([arrow_field(field) for field in read.fields])
     at = 0
-    for columns, length in _read_stored(file, name, read):
+    for columns, length in _read_stored(file, name, read, use_threads=use_threads):
         batch = pa.RecordBatch.from_arrays(_arrays(columns, length, read, name), schema=schema)
         if alive is not None:
             batch = batch.filter(pa.array(alive[at : at + length]))
@@ -266,7 +268,12 @@ def _alive(storage: Storage, read: FileRead, rows: int, name: str) -> npt.NDArra
 
 
 def _read_stored(
-    file: pq.ParquetFile, name: str | Path, read: FileRead, groups: Sequence[int] | None = None
+    file: pq.ParquetFile,
+    name: str | Path,
+    read: FileRead,
+    groups: Sequence[int] | None = None,
+    *,
+    use_threads: bool = True,
 ) -> Iterator[tuple[dict[str, pa.Array], int]]:
     """The file's own arrays of the wanted columns, by the column's name in the table, batch by batch."""
     if groups is None:
@@ -284,7 +291,9 @@ def _read_stored(
         yield from (({}, min(_BATCH_ROWS, rows - at)) for at in range(0, rows, _BATCH_ROWS))
         return
     try:
-        for batch in file.iter_batches(_BATCH_ROWS, row_groups=list(groups), columns=list(wanted.values())):
+        for batch in file.iter_batches(
+            _BATCH_ROWS, row_groups=list(groups), columns=list(wanted.values()), use_threads=use_threads
+        ):
             yield {column: batch.column(own) for column, own in wanted.items()}, batch.num_rows
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         raise read_failure(name, error) from error

@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -55,7 +56,7 @@ class ReadableSnapshot(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
+class ReadPlan:
     """Which columns are read, of which files, and what is done with their rows."""
 
     storage: Storage
@@ -88,7 +89,7 @@ def read(
         NotFound: the table has no version at all.
         StorageUnavailable: the storage failed; the same call may succeed later.
     """
-    plan = _plan(snapshot, columns, where)
+    plan = plan_reads(snapshot, columns, where)
     return _gather(plan, lambda one: file_batches(plan.storage, one, plan.where, verify=verify), plan.reads)
 
 
@@ -103,7 +104,7 @@ def read_batches(
 
     What is wrong with the call is raised at once; damage when the iteration comes to it.
     """
-    plan = _plan(snapshot, columns, where)
+    plan = plan_reads(snapshot, columns, where)
     return (
         batch for one in plan.reads for batch in file_batches(plan.storage, one, plan.where, verify=verify)
     )
@@ -124,7 +125,7 @@ def read_at(
         MissingColumn: a column that the table does not have.
         CorruptData: a file is missing or damaged, or has no such position.
     """
-    plan = _plan(snapshot, columns, None)
+    plan = plan_reads(snapshot, columns, None)
     reads = {one.path: one for one in plan.reads}
     wanted = [reads[path] for path in positions]
     return _gather(plan, lambda one: rows_at(plan.storage, one, positions[one.path], verify=verify), wanted)
@@ -140,7 +141,7 @@ def read_without(
     Raises:
         CorruptData: a file or deletion vector is missing or damaged, when the iteration comes to it.
     """
-    plan = _plan(snapshot, None, None)
+    plan = plan_reads(snapshot, None, None)
     reads = {one.path: one for one in plan.reads}
     return (
         batch
@@ -157,7 +158,7 @@ def whole_files(
     So the n-th row that a file gives is the one at position n. It is opened when it is called for;
     errors as of ``read``.
     """
-    plan = _plan(snapshot, columns, None, files)
+    plan = plan_reads(snapshot, columns, None, files)
     # Without its vector no row of a file is known to be deleted.
     reads = [replace(one, vector=None) for one in plan.reads]
     return [functools.partial(file_batches, plan.storage, one, None) for one in reads]
@@ -174,7 +175,7 @@ def grouped_files(
     Their rows have ``columns``, then those that only ``where`` needs; of a file that is in ``only`` they
     are those at its positions. Errors as of ``read``.
     """
-    plan = _plan(snapshot, columns, where)
+    plan = plan_reads(snapshot, columns, where)
     return {
         one.path: functools.partial(GroupedFile, plan.storage, one, only.get(one.path)) for one in plan.reads
     }
@@ -186,7 +187,7 @@ def count(snapshot: ReadableSnapshot) -> int:
     Raises:
         CorruptData: a file without statistics is missing or damaged.
     """
-    return sum(file_count(snapshot.storage, one) for one in _plan(snapshot, None, None).reads)
+    return sum(file_count(snapshot.storage, one) for one in plan_reads(snapshot, None, None).reads)
 
 
 def require_files(snapshot: ReadableSnapshot) -> None:
@@ -195,8 +196,30 @@ def require_files(snapshot: ReadableSnapshot) -> None:
     Raises:
         CorruptData: a file is missing, has another size or no footer; it is named.
     """
-    for one in _plan(snapshot, None, None).reads:
-        open_parquet(snapshot.storage, file_name(snapshot.storage, one.table, one.path), one.size)
+    require_present(snapshot.storage, snapshot.table, snapshot.files)
+
+
+def require_present(storage: Storage, table: str, files: pa.Table) -> None:
+    """The same of some files, rows of ``Snapshot.files``."""
+    for path, size in zip(files["path"].to_pylist(), files["size"].to_pylist(), strict=True):
+        open_parquet(storage, file_name(storage, table, path), size)
+
+
+def file_uris(snapshot: ReadableSnapshot, where: Predicate | None = None) -> list[str]:
+    """Where each live file is, as a path of this machine or a URL; with ``where`` those that may match."""
+    files = snapshot.files if where is None else files_matching(snapshot, where)
+    root = snapshot.storage.root.rstrip("/")
+    names = (file_name(snapshot.storage, snapshot.table, path) for path in files["path"].to_pylist())
+    return [str(name) if isinstance(name, Path) else f"{root}/{name}" for name in names]
+
+
+def partitions(snapshot: ReadableSnapshot) -> list[dict[str, Any]]:
+    """The distinct combinations of partition values among the live files, each by column, in typed values."""
+    fields = {field["name"]: field for field in fields_of(snapshot.schema)}
+    mode = mapping_mode(snapshot.protocol, snapshot.metadata)
+    listed = _files(snapshot.files, partition_fields(snapshot, fields), mode)
+    found = {tuple(value.as_py() for value in values.values()): values for _, values in listed}
+    return [{name: value.as_py() for name, value in values.items()} for values in found.values() if values]
 
 
 def files_matching(snapshot: ReadableSnapshot, where: Predicate) -> pa.Table:
@@ -208,7 +231,7 @@ def files_matching(snapshot: ReadableSnapshot, where: Predicate) -> pa.Table:
 
 
 def _gather(
-    plan: _Plan, batches_of: Callable[[FileRead], Iterator[pa.RecordBatch]], reads: Sequence[FileRead]
+    plan: ReadPlan, batches_of: Callable[[FileRead], Iterator[pa.RecordBatch]], reads: Sequence[FileRead]
 ) -> pa.Table:
     """The batches of all files as one table in their order, several files being read at once."""
     workers = min(_THREADS_MAX, os.cpu_count() or 1, len(reads))
@@ -220,12 +243,12 @@ def _gather(
     return pa.Table.from_batches([batch for batches in found for batch in batches], plan.schema)
 
 
-def _plan(
+def plan_reads(
     snapshot: ReadableSnapshot,
     columns: Sequence[str] | None,
     where: Predicate | None,
     files: pa.Table | None = None,
-) -> _Plan:
+) -> ReadPlan:
     """What is to be read of ``files`` (rows of ``snapshot.files``; None: of all that may match)."""
     _require_rows(snapshot)
     mode = mapping_mode(snapshot.protocol, snapshot.metadata)
@@ -236,7 +259,7 @@ def _plan(
     whole = delta_to_arrow(snapshot.schema)
     expression = None if where is None else as_expression(where)
     needed = [] if expression is None else columns_of(expression, whole)
-    partition = _partition_fields(snapshot, fields)
+    partition = partition_fields(snapshot, fields)
     read_names = [*names, *(name for name in needed if name not in names)]
     if files is None:
         files = snapshot.files if expression is None else _matching_files(snapshot, expression, whole)
@@ -245,7 +268,7 @@ def _plan(
         FileRead.of(snapshot.table, row, values, wanted_fields, len(names), mode)
         for row, values in _files(files, partition, mode)
     )
-    return _Plan(snapshot.storage, pa.schema([whole.field(name) for name in names]), expression, reads)
+    return ReadPlan(snapshot.storage, pa.schema([whole.field(name) for name in names]), expression, reads)
 
 
 def _matching_files(snapshot: ReadableSnapshot, where: pc.Expression, whole: pa.Schema) -> pa.Table:
@@ -258,7 +281,7 @@ def _matching_files(snapshot: ReadableSnapshot, where: pc.Expression, whole: pa.
         {name: physical_name(field, mode) for name, field in fields.items()},
         {
             field["name"]: (physical_name(field, mode), arrow_field(field).type)
-            for field in _partition_fields(snapshot, fields)
+            for field in partition_fields(snapshot, fields)
         },
     )
     return select_rows(snapshot.files, skipper.kept(snapshot.files))
@@ -296,7 +319,8 @@ def _require_column(name: str, fields: dict[str, Any]) -> None:
         )
 
 
-def _partition_fields(snapshot: ReadableSnapshot, fields: dict[str, Any]) -> list[dict[str, Any]]:
+def partition_fields(snapshot: ReadableSnapshot, fields: dict[str, Any]) -> list[dict[str, Any]]:
+    """The fields of the partition columns; upper and lower case do not matter."""
     lower = {name.lower(): field for name, field in fields.items()}
     return [lower[name.lower()] for name in snapshot.metadata.partition_columns if name.lower() in lower]
 

@@ -92,7 +92,7 @@ def find_column(fields: Iterable[pa.Field], wanted: Mapping[str, Any], mode: Mod
     differs in case only, as Spark finds it.
     """
     listed = list(fields)
-    if mode == "id":
+    if mode == "id" and field_id(wanted) is not None:
         number = str(field_id(wanted)).encode()
         ids = [(field.metadata or {}).get(b"PARQUET:field_id") for field in listed]
         return ids.index(number) if number in ids else None

@@ -3,7 +3,7 @@
 This is the seed's extension of ``DeltaLog``, as a class that any versioned log can stand on: a
 folder with ``N.json``, checkpoints named as Delta names them, and a hint. It lists, chooses the
 segment, falls back when a checkpoint is missing or damaged, decides on staleness, updates in
-the foreground or on one background thread, and installs the new snapshot. What a snapshot *is*
+the foreground or on a background thread, and installs the new snapshot. What a snapshot *is*
 it leaves to its subclass.
 
 To stand another log on it, subclass ``SnapshotManagement[S]`` with your snapshot type (any
@@ -23,14 +23,16 @@ import logging
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from datetime import datetime
 from numbers import Integral
 from typing import Any, Generic, Protocol, TypeVar
 
-from freezeframe.errors import CorruptLog, InvalidOption, ReportDamage, TryAgain
+from freezeframe.errors import CorruptLog, InvalidOption, ReportDamage
 from freezeframe.log.checkpoints.checkpoint import CHECKPOINT_DAMAGED
 from freezeframe.log.checkpoints.hint import Hint, read_hint
+from freezeframe.log.primitives.events import told
 from freezeframe.log.primitives.listing import (
     CheckpointFiles,
     Listing,
@@ -42,6 +44,7 @@ from freezeframe.log.primitives.listing import (
 )
 from freezeframe.log.primitives.options import LogOptions
 from freezeframe.log.primitives.paths import LogFile
+from freezeframe.log.segments.background import run_in_background
 from freezeframe.log.segments.segment import (
     EMPTY_VERSION,
     LogSegment,
@@ -95,9 +98,14 @@ class SnapshotManagement(ABC, Generic[S]):
         self.options = options or LogOptions()
         self._update_lock = threading.RLock()
         self._async_lock = threading.Lock()
-        self._async_thread: threading.Thread | None = None
+        self._async_update: Future[None] | None = None
         self._listed: tuple[int, tuple[FileStatus, ...]] | None = None
         self._captured: CapturedSnapshot[S] = self.snapshot_at_init()
+
+    @property
+    def path(self) -> str:
+        """Where the log is, for messages."""
+        return self.folder
 
     # What a subclass gives
 
@@ -137,8 +145,7 @@ class SnapshotManagement(ABC, Generic[S]):
     def snapshot_at_init(self) -> CapturedSnapshot[S]:
         """The latest snapshot when the log is opened, found from the hint (seed: ``getSnapshotAtInit``)."""
         started = self.options.clock()
-        segment = self.log_segment_from(self.last_checkpoint())
-        snapshot, segment = self._create(segment)
+        snapshot = self._create_latest(self.log_segment_from(self.last_checkpoint()))
         _log.info("Returning initial snapshot %s", snapshot)
         return CapturedSnapshot(snapshot, started)
 
@@ -155,9 +162,9 @@ class SnapshotManagement(ABC, Generic[S]):
 
     # Segments
 
-    def list_from(self, start_version: int) -> Iterator[FileStatus]:
+    def list_from(self, start_version: int, end_version: int | None = None) -> Iterator[FileStatus]:
         """The files of the log from a version upwards, in the order of their names (seed: ``listFrom``)."""
-        return list_log(self.storage, self.folder, start_version)
+        return list_log(self.storage, self.folder, start_version, end_version)
 
     def log_segment_from(self, starting_checkpoint: Hint | None) -> LogSegment:
         """The segment of the latest version, listed from the hint on (seed: ``getLogSegmentFrom``)."""
@@ -181,7 +188,7 @@ class SnapshotManagement(ABC, Generic[S]):
         start = start_checkpoint
         if start is not None and version_to_load is not None and start > version_to_load:
             start = None
-        listing = sort_listing(self.list_from(start or 0), version_to_load)
+        listing = sort_listing(self.list_from(start or 0, version_to_load), version_to_load)
         return self._choose(listing, start, version_to_load)
 
     def _choose(self, listing: Listing, start: int | None, version_to_load: int | None) -> LogSegment:
@@ -239,13 +246,27 @@ class SnapshotManagement(ABC, Generic[S]):
             known = (previous, new_commits) if one is segment else (None, None)
             return self.create_snapshot(one, *known)
 
-        return self._around_damage(segment, make)
+        with told(self.options.listener, "deltaLog.snapshot", self.path) as metrics:
+            metrics |= {"version": segment.version, "checkpoint": start, "commits": len(segment.commits)}
+            return self._around_damage(segment, make)
+
+    def _create_latest(
+        self, segment: LogSegment, previous: S | None = None, new_commits: Sequence[LogFile] | None = None
+    ) -> S:
+        """As ``_create``; where files were cleaned up since they were listed, they are listed once more."""
+        try:
+            return self._create(segment, previous, new_commits)[0]
+        except ReportDamage:
+            again = self.log_segment_from(self.last_checkpoint())
+            if again == segment:
+                raise
+            return self._create(again)[0]
 
     def _around_damage(self, segment: LogSegment, make: Callable[[LogSegment], T]) -> tuple[T, LogSegment]:
         """What ``make`` gives for the segment, or for one without the file that is damaged.
 
         Compacted files are done without first. Of other checkpoints at most ``checkpoint_retries_max``
-        are tried; the first error is raised (behaviour 32).
+        are tried, then the commits alone; the first error is raised (behaviour 32).
         """
         damage: list[ReportDamage] = []
         avoid: frozenset[str] = frozenset()
@@ -266,8 +287,11 @@ class SnapshotManagement(ABC, Generic[S]):
                 "Failed to create a snapshot from log segment %s. Trying a different checkpoint.", segment
             )
             tried_all = len(damage) > self.options.checkpoint_retries_max
-            version = segment.checkpoint.version
-            other = None if tried_all else self._segment_below(version, segment.version, avoid)
+            other = (
+                self._segment_below(0, segment.version)
+                if tried_all
+                else self._segment_below(segment.checkpoint.version, segment.version, avoid)
+            )
             if other is None:
                 raise damage[0]
             segment = other
@@ -346,18 +370,22 @@ class SnapshotManagement(ABC, Generic[S]):
         def run() -> None:
             try:
                 self.try_update(is_async=True)
-            except (TryAgain, CorruptLog) as error:
-                # Nobody waits for this update; who needs a fresh snapshot will meet the error itself.
+            except Exception as error:  # noqa: BLE001 - nobody waits for it: the log file is told
                 _log.warning("The asynchronous update of %s failed: %s", self.folder, error)
             finally:
                 self._async_lock.release()
 
-        thread = threading.Thread(target=run, name="freezeframe-state-update", daemon=True)
-        self._async_thread = thread
-        thread.start()
+        self._async_update = run_in_background(run)
 
-    def update_internal(self, *, is_async: bool = False) -> S:  # noqa: ARG002 - the seed's, and unused there too
+    def update_internal(self, *, is_async: bool = False) -> S:
         """List what is new and install it; the caller holds the update lock (seed: ``updateInternal``)."""
+        with told(self.options.listener, "deltaLog.update", self.path) as metrics:
+            before = self._captured.snapshot
+            found = self._update()
+            metrics |= {"version": found.version, "isAsync": is_async, "isNew": found is not before}
+            return found
+
+    def _update(self) -> S:
         started = self.options.clock()
         previous = self._captured.snapshot
         start = previous.segment.checkpoint_version
@@ -369,7 +397,8 @@ class SnapshotManagement(ABC, Generic[S]):
         if segment == previous.segment:
             self._listed = statuses
             return self._touch(started)
-        snapshot, _ = self._create(segment, previous, commits_since(previous.segment, listing, segment))
+        new_commits = commits_since(previous.segment, listing, segment)
+        snapshot = self._create_latest(segment, previous, new_commits)
         self.replace_snapshot(snapshot, started)
         _log.info("Updated snapshot to %s", snapshot)
         return snapshot

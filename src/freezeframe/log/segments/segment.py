@@ -87,10 +87,12 @@ class LogSegment:
     @property
     def deltas(self) -> tuple[LogFile, ...]:
         """The files to replay after the checkpoint: compacted ones in place of the commits they cover."""
-        covered = [(file.meaning.start, file.version) for file in self.compacted]
-        plain = [
-            file for file in self.commits if not any(start <= file.version <= end for start, end in covered)
-        ]
+        if not self.compacted:
+            return self.commits
+        covered = {
+            version for file in self.compacted for version in range(file.meaning.start, file.version + 1)
+        }
+        plain = [file for file in self.commits if file.version not in covered]
         return tuple(sorted((*plain, *self.compacted), key=lambda file: file.meaning.start))
 
     def path(self, file: LogFile) -> str:

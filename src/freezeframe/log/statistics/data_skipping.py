@@ -110,7 +110,7 @@ def keep(
     where: pc.Expression, schema: pa.Schema, files: Iterable[FileFacts], names: Mapping[str, str]
 ) -> list[bool]:
     """For each file whether rows of it may match; ``schema`` has the predicate's columns only."""
-    return keep_claimed(where, schema, [_claims_of(facts, schema, names) for facts in files])
+    return keep_claimed(where, schema, [claims_of(facts, schema, names) for facts in files])
 
 
 def keep_claimed(where: pc.Expression, schema: pa.Schema, claims: Sequence[Claims]) -> list[bool]:
@@ -160,7 +160,8 @@ def _satisfiable(where: pc.Expression, schema: pa.Schema, known: Sequence[pc.Exp
     return [index in kept for index in range(len(known))]
 
 
-def _claims_of(facts: FileFacts, schema: pa.Schema, names: Mapping[str, str]) -> Claims:
+def claims_of(facts: FileFacts, schema: pa.Schema, names: Mapping[str, str]) -> Claims:
+    """What a file's partition values and statistics say of the schema's columns; NaN is not spoken of."""
     claims = {
         name: partition_claim(name, value) for name, value in facts.partition.items() if name in schema.names
     }

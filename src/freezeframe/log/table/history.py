@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from freezeframe.errors import CorruptLog, InvalidOption, VersionNotFound
 from freezeframe.log.actions.actions import CommitInfo
@@ -21,6 +22,9 @@ from freezeframe.log.primitives.listing import complete_checkpoints, list_log, s
 from freezeframe.log.segments.segment import version_missing
 from freezeframe.log.table.snapshot import Snapshot
 from freezeframe.storage import Storage
+from freezeframe.storage.concurrency import run_concurrently
+
+T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
@@ -71,11 +75,16 @@ class History:
         if start > last:
             return []
         times = self.commit_times(snapshot, start, last)
-        entries = []
-        for time in reversed(times):
-            info = read_commit_info(self._storage, self._folder, time.version)
-            entries.append(HistoryEntry(time.version, time.timestamp, info))
-        return entries
+        times.reverse()
+        infos = self._of_each([time.version for time in times], read_commit_info)
+        return [
+            HistoryEntry(one.version, one.timestamp, info) for one, info in zip(times, infos, strict=True)
+        ]
+
+    def _of_each(self, versions: Sequence[int], read: Callable[[Storage, str, int], T]) -> list[T]:
+        """What is read of each version's commit: side by side, unless they are on a local disk."""
+        calls = (partial(read, self._storage, self._folder, version) for version in versions)
+        return list(run_concurrently(self._storage, *calls))
 
     def commit_times(self, snapshot: Snapshot, start: int, end: int) -> list[CommitTime]:
         """Each version from ``start`` to ``end`` that has a commit, with its time (behaviour 70)."""
@@ -83,19 +92,17 @@ class History:
         plain = self.file_times(start, end)
         if since is None:
             return plain
-        return [
-            time
-            if time.version < since[0]
-            else CommitTime(time.version, read_in_commit_timestamp(self._storage, self._folder, time.version))
-            for time in plain
-        ]
+        own = [time.version for time in plain if time.version >= since[0]]
+        found = zip(own, self._of_each(own, read_in_commit_timestamp), strict=True)
+        later = [CommitTime(version, timestamp) for version, timestamp in found]
+        return [time for time in plain if time.version < since[0]] + later
 
     def file_times(self, start: int, end: int) -> list[CommitTime]:
         """Each commit's modification time, moved to its predecessor's + 1 ms where it is not later.
 
         Earlier commits count: a file's time depends on all before it that are still there.
         """
-        listing = sort_listing(list_log(self._storage, self._folder), version_to_load=end)
+        listing = sort_listing(list_log(self._storage, self._folder, 0, end))
         times: list[CommitTime] = []
         for file in listing.commits:
             timestamp = file.modified_ms

@@ -13,19 +13,23 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from freezeframe.errors import InvalidOption
 from freezeframe.log.actions.action_columns import FILE_SCHEMA, TOMBSTONE_SCHEMA, no_rows
 from freezeframe.log.actions.actions import Action, CommitInfo, DomainMetadata, Metadata, Protocol, Txn
-from freezeframe.log.primitives.arrow_numbers import is_valid, to_ints
+from freezeframe.log.actions.protocol import in_commit_timestamps
+from freezeframe.log.commits.commit_info import require_in_commit_timestamp
 from freezeframe.log.primitives.intervals import milliseconds
-from freezeframe.log.replay.replay import FileState, select_rows
+from freezeframe.log.replay.replay import FileState, select_rows, younger_than
 from freezeframe.log.replay.table_state import Heads, TableState
 from freezeframe.log.scan import rows
+from freezeframe.log.scan.dataset import dataset_of
 from freezeframe.log.segments.segment import EMPTY_VERSION, LogSegment
 from freezeframe.log.statistics.data_skipping import Predicate
 from freezeframe.storage import Storage
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow.dataset as ds
 
 DELETED_FILE_RETENTION = "delta.deletedFileRetentionDuration"
 TRANSACTION_RETENTION = "delta.setTransactionRetentionDuration"
@@ -36,7 +40,8 @@ class Snapshot:
     """A table at ``version``; -1 is a table that does not exist yet and holds nothing.
 
     ``storage`` and ``table`` say where it lies: data files are named relative to the folder
-    ``table`` of the storage.
+    ``table`` of the storage. ``load_state`` reads the state without the tombstones that are not
+    younger than the time given (ms; ``None``: with all).
     """
 
     def __init__(
@@ -47,9 +52,8 @@ class Snapshot:
         *,
         protocol: Protocol,
         metadata: Metadata,
-        timestamp: int,
         commit_info: CommitInfo | None = None,
-        load_state: Callable[[], TableState],
+        load_state: Callable[[int | None], TableState],
         clock: Callable[[], int],
     ) -> None:
         self.storage = storage
@@ -58,7 +62,6 @@ class Snapshot:
         self.version = segment.version
         self.protocol = protocol
         self.metadata = metadata
-        self.timestamp = timestamp
         self.commit_info = commit_info
         self._load_state = load_state
         self._clock = clock
@@ -73,6 +76,18 @@ class Snapshot:
     def path(self) -> str:
         """Where the table is, for messages."""
         return self.storage.uri(self.table) if self.table else self.storage.root
+
+    @property
+    def timestamp(self) -> int:
+        """The version's time in ms: its own where in-commit timestamps are on, else its file's; -1: none.
+
+        Raises:
+            CorruptLog: the version must have its own time and has none (behaviour 74).
+        """
+        since = in_commit_timestamps(self.metadata)
+        if self.exists and since is not None and self.version >= since[0]:
+            return require_in_commit_timestamp(self.commit_info, self.version)
+        return -1 if self.segment.last_commit is None else self.segment.last_commit.modified_ms
 
     @property
     def exists(self) -> bool:
@@ -96,7 +111,7 @@ class Snapshot:
             with self._lock:
                 state = self._state
                 if state is None:
-                    state = self._state = self._load_state()
+                    state = self._state = self._load_state(oldest_tombstone(self.metadata, self._clock()))
         return state
 
     @property
@@ -111,16 +126,15 @@ class Snapshot:
 
     @property
     def all_tombstones(self) -> pa.Table:
-        """Every removed file that the log still remembers: see ``action_columns.TOMBSTONE_SCHEMA``."""
-        return self.state.files.tombstones if self.exists else no_rows(TOMBSTONE_SCHEMA)
+        """Every removed file that the log still remembers: the log is read for those that are expired."""
+        return self._load_state(None).files.tombstones if self.exists else no_rows(TOMBSTONE_SCHEMA)
 
     @property
     def tombstones(self) -> pa.Table:
         """The removed files that are younger than the table's retention (behaviour 55)."""
-        found = self.all_tombstones
+        found = self.state.files.tombstones if self.exists else no_rows(TOMBSTONE_SCHEMA)
         oldest = self._clock() - self.deleted_file_retention_ms
-        removed = found["deletion_timestamp"]  # a remove without a time is of unknown age: expired
-        return select_rows(found, is_valid(removed) & (to_ints(removed) > oldest))
+        return select_rows(found, younger_than(found["deletion_timestamp"], oldest))
 
     @property
     def deleted_file_retention_ms(self) -> int:
@@ -202,6 +216,18 @@ class Snapshot:
         frame: pd.DataFrame = self.to_arrow(columns, where, verify=verify).to_pandas()
         return frame
 
+    def to_dataset(self) -> ds.Dataset:
+        """The rows as a PyArrow dataset, for engines that push predicates down; see ``scan.dataset``."""
+        return dataset_of(self)
+
+    def file_uris(self, where: Predicate | None = None) -> list[str]:
+        """Where each live file is: a path or URL; with ``where`` only those that may hold a matching row."""
+        return rows.file_uris(self, where)
+
+    def partitions(self) -> list[dict[str, Any]]:
+        """The combinations of partition values that live files have, each by column."""
+        return rows.partitions(self)
+
     def only_file(self, row: int) -> Snapshot:
         """This snapshot as if the file in that row of ``files`` were its only one: to read a single file."""
         state = self.state
@@ -212,9 +238,8 @@ class Snapshot:
             self.segment,
             protocol=self.protocol,
             metadata=self.metadata,
-            timestamp=self.timestamp,
             commit_info=self.commit_info,
-            load_state=lambda: state.with_files(one),
+            load_state=lambda _: state.with_files(one),
             clock=self._clock,
         )
         return copy.with_state(state.with_files(one))
@@ -231,3 +256,13 @@ class Snapshot:
         """This snapshot with its state already known."""
         self._state = state
         return self
+
+
+def oldest_tombstone(metadata: Metadata, now_ms: int) -> int | None:
+    """The deletion timestamp (ms) up to which tombstones are expired; ``None``: the property is garbled."""
+    try:
+        return now_ms - milliseconds(
+            metadata.configuration.get(DELETED_FILE_RETENTION, DELETED_FILE_RETENTION_DEFAULT)
+        )
+    except InvalidOption:
+        return None

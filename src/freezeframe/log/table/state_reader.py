@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from freezeframe.errors import CorruptLog
 from freezeframe.log.actions.action_columns import FileActions
-from freezeframe.log.actions.actions import Action, Metadata
+from freezeframe.log.actions.actions import Action, Metadata, Protocol
 from freezeframe.log.checkpoints.checkpoint import (
     CheckpointContent,
     physical_partition_names,
@@ -55,6 +55,7 @@ class StateReader:
         checksum = self.checksum(segment)
         newest = self._newest_actions(segment)
         later: list[Sequence[Action]] = []
+        kinds: set[type[Action]] = set()
         unread = sum(file.size for file in segment.deltas)
         if checksum is None and segment.checkpoint is None and unread > KEPT_BYTES:
             known = Heads.empty().after(newest)
@@ -66,8 +67,8 @@ class StateReader:
                 return _over(checksum[1], later, newest), None
             actions = newest if file == segment.last_commit else self._actions(segment, file)
             later.append(actions)
-            found = Heads.empty().after(action for one in later for action in one)
-            if found.protocol is not None and found.metadata is not None:
+            kinds.update(type(action) for action in actions)
+            if {Protocol, Metadata} <= kinds:
                 return _over(Heads.empty(), later, newest), None
         if checksum is not None:
             return _over(checksum[1], later, newest), None
@@ -106,8 +107,8 @@ class StateReader:
             return None
         return file.version, Heads(found.protocol, found.metadata, {}, {})
 
-    def state(self, segment: LogSegment) -> TableState:
-        """The whole state of the segment.
+    def state(self, segment: LogSegment, oldest_tombstone: int | None = None) -> TableState:
+        """The whole state of the segment; of its checkpoint only tombstones after ``oldest_tombstone`` (ms).
 
         Raises:
             CorruptLog: a file is damaged; ``CHECKPOINT_DAMAGED`` if it belongs to the checkpoint.
@@ -118,7 +119,7 @@ class StateReader:
             content = (
                 kept[1]
                 if kept is not None and kept[0] == segment.checkpoint
-                else read_checkpoint(self.storage, self.folder, segment.checkpoint)
+                else read_checkpoint(self.storage, self.folder, segment.checkpoint, oldest_tombstone)
             )
             heads = Heads.empty().after(content.actions)
             before = TableState(heads, FileState.of(content.files, content.tombstones))
@@ -128,12 +129,17 @@ class StateReader:
         """The state after the commits ``files`` (ascending) on top of ``before``."""
         heads = before.heads
         batches: list[FileActions] = []
+        small: list[Action] = []
+        newest: Sequence[Action] = ()
         for contents, partitions in self._batches(segment, files, heads.metadata):
             for content in contents:
-                heads = heads.after(content.actions)
+                small += content.actions
+                newest = content.actions
             batches.append(parse_file_actions(contents, partitions))
             del contents, content
         self._kept.clear()
+        if batches:
+            heads = _folded(heads, small, newest)
         return TableState(heads, apply_actions(before.files, FileActions.joined(batches)))
 
     def _batches(
@@ -195,7 +201,9 @@ class StateReader:
 
 def _over(base: Heads, newest_first: Sequence[Sequence[Action]], newest: Sequence[Action]) -> Heads:
     """The heads of ``base`` under the commits read, with the commit info of the newest commit."""
-    heads = base
-    for actions in reversed(newest_first):
-        heads = heads.after(actions)
-    return replace(heads, commit_info=Heads.empty().after(newest).commit_info)
+    return _folded(base, (action for actions in reversed(newest_first) for action in actions), newest)
+
+
+def _folded(base: Heads, actions: Iterable[Action], newest: Sequence[Action]) -> Heads:
+    """The heads after all actions, looked at once each, with the commit info of the newest commit."""
+    return replace(base.after(actions), commit_info=Heads.empty().after(newest).commit_info)

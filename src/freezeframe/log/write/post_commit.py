@@ -15,8 +15,8 @@ from freezeframe.log.actions.action_columns import FILE_SCHEMA, action_keys, no_
 from freezeframe.log.actions.actions import Action, Add, Remove
 from freezeframe.log.checkpoints.checksum import Checksum, read_checksum
 from freezeframe.log.primitives.paths import checksum_name
-from freezeframe.log.table.delta_log import DeltaLog
 from freezeframe.log.table.snapshot import Snapshot
+from freezeframe.log.table.table_log import TableLog
 from freezeframe.log.write.checkpoint_writer import write_checkpoint
 from freezeframe.log.write.checksum_writer import (
     NotIncremental,
@@ -54,7 +54,7 @@ class Upkeep:
 
 
 def after_commit(
-    log: DeltaLog, version: int, actions: Sequence[Action] | None = None, upkeep: Upkeep | None = None
+    log: TableLog, version: int, actions: Sequence[Action] | None = None, upkeep: Upkeep | None = None
 ) -> None:
     """Bring ``log`` up to ``version``, which was just landed, and do what is due at it.
 
@@ -84,7 +84,7 @@ def _is_due(version: int, snapshot: Snapshot, interval: int | None) -> bool:
     return version > 0 and version % interval == 0
 
 
-def _write_checkpoint(log: DeltaLog, snapshot: Snapshot, version: int, checksum: Checksum | None) -> None:
+def _write_checkpoint(log: TableLog, snapshot: Snapshot, version: int, checksum: Checksum | None) -> None:
     wanted = snapshot if snapshot.version == version else log.snapshot_at(version=version)
     if checksum is not None:
         # The one moment at which state and checksum stand side by side anyway.
@@ -92,7 +92,7 @@ def _write_checkpoint(log: DeltaLog, snapshot: Snapshot, version: int, checksum:
     write_checkpoint(wanted)
 
 
-def _checksum_after(log: DeltaLog, version: int, actions: Sequence[Action]) -> _Made:
+def _checksum_after(log: TableLog, version: int, actions: Sequence[Action]) -> _Made:
     before = log.current_snapshot
     if before.version != version - 1:
         return NotIncremental("OLD_STATE_UNKNOWN")
@@ -104,7 +104,7 @@ def _checksum_after(log: DeltaLog, version: int, actions: Sequence[Action]) -> _
     return checksum_after(previous, actions, named)
 
 
-def _write_checksum(log: DeltaLog, snapshot: Snapshot, version: int, found: _Made) -> Checksum | None:
+def _write_checksum(log: TableLog, snapshot: Snapshot, version: int, found: _Made) -> Checksum | None:
     if isinstance(found, NotIncremental):
         if snapshot.version != version:
             return None  # others were quicker; their checksums will do
@@ -113,7 +113,7 @@ def _write_checksum(log: DeltaLog, snapshot: Snapshot, version: int, found: _Mad
     return found
 
 
-def _previous(log: DeltaLog, version: int) -> Checksum | None:
+def _previous(log: TableLog, version: int) -> Checksum | None:
     name = f"{log.folder}/{checksum_name(version)}" if log.folder else checksum_name(version)
     if not any(status.name == checksum_name(version) for status in log.list_from(version)):
         return None

@@ -110,9 +110,14 @@ def _files(snapshot: Snapshot, positions: Mapping[str, Any]) -> pa.Table:
     )
 
 
-def _require_vectors(snapshot: Snapshot) -> None:
+def allows_vectors(snapshot: Snapshot) -> bool:
+    """Whether new deletion vectors may be written: the property is on and the protocol lists the feature."""
     is_on = str(snapshot.metadata.configuration.get(VECTORS_KEY, "")).lower() == "true"
-    if not is_on or not has_reader_feature(snapshot.protocol, "deletionVectors"):
+    return is_on and has_reader_feature(snapshot.protocol, "deletionVectors")
+
+
+def _require_vectors(snapshot: Snapshot) -> None:
+    if not allows_vectors(snapshot):
         raise UnsupportedTable(
             f"The table {snapshot.path} does not allow deletion vectors.",
             cause=f"The feature deletionVectors or the property {VECTORS_KEY} is off.",

@@ -8,7 +8,6 @@ exception.
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -18,28 +17,34 @@ from typing import Any
 import pyarrow as pa
 
 from freezeframe.clock import now_ms
-from freezeframe.errors import CorruptLog, InvalidOption
+from freezeframe.errors import ConflictError, CorruptLog, InvalidOption, OutcomeUnknown
 from freezeframe.log.actions.actions import (
     Action,
     Add,
     CommitInfo,
+    DomainMetadata,
     Metadata,
     Protocol,
     Remove,
     Txn,
     parse_line,
 )
+from freezeframe.log.actions.features import is_listed
 from freezeframe.log.actions.protocol import in_commit_timestamps
 from freezeframe.log.commits.commit import Committed, Conflict, Outcome, Unknown, commit_name, write_commit
 from freezeframe.log.commits.commit_digest import sign_content
 from freezeframe.log.primitives.canonical_paths import canonical_path
+from freezeframe.log.primitives.engine_info import engine_info
+from freezeframe.log.primitives.events import told
 from freezeframe.log.scan.rows import files_matching
 from freezeframe.log.schema.column_mapping import mapping_mode
 from freezeframe.log.statistics.data_skipping import Predicate, as_expression
-from freezeframe.log.table.delta_log import DeltaLog
+from freezeframe.log.table.table_log import TableLog
+from freezeframe.log.write import row_tracking
 from freezeframe.log.write.conflicts import CommitAttempt, Isolation, Reads, clash
+from freezeframe.log.write.legality import require_legal
 from freezeframe.log.write.post_commit import Upkeep, after_commit
-from freezeframe.log.write.writability import APPEND_ONLY_KEY, require_writable
+from freezeframe.log.write.writability import require_writable
 
 TRIES_MAX = 20
 
@@ -64,7 +69,7 @@ class Transaction:
 
     def __init__(
         self,
-        log: DeltaLog,
+        log: TableLog,
         *,
         isolation: Isolation = Isolation.WRITE_SERIALIZABLE,
         tries_max: int = TRIES_MAX,
@@ -79,7 +84,28 @@ class Transaction:
         self._own_features = own_features
         self._reads = Reads()
         self._write_id = str(uuid.uuid4())
+        self._staged: list[Action] = []
         self._sent: tuple[int, _Stamped] | None = None
+
+    def add(self, *files: Add) -> Transaction:
+        """Stage data files that are stored already; they are live from the commit on."""
+        self._staged += files
+        return self
+
+    def remove(self, *files: Remove) -> Transaction:
+        """Stage the end of live files; ``row_deletion.removal`` makes the action of an ``Add``."""
+        self._staged += files
+        return self
+
+    def set_metadata(self, metadata: Metadata) -> Transaction:
+        """Stage the table's new schema, partition columns and properties."""
+        self._staged.append(metadata)
+        return self
+
+    def set_protocol(self, protocol: Protocol) -> Transaction:
+        """Stage what readers and writers must be able to do from this commit on."""
+        self._staged.append(protocol)
+        return self
 
     def read_whole_table(self) -> pa.Table:
         """All live files; any change of rows by others will be a conflict."""
@@ -110,12 +136,12 @@ class Transaction:
 
     def commit(
         self,
-        actions: Sequence[Action],
-        operation: str,
+        actions: Sequence[Action] = (),
+        operation: str = "WRITE",
         parameters: Mapping[str, Any] | None = None,
         metrics: Mapping[str, int] | None = None,
     ) -> Outcome | AlreadyDone:
-        """Make ``actions`` the table's next version, behind whoever was quicker where that is right.
+        """Make what was staged and ``actions`` the next version, behind whoever was quicker if that is right.
 
         ``Committed(version)``: it is there, durable. ``Conflict``: nothing of it is visible and
         ``code`` says why (``DELTA_CONCURRENT_APPEND``, ...; ``CONFLICT`` when the tries ran out).
@@ -127,7 +153,13 @@ class Transaction:
             UnsupportedTable: the table asks of its writers what this version does not do.
             StorageUnavailable: the storage refused; nothing of this commit is visible.
         """
-        listed = tuple(actions)
+        with told(self._log.options.listener, "deltaLog.commit", self._log.path) as metrics_told:
+            outcome = self._commit((*self._staged, *actions), _description(operation, parameters, metrics))
+            told_version = {"version": outcome.version, "outcome": type(outcome).__name__}
+            metrics_told |= {**told_version, "operation": operation}
+            return outcome
+
+    def _commit(self, listed: tuple[Action, ...], description: dict[str, Any]) -> Outcome | AlreadyDone:
         self._require_sound(listed)
         done = self._is_done(listed, self.snapshot.transactions)
         if done:
@@ -135,8 +167,9 @@ class Transaction:
         attempt = self._attempt(listed)
         version, floor = self.snapshot.version + 1, self.snapshot.timestamp
         refused = Conflict(version, b"", "CONFLICT", "Others were quicker too many times.")
+        domains = dict(self.snapshot.domains)
         for _ in range(self._tries_max):
-            stamped = self._stamp(listed, version, floor, _description(operation, parameters, metrics))
+            stamped = self._stamp(self._with_row_ids(listed, domains, version), version, floor, description)
             outcome = self._land(version, stamped)
             if not isinstance(outcome, Conflict):
                 return outcome
@@ -149,6 +182,7 @@ class Transaction:
                     return Conflict(taken, content, found.code, found.explanation)
                 refused = replace(refused, version=taken, winner=content)
                 floor = max(floor, _time(winner))
+                domains |= {one.domain: one for one in winner if isinstance(one, DomainMetadata)}
                 version = taken + 1
         return refused
 
@@ -215,7 +249,7 @@ class Transaction:
             "readVersion": self.snapshot.version,
             "isolationLevel": self._isolation.value,
             "isBlindAppend": is_blind and any(isinstance(action, Add) for action in actions),
-            "engineInfo": f"freezeframe/{importlib.metadata.version('freezeframe')}",
+            "engineInfo": engine_info(),
             "txnId": self._write_id,
             "writeId": self._write_id,
         }
@@ -235,6 +269,13 @@ class Transaction:
         dated = replace(metadata, configuration={**metadata.configuration, **since})
         return tuple(dated if action is metadata else action for action in actions)
 
+    def _with_row_ids(
+        self, actions: tuple[Action, ...], domains: Mapping[str, DomainMetadata], version: int
+    ) -> tuple[Action, ...]:
+        protocol = next((a for a in actions if isinstance(a, Protocol)), self.snapshot.protocol)
+        is_tracked = is_listed(protocol, row_tracking.FEATURE)
+        return row_tracking.assign_row_ids(actions, domains, version) if is_tracked else actions
+
     def _require_sound(self, actions: tuple[Action, ...]) -> None:
         protocol = next((a for a in actions if isinstance(a, Protocol)), self.snapshot.protocol)
         metadata = next((a for a in actions if isinstance(a, Metadata)), self.snapshot.metadata)
@@ -247,47 +288,34 @@ class Transaction:
                 remedy="Correct the schema; nothing was written.",
             ) from error
         require_writable(protocol, metadata, schema, self._log.path, self._own_features)
-        reason = _contradiction(actions) or self._mismatch(actions, metadata)
-        if reason:
-            raise InvalidOption(
-                f"This cannot be committed to {self._log.path}.",
+        require_legal(self.snapshot, actions)
+
+
+def require_committed(outcome: Outcome | AlreadyDone) -> int:
+    """The version of an outcome that is one, for verbs whose callers want an error otherwise.
+
+    Raises:
+        ConflictError: somebody was quicker; nothing of the commit is visible.
+        OutcomeUnknown: it may be there; its files must be kept.
+    """
+    match outcome:
+        case Committed(version) | AlreadyDone(version):
+            return version
+        case Conflict(version, _, code, reason):
+            raise ConflictError(
+                f"Somebody else committed version {version} first.",
                 cause=reason,
-                remedy="Correct the actions; nothing was written.",
+                remedy="Look at the table as it is now, and decide again.",
+                code=code,
+                version=version,
             )
-
-    def _mismatch(self, actions: tuple[Action, ...], metadata: Metadata) -> str:
-        kinds = {type(action) for action in actions}
-        if self.snapshot.version < 0 and not {Protocol, Metadata} <= kinds:
-            return "The first version of a table needs a protocol and a metadata action."
-        removes = [action for action in actions if isinstance(action, Remove)]
-        if metadata.configuration.get(APPEND_ONLY_KEY, "").lower() == "true" and any(
-            remove.data_change for remove in removes
-        ):
-            return "The table is append-only (delta.appendOnly)."
-        if removes:
-            live = set(self.snapshot.files["path"].to_pylist())
-            missing = [one.path for one in removes if canonical_path(one.path) not in live]
-            if missing:
-                return (
-                    f"The file {missing[0]} is to be removed and is not in version {self.snapshot.version}."
-                )
-        return ""
-
-
-def _contradiction(actions: Sequence[Action]) -> str:
-    for kind in (Protocol, Metadata):
-        if sum(isinstance(action, kind) for action in actions) > 1:
-            return f"There are several {kind.KEY} actions."
-    if any(isinstance(action, CommitInfo) for action in actions):
-        return "The commitInfo action is the transaction's own."
-    for kind_of_file in (Add, Remove):
-        paths = [canonical_path(one.path) for one in actions if isinstance(one, kind_of_file)]
-        if len(set(paths)) != len(paths):
-            return f"A file has several {kind_of_file.KEY} actions."
-    applications = [action.app_id for action in actions if isinstance(action, Txn)]
-    if len(set(applications)) != len(applications):
-        return "An application has several txn actions."
-    return ""
+        case Unknown(version, reason):
+            raise OutcomeUnknown(
+                f"It is not known whether version {version} was committed.",
+                cause=reason,
+                remedy="Read the table before trying again; delete no file.",
+                version=version,
+            )
 
 
 def _description(
@@ -323,4 +351,5 @@ __all__ = [
     "Isolation",
     "Transaction",
     "Unknown",
+    "require_committed",
 ]

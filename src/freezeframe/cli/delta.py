@@ -1,24 +1,18 @@
-"""``freezeframe log``: what the log of a Delta table says, without Spark.
-
-With ``--json`` each command prints one JSON value on standard output: the result, or
-``{"error": {"code", "message"}}`` with an exit code other than 0.
-"""
+"""``freezeframe delta``: what the log of a Delta table says, without Spark."""
 
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from freezeframe.cli.terminal.exit_codes import FAILED, exit_code
+from freezeframe.cli.places.options import Json
+from freezeframe.cli.terminal.exit_codes import FAILED
 from freezeframe.cli.terminal.output import Output
-from freezeframe.errors import FreezeframeError, InputNotFound, InvalidOption
+from freezeframe.errors import InputNotFound, InvalidOption
 
 if TYPE_CHECKING:
     from freezeframe.log import DeltaLog, Snapshot
@@ -26,7 +20,6 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True)
 
 Table = Annotated[Path, typer.Argument(help="The table's directory: the one that holds _delta_log.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command()
@@ -37,17 +30,16 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show one version of a table: protocol, metadata, log segment, files, transactions."""
-    with _answers(as_json=as_json):
-        log = _open(path)
-        if version is None and as_of is None:
-            snapshot = log.update()
-        else:
-            snapshot = log.snapshot_at(version, None if as_of is None else _moment(as_of))
-        fields = describe(snapshot)
-        if as_json:
-            _print(fields)
-        else:
-            _show_text(fields, snapshot)
+    log = _open(path)
+    if version is None and as_of is None:
+        snapshot = log.update()
+    else:
+        snapshot = log.snapshot_at(version, None if as_of is None else _moment(as_of))
+    fields = describe(snapshot)
+    if as_json:
+        Output(as_json=True).record(fields)
+    else:
+        _show_text(fields, snapshot)
 
 
 @app.command()
@@ -57,12 +49,9 @@ def history(
     as_json: Json = False,
 ) -> None:
     """List the versions of a table, newest first: time, operation and what the writer said."""
-    with _answers(as_json=as_json):
-        entries = [entry.to_json() for entry in _open(path).history(limit)]
-        if as_json:
-            _print(entries)
-        else:
-            Output().table(str(path), entries, columns=("version", "timestamp", "operation", "engineInfo"))
+    entries = [_history_entry(entry.to_json()) for entry in _open(path).history(limit)]
+    columns = ("version", "timestamp", "operation", "engine_info")
+    Output(as_json=as_json).table(str(path), entries, columns)
 
 
 @app.command()
@@ -71,20 +60,16 @@ def verify(path: Table, as_json: Json = False) -> None:
     from freezeframe.log.table.verification import verify_log
     from freezeframe.storage import LocalStorage
 
-    with _answers(as_json=as_json):
-        _require_folder(path)
-        findings = verify_log(LocalStorage(path), "_delta_log")
-        if not findings:
-            findings = _open(path).verify()
-        rows = [
-            {"file": finding.file, "code": finding.code, "problem": finding.problem} for finding in findings
-        ]
-        if as_json:
-            _print({"sound": not rows, "findings": rows})
-        elif rows:
-            Output().table(f"{path} is damaged", rows)
-        else:
-            Output().line(f"{path} is sound: every file of the log and of the newest version was read.")
+    _require_folder(path)
+    findings = verify_log(LocalStorage(path), "_delta_log") or _open(path).maintenance.verify()
+    rows = [{"file": one.file, "code": one.code, "problem": one.problem} for one in findings]
+    output = Output(as_json=as_json)
+    if as_json:
+        output.record({"sound": not rows, "findings": rows})
+    elif rows:
+        output.table(f"{path} is damaged", rows)
+    else:
+        output.line(f"{path} is sound: every file of the log and of the newest version was read.")
     if findings:
         raise typer.Exit(FAILED)
 
@@ -92,44 +77,45 @@ def verify(path: Table, as_json: Json = False) -> None:
 @app.command()
 def checkpoint(path: Table, as_json: Json = False) -> None:
     """Write a checkpoint of the newest version, so that readers need not replay what came before."""
-    from freezeframe.log.write.checkpoint_writer import write_checkpoint
-
-    with _answers(as_json=as_json):
-        hint = write_checkpoint(_open(path).update())
-        fields = {
-            "version": hint.version,
-            "actions": hint.size,
-            "parts": hint.parts or 1,
-            "bytes": hint.size_in_bytes,
-        }
-        if as_json:
-            _print(fields)
-        else:
-            Output().record(fields)
+    hint = _open(path).maintenance.checkpoint()
+    fields = {"version": hint.version, "actions": hint.size, "parts": hint.parts or 1}
+    Output(as_json=as_json).record({**fields, "bytes": hint.size_in_bytes})
 
 
 def describe(snapshot: Snapshot) -> dict[str, Any]:
     """The snapshot as a JSON object; of a table that holds nothing, the version -1 alone."""
     if not snapshot.exists:
         return {"version": snapshot.version}
-    schema = snapshot.schema
+    protocol, schema = snapshot.protocol.to_json(), snapshot.schema
     return {
         "version": snapshot.version,
-        "protocol": snapshot.protocol.to_json(),
+        "protocol": {
+            "min_reader_version": protocol["minReaderVersion"],
+            "min_writer_version": protocol["minWriterVersion"],
+            "reader_features": protocol.get("readerFeatures"),
+            "writer_features": protocol.get("writerFeatures"),
+        },
         "metadata": {
             "id": snapshot.metadata.id,
-            "partitionColumns": list(snapshot.metadata.partition_columns),
+            "partition_columns": list(snapshot.metadata.partition_columns),
             "configuration": dict(snapshot.metadata.configuration),
             "schema": schema if snapshot.metadata.schema_string else None,
         },
         "segment": {
-            "checkpointVersion": snapshot.segment.checkpoint_version,
+            "checkpoint_version": snapshot.segment.checkpoint_version,
             "deltas": [file.name for file in snapshot.segment.deltas],
         },
         "files": [_file(row) for row in _sorted_files(snapshot)],
-        "numTombstones": snapshot.tombstones.num_rows,
+        "tombstones": snapshot.tombstones.num_rows,
         "transactions": {app_id: txn.version for app_id, txn in sorted(snapshot.transactions.items())},
     }
+
+
+def _history_entry(entry: dict[str, Any]) -> dict[str, Any]:
+    """A version; ``commit_info`` holds what its writer noted, under the names of Delta's protocol."""
+    moment = {"version": entry.pop("version"), "timestamp": entry.pop("timestamp")}
+    summary = {"operation": entry.get("operation"), "engine_info": entry.get("engineInfo")}
+    return {**moment, **summary, "commit_info": entry}
 
 
 def _sorted_files(snapshot: Snapshot) -> list[dict[str, Any]]:
@@ -141,8 +127,8 @@ def _file(row: dict[str, Any]) -> dict[str, Any]:
     return {
         "path": row["path"],
         "size": row["size"],
-        "partitionValues": dict(row["partition_values"] or []),
-        "dv": _vector(row),
+        "partition_values": dict(row["partition_values"] or []),
+        "deletion_vector": _vector(row),
     }
 
 
@@ -165,11 +151,11 @@ def _show_text(fields: dict[str, Any], snapshot: Snapshot) -> None:
             "version": fields["version"],
             "protocol": json.dumps(fields["protocol"]),
             "columns": names,
-            "partitioned by": fields["metadata"]["partitionColumns"],
+            "partitioned by": fields["metadata"]["partition_columns"],
             "files": snapshot.count,
             "bytes": snapshot.size,
-            "tombstones": fields["numTombstones"],
-            "checkpoint": segment["checkpointVersion"],
+            "tombstones": fields["tombstones"],
+            "checkpoint": segment["checkpoint_version"],
             "commits after it": len(segment["deltas"]),
             "transactions": [f"{app_id}: {version}" for app_id, version in fields["transactions"].items()],
         }
@@ -197,19 +183,3 @@ def _moment(text: str) -> datetime:
         raise InvalidOption(
             f"{text!r} is no moment.", cause=str(error), remedy="Write it as 2026-11-21T08:00:00Z."
         ) from error
-
-
-@contextmanager
-def _answers(*, as_json: bool) -> Iterator[None]:
-    """What goes wrong becomes the command's JSON answer; as text the main command prints it."""
-    try:
-        yield
-    except FreezeframeError as error:
-        if not as_json:
-            raise
-        _print({"error": {"code": error.error_code, "message": str(error)}})
-        raise typer.Exit(exit_code(error)) from error
-
-
-def _print(value: object) -> None:
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, default=str) + "\n")

@@ -1,13 +1,12 @@
-"""``freezeframe log``: one JSON answer for programs, a few lines for people, never a traceback."""
+"""``freezeframe delta``: one JSON answer for programs, a few lines for people, never a traceback."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 from tests.log.tables import TableBuilder
-from typer.testing import CliRunner
 
-from freezeframe.cli.log import app
-from freezeframe.errors import FreezeframeError
+from freezeframe.cli.main import main
 from freezeframe.log import DeltaLog
 from freezeframe.log.primitives.paths import commit_name
 from freezeframe.storage import LocalStorage
@@ -20,9 +19,11 @@ def table(tmp_path):
 
 
 @pytest.fixture
-def run(tmp_path):
+def run(tmp_path, capsys):
     def call(command, *options):
-        return CliRunner().invoke(app, [command, str(tmp_path / "t"), *options])
+        code = main(["delta", command, str(tmp_path / "t"), *options])
+        said = capsys.readouterr()
+        return SimpleNamespace(exit_code=code, stdout=said.out, stderr=said.err)
 
     return call
 
@@ -31,12 +32,14 @@ def test_show_prints_exactly_the_agreed_fields(table, run):
     """Version, protocol, metadata, segment, files, tombstones, transactions: no more, no less."""
     result = run("show", "--json")
     shown = json.loads(result.stdout)
-    names = ["version", "protocol", "metadata", "segment", "files", "numTombstones", "transactions"]
+    names = ["version", "protocol", "metadata", "segment", "files", "tombstones", "transactions"]
     assert (0, names) == (result.exit_code, list(shown))
-    assert {"checkpointVersion": 10, "deltas": [commit_name(11)]} == shown["segment"]
+    assert {"checkpoint_version": 10, "deltas": [commit_name(11)]} == shown["segment"]
     assert table.live() == [file["path"] for file in shown["files"]]
-    assert {"path": "f1", "size": 1, "partitionValues": {"p": "a"}, "dv": None} == shown["files"][0]
-    assert {"id", "partitionColumns", "configuration", "schema"} == set(shown["metadata"])
+    assert {"path": "f1", "size": 1, "partition_values": {"p": "a"}, "deletion_vector": None} == shown[
+        "files"
+    ][0]
+    assert {"id", "partition_columns", "configuration", "schema"} == set(shown["metadata"])
 
 
 def test_show_an_older_version(table, run):
@@ -57,11 +60,9 @@ def test_show_an_older_version(table, run):
     ],
 )
 def test_an_error_is_one_json_object_and_an_exit_code(table, run, options, code):
-    """Delta's error class where there is one; nothing but code and message."""
+    """Delta's error class where there is one, on standard error."""
     result = run("show", *options, "--json")
-    error = json.loads(result.stdout)
-    assert (["error"], ["code", "message"]) == (list(error), list(error["error"]))
-    assert code == error["error"]["code"]
+    assert (code, "") == (json.loads(result.stderr)["error"]["code"], result.stdout)
     assert result.exit_code != 0
 
 
@@ -70,13 +71,20 @@ def test_a_damaged_log_is_an_error_and_no_traceback(table, run):
     table.commits(14).delete(commit_name(12))
     result = run("show", "--json")
     assert result.exit_code != 0
-    assert "DELTA_VERSIONS_NOT_CONTIGUOUS" == json.loads(result.stdout)["error"]["code"]
-    assert "Traceback" not in result.output
+    assert "DELTA_VERSIONS_NOT_CONTIGUOUS" == json.loads(result.stderr)["error"]["code"]
+    assert "Traceback" not in result.stderr
 
 
 def test_without_json_the_error_goes_to_the_main_command(run):
     """Which prints problem, cause and remedy."""
-    assert isinstance(run("show").exception, FreezeframeError)
+    result = run("show")
+    assert (4, True) == (result.exit_code, result.stderr.startswith("There is no directory"))
+
+
+def test_the_old_name_still_works(table, tmp_path, capsys):
+    """With a word of warning on standard error."""
+    assert 0 == main(["log", "show", str(tmp_path / "t")])
+    assert "Warning: freezeframe log is now freezeframe delta." in capsys.readouterr().err
 
 
 def test_a_folder_without_a_log_is_version_minus_one(tmp_path, run):
@@ -90,7 +98,7 @@ def test_history_lists_versions_newest_first(table, run):
     """As JSON with the commit info's fields, as text with a heading."""
     entries = json.loads(run("history", "--limit", "3", "--json").stdout)
     assert [11, 10, 9] == [entry["version"] for entry in entries]
-    assert {"version", "timestamp", "operation"} == set(entries[0])
+    assert {"version", "timestamp", "operation", "engine_info", "commit_info"} == set(entries[0])
     assert "operation" in run("history").stdout
 
 
@@ -128,5 +136,5 @@ def test_verify_of_no_table_fails(tmp_path, run, made):
 
     result = run("verify", "--json")
 
-    assert (4, "INPUT_NOT_FOUND") == (result.exit_code, json.loads(result.stdout)["error"]["code"])
-    assert "tenant verify" in result.stdout
+    assert (4, "INPUT_NOT_FOUND") == (result.exit_code, json.loads(result.stderr)["error"]["code"])
+    assert "tenant verify" in result.stderr

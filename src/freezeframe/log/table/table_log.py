@@ -1,59 +1,32 @@
-"""DeltaLog: the log of one Delta table. It *is* a SnapshotManagement whose snapshots are tables."""
+"""TableLog: the log of one Delta table as readers see it: a SnapshotManagement whose snapshots are tables."""
 
 from __future__ import annotations
 
 import logging
-import os
-import threading
-import time
-from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
-from typing import ClassVar
-from urllib.parse import unquote, urlsplit
 
-from freezeframe.errors import InvalidOption
 from freezeframe.log.actions.actions import Metadata, Protocol
-from freezeframe.log.actions.protocol import in_commit_timestamps, require_readable
-from freezeframe.log.commits.commit_info import require_in_commit_timestamp
+from freezeframe.log.actions.protocol import require_readable
 from freezeframe.log.primitives.options import LogOptions
 from freezeframe.log.primitives.paths import LOG_FOLDER, LogFile
 from freezeframe.log.replay.replay import FileState
 from freezeframe.log.replay.table_state import Heads, TableState, require_heads
 from freezeframe.log.segments.management import SnapshotManagement
 from freezeframe.log.segments.segment import EMPTY_VERSION, LogSegment
-from freezeframe.log.table.cleanup import CleanupPlan, clean_up
 from freezeframe.log.table.history import CommitTime, History, HistoryEntry, require_within_retention, to_ms
-from freezeframe.log.table.snapshot import Snapshot
+from freezeframe.log.table.snapshot import DELETED_FILE_RETENTION, Snapshot, oldest_tombstone
 from freezeframe.log.table.state_reader import StateReader
-from freezeframe.log.table.verification import Finding, verify_log, verify_snapshot
-from freezeframe.storage import LocalStorage, Storage
-
-CACHE_SIZE = 10_000
-CACHE_RETENTION_SECONDS = 3_600.0
+from freezeframe.storage import Storage
 
 _log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class _Entry:
-    log: DeltaLog
-    used_at: float
+class TableLog(SnapshotManagement[Snapshot]):
+    """The log of one Delta table: its snapshots, now and then, and its history.
 
-
-class DeltaLog(SnapshotManagement[Snapshot]):
-    """The log of one Delta table: its snapshots, now and then.
-
-    ``DeltaLog.for_table`` gives the same object for the same table; a log made directly is
-    nobody else's.
+    ``freezeframe.log.DeltaLog`` adds how it is opened and how it is written.
     """
-
-    cache_size: ClassVar[int] = CACHE_SIZE
-    cache_retention_seconds: ClassVar[float] = CACHE_RETENTION_SECONDS
-    _cache: ClassVar[OrderedDict[tuple[object, str], _Entry]] = OrderedDict()
-    _cache_lock: ClassVar[threading.Lock] = threading.Lock()
 
     def __init__(
         self,
@@ -68,99 +41,12 @@ class DeltaLog(SnapshotManagement[Snapshot]):
         super().__init__(storage, folder, chosen)
 
     def __repr__(self) -> str:
-        return f"DeltaLog({self.path!r})"
+        return f"{type(self).__name__}({self.path!r})"
 
     @property
     def path(self) -> str:
         """Where the table is, for messages."""
         return self.storage.uri(self.table) if self.table else self.storage.root
-
-    # One log per table
-
-    @classmethod
-    def for_table(
-        cls,
-        location: str | os.PathLike[str] | Storage,
-        table: str = "",
-        *,
-        options: LogOptions | None = None,
-    ) -> DeltaLog:
-        """The log of a table: by its directory, or by a storage and the table's folder in it.
-
-        Every spelling of a directory gives the same object while it is cached; it is not
-        updated by asking (behaviours 41, 49). The cache holds ``DeltaLog.cache_size`` logs, each
-        for ``DeltaLog.cache_retention_seconds`` after its last use. ``options`` count when
-        the log is opened.
-
-        Raises:
-            CorruptLog: the log is damaged.
-            UnsupportedTable: the table needs what is not known here.
-        """
-        return cls._get_or_open(location, table, options)[0]
-
-    @classmethod
-    def for_table_with_snapshot(
-        cls, location: str | os.PathLike[str] | Storage, table: str = ""
-    ) -> tuple[DeltaLog, Snapshot]:
-        """The log and its latest snapshot, updated (behaviour 41); one opened for this call is up to date."""
-        log, is_new = cls._get_or_open(location, table)
-        return log, log.current_snapshot if is_new else log.update()
-
-    @classmethod
-    def note_commit(cls, storage: Storage, table: str, version: int, content: bytes) -> None:
-        """This process has landed ``content`` as the table's ``version``: it need not be read back.
-
-        Counts for the one log that ``for_table`` gives, if it is open, and for its next update.
-        """
-        _, _, key = _locate(storage, table)
-        with cls._cache_lock:
-            entry = cls._cache.get(key)
-        if entry is not None:
-            entry.log._reader.own_commit.note(version, content)  # noqa: SLF001 - another one of this class
-
-    @classmethod
-    def clear_cache(cls) -> None:
-        """Forget all logs; who holds one keeps it."""
-        with cls._cache_lock:
-            cls._cache.clear()
-
-    @classmethod
-    def invalidate_cache(cls, location: str | os.PathLike[str] | Storage, table: str = "") -> None:
-        """Forget the log of one table."""
-        _, _, key = _locate(location, table)
-        with cls._cache_lock:
-            cls._cache.pop(key, None)
-
-    @classmethod
-    def _get_or_open(
-        cls,
-        location: str | os.PathLike[str] | Storage,
-        table: str,
-        options: LogOptions | None = None,
-    ) -> tuple[DeltaLog, bool]:
-        """The log of a table, and whether it was opened just now."""
-        storage, table, key = _locate(location, table)
-        with cls._cache_lock:
-            cls._expire()
-            entry = cls._cache.get(key)
-            if entry is not None:
-                entry.used_at = time.monotonic()
-                cls._cache.move_to_end(key)
-                return entry.log, False
-        log = cls(storage, table, options)
-        with cls._cache_lock:
-            entry = cls._cache.setdefault(key, _Entry(log, time.monotonic()))
-            cls._expire()
-            return entry.log, entry.log is log
-
-    @classmethod
-    def _expire(cls) -> None:
-        oldest = time.monotonic() - cls.cache_retention_seconds
-        expired = [key for key, entry in cls._cache.items() if entry.used_at < oldest]
-        for key in expired:
-            del cls._cache[key]
-        while len(cls._cache) > max(0, cls.cache_size):
-            cls._cache.popitem(last=False)
 
     # History
 
@@ -178,6 +64,10 @@ class DeltaLog(SnapshotManagement[Snapshot]):
         if end is None or end > snapshot.version:
             snapshot = self.update()
         return self._history.entries(snapshot, limit, start, end) if snapshot.exists else []
+
+    def commit_times(self, start: int, end: int) -> list[CommitTime]:
+        """The time of each version from ``start`` to ``end`` that has a commit (behaviour 70)."""
+        return self._history.commit_times(self.update(), start, end)
 
     def version_at(self, timestamp: datetime, *, can_return_last_commit: bool = False) -> int:
         """The version that was current at ``timestamp`` (naive: UTC), by monotonised times (behaviour 71).
@@ -229,19 +119,6 @@ class DeltaLog(SnapshotManagement[Snapshot]):
         )
         return found.version if found.timestamp >= to_ms(timestamp) else found.version + 1
 
-    def clean_up_expired_logs(self) -> CleanupPlan:
-        """Delete what the table's log retention no longer asks for (behaviour 75); says what it was."""
-        return clean_up(self.update(), self.options.clock())
-
-    def verify(self) -> list[Finding]:
-        """What is damaged in the log and in the data of its latest version; nothing if all is well.
-
-        Raises:
-            InputNotFound: there is no table.
-        """
-        findings = verify_log(self.storage, self.folder)
-        return findings or verify_snapshot(self.update())
-
     # Snapshots
 
     def snapshot_at(self, version: int | None = None, timestamp: datetime | None = None) -> Snapshot:
@@ -270,13 +147,17 @@ class DeltaLog(SnapshotManagement[Snapshot]):
         if previous is not None and new_commits is not None and previous.is_loaded:
             state = self._reader.advance(previous.state, segment, new_commits)
             heads = state.heads
+            if _retention(heads.metadata) != _retention(previous.metadata):
+                state = None  # tombstones that are kept for longer now are in the log
         else:
             heads, state = self._reader.heads(segment)
         protocol, metadata = require_heads(heads, segment.version)
         require_readable(protocol, self.path)
         self._note_changes(previous, metadata)
         snapshot = self._snapshot(segment, heads, protocol, metadata)
-        return snapshot if state is None else snapshot.with_state(state)
+        if state is None:
+            return snapshot
+        return snapshot.with_state(state.without_expired(oldest_tombstone(metadata, self.options.clock())))
 
     def _snapshot(
         self, segment: LogSegment, heads: Heads, protocol: Protocol, metadata: Metadata
@@ -287,19 +168,18 @@ class DeltaLog(SnapshotManagement[Snapshot]):
             segment,
             protocol=protocol,
             metadata=metadata,
-            timestamp=_timestamp(segment, heads, metadata),
             commit_info=heads.commit_info,
-            load_state=lambda: self._load_state(segment),
+            load_state=lambda oldest: self._load_state(segment, oldest),
             clock=self.options.clock,
         )
 
-    def _load_state(self, segment: LogSegment) -> TableState:
+    def _load_state(self, segment: LogSegment, oldest: int | None) -> TableState:
         """The state of the segment; where its checkpoint is damaged, of one that does without it."""
         if segment.version == EMPTY_VERSION:
             return TableState(Heads.empty(), FileState.empty())
-        state, _ = self._around_damage(segment, self._reader.state)
+        state, _ = self._around_damage(segment, lambda one: self._reader.state(one, oldest))
         self._warn_of_size(state)
-        return state
+        return state.without_expired(oldest)
 
     def _note_changes(self, previous: Snapshot | None, metadata: Metadata) -> None:
         if previous is not None and previous.exists and previous.metadata.id != metadata.id:
@@ -316,46 +196,5 @@ class DeltaLog(SnapshotManagement[Snapshot]):
             _log.warning("The table %s has %s files; optimizing it would help", self.path, state.files.count)
 
 
-def _timestamp(segment: LogSegment, heads: Heads, metadata: Metadata) -> int:
-    """The version's time in ms: its own where in-commit timestamps are on, else the file's."""
-    if segment.last_commit is None:
-        return -1
-    since = in_commit_timestamps(metadata)
-    if since is not None and segment.version >= since[0]:
-        return require_in_commit_timestamp(heads.commit_info, segment.version)
-    return segment.last_commit.modified_ms
-
-
-def _locate(
-    location: str | os.PathLike[str] | Storage, table: str
-) -> tuple[Storage, str, tuple[object, str]]:
-    """(storage, folder, cache key) of a table."""
-    if isinstance(location, str | os.PathLike):
-        text = os.fspath(location)
-        if text.startswith("file:"):
-            text = unquote(urlsplit(text).path)
-        elif "://" in text:
-            raise InvalidOption(
-                f"{text!r} is no directory of this machine.",
-                remedy="For an object store, pass a storage and the table's folder in it.",
-            )
-        storage: Storage = LocalStorage(Path(text))
-    else:
-        storage = location
-    folder = table.strip("/")
-    if isinstance(storage, LocalStorage):
-        return storage, folder, ("local", os.path.realpath(Path(storage.root) / folder))
-    return storage, folder, (_Identity(storage), folder)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Identity:
-    """A storage as a key: the object itself, whatever it calls itself (overlays share their root's name)."""
-
-    storage: Storage
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Identity) and other.storage is self.storage
-
-    def __hash__(self) -> int:
-        return id(self.storage)
+def _retention(metadata: Metadata | None) -> str | None:
+    return None if metadata is None else metadata.configuration.get(DELETED_FILE_RETENTION)

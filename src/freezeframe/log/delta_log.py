@@ -1,0 +1,337 @@
+"""DeltaLog: the log of one Delta table, as its users hold it: opened, read, written and looked after."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+
+from freezeframe.errors import AlreadyExists
+from freezeframe.log.primitives.listing import list_log
+from freezeframe.log.primitives.options import LogOptions
+from freezeframe.log.primitives.paths import LOG_FOLDER, Kind, parse_name
+from freezeframe.log.statistics.data_skipping import Predicate
+from freezeframe.log.table.changes import read_changes
+from freezeframe.log.table.snapshot import Snapshot
+from freezeframe.log.table.table_log import TableLog
+from freezeframe.log.write.appending import append_rows
+from freezeframe.log.write.conflicts import Isolation
+from freezeframe.log.write.creation import first_actions
+from freezeframe.log.write.deletion import delete_matching
+from freezeframe.log.write.maintenance import Maintenance
+from freezeframe.log.write.post_commit import Upkeep
+from freezeframe.log.write.restoring import restore_version
+from freezeframe.log.write.transaction import Transaction, require_committed
+from freezeframe.storage import LocalStorage, Storage
+from freezeframe.storage.location import storage_at
+from freezeframe.storage.probe import require_atomic_create
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
+
+CACHE_SIZE = 10_000
+CACHE_RETENTION_SECONDS = 3_600.0
+_PROBE_ROUNDS = 2
+
+_proven: set[str] = set()
+"""Buckets that were seen to create atomically."""
+
+
+@dataclass(slots=True)
+class _Entry:
+    log: DeltaLog
+    used_at: float
+
+
+class DeltaLog(TableLog):
+    """The log of one Delta table.
+
+    ``DeltaLog.open`` and ``DeltaLog.for_table`` give the same object for the same table; a log made
+    directly is nobody else's. What is asked of one version is asked of a ``Snapshot``.
+    """
+
+    cache_size: ClassVar[int] = CACHE_SIZE
+    cache_retention_seconds: ClassVar[float] = CACHE_RETENTION_SECONDS
+    _cache: ClassVar[OrderedDict[tuple[object, str], _Entry]] = OrderedDict()
+    _cache_lock: ClassVar[threading.Lock] = threading.Lock()
+
+    # Opening
+
+    @classmethod
+    def open(
+        cls,
+        uri: str | os.PathLike[str],
+        *,
+        storage_options: Mapping[str, str] | None = None,
+        options: LogOptions | None = None,
+    ) -> DeltaLog:
+        """The log of the table at a directory, a ``file:`` URL or ``s3://bucket/folder``, up to date.
+
+        A table that does not exist yet has version -1. ``storage_options`` say how a bucket is
+        reached (``AWS_ENDPOINT_URL``, ``AWS_REGION``, ``AWS_ACCESS_KEY_ID``, ...); the variables of
+        these names count for the rest. Two openings of one table are one log; ``options`` count at
+        the first.
+
+        Raises:
+            InvalidOption: a URL of another kind, or an unknown option.
+            CorruptLog: the log is damaged.
+            UnsupportedTable: the table needs what is not known here.
+            StorageUnavailable: the storage could not be asked.
+        """
+        log, is_new = cls._get_or_open(storage_at(uri, storage_options), "", options)
+        if not is_new:
+            log.update()
+        return log
+
+    @classmethod
+    def is_table(
+        cls, uri: str | os.PathLike[str], *, storage_options: Mapping[str, str] | None = None
+    ) -> bool:
+        """Whether a Delta table is there: its log holds a commit or a checkpoint. Nothing is read.
+
+        Raises:
+            InvalidOption, StorageUnavailable: as ``open``.
+        """
+        names = (parse_name(status.name) for status in list_log(storage_at(uri, storage_options), LOG_FOLDER))
+        return any(
+            name is not None and (name.kind is Kind.COMMIT or name.kind.is_checkpoint) for name in names
+        )
+
+    @classmethod
+    def create(
+        cls,
+        uri: str | os.PathLike[str],
+        schema: pa.Schema,
+        *,
+        partition_by: Sequence[str] = (),
+        configuration: Mapping[str, str] | None = None,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> DeltaLog:
+        """A new table without rows, under the lowest protocol that its columns and properties allow.
+
+        Raises:
+            AlreadyExists: there is a table.
+            InvalidOption: the columns, partition columns or properties make no table.
+            StorageUnsuitable: the bucket's store has no atomic create.
+        """
+        actions = first_actions(schema, partition_by, configuration or {})
+        log = cls.open(uri, storage_options=storage_options)
+        if log.snapshot.exists:
+            raise AlreadyExists(
+                f"There is a table at {log.path} already.", remedy="Open it, or choose another place."
+            )
+        require_committed(log.start_transaction().commit(actions, "CREATE TABLE"))
+        return log
+
+    @classmethod
+    def for_table(
+        cls,
+        location: str | os.PathLike[str] | Storage,
+        table: str = "",
+        *,
+        options: LogOptions | None = None,
+    ) -> DeltaLog:
+        """The log of a table: by its directory, or by a storage and the table's folder in it.
+
+        Every spelling of a directory gives the same object while it is cached; it is not
+        updated by asking (behaviours 41, 49). The cache holds ``DeltaLog.cache_size`` logs, each
+        for ``DeltaLog.cache_retention_seconds`` after its last use. ``options`` count when
+        the log is opened.
+
+        Raises:
+            CorruptLog: the log is damaged.
+            UnsupportedTable: the table needs what is not known here.
+        """
+        return cls._get_or_open(location, table, options)[0]
+
+    @classmethod
+    def for_table_with_snapshot(
+        cls, location: str | os.PathLike[str] | Storage, table: str = ""
+    ) -> tuple[DeltaLog, Snapshot]:
+        """The log and its latest snapshot, updated (behaviour 41); one opened for this call is up to date."""
+        log, is_new = cls._get_or_open(location, table)
+        return log, log.current_snapshot if is_new else log.update()
+
+    @classmethod
+    def note_commit(cls, storage: Storage, table: str, version: int, content: bytes) -> None:
+        """This process has landed ``content`` as the table's ``version``: it need not be read back.
+
+        Counts for the one log that ``for_table`` gives, if it is open, and for its next update.
+        """
+        _, _, key = _locate(storage, table)
+        with cls._cache_lock:
+            entry = cls._cache.get(key)
+        if entry is not None:
+            entry.log._reader.own_commit.note(version, content)  # noqa: SLF001 - another one of this class
+
+    @classmethod
+    def clear_cache(cls) -> None:
+        """Forget all logs; who holds one keeps it."""
+        with cls._cache_lock:
+            cls._cache.clear()
+
+    @classmethod
+    def invalidate_cache(cls, location: str | os.PathLike[str] | Storage, table: str = "") -> None:
+        """Forget the log of one table."""
+        _, _, key = _locate(location, table)
+        with cls._cache_lock:
+            cls._cache.pop(key, None)
+
+    @classmethod
+    def _get_or_open(
+        cls,
+        location: str | os.PathLike[str] | Storage,
+        table: str,
+        options: LogOptions | None = None,
+    ) -> tuple[DeltaLog, bool]:
+        """The log of a table, and whether it was opened just now."""
+        storage, table, key = _locate(location, table)
+        with cls._cache_lock:
+            cls._expire()
+            entry = cls._cache.get(key)
+            if entry is not None:
+                entry.used_at = time.monotonic()
+                cls._cache.move_to_end(key)
+                return entry.log, False
+        log = cls(storage, table, options)
+        with cls._cache_lock:
+            entry = cls._cache.setdefault(key, _Entry(log, time.monotonic()))
+            cls._expire()
+            return entry.log, entry.log is log
+
+    @classmethod
+    def _expire(cls) -> None:
+        oldest = time.monotonic() - cls.cache_retention_seconds
+        expired = [key for key, entry in cls._cache.items() if entry.used_at < oldest]
+        for key in expired:
+            del cls._cache[key]
+        while len(cls._cache) > max(0, cls.cache_size):
+            cls._cache.popitem(last=False)
+
+    # Reading
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The snapshot that was loaded last; ``update`` looks for a newer one."""
+        return self.current_snapshot
+
+    def to_arrow(self, columns: Sequence[str] | None = None, where: Predicate | None = None) -> pa.Table:
+        """The rows of the newest version; see ``Snapshot.to_arrow``."""
+        return self.update().to_arrow(columns, where)
+
+    def to_dataset(self) -> ds.Dataset:
+        """The newest version as a PyArrow dataset; see ``Snapshot.to_dataset``."""
+        return self.update().to_dataset()
+
+    def changes(self, start: int, end: int | None = None) -> pa.RecordBatchReader:
+        """The rows that the versions ``start`` to ``end`` (None: the newest) inserted, deleted and updated.
+
+        Besides the table's columns they have ``_change_type`` (``insert``, ``delete``, and where a
+        writer recorded them ``update_preimage`` and ``update_postimage``), ``_commit_version`` and
+        ``_commit_timestamp``. A commit without change files is told by its added and removed files.
+        Batches are read as the reader comes to them.
+
+        Raises:
+            VersionNotFound: a version of the range has no commit (any more).
+            CorruptData: a file is missing or damaged, when the reader comes to it.
+        """
+        return read_changes(self, start, end)
+
+    # Writing
+
+    def start_transaction(
+        self,
+        *,
+        isolation: Isolation = Isolation.WRITE_SERIALIZABLE,
+        upkeep: Upkeep | None = None,
+        own_features: Collection[str] = (),
+    ) -> Transaction:
+        """A transaction on the newest version; see ``Transaction``.
+
+        Raises:
+            StorageUnsuitable: the bucket's store has no atomic create, so commits could be lost.
+        """
+        storage = self.storage
+        access = _access(storage)
+        if access:
+            bucket = f"{access} {urlsplit(storage.root).netloc}"
+            if bucket not in _proven:
+                require_atomic_create(storage, self.folder, rounds=_PROBE_ROUNDS)
+                _proven.add(bucket)
+        return Transaction(self, isolation=isolation, upkeep=upkeep, own_features=own_features)
+
+    def append(self, rows: Any) -> int:
+        """Add rows (an Arrow table, or any frame that gives Arrow data); the version that has them.
+
+        Raises:
+            MissingColumn, SchemaDriftError: the rows do not fit the table's columns.
+            ConflictError: the table's columns or protocol were changed meanwhile.
+        """
+        return append_rows(self.start_transaction(), rows)
+
+    def delete(self, where: Predicate | None = None) -> int:
+        """Delete the rows that match (None: all); the version without them, the present one if none did.
+
+        By deletion vectors where the table has them on, else by rewriting the files that hold such rows.
+
+        Raises:
+            MissingColumn, InvalidOption: ``where`` is no predicate for this table.
+            ConflictError: others changed the same rows, more often than it is tried.
+        """
+        return delete_matching(self.start_transaction, where)
+
+    def restore(self, version: int | None = None, timestamp: datetime | None = None) -> int:
+        """Commit the content of an earlier version as a new one; the new version.
+
+        Raises:
+            VersionNotFound: the version or moment cannot be read.
+            CorruptData: a data file of it is gone; nothing is committed.
+            ConflictError: somebody else committed meanwhile.
+        """
+        return restore_version(self.start_transaction(), self.snapshot_at(version, timestamp))
+
+    @property
+    def maintenance(self) -> Maintenance:
+        """Vacuum, checkpoints, compaction, cleanup and verification."""
+        return Maintenance(self)
+
+
+def _locate(
+    location: str | os.PathLike[str] | Storage, table: str
+) -> tuple[Storage, str, tuple[object, str]]:
+    """(storage, folder, cache key) of a table."""
+    storage = storage_at(location) if isinstance(location, str | os.PathLike) else location
+    folder = table.strip("/")
+    if isinstance(storage, LocalStorage):
+        return storage, folder, ("local", os.path.realpath(Path(storage.root) / folder))
+    access = _access(storage)
+    if access:
+        return storage, folder, (access, f"{storage.root}/{folder}".rstrip("/"))
+    return storage, folder, (_Identity(storage), folder)
+
+
+def _access(storage: Storage) -> str:
+    """How a bucket that was opened by its URL is reached; empty for every other storage."""
+    return getattr(storage, "access", "")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Identity:
+    """A storage as a key: the object itself, whatever it calls itself (overlays share their root's name)."""
+
+    storage: Storage
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Identity) and other.storage is self.storage
+
+    def __hash__(self) -> int:
+        return id(self.storage)

@@ -1,0 +1,12 @@
+"""The writer that a commit names."""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+
+
+@functools.cache
+def engine_info() -> str:
+    """How commits of ours name their writer: ``freezeframe/0.2.0``."""
+    return f"freezeframe/{importlib.metadata.version('freezeframe')}"

@@ -1,0 +1,53 @@
+"""What a log does, told to whoever listens: one event for each update, snapshot, commit and checkpoint."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class LogEvent:
+    """Something that a log did: ``error`` is the message of what stopped it, empty if nothing did.
+
+    Names are ``deltaLog.update``, ``deltaLog.snapshot``, ``deltaLog.commit``, ``deltaLog.checkpoint``.
+    """
+
+    name: str
+    path: str
+    duration_ms: float
+    metrics: Mapping[str, Any]
+    error: str = ""
+
+
+Listener: TypeAlias = Callable[[LogEvent], None]
+
+
+@contextmanager
+def told(listener: Listener | None, name: str, path: str) -> Iterator[dict[str, Any]]:
+    """Tells the listener about the block when it ends; the block fills in the metrics.
+
+    A listener that fails is named in the log file; what it listens to goes on.
+    """
+    metrics: dict[str, Any] = {}
+    if listener is None:
+        yield metrics
+        return
+    started, error = time.perf_counter(), ""
+    try:
+        yield metrics
+    except BaseException as caught:
+        error = str(caught) or type(caught).__name__
+        raise
+    finally:
+        event = LogEvent(name, path, (time.perf_counter() - started) * 1000, metrics, error)
+        try:
+            listener(event)
+        except Exception:  # noqa: BLE001 - whatever it is, the log goes on
+            _log.exception("The listener of %s failed at %s", path, name)

@@ -1,0 +1,110 @@
+"""A snapshot as a PyArrow dataset, which DuckDB, Polars and Acero read with their predicates pushed down.
+
+Each file is a fragment that knows its partition values and the bounds of its columns. A file that
+holds rows as they are is read by Arrow itself; one with a deletion vector, mapped columns or widened
+types is read by us when it is opened, and handed over as Parquet in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+from operator import and_
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pyarrow.types as kinds
+from pyarrow.fs import FileInfo, FileSystemHandler, FileType, PyFileSystem
+
+from freezeframe.log.scan.data_files import file_name, parquet_source
+from freezeframe.log.scan.file_rows import FileRead, file_batches
+from freezeframe.log.scan.rows import ReadableSnapshot, plan_reads
+from freezeframe.log.schema.column_mapping import every_field, physical_name
+from freezeframe.log.schema.schema import arrow_field, fields_of
+from freezeframe.log.statistics.data_skipping import FileFacts, claims_of
+from freezeframe.storage.base import Storage
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
+
+CLAIMED_COLUMNS_MAX = 32
+_TRUE = pc.scalar(True)  # noqa: FBT003 - the literal is the claim: it says nothing
+
+
+def dataset_of(snapshot: ReadableSnapshot) -> ds.Dataset:
+    """The dataset: its fragments are left out where partition values or statistics rule their rows out.
+
+    Bounds are given of the first ``CLAIMED_COLUMNS_MAX`` columns, and of none that could hold NaN.
+
+    Raises:
+        UnsupportedTable, NotFound: as ``rows.read``. Damage is met when a scan comes to it.
+    """
+    # It brings pandas along, which costs most of a second: only those who ask for a dataset pay for it.
+    import pyarrow.dataset as ds  # noqa: PLC0415 - said above
+
+    plan = plan_reads(snapshot, None, None)
+    reads = {f"{number}/{read.path.rpartition('/')[2]}": read for number, read in enumerate(plan.reads)}
+    place = PyFileSystem(_TableFiles(snapshot.storage, reads, is_changed=_is_widened(snapshot.schema)))
+    format_ = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(coerce_int96_timestamp_unit="us"))
+    claimed = [field for field in plan.schema if not kinds.is_floating(field.type)]
+    bounded = pa.schema(claimed[:CLAIMED_COLUMNS_MAX])
+    names = {one["name"]: one for one in fields_of(snapshot.schema)}
+    statistics = snapshot.files["stats"].to_pylist()
+    fragments = []
+    for (path, read), stats in zip(reads.items(), statistics, strict=True):
+        keys = {field.name: physical_name(names[field.name], read.mode) for field in bounded}
+        wanted = pa.schema([*bounded, *(plan.schema.field(n) for n in read.partition if n not in keys)])
+        claims = claims_of(FileFacts(read.partition, stats), wanted, keys)
+        claim = reduce(and_, claims.values(), _TRUE)
+        fragments.append(format_.make_fragment(path, place, partition_expression=claim))
+    return ds.FileSystemDataset(fragments, plan.schema, format_, place)
+
+
+def _is_widened(schema: Mapping[str, Any]) -> bool:
+    return any("delta.typeChanges" in (field.get("metadata") or {}) for field in every_field(schema))
+
+
+class _TableFiles(FileSystemHandler):  # type: ignore[misc]  # pyarrow ships no types
+    """The data files of a snapshot as a file system that is read only."""
+
+    def __init__(self, storage: Storage, reads: Mapping[str, FileRead], *, is_changed: bool) -> None:
+        self._storage = storage
+        self._reads = reads
+        self._is_changed = is_changed
+
+    def open_input_file(self, path: str) -> Any:
+        """The file as Arrow reads it: its own bytes, or Parquet made of its rows."""
+        read = self._reads[path]
+        if read.vector is not None or read.mode != "none" or self._is_changed:
+            sink = pa.BufferOutputStream()
+            batches = list(file_batches(self._storage, read, None, use_threads=False))
+            kept = pa.Table.from_batches(batches) if batches else self._no_rows(read)
+            pq.write_table(kept, sink, compression="none", store_schema=False)
+            return pa.BufferReader(sink.getvalue())
+        source = parquet_source(self._storage, file_name(self._storage, read.table, read.path), read.size)
+        return pa.OSFile(source) if isinstance(source, str) else source
+
+    def _no_rows(self, read: FileRead) -> pa.Table:
+        return pa.schema([arrow_field(field) for field in read.fields]).empty_table()
+
+    def get_file_info(self, paths: list[str]) -> list[FileInfo]:
+        """Every file is there, as far as is known before it is opened."""
+        return [FileInfo(path, FileType.File if path in self._reads else FileType.NotFound) for path in paths]
+
+    def get_type_name(self) -> str:
+        """What it is, for messages."""
+        return "delta-snapshot"
+
+    def normalize_path(self, path: str) -> str:
+        """Paths are names already."""
+        return path
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise NotImplementedError("A snapshot cannot be written or listed.")
+
+    open_input_stream = open_input_file
+    get_file_info_selector = open_output_stream = open_append_stream = _refuse
+    create_dir = delete_dir = delete_dir_contents = delete_root_dir_contents = _refuse
+    delete_file = move = copy_file = _refuse

@@ -1,0 +1,26 @@
+"""The threads on which logs are updated while their callers go on: a few for all logs of the process."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+
+THREADS_MAX = 4
+
+_lock = threading.Lock()
+_pools: dict[int, ThreadPoolExecutor] = {}
+
+
+def run_in_background(work: Callable[[], None]) -> Future[None]:
+    """Runs ``work`` on one of at most ``THREADS_MAX`` threads that all logs share.
+
+    A process that was forked has threads of its own.
+    """
+    with _lock:
+        pool = _pools.get(os.getpid())
+        if pool is None:
+            _pools.clear()
+            pool = _pools[os.getpid()] = ThreadPoolExecutor(THREADS_MAX, "freezeframe-state-update")
+    return pool.submit(work)

@@ -1,0 +1,54 @@
+"""Rows become new data files and a commit that names them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from freezeframe.errors import BadInput
+from freezeframe.log.actions.actions import Add
+from freezeframe.log.table.snapshot import Snapshot
+from freezeframe.log.write.new_files import new_files
+from freezeframe.log.write.transaction import Transaction, require_committed
+
+
+def append_rows(transaction: Transaction, rows: Any) -> int:
+    """Store the rows and commit their files; the version that has them, the present one for no rows.
+
+    Raises:
+        BadInput: the rows are no Arrow data.
+        MissingColumn, SchemaDriftError: they do not fit the table's columns.
+        ConflictError: the table itself was changed meanwhile.
+    """
+    snapshot = transaction.snapshot
+    adds = store_rows(snapshot, as_table(rows))
+    if not adds:
+        return snapshot.version
+    outcome = transaction.add(*adds).commit(
+        operation="WRITE",
+        parameters={"mode": "Append", "partitionBy": list(snapshot.metadata.partition_columns)},
+        metrics={"numFiles": len(adds), "numOutputBytes": sum(add.size for add in adds)},
+    )
+    return require_committed(outcome)
+
+
+def store_rows(snapshot: Snapshot, rows: pa.Table) -> list[Add]:
+    """The actions of the data files that hold the rows; the files are stored and nothing names them yet."""
+    files = new_files(rows, snapshot.schema, snapshot.protocol, snapshot.metadata)
+    folder = f"{snapshot.table}/" if snapshot.table else ""
+    for file in files:
+        snapshot.storage.put_if_absent(f"{folder}{file.name}", file.content)
+    return [file.add for file in files]
+
+
+def as_table(rows: Any) -> pa.Table:
+    """Arrow tables, batches, readers, and frames that give Arrow data (pandas, Polars, DuckDB)."""
+    try:
+        return rows if isinstance(rows, pa.Table) else pa.table(rows)
+    except (TypeError, ValueError, pa.ArrowException) as error:
+        raise BadInput(
+            f"{type(rows).__name__} is nothing that holds rows.",
+            cause=str(error),
+            remedy="Pass an Arrow table, or a frame that gives Arrow data.",
+        ) from error

@@ -1,0 +1,47 @@
+"""The first version of a table: its metadata, under the lowest protocol that will do."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from freezeframe.clock import now_ms
+from freezeframe.errors import InvalidOption
+from freezeframe.log.actions.actions import Action, Metadata
+from freezeframe.log.actions.features import lowest_protocol
+from freezeframe.log.schema.column_mapping import MODE_KEY
+from freezeframe.log.schema.schema import arrow_to_delta, delta_to_arrow
+
+
+def first_actions(
+    schema: pa.Schema, partition_by: Sequence[str], configuration: Mapping[str, str]
+) -> list[Action]:
+    """Protocol and metadata of a new table.
+
+    Raises:
+        InvalidOption: a type that Delta does not have, partition columns that are not in the schema or
+            are all of it, or column mapping, whose ids an engine must give.
+    """
+    if configuration.get(MODE_KEY, "none").lower() != "none":
+        raise _refused("Column mapping asks for an id and a name in the files of each column.")
+    try:
+        delta = arrow_to_delta(schema)
+        delta_to_arrow(delta)
+    except (ValueError, TypeError, NotImplementedError) as error:
+        raise _refused(str(error)) from error
+    missing = [name for name in partition_by if name not in schema.names]
+    if missing:
+        raise _refused(f"The partition column {missing[0]!r} is not among the columns.")
+    if len(partition_by) == len(schema.names):
+        raise _refused("Every column is a partition column, so files would hold nothing.")
+    metadata = Metadata(
+        str(uuid.uuid4()), json.dumps(delta), tuple(partition_by), dict(configuration), created_time=now_ms()
+    )
+    return [lowest_protocol(metadata), metadata]
+
+
+def _refused(cause: str) -> InvalidOption:
+    return InvalidOption("This cannot be a table.", cause=cause, remedy="Correct its definition.")

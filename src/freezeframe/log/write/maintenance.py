@@ -1,0 +1,76 @@
+"""What keeps a table quick and small: vacuum, checkpoints, compaction, cleanup, and looking for damage."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from freezeframe.log.checkpoints.hint import Hint
+from freezeframe.log.primitives.events import told
+from freezeframe.log.table.cleanup import CleanupPlan, clean_up
+from freezeframe.log.table.table_log import TableLog
+from freezeframe.log.table.verification import Finding, verify_log, verify_snapshot
+from freezeframe.log.write.checkpoint_writer import write_checkpoint
+from freezeframe.log.write.compaction import compact_log
+from freezeframe.log.write.vacuum import Vacuumed, vacuum_table
+
+
+class Maintenance:
+    """The upkeep of one table, on its newest version; nothing here changes its rows."""
+
+    def __init__(self, log: TableLog) -> None:
+        self._log = log
+
+    def checkpoint(self) -> Hint:
+        """Write a checkpoint of the newest version, so that readers need not replay what came before.
+
+        Raises:
+            InvalidOption: there is no table.
+            CorruptLog, StorageUnavailable: as ``write_checkpoint``.
+        """
+        with told(self._log.options.listener, "deltaLog.checkpoint", self._log.path) as metrics:
+            hint = write_checkpoint(self._log.update())
+            metrics |= {"version": hint.version, "actions": hint.size, "bytes": hint.size_in_bytes}
+            return hint
+
+    def compact_log(self, start: int, end: int) -> str | None:
+        """Write the commits of a range once more as one file; its name, None where they change nothing.
+
+        Raises:
+            InvalidOption: the range holds fewer than two versions.
+            CorruptLog, FileNotFoundError, StorageUnavailable: as ``compaction.compact_log``.
+        """
+        return compact_log(self._log.storage, self._log.folder, start, end)
+
+    def vacuum(
+        self,
+        retention: timedelta | None = None,
+        *,
+        dry_run: bool = False,
+        allow_short_retention: bool = False,
+    ) -> Vacuumed:
+        """Delete the files that no version within the retention (None: the table's own) names.
+
+        Raises:
+            InvalidOption: the retention is shorter than the table's own and that was not allowed.
+            NotFound, UnsupportedTable, StorageUnavailable: as ``vacuum_table``.
+        """
+        return vacuum_table(
+            self._log.update(),
+            self._log.options.clock(),
+            retention_ms=None if retention is None else int(retention.total_seconds() * 1000),
+            dry_run=dry_run,
+            allow_short_retention=allow_short_retention,
+        )
+
+    def clean_up(self) -> CleanupPlan:
+        """Delete what the table's log retention no longer asks for (behaviour 75); says what it was."""
+        return clean_up(self._log.update(), self._log.options.clock())
+
+    def verify(self) -> list[Finding]:
+        """What is damaged in the log and in the data of its newest version; nothing if all is well.
+
+        Raises:
+            InputNotFound: there is no table.
+        """
+        findings = verify_log(self._log.storage, self._log.folder)
+        return findings or verify_snapshot(self._log.update())

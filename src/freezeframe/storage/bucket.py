@@ -1,0 +1,19 @@
+"""Opening the storage at a URL; its packages are an extra, and are loaded when a URL is opened."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from freezeframe.extras import requires_extra
+from freezeframe.storage.base import Storage
+
+
+def open_bucket(url: str, **options: Any) -> Storage:
+    """The objects below a URL such as ``s3://bucket/folder``; ``options`` are those of obstore's store.
+
+    Raises:
+        MissingExtra: the extra ``s3`` is not installed.
+    """
+    with requires_extra("s3"):
+        from freezeframe.storage.objects import ObjectStorage  # noqa: PLC0415 - an extra
+    return ObjectStorage.at(url, **options)

@@ -62,7 +62,7 @@ class Call:
 
 
 VERBS = ("list_from", "list_below", "read", "put_if_absent", "replace", "delete", "prune")
-_WRITES = frozenset({"put_if_absent", "replace", "delete", "prune"})
+WRITES = frozenset({"put_if_absent", "replace", "delete", "prune"})
 
 
 class FaultyStorage:
@@ -144,7 +144,7 @@ class FaultyStorage:
             # A process that dies after a call dies whatever the call answered.
             if fault.way is Way.CUT_AFTER:
                 self._die(verb, name)
-        lost = OutcomeUnknown if verb in _WRITES else StorageUnavailable
+        lost = OutcomeUnknown if verb in WRITES else StorageUnavailable
         raise lost(f"Planned: the answer to {verb} of {name!r} was lost.", remedy="Read it back.")
 
     def _enter(self, verb: str, name: str) -> Fault | None:

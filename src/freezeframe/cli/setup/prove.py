@@ -1,0 +1,93 @@
+"""``freezeframe prove``: every promise, shown on the user's own storage."""
+
+from __future__ import annotations
+
+import secrets
+import signal
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from freezeframe.cli.places.options import Json
+from freezeframe.cli.terminal.exit_codes import FAILED
+from freezeframe.cli.terminal.output import Output
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from freezeframe.proof import ProofResult
+
+_SEED_BITS = 32
+_MINUTE = 60
+
+
+def prove(
+    storage: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URI", help="A directory or s3://bucket/prefix; the settings' store without it."
+        ),
+    ] = None,
+    minutes: Annotated[
+        float, typer.Option(min=0, help="How long to go on; each proof has at least one round.")
+    ] = 0,
+    seed: Annotated[int | None, typer.Option(help="Repeat the choices of an earlier run.")] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="This proof alone; can be given more than once.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Put every promise to the test in a new folder of a storage, which is deleted at the end.
+
+    Processes race and are killed, calls fail, files are damaged. The exit code is 1 if a promise was broken.
+    """
+    from freezeframe.proof.place import scratch
+    from freezeframe.proof.suite import chosen
+    from freezeframe.proof.suite import prove as proofs
+    from freezeframe.settings import load_settings
+
+    names = chosen(only or [])
+    root = load_settings().root if storage is None else storage
+    number = secrets.randbits(_SEED_BITS) if seed is None else seed
+    results = []
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the folder is deleted then as well
+    with scratch(root) as place:
+        for result in proofs(place, names, number, minutes * _MINUTE, *([] if as_json else [_tell])):
+            results.append(result)
+            if not as_json:
+                sys.stderr.write(f"{_line(result)}\n")
+                sys.stderr.flush()
+    _report(Output(as_json=as_json), root, number, results)
+    if not all(one.is_kept for one in results):
+        raise typer.Exit(FAILED)
+
+
+def _report(output: Output, root: str, seed: int, results: list[ProofResult]) -> None:
+    verdict = "kept" if all(one.is_kept for one in results) else "broken"
+    if output.as_json:
+        proofs = [one.to_json() for one in results]
+        output.record({"verdict": verdict, "storage": root, "seed": seed, "proofs": proofs})
+        return
+    rows = [
+        {"proof": one.name, "": "kept" if one.is_kept else "BROKEN", "promise": one.promise}
+        for one in results
+    ]
+    output.table(f"Promises on {root}", rows)
+    output.line(f"Verdict: {verdict}. Repeat with --seed {seed}.")
+
+
+def _line(result: ProofResult) -> str:
+    verdict = "kept" if result.is_kept else "BROKEN"
+    head = f"{result.name}: {verdict} ({_counted(result.counts)}; {result.seconds:.1f} s)"
+    return "\n".join([head, *(f"  {seen}" for seen in result.violations)])
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in counts.items())
+
+
+def _tell(name: str, counts: Mapping[str, int]) -> None:
+    """Write how far a proof is that runs for long."""
+    sys.stderr.write(f"{name}: so far {_counted(counts) or 'nothing counted'}\n")
+    sys.stderr.flush()

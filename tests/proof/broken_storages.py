@@ -1,0 +1,130 @@
+"""Storages that break one promise each, on a real disk: what the proofs have to find."""
+
+import contextlib
+import os
+import re
+import threading
+import time
+from dataclasses import replace
+
+from freezeframe.storage import FileStatus, LocalStorage
+from freezeframe.storage.local import make_folder, write_durably
+
+
+class RenamingStorage(LocalStorage):
+    """No atomic create: looks whether the name is free, then renames. As stock local writers do."""
+
+    def put_if_absent(self, name, content):
+        path = self.local_path(name)
+        make_folder(path.parent)
+        if path.exists():
+            raise FileExistsError(name)
+        temporary = path.with_name(f".{os.getpid()}.{os.urandom(6).hex()}.tmp")
+        write_durably(temporary, content)
+        temporary.rename(path)
+
+
+class TearingStorage(LocalStorage):
+    """A file shows under its name while it is written."""
+
+    def put_if_absent(self, name, content):
+        whole = content if isinstance(content, bytes) else b"".join(content)
+        path = self.local_path(name)
+        make_folder(path.parent)
+        with path.open("xb", buffering=0) as file:
+            file.write(whole[: len(whole) // 2])
+            time.sleep(0.002)
+            file.write(whole[len(whole) // 2 :])
+
+
+class BufferingStorage(LocalStorage):
+    """Acknowledges a create and writes it a second later, as a disk does that ignores fsync."""
+
+    def __init__(self, root):
+        super().__init__(root)
+        self._pending = {}
+
+    def put_if_absent(self, name, content):
+        if "/log/0" not in name:
+            super().put_if_absent(name, content)
+            return
+        if name in self._pending or self.local_path(name).exists():
+            raise FileExistsError(name)
+        self._pending[name] = content if isinstance(content, bytes) else b"".join(content)
+        timer = threading.Timer(1, self._write, [name])
+        timer.daemon = True
+        timer.start()
+
+    def _write(self, name):
+        # The folder may be gone meanwhile, and the process as well.
+        with contextlib.suppress(FileExistsError):
+            super().put_if_absent(name, self._pending[name])
+        del self._pending[name]
+
+    def read(self, name, offset=0, length=None):
+        content = self._pending.get(name)
+        if content is None:
+            return super().read(name, offset, length)
+        return content[offset:] if length is None else content[offset : offset + length]
+
+    def list_from(self, folder, start=""):
+        found = {one.name: one for one in super().list_from(folder, start)}
+        for path, content in list(self._pending.items()):
+            above, _, name = path.rpartition("/")
+            if above == folder.strip("/") and name >= start:
+                found.setdefault(name, FileStatus(name, len(content), time.time_ns() // 1_000_000))
+        return iter(sorted(found.values(), key=lambda one: one.name.encode()))
+
+
+class StaleStorage(LocalStorage):
+    """A listing does not show what was created in the last second."""
+
+    def list_from(self, folder, start=""):
+        oldest = time.time() * 1000 - 1000
+        return (one for one in super().list_from(folder, start) if one.modified_ms < oldest)
+
+
+class KeepingStorage(LocalStorage):
+    """What is deleted stays."""
+
+    def delete(self, name, *, durable=True):
+        pass
+
+
+class GreedyStorage(LocalStorage):
+    """With each data file that is deleted the newest one of the same stream goes as well."""
+
+    def delete(self, name, *, durable=True):
+        super().delete(name, durable=durable)
+        above = name.rpartition("/")[0].rpartition("/")[0]
+        if name.endswith(".parquet") and above.endswith(".snapshot"):
+            data = [one for one in self.list_below(above) if not one.name.startswith("_")]
+            if data:
+                newest = max(data, key=lambda one: one.modified_ms)
+                super().delete(f"{above}/{newest.name}", durable=durable)
+
+
+class LateClockStorage(LocalStorage):
+    """Its clock is a day late."""
+
+    def list_from(self, folder, start=""):
+        for one in super().list_from(folder, start):
+            yield replace(one, modified_ms=one.modified_ms - 86_400_000)
+
+
+class ExpiringStorage(LocalStorage):
+    """Each folder keeps its six newest files only, as under a bucket's lifecycle rule."""
+
+    def put_if_absent(self, name, content):
+        super().put_if_absent(name, content)
+        folder = name.rpartition("/")[0]
+        kept = sorted(self.list_from(folder), key=lambda one: one.modified_ms)
+        for one in kept[:-6]:
+            super().delete(f"{folder}/{one.name}", durable=False)
+
+
+class SharingStorage(LocalStorage):
+    """All tenants have one folder."""
+
+    def _check_name(self, name):
+        return super()._check_name(re.sub("tenants/[0-9a-f]{32}", "tenants/shared", name))

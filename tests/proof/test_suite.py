@@ -1,0 +1,128 @@
+"""Each proof keeps its verdict on a disk, and finds the fault that it is there to find."""
+
+import json
+import subprocess
+import sys
+from itertools import accumulate
+
+import pyarrow as pa
+import pytest
+from tests.buckets import keys, made_bucket
+from tests.proof import broken_storages as broken
+
+from freezeframe.errors import InvalidOption
+from freezeframe.proof import suite
+from freezeframe.proof.place import Place, open_storage, scratch
+from freezeframe.proof.suite import PROOFS, chosen, prove
+from freezeframe.proof.task import Task
+from freezeframe.store import Stream
+
+pytestmark = pytest.mark.stateful
+
+QUICK = ("atomic-create", "listing", "concurrency", "clocks", "isolation", "erase", "time-travel")
+
+
+def results(root, names, opener=open_storage, seconds=0.0):
+    with scratch(str(root), opener) as place:
+        return {one.name: one for one in prove(place, names, seed=7, seconds=seconds)}
+
+
+@pytest.mark.parametrize(
+    "names", [QUICK, pytest.param(tuple(PROOFS), marks=[pytest.mark.nightly, pytest.mark.timeout(1800)])]
+)
+def test_every_promise_is_kept_on_this_disk(tmp_path, names):
+    """No violation is seen, each proof counts what it tried, and nothing is left behind."""
+    found = results(tmp_path, names)
+    assert {} == {name: one.violations for name, one in found.items() if not one.is_kept}
+    assert list(names) == list(found)
+    assert [] == list(tmp_path.iterdir())
+
+
+@pytest.mark.timeout(300)
+def test_promises_are_kept_in_a_bucket():
+    """The history of concurrent jobs is strictly serialisable there; what was written is deleted."""
+    names = ("concurrency",)
+    only = [word for name in names for word in ("--only", name)]
+    with made_bucket() as bucket:
+        # Processes of this test run were prepared before the variables that lead to the bucket.
+        command = [
+            sys.executable,
+            "-m",
+            "freezeframe",
+            "prove",
+            "--storage",
+            f"s3://{bucket}/a",
+            *only,
+            "--json",
+        ]
+        told = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert [] == keys(bucket, "a/freezeframe-prove-")
+    report = json.loads(told.stdout)
+    assert {} == {one["name"]: one["violations"] for one in report["proofs"] if one["verdict"] != "kept"}
+    assert (0, list(names)) == (told.returncode, [one["name"] for one in report["proofs"]])
+
+
+FAULTS = [
+    ("atomic-create", broken.RenamingStorage, "of 4 writers created it"),
+    ("atomic-create", broken.TearingStorage, "half of its bytes"),
+    ("listing", broken.StaleStorage, "were missing"),
+    ("kill", broken.BufferingStorage, "was acknowledged"),
+    ("erase", broken.KeepingStorage, "holds an erased key"),
+    ("clocks", broken.LateClockStorage, "the clock of the storage is"),
+    ("concurrency", broken.RenamingStorage, "Commits would be lost"),
+    ("gc", broken.GreedyStorage, "is missing"),
+    ("isolation", broken.SharingStorage, "the content of the other"),
+    ("time-travel", broken.ExpiringStorage, "has no version"),
+    ("restore", broken.ExpiringStorage, "holds no version"),
+    pytest.param("crash", broken.GreedyStorage, "is missing", marks=pytest.mark.nightly),
+]
+
+
+@pytest.mark.parametrize(("name", "storage", "seen"), FAULTS)
+def test_a_planted_fault_is_found(tmp_path, name, storage, seen):
+    """A storage that breaks a promise is told to do so, within a few rounds."""
+    with scratch(str(tmp_path), storage) as place:
+        (found,) = prove(place, [name], seed=7, seconds=60)
+    assert "broken" == found.to_json()["verdict"]
+    assert any(seen in one for one in found.violations), found.violations
+
+
+def test_values_that_take_the_way_through_pandas_are_found(tmp_path, monkeypatch):
+    """Whole numbers beside a missing one become floats there: the proof of values sees them change."""
+    update = Stream.update
+
+    def through_pandas(stream, table, **options):
+        return update(stream, pa.Table.from_pandas(table.to_pandas(), preserve_index=False), **options)
+
+    monkeypatch.setattr(Stream, "update", through_pandas)
+    found = results(tmp_path, ["values"])["values"]
+    assert any("came back as" in one for one in found.violations), found.violations
+
+
+def test_a_round_that_would_end_late_is_not_begun(tmp_path):
+    """There is one round without time; with some, as many as end in it by the longest so far."""
+
+    def rounds(seconds, lengths):
+        moments = iter(accumulate([0, *lengths]))
+        place = Place(str(tmp_path), "rounds")
+        return len(list(Task(place, "1", seconds, clock=lambda: next(moments)).rounds()))
+
+    assert [1, 1, 2, 3] == [rounds(seconds, [20, 20, 20]) for seconds in (0, 39, 40, 60)]
+    assert 2 == rounds(60, [10, 30, 10])
+
+
+def test_a_running_proof_tells_its_counts(tmp_path, monkeypatch):
+    """What a proof has counted so far is told under its name while it runs."""
+    monkeypatch.setattr(suite, "TELL_SECONDS", 0.001)
+    told = []
+    with scratch(str(tmp_path)) as place:
+        list(prove(place, ["listing"], 7, tell=lambda name, counts: told.append((name, counts))))
+    assert {"listing"} == {name for name, _ in told}
+    assert "listings" in told[-1][1]
+
+
+def test_unknown_proofs_are_refused():
+    """A name that is no proof's is bad input; no name means all."""
+    with pytest.raises(InvalidOption, match="nothing"):
+        chosen(["kill", "nothing"])
+    assert (tuple(PROOFS), ("kill", "gc")) == (chosen([]), chosen(["gc", "kill"]))

@@ -1,0 +1,177 @@
+"""A machine of one seed: a disk that loses power, processes that take turns at its calls, and a clock.
+
+Processes are threads of which one runs at a time: at each call of the storage the seed says who goes on, and
+whether somebody dies. What is random in our own code (names of files) comes from the same seed.
+"""
+
+import threading
+from pathlib import Path
+from random import Random
+
+from freezeframe.errors import StorageUnavailable
+from freezeframe.storage import MemoryStorage
+from freezeframe.storage.faulty import Crash
+
+START_MS = 1_790_000_000_000
+
+
+class Disk(MemoryStorage):
+    """What processes see, and what of it would survive a power loss."""
+
+    def __init__(self):
+        super().__init__()
+        self.unsynced = {}
+
+    def remember(self, name):
+        """Before a change that is not durable: what is on the platter."""
+        if name not in self.unsynced:
+            self.unsynced[name] = self._files[name][0] if name in self._files else None
+
+    def lose_power(self, random):
+        """Each change that was not synced is kept, undone, or leaves an empty file."""
+        for name, before in sorted(self.unsynced.items()):
+            fate = random.choice(["kept", "undone", "empty"])
+            if fate == "undone" and before is None:
+                super().delete(name)
+            elif fate == "undone":
+                super().replace(name, before)
+            elif fate == "empty" and name in self._files:
+                super().replace(name, b"")
+        self.unsynced.clear()
+
+
+class Process:
+    """One process of the machine: it runs ``work(storage)`` until it ends, fails or dies."""
+
+    def __init__(self, machine, name, work):
+        self.name, self.machine = name, machine
+        self.go, self.is_over, self.is_doomed, self.error = threading.Semaphore(0), False, False, None
+        self.skew_ms = machine.random.choice([0, 0, -90_000_000, 3_600_000])
+        self.thread = threading.Thread(target=self._run, args=(work,), name=name, daemon=True)
+        self.thread.start()
+
+    def _run(self, work):
+        self.go.acquire()
+        try:
+            work(machine_storage(self))
+        except Crash:
+            pass
+        except BaseException as error:  # noqa: BLE001 - the machine tells it to the test
+            self.error = error
+        self.is_over = True
+        self.machine.turn.release()
+
+    def wait_for_turn(self):
+        """At a call: let the machine choose who goes on; die if it says so."""
+        if threading.current_thread() is self.thread:
+            if not self.is_doomed:
+                self.machine.turn.release()
+                self.go.acquire()
+            if self.is_doomed:
+                raise Crash(self.name)
+
+
+class Machine:
+    """Runs processes call by call; ``faults`` are the steps at which something breaks (None: by the seed)."""
+
+    def __init__(self, seed, disk, faults=None):
+        self.random, self.disk, self.faults = Random(seed), disk, faults
+        self.turn = threading.Semaphore(0)
+        self.now, self.step, self.struck, self.running = START_MS, 0, [], None
+
+    def now_ms(self):
+        """The clock of the process that runs: some are a day late, some an hour early."""
+        return self.now + (self.running.skew_ms if self.running else 0)
+
+    def run(self, works):
+        """Run one process for each of ``works`` (name to function) at the same time; those that died."""
+        alive = [Process(self, name, work) for name, work in works.items()]
+        died = set()
+        while alive:
+            self.step += 1
+            self.now += self.random.choice([1, 20, 1_000, 600_000])
+            self.running = self.random.choice(alive)
+            doomed = self._strike(alive)
+            for process in doomed or [self.running]:
+                process.is_doomed = process in doomed
+                self.running = process
+                process.go.release()
+                self.turn.acquire()
+                if process.error is not None:
+                    raise process.error
+            died |= {process.name for process in doomed}
+            alive = [process for process in alive if not process.is_over]
+        self.running = None
+        return died
+
+    def _strike(self, alive):
+        """Whom the seed lets die now: the one whose turn it is, or all, by a power loss."""
+        chance, loses_power = self.random.random(), self.random.random() < 0.3
+        state = self.random.getstate()
+        doomed = []
+        if chance < 0.008 and (self.faults is None or self.step in self.faults):
+            self.struck.append(self.step)
+            doomed = alive if loses_power else [self.running]
+            if loses_power:
+                self.disk.lose_power(self.random)
+        self.random.setstate(state)  # the rest goes on the same way without this fault
+        return list(doomed)
+
+
+def machine_storage(process):
+    """The disk as a process calls it."""
+    return SimulatedStorage(process)
+
+
+class SimulatedStorage:
+    """The machine's disk; each call is a step, after or before which the process may die."""
+
+    def __init__(self, process):
+        self._process, self._disk = process, process.machine.disk
+
+    @property
+    def root(self):
+        return self._disk.root
+
+    def list_from(self, folder, start=""):
+        return self._call(lambda: iter(list(self._disk.list_from(folder, start))))
+
+    def list_below(self, folder):
+        return self._call(lambda: iter(list(self._disk.list_below(folder))))
+
+    def read(self, name, offset=0, length=None):
+        return self._call(lambda: self._disk.read(name, offset, length))
+
+    def put_if_absent(self, name, content):
+        whole = content if isinstance(content, bytes) else b"".join(content)
+        self._call(lambda: self._disk.put_if_absent(name, whole))
+
+    def replace(self, name, content, *, durable=True):
+        whole = content if isinstance(content, bytes) else b"".join(content)
+        self._call(lambda: self._change(name, durable, lambda: self._disk.replace(name, whole)))
+
+    def delete(self, name, *, durable=True):
+        self._call(lambda: self._change(name, durable, lambda: self._disk.delete(name)))
+
+    def prune(self, folder):
+        self._call(lambda: self._disk.prune(folder))
+
+    def local_path(self, name):
+        """A path for the root alone, which says that calls go one after the other."""
+        return None if name else Path("/simulated")
+
+    def uri(self, name):
+        return self._disk.uri(name)
+
+    def _change(self, name, durable, change):
+        if durable:
+            self._disk.unsynced.pop(name, None)
+        else:
+            self._disk.remember(name)
+        change()
+
+    def _call(self, work):
+        self._process.wait_for_turn()
+        if self._process.is_doomed:
+            raise StorageUnavailable("The process is dead.", remedy="Nothing.")
+        return work()

@@ -1,0 +1,163 @@
+"""Jobs of one tenant under every interleaving, crash and power loss that a seed comes up with.
+
+A failing seed is one line to repeat: ``simulate(SEED)``; ``shrunk`` leaves out faults that it does not need.
+"""
+
+import os
+from random import Random
+
+import pyarrow as pa
+import pytest
+from tests.simulation.simulated import Disk, Machine
+
+from freezeframe.clock import another_clock
+from freezeframe.errors import ConflictError, FreezeframeError, JobRevoked
+from freezeframe.proof.model import content, frame
+from freezeframe.proof.place import tenant_on
+
+pytestmark = pytest.mark.stateful
+
+JOBS = 2
+PROCESSES = 3
+OPTIONS = {"checkpoint_interval": 3, "lease_dead_seconds": 3600}
+
+
+def planned(seed):
+    """The jobs of each process: id to the rows that it brings to two streams, and a file."""
+    random = Random(seed)
+    return {
+        f"process-{process}": [
+            (f"job-{process}-{job}", {f"key-{random.randrange(5)}": 100 * process + job, "shared": process})
+            for job in range(random.randint(1, JOBS))
+        ]
+        for process in range(PROCESSES)
+    }
+
+
+def carried_out(storage, jobs, acknowledged):
+    """A process: its jobs in turn, each until it is acknowledged; then what dead ones left goes."""
+    for job_id, rows in jobs:
+        while job_id not in acknowledged:
+            try:
+                with tenant_on(storage, **OPTIONS).job(job_id) as job:
+                    for name in ("Account", "Lead"):
+                        job.stream(name).update(frame(rows), key="Id")
+                    job.files.write("state.json", job_id.encode())
+            except (ConflictError, JobRevoked):
+                continue
+            acknowledged[job_id] = job.receipt.tenant_version
+    tenant_on(storage, **OPTIONS).gc()
+
+
+def violations(disk, jobs, acknowledged):
+    """What is wrong: jobs that are lost, doubled or by half, at any version."""
+    tenant = tenant_on(disk, **OPTIONS)
+    changes = {job_id: rows for one in jobs.values() for job_id, rows in one}
+    rows, done = {}, []
+    for entry in reversed(list(tenant.history())):
+        if entry.job_id:
+            rows |= changes[entry.job_id]
+            done.append(entry.job_id)
+            held = ({"Account": rows, "Lead": rows}, {"state.json": entry.job_id.encode()})
+            if content(tenant.at(entry.version)) != held:
+                yield f"version {entry.version} is not what the jobs up to {entry.job_id} make"
+            if acknowledged.get(entry.job_id, entry.version) != entry.version:
+                yield f"{entry.job_id} was acknowledged as version {acknowledged[entry.job_id]}"
+    yield from (f"{one} is there twice" for one in set(done) if done.count(one) > 1)
+    yield from (f"{one} was acknowledged and is lost" for one in acknowledged if one not in done)
+
+
+def simulate(seed, faults=None, new_disk=Disk):
+    """One run: steps, those at which something broke, violations. Processes that die are started again."""
+    disk, jobs, acknowledged = new_disk(), planned(seed), {}
+    machine = Machine(seed, disk, faults)
+    names = Random(seed)
+    with pytest.MonkeyPatch.context() as patch, another_clock(machine.now_ms):
+        patch.setattr(os, "urandom", names.randbytes)
+        left = dict(jobs)
+        found = []
+        while left and not found:
+            works = {
+                name: lambda storage, own=own: carried_out(storage, own, acknowledged)
+                for name, own in left.items()
+            }
+            try:
+                died = machine.run(works)
+                found = list(violations(disk, jobs, acknowledged))
+            except FreezeframeError as error:
+                return machine.step, machine.struck, [f"{error.error_code}: {error}"]
+            left = {name: own for name, own in left.items() if name in died}
+    if not found and set(acknowledged) != {job_id for own in jobs.values() for job_id, _ in own}:
+        found = ["a job was never acknowledged"]
+    return machine.step, machine.struck, found
+
+
+def shrunk(seed, new_disk=Disk):
+    """The faults that a failing seed needs: each that can be left out is left out."""
+    _, faults, _ = simulate(seed, new_disk=new_disk)
+    for fault in list(faults):
+        fewer = [one for one in faults if one != fault]
+        if simulate(seed, fewer, new_disk)[2]:
+            faults = fewer
+    return faults
+
+
+class ForgettingDisk(Disk):
+    """The planted fault: it keeps entries of the tenant log in its cache, whatever it was told."""
+
+    def put_if_absent(self, name, content):
+        if name.startswith("_freezeframe/log/") and name.endswith("0.json"):
+            self.remember(name)
+        super().put_if_absent(name, content)
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Few rows: handing work to Arrow's threads takes longer than the work."""
+    threads = pa.cpu_count()
+    pa.set_cpu_count(1)
+    yield
+    pa.set_cpu_count(threads)
+
+
+def failing(seeds, new_disk=Disk):
+    """Seeds with violations, and what they are."""
+    found = {}
+    for seed in seeds:
+        _, _, seen = simulate(seed, new_disk=new_disk)
+        if seen:
+            found[f"simulate({seed}, {shrunk(seed, new_disk)})"] = seen
+    return found
+
+
+def test_no_seed_breaks_a_promise():
+    """Ten seeds: each job is there once, whole, at the version that was acknowledged."""
+    assert {} == failing(range(10))
+
+
+def test_a_seed_repeats_itself():
+    """The same steps, the same faults."""
+    assert simulate(5)[:2] == simulate(5)[:2]
+
+
+def test_a_disk_that_forgets_is_caught():
+    """Entries that were acknowledged and not synced are missed after a power loss; the seed shrinks to it."""
+    for seed in range(60):
+        if simulate(seed, new_disk=ForgettingDisk)[2]:
+            faults = shrunk(seed, ForgettingDisk)
+            assert 1 <= len(faults)
+            assert simulate(seed, faults, ForgettingDisk)[2]
+            assert [] == simulate(seed)[2]
+            return
+    pytest.fail("no seed lost power at the wrong moment")
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(14_400)
+def test_no_seed_breaks_a_promise_for_long():
+    """A million steps; FREEZEFRAME_SIMULATION_STEPS is another number of them."""
+    wanted, seed, steps = int(os.environ.get("FREEZEFRAME_SIMULATION_STEPS", "1000000")), 1000, 0
+    while steps < wanted:
+        done, _, found = simulate(seed)
+        assert [] == found, f"simulate({seed}, {shrunk(seed)})"
+        steps, seed = steps + done, seed + 1

@@ -1,0 +1,151 @@
+"""The settings of ``target-freezeframe``: from JSON files, and from the environment if asked for."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from freezeframe.configuration.layers import nearest
+from freezeframe.errors import InputNotFound, InvalidOption
+from freezeframe.storage.passing_failures import reads_of
+
+ENVIRONMENT = "ENV"
+"""The place in ``--config`` that means environment variables."""
+VARIABLE_PREFIX = "TARGET_FREEZEFRAME_"
+
+
+class TargetConfig(BaseModel):
+    """What can be set for the target. Frozen."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    tenant: str = Field(description="The tenant whose streams the tap's rows become.")
+    root: str | None = Field(
+        default=None,
+        description="The store: a directory, or `s3://bucket/prefix`. Without it freezeframe's own setting.",
+    )
+    environment: str | None = Field(
+        default=None,
+        description="Whose tenants of the store are meant. Without it freezeframe's own setting.",
+    )
+    create_tenant: bool = Field(default=True, description="Whether a tenant that is missing is made.")
+    engine: Literal["spark", "auto"] | None = Field(
+        default=None,
+        description="Who searches and merges stored rows: `spark`, or `auto` (the target's own process where "
+        "it can). Without it freezeframe's own setting, which is `spark`.",
+    )
+    load_method: Literal["upsert", "overwrite"] = Field(
+        default="upsert",
+        description="`upsert`: rows are brought in by key. `overwrite`: the rows of the run replace the "
+        "content of each stream.",
+    )
+    nulls: Literal["overwrite", "keep"] = Field(
+        default="overwrite",
+        description="What a null, or a column that a record lacks, does to the stored value of an upsert.",
+    )
+    hard_delete: bool | None = Field(
+        default=None,
+        description="What an ACTIVATE_VERSION does with rows that are gone: true removes them, false marks "
+        "them in the column `_deleted`. Without it a stream goes on as it began, and begins with true.",
+    )
+    max_delete_ratio: float | None = Field(
+        default=None,
+        description="The largest share of the stored rows that an ACTIVATE_VERSION may delete; 0.5 without "
+        "it, 1 allows all.",
+    )
+    state_file: str = Field(
+        default="singer/state.json", description="The tenant's file that keeps the last STATE."
+    )
+    batch_size_rows: int = Field(
+        default=10_000, ge=1, description="How many records of a stream are held in memory."
+    )
+    batch_size_bytes: int = Field(
+        default=8 * 1024 * 1024, ge=1, description="How many bytes of a stream's records are held in memory."
+    )
+
+
+def load_config(places: Sequence[str], variables: Mapping[str, str] = os.environ) -> TargetConfig:
+    """The settings of JSON files, a later one over an earlier one, under those of ``ENV``.
+
+    A value of null counts as one that is not given.
+
+    Raises:
+        InputNotFound: there is no such file.
+        InvalidOption: a file is no JSON object, a name is no setting, or a value is none of its setting.
+    """
+    given: dict[str, Any] = {}
+    for place in places:
+        if place != ENVIRONMENT:
+            given |= {name: value for name, value in _read(Path(place)).items() if value is not None}
+    if ENVIRONMENT in places:
+        given |= _variables(variables)
+    for name in given:
+        _require_setting(name)
+    try:
+        return TargetConfig(**given)
+    except ValidationError as error:
+        raise _invalid(error) from error
+
+
+def _read(file: Path) -> dict[str, Any]:
+    if not file.is_file():
+        raise InputNotFound(
+            f"There is no file {file}.", remedy="Check the path after --config.", path=str(file)
+        )
+    with reads_of(str(file)):
+        content = file.read_bytes()
+    try:
+        found = json.loads(content)
+    except ValueError as error:
+        raise _no_object(file, f"It is no JSON: {error}.") from error
+    if not isinstance(found, dict):
+        raise _no_object(file, "It holds another JSON value.")
+    return found
+
+
+def _variables(variables: Mapping[str, str]) -> dict[str, str]:
+    """Settings of the environment; what has the prefix and no known name may be another program's."""
+    names = {f"{VARIABLE_PREFIX}{name.upper()}": name for name in TargetConfig.model_fields}
+    return {names[one]: value for one, value in variables.items() if one in names and value}
+
+
+def _require_setting(name: str) -> None:
+    if name not in TargetConfig.model_fields:
+        near = nearest(name, list(TargetConfig.model_fields))
+        raise InvalidOption(
+            f"{name!r} is no setting of target-freezeframe.",
+            remedy=f"Did you mean {' or '.join(near)}?" if near else "target-freezeframe --about lists them.",
+            setting=name,
+        )
+
+
+def _no_object(file: Path, cause: str) -> InvalidOption:
+    return InvalidOption(
+        f"{file} holds no settings.",
+        cause=cause,
+        remedy='Write a JSON object, such as {"root": "data", "tenant": "acme"}.',
+        path=str(file),
+    )
+
+
+def _invalid(error: ValidationError) -> InvalidOption:
+    first = error.errors(include_url=False, include_context=False)[0]
+    name = str(first["loc"][0])
+    described = TargetConfig.model_fields[name].description
+    if first["type"] == "missing":
+        return InvalidOption(
+            f"The setting {name!r} is missing.",
+            remedy=f"Set it in the file after --config. {described}",
+            setting=name,
+        )
+    return InvalidOption(
+        f"The setting {name!r} cannot be {first['input']!r}.",
+        cause=f"{first['msg']}.",
+        remedy=f"Correct it. {described}",
+        setting=name,
+    )

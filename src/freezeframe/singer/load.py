@@ -1,0 +1,138 @@
+"""The streams and the state of a tap's run as one commit of a tenant."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterable
+from typing import Any, cast
+
+import pyarrow as pa
+
+from freezeframe.errors import InvalidOption, TooManyDeletions, UnreadableInput
+from freezeframe.identifiers import FilePath, StreamName, TenantId
+from freezeframe.script import stores
+from freezeframe.settings import load_settings
+from freezeframe.singer.config import TargetConfig
+from freezeframe.singer.messages import read_messages
+from freezeframe.singer.received import Received, receive
+from freezeframe.singer.record_spool import BatchLimits, RecordSpool
+from freezeframe.store.job import Job
+from freezeframe.store.model.job_receipt import JobReceipt
+from freezeframe.store.model.update_options import UpdateOptions
+from freezeframe.store.tenant import Tenant
+
+VERSIONS_FILE = "singer/table-versions.json"
+"""The tenant's file that keeps which version of its source each stream is of."""
+
+
+def load(lines: Iterable[bytes], config: TargetConfig) -> tuple[JobReceipt, str | None]:
+    """Commit a tap's whole output as one version of the tenant; its receipt, and the last STATE as JSON.
+
+    Raises:
+        BadInput, InvalidOption, InvalidName: a line, a value or a setting cannot be taken.
+        TooManyDeletions: an ACTIVATE_VERSION would delete more rows than it may.
+        TenantNotFound: there is no such tenant, and it is not to be made.
+        ConflictError, TryAgain: see ``Tenant.job``. Whatever is raised: nothing was committed.
+    """
+    settings = load_settings(root=config.root, environment=config.environment)
+    TenantId(config.tenant), FilePath(config.state_file)
+    store = stores.open(settings.root, settings.environment, engine=config.engine)
+    with tempfile.TemporaryFile() as file:
+        limits = BatchLimits(config.batch_size_rows, config.batch_size_bytes)
+        received = receive(read_messages(lines), cast("Any", file), limits)
+        for name in received.spools:
+            StreamName(name)
+        tenant = store.tenant(config.tenant, create=config.create_tenant)
+        return commit(tenant, received, config), received.state
+
+
+def commit(tenant: Tenant, received: Received, config: TargetConfig) -> JobReceipt:
+    """Bring what was received into the tenant's streams and files, as one job; errors as of ``load``."""
+    with tenant.job(message="target-freezeframe") as job:
+        loaded = _loaded_versions(job)
+        upserts: dict[str, RecordSpool] = {}
+        for name, spool in received.spools.items():
+            version = received.activated.get(name)
+            is_new_version = version is not None and loaded.get(name) != version
+            if config.load_method == "overwrite":
+                _overwrite(job, spool, None, config)
+            elif is_new_version:
+                _replace(job, spool, version, config)
+            elif spool.key:
+                upserts[name] = spool
+            elif spool.has_rows():
+                raise _no_key(name)
+        rows = {name: _rows(job, spool) for name, spool in upserts.items()}
+        if rows:
+            job.update(rows, {name: spool.key for name, spool in upserts.items()}, nulls=config.nulls)
+        if received.versions:
+            versions = {**loaded, **received.versions}
+            _write(job, VERSIONS_FILE, json.dumps(versions, ensure_ascii=False, sort_keys=True))
+        if received.state is not None:
+            _write(job, config.state_file, received.state)
+    return job.receipt
+
+
+def _replace(job: Job, spool: RecordSpool, version: int | None, config: TargetConfig) -> None:
+    """Make the records of the activated version all that the stream has."""
+    if not spool.key:
+        _overwrite(job, spool, version, config)
+        return
+    deletes = {None: None, True: "remove", False: "flag"}[config.hard_delete]
+    options = {"mode": "full", "deletes": deletes, "max_delete_ratio": config.max_delete_ratio}
+    _update(job, spool, version, **options, nulls=config.nulls)
+
+
+def _overwrite(job: Job, spool: RecordSpool, version: int | None, config: TargetConfig) -> None:
+    """Make the rows that came the whole content of the stream; none at all must be allowed."""
+    stream = job.stream(spool.stream)
+    is_filled = stream.stream_version() >= 0 and stream.row_count() > 0
+    if is_filled and not spool.has_rows(version) and config.max_delete_ratio != 1:
+        raise TooManyDeletions(
+            f"The run brought no row of the stream {spool.stream!r}, which would become empty.",
+            cause="Its rows are to replace the whole content.",
+            remedy="If that is meant, set max_delete_ratio to 1; nothing was written.",
+            stream=spool.stream,
+        )
+    _update(job, spool, version, override=True)
+
+
+def _update(job: Job, spool: RecordSpool, version: int | None, **options: Any) -> None:
+    rows = _rows(job, spool, version)
+    job.stream(spool.stream).update(rows, spool.key, **cast("UpdateOptions", options))
+
+
+def _rows(job: Job, spool: RecordSpool, version: int | None = None) -> pa.RecordBatchReader:
+    stream = job.stream(spool.stream)
+    return spool.reader(stream.columns() if stream.stream_version() >= 0 else None, version)
+
+
+def _loaded_versions(job: Job) -> dict[str, int]:
+    """The version of its source that each stream is of."""
+    found = job.files.read_json(VERSIONS_FILE) if job.files.exists(VERSIONS_FILE) else {}
+    if not isinstance(found, dict):
+        raise UnreadableInput(
+            f"The tenant's file {VERSIONS_FILE} is none of the target's.",
+            cause="It must be a JSON object of numbers by stream.",
+            remedy="Restore an earlier version of it, or delete it before a run that brings all rows.",
+            path=VERSIONS_FILE,
+        )
+    return found
+
+
+def _write(job: Job, path: str, line: str) -> None:
+    """Keep a file of one line; one that has it already is not changed."""
+    text = line + "\n"
+    if not (job.files.exists(path) and job.files.read(path) == text.encode()):
+        job.files.write_text(path, text)
+
+
+def _no_key(stream: str) -> InvalidOption:
+    return InvalidOption(
+        f"The stream {stream!r} has no key.",
+        cause="Its SCHEMA has no key_properties, so new rows cannot be told from changed ones.",
+        remedy="Set table-key-properties in the tap's catalog; or set load_method to overwrite, if each run "
+        "brings all rows.",
+        stream=stream,
+    )

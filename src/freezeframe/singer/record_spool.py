@@ -1,0 +1,192 @@
+"""The rows of a run's streams, kept in one temporary file until all of the tap's output has been read.
+
+Each stream holds a batch of rows in memory. A batch that is full is written as one segment of text
+columns; the types are settled at the end, once every value is known. The file has no name: whatever ends
+the process, nothing stays.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+
+from freezeframe.errors import NullKeyError, SchemaDriftError
+from freezeframe.script.inference import ColumnRule, Left
+from freezeframe.singer.messages import RecordMessage, SchemaMessage, unreadable
+from freezeframe.singer.property_types import (
+    allowed_types,
+    column_rule,
+    is_allowed,
+    json_type,
+    must_be_number,
+    value_text,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLimits:
+    """How many rows, and bytes of their values, are held in memory for each stream."""
+
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Segment:
+    offset: int
+    size: int
+    version: int | None
+
+    def counts_for(self, version: int | None) -> bool:
+        """Whether its rows are of the version that is asked for (None: any), or of none."""
+        return version is None or self.version in (version, None)
+
+
+class RecordSpool:
+    """The rows of one stream, under the newest SCHEMA of it."""
+
+    def __init__(self, file: BinaryIO, schema: SchemaMessage, limits: BatchLimits) -> None:
+        self._file = file
+        self._limits = limits
+        self._segments: list[_Segment] = []
+        self._rows: list[dict[str, str | None]] = []
+        self._bytes = 0
+        self._version: int | None = None
+        self._properties: dict[str, Mapping[str, Any]] = {}
+        self._types: dict[str, frozenset[str]] = {}
+        self._seen: dict[str, set[str]] = {}
+        self.declare(schema)
+
+    def has_rows(self, version: int | None = None) -> bool:
+        """Whether a record came; with ``version`` one of no other version."""
+        self._flush()
+        return any(one.counts_for(version) for one in self._segments)
+
+    def declare(self, schema: SchemaMessage) -> None:
+        """Take another SCHEMA of the stream; columns that it lacks stay as they were."""
+        self.stream, self.key = schema.stream, schema.key
+        self._properties |= schema.properties
+        self._types = {name: allowed_types(one) for name, one in self._properties.items()}
+
+    def add(self, message: RecordMessage) -> None:
+        """Take a record.
+
+        Raises:
+            NullKeyError: it lacks a column of the key.
+            UnreadableInput: a value is of a type that the stream's SCHEMA does not allow.
+        """
+        lacking = [name for name in self.key if message.record.get(name) is None]
+        if lacking:
+            raise NullKeyError(
+                f"Line {message.line}: a record of the stream {self.stream!r} lacks {' and '.join(lacking)}.",
+                cause=f"The key of the stream is {list(self.key)}.",
+                remedy="Correct the tap or its key_properties; nothing was written.",
+                line=message.line,
+                stream=self.stream,
+                columns=lacking,
+            )
+        try:
+            row = {name: self._text(message.line, name, one) for name, one in message.record.items()}
+        except RecursionError as error:
+            raise unreadable(message.line, "A value is nested too deeply.", stream=self.stream) from error
+        if message.version != self._version:
+            self._flush()
+            self._version = message.version
+        self._rows.append(row)
+        self._bytes += sum(len(one) for one in row.values() if one is not None)
+        if len(self._rows) >= self._limits.rows or self._bytes >= self._limits.bytes:
+            self._flush()
+
+    def reader(self, stored: pa.Schema | None, version: int | None = None) -> pa.RecordBatchReader:
+        """The rows in the stored types, or the declared ones; with ``version`` those of no other version.
+
+        Raises:
+            SchemaDriftError: no type of numbers holds all values of a column of numbers.
+        """
+        self._flush()
+        segments = [one for one in self._segments if one.counts_for(version)]
+        rules = self._rules(stored)
+        left: dict[str, Left] = dict.fromkeys(rules)
+        for table in map(self._table, segments):
+            for name in table.column_names:
+                left[name] = rules[name].left(table.column(name), left[name])
+        schema = pa.schema([pa.field(name, rule.kind(left[name])) for name, rule in rules.items()])
+        self._require_numbers(schema, stored)
+        tables = (_typed(self._table(one), rules, left, schema) for one in segments)
+        batches = itertools.chain.from_iterable(table.to_batches() for table in tables)
+        return pa.RecordBatchReader.from_batches(schema, batches)
+
+    def _text(self, line: int, name: str, value: Any) -> str | None:
+        if value is not None:
+            types = self._types.get(name, frozenset())
+            if not types:
+                self._seen.setdefault(name, set()).add(json_type(value))
+            elif not is_allowed(value, types):
+                cause = (
+                    f"The schema of the stream {self.stream!r} allows {' or '.join(sorted(types))} in "
+                    f"{name!r}, and the value is of the type {json_type(value)}."
+                )
+                raise unreadable(line, cause, stream=self.stream, column=name)
+        return value_text(value)
+
+    def _rules(self, stored: pa.Schema | None) -> dict[str, ColumnRule]:
+        names = dict.fromkeys([*self._properties, *self._seen])
+        return {name: column_rule(name, self._schema(name), stored) for name in names}
+
+    def _schema(self, name: str) -> Mapping[str, Any]:
+        """What is declared of a column; where no type is, the types that its values have."""
+        if self._types.get(name):
+            return self._properties[name]
+        return {"type": sorted(self._seen.get(name, ()))}
+
+    def _require_numbers(self, schema: pa.Schema, stored: pa.Schema | None) -> None:
+        for name in schema.names:
+            is_text = pa.types.is_string(schema.field(name).type)
+            was_text = (
+                stored is not None and name in stored.names and pa.types.is_string(stored.field(name).type)
+            )
+            if is_text and not was_text and must_be_number(self._schema(name)):
+                raise SchemaDriftError(
+                    f"Stream {self.stream!r}: no type holds all numbers of the column {name!r} exactly.",
+                    cause="A value has more than 38 digits, or fractions where the schema says integer.",
+                    remedy="Have the tap declare the column as a string; nothing was written.",
+                    stream=self.stream,
+                    columns=[name],
+                )
+
+    def _flush(self) -> None:
+        """Write what is held as a segment."""
+        if not self._rows:
+            return
+        names = dict.fromkeys([*self._properties, *itertools.chain.from_iterable(self._rows)])
+        columns = {name: pa.array([row.get(name) for row in self._rows], pa.string()) for name in names}
+        for name in names:
+            self._seen.setdefault(name, set())  # a column that nobody declared, and without a value
+        table = pa.table(columns)
+        offset = self._file.seek(0, os.SEEK_END)
+        with pa.ipc.new_stream(self._file, table.schema) as writer:
+            writer.write_table(table)
+        self._segments.append(_Segment(offset, self._file.tell() - offset, self._version))
+        self._file.flush()
+        self._rows, self._bytes = [], 0
+
+    def _table(self, segment: _Segment) -> pa.Table:
+        # By its place, not from where the file stands: an update reads ahead in a thread of its own.
+        return pa.ipc.open_stream(os.pread(self._file.fileno(), segment.size, segment.offset)).read_all()
+
+
+def _typed(
+    text: pa.Table, rules: Mapping[str, ColumnRule], left: Mapping[str, Left], schema: pa.Schema
+) -> pa.Table:
+    columns: Iterable[Any] = (
+        rules[name].read(text.column(name), left[name])
+        if name in text.column_names
+        else pa.nulls(len(text), schema.field(name).type)
+        for name in schema.names
+    )
+    return pa.table(list(columns), schema=schema)

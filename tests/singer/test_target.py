@@ -1,0 +1,133 @@
+"""The command `target-freezeframe`: options, settings, exit codes, and what it prints where."""
+
+import json
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from tests.singer.taps import command, lines, record, schema, state
+
+import freezeframe
+
+REPOSITORY = Path(__file__).parent.parent.parent
+MESSAGES = [schema(), record(Id="1"), state({"at": 1})]
+
+
+@pytest.fixture
+def config(tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({"root": str(tmp_path / "data"), "tenant": "acme", "engine": "auto"}))
+    return path
+
+
+def test_a_process_reads_a_tap_and_prints_the_state(tmp_path, config):
+    """The whole command: rows in by standard input, the committed state out, counts on standard error."""
+    code = "import sys; from freezeframe.cli.singer_target import main; sys.exit(main())"
+    run = subprocess.run(
+        [sys.executable, "-c", code, "--config", config],
+        check=False,
+        input=b"".join(lines(*MESSAGES)),
+        capture_output=True,
+    )
+
+    assert (0, b'{"at": 1}\n') == (run.returncode, run.stdout), run.stderr
+    assert b"Account: 1 inserted, 0 updated, 0 unchanged, 0 deleted\nacme: version 0\n" == run.stderr
+    assert 0 == freezeframe.open(tmp_path / "data").tenant("acme").version
+
+
+def test_the_package_installs_the_command():
+    """`target-freezeframe` is a console script of the package."""
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+
+    assert "freezeframe.cli.singer_target:main" == project["scripts"]["target-freezeframe"]
+
+
+def test_a_refused_run_ends_with_its_code_and_no_state(tmp_path, config, monkeypatch, capsys):
+    """A line that cannot be taken: exit 2, the error on standard error, nothing on standard output."""
+    code = command(monkeypatch, ["--config", config], *MESSAGES, "{")
+    told = capsys.readouterr()
+
+    assert (2, "") == (code, told.out)
+    assert told.err.startswith("Line 4 of the tap's output cannot be taken.\nCause: It is no JSON")
+    assert () == freezeframe.open(tmp_path / "data").tenants()
+
+
+def test_the_output_of_a_tap_may_be_a_file(tmp_path, config, monkeypatch, capsys):
+    """`--input` names it; a file that is not there is exit 4."""
+    path = tmp_path / "tap.jsonl"
+    path.write_bytes(b"".join(lines(*MESSAGES)))
+    codes = [command(monkeypatch, ["--config", config, "--input", one]) for one in (path, tmp_path / "none")]
+
+    assert ([0, 4], '{"at": 1}\n') == (codes, capsys.readouterr().out)
+
+
+def test_later_files_and_the_environment_count_before_earlier_files(tmp_path, config, monkeypatch):
+    """Each `--config` overrides the one before it, `ENV` all of them; null is not given."""
+    other = tmp_path / "other.json"
+    other.write_text('{"tenant": "other", "state_file": "s.json", "nulls": null}')
+    monkeypatch.setenv("TARGET_FREEZEFRAME_STATE_FILE", "bookmarks.json")
+    monkeypatch.setenv("TARGET_FREEZEFRAME_PLUGIN", "not ours")
+    command(monkeypatch, ["--config", "ENV", "--config", config, "--config", other], *MESSAGES)
+    store = freezeframe.open(tmp_path / "data")
+
+    assert ("other",) == store.tenants()
+    assert {"at": 1} == store.tenant("other").files.read_json("bookmarks.json")
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "told"),
+    [
+        ("{", 2, "holds no settings"),
+        ("[]", 2, "holds no settings"),
+        ("{}", 2, "The setting 'tenant' is missing"),
+        ('{"tenent": "a"}', 2, "Did you mean tenant?"),
+        ('{"tenant": "a", "engine": "fast"}', 2, "The setting 'engine' cannot be 'fast'"),
+        ('{"tenant": "a", "batch_size_rows": 0}', 2, "The setting 'batch_size_rows' cannot be 0"),
+        ('{"tenant": "a/b"}', 2, "cannot be a tenant name"),
+        ('{"tenant": "a", "state_file": "../x"}', 2, "cannot be a file's path"),
+        (None, 4, "There is no file"),
+    ],
+)
+def test_wrong_settings_are_refused(tmp_path, monkeypatch, capsys, text, code, told):
+    """The message names the setting; nothing is written anywhere."""
+    monkeypatch.chdir(tmp_path)
+    if text is not None:
+        Path("config.json").write_text(text)
+    found = command(monkeypatch, ["--config", "config.json"], *MESSAGES)
+
+    assert (code, True) == (found, told in capsys.readouterr().err)
+    assert {"config.json"} >= {one.name for one in tmp_path.iterdir()}
+
+
+def test_about_tells_settings_and_capabilities(monkeypatch, capsys):
+    """`--about --format=json` is what Meltano's tools read: name, capabilities, settings as JSON schema."""
+    assert 0 == command(monkeypatch, ["--about", "--format=json"])
+    facts = json.loads(capsys.readouterr().out)
+
+    assert "target-freezeframe" == facts["name"]
+    assert ["tenant"] == facts["settings"]["required"]
+    assert {"about", "activate-version", "hard-delete"} == set(facts["capabilities"])
+    assert all("description" in one for one in facts["settings"]["properties"].values())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--about"], "Capabilities: ['about'"),
+        (["--about", "--format", "markdown"], "| `tenant` | required |"),
+        (["--version"], "target-freezeframe v"),
+    ],
+)
+def test_about_and_version_need_no_settings(monkeypatch, capsys, arguments, told):
+    """They print and end with 0."""
+    code = command(monkeypatch, arguments)
+
+    assert (0, True) == (code, told in capsys.readouterr().out)
+
+
+def test_an_unknown_form_of_about_is_refused(monkeypatch, capsys):
+    """Exit 2 with the known ones."""
+    assert 2 == command(monkeypatch, ["--about", "--format", "yaml"])
+    assert "Use text, json or markdown." in capsys.readouterr().err

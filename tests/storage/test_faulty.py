@@ -3,10 +3,10 @@
 import time
 
 import pytest
-from tests.faulty import Call, Crash, Fault, FaultyStorage, Way
 
 from freezeframe.errors import InvalidOption, OutcomeUnknown, StorageUnavailable
 from freezeframe.storage import MemoryStorage
+from freezeframe.storage.faulty import Call, Crash, Fault, FaultyStorage, Way
 
 
 def test_calls_are_logged():

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from tests.faulty import Fault, FaultyStorage, Way
 
 from freezeframe.errors import CorruptData, StorageUnavailable, TryAgain
 from freezeframe.log.statistics.file_statistics import file_statistics
 from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage
+from freezeframe.storage.faulty import Fault, FaultyStorage, Way
 from freezeframe.storage.passing_failures import passing_failure, reads_of
 from freezeframe.store import Tenant
 

@@ -6,10 +6,10 @@ import threading
 
 import pytest
 from obstore.store import MemoryStore
-from tests.faulty import Fault, FaultyStorage, Way
 
 from freezeframe.errors import StorageUnavailable, StorageUnsuitable
 from freezeframe.storage import LocalStorage, MemoryStorage
+from freezeframe.storage.faulty import Fault, FaultyStorage, Way
 from freezeframe.storage.objects import ObjectStorage
 from freezeframe.storage.probe import require_atomic_create, require_atomic_create_daily
 

@@ -9,9 +9,9 @@ from tests.log.foreign_forms import inline_vector, with_mapping
 
 from freezeframe.log.actions.actions import Add, CommitInfo, Metadata, Protocol, Remove, to_json_line
 from freezeframe.log.commits.commit import write_commit
+from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.schema.schema import arrow_to_delta
 from freezeframe.log.statistics.file_statistics import file_statistics, statistics_text
-from freezeframe.log.table.delta_log import DeltaLog
 from freezeframe.storage import MemoryStorage
 
 FEATURES = ("columnMapping", "deletionVectors", "timestampNtz", "typeWidening")

@@ -7,7 +7,7 @@ from tests.buckets import made_bucket
 from freezeframe.errors import InvalidOption, StorageUnavailable, TenantNotFound
 from freezeframe.script import stores
 from freezeframe.settings import Settings
-from freezeframe.storage import ObjectStorage
+from freezeframe.storage.objects import ObjectStorage
 from freezeframe.store.snapshot_store import Store
 
 ROWS = pa.table({"Id": ["1", "2"], "v": [1, 2]})

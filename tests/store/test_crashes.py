@@ -2,10 +2,10 @@
 
 import pyarrow as pa
 import pytest
-from tests.faulty import Crash, Fault, FaultyStorage, Way
 
 from freezeframe.errors import FreezeframeError, StreamNotFound
 from freezeframe.storage import MemoryStorage
+from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
 
 OLD = pa.table({"Id": ["1", "2"], "v": [1, 2]})
 NEW = pa.table({"Id": ["007"], "name": ["Bond"]})

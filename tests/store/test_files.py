@@ -8,7 +8,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
-from tests.faulty import Crash, Fault, FaultyStorage, Way
 
 from freezeframe.errors import (
     ConflictError,
@@ -21,6 +20,7 @@ from freezeframe.errors import (
     VersionNotFound,
 )
 from freezeframe.storage import LocalStorage, MemoryStorage
+from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
 from freezeframe.store import Tenant
 
 SECRET = "canary-7f3a9c-secret"

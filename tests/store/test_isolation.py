@@ -28,6 +28,7 @@ STREAM_CALLS = {
     "read": lambda t, n: t.stream(n).read(as_="arrow").to_pydict(),
     "read an old one": lambda t, n: t.stream(n).read(version=0, as_="arrow").to_pydict(),
     "changes": lambda t, n: t.stream(n).changes(0, as_="arrow"),
+    "row_history": lambda t, n: t.stream(n).row_history("1"),
     "snapshot": lambda t, n: t.stream(n).snapshot(version=0),
     "columns": lambda t, n: t.stream(n).columns(),
     "notes": lambda t, n: t.stream(n).notes(),

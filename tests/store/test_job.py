@@ -7,7 +7,6 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from tests.examples import sampled
-from tests.faulty import Crash, Fault, FaultyStorage, Way
 
 from freezeframe.errors import (
     BadInput,
@@ -20,6 +19,7 @@ from freezeframe.errors import (
     StreamNotFound,
 )
 from freezeframe.storage import MemoryStorage
+from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
 from freezeframe.store.directory.paths import STAGING_FOLDER
 from freezeframe.store.tenant_log import roll_forward
 from freezeframe.store.tenant_log.entry import Entry, TenantChange

@@ -7,7 +7,7 @@ from obstore.store import MemoryStore
 
 from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.settings import Settings
-from freezeframe.storage import ObjectStorage
+from freezeframe.storage.objects import ObjectStorage
 from freezeframe.store.snapshot_store import Store
 
 SECONDS = 0.05

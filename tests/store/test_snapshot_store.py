@@ -9,7 +9,6 @@ from contextlib import suppress
 import pandas as pd
 import pyarrow as pa
 import pytest
-from tests.faulty import Crash, Fault, FaultyStorage, Way
 
 from freezeframe.errors import (
     CorruptData,
@@ -22,6 +21,7 @@ from freezeframe.errors import (
 )
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage, PrefixStorage
+from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
 from freezeframe.store.encryption.master_key import read_master_key
 from freezeframe.store.snapshot_store import Store
 from freezeframe.store.tenants.registry_entries import RegistryEntry, RegistryState
@@ -116,6 +116,17 @@ def test_pages_are_in_order(memory):
     assert () == store.tenants(after="é")
     with pytest.raises(InvalidOption):
         store.tenants(limit=0)
+
+
+def test_all_pages_are_all_tenants(memory):
+    """Each id once, in order, whatever the size of a page."""
+    store = store_on(memory)
+    names = [f"t{number}" for number in range(5)]
+    for name in names:
+        store.tenant(name, create=True)
+
+    assert [("t0", "t1"), ("t2", "t3"), ("t4",)] == list(store.tenant_pages(2))
+    assert [tuple(names)] == list(store.tenant_pages())
 
 
 def test_a_page_of_ten_thousand_is_quick(memory):

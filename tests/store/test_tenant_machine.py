@@ -16,10 +16,10 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from tests.faulty import Crash, Fault, FaultyStorage, Way
 
 from freezeframe.errors import FreezeframeError, IdempotencyConflict
 from freezeframe.storage import MemoryStorage
+from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
 
 pytestmark = pytest.mark.stateful
 

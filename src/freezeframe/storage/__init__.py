@@ -1,9 +1,9 @@
 """Bytes under names: the seam between freezeframe and a disk or an object store."""
 
 from freezeframe.storage.base import FileStatus, Storage
+from freezeframe.storage.bucket import open_bucket
 from freezeframe.storage.local import LocalStorage
 from freezeframe.storage.memory import MemoryStorage
-from freezeframe.storage.objects import ObjectStorage
 from freezeframe.storage.prefix import PrefixStorage
 
-__all__ = ["FileStatus", "LocalStorage", "MemoryStorage", "ObjectStorage", "PrefixStorage", "Storage"]
+__all__ = ["FileStatus", "LocalStorage", "MemoryStorage", "PrefixStorage", "Storage", "open_bucket"]

@@ -8,6 +8,7 @@ wrong is looked up by reading the object back before anything is said about it.
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -40,15 +41,18 @@ class ObjectStorage:
     up to 5 GB so.
     """
 
-    def __init__(self, store: ObjectStore, url: str, prefix: str = "") -> None:
+    def __init__(self, store: ObjectStore, url: str, prefix: str = "", access: str = "") -> None:
         self._store = store
+        self.access = access
+        """Which endpoint and key it is reached by, as a digest; empty where a store was given."""
         self._url = url.rstrip("/")
         self._prefix = prefix.strip("/")
 
     @classmethod
     def at(cls, url: str, **options: Any) -> ObjectStorage:
         """The objects below a URL such as ``s3://bucket/folder``; ``options`` are those of its obstore."""
-        return cls(from_url(url, **options), url)
+        access = hashlib.sha256(repr(sorted(options.items())).encode()).hexdigest()
+        return cls(from_url(url, **options), url, access=access)
 
     @property
     def root(self) -> str:
@@ -62,17 +66,20 @@ class ObjectStorage:
         """See ``Storage.list_from``."""
         base = self._path(folder) if folder.strip("/") else self._prefix
         below = f"{base}/" if base else ""
+        found = self._statuses(folder, base, below, start)
+        if start and self._url.startswith("s3://"):
+            return found  # S3 lists in order: who has seen enough asks for no further page
+        return iter(sorted(found, key=lambda status: status.name.encode()))
+
+    def _statuses(self, folder: str, base: str, below: str, start: str) -> Iterator[FileStatus]:
         try:
-            found = [
-                FileStatus(name, meta["size"], int(meta["last_modified"].timestamp() * 1000))
-                for meta in self._list(base, below, start)
-                if meta["path"] != base  # the mark of an empty folder, as Hadoop leaves it
-                and "/" not in (name := meta["path"].removeprefix(below))
-                and name.encode() >= start.encode()
-            ]
+            for meta in self._list(base, below, start):
+                # The path of the base itself is the mark of an empty folder, as Hadoop leaves it.
+                name = meta["path"].removeprefix(below)
+                if meta["path"] != base and "/" not in name and name.encode() >= start.encode():
+                    yield FileStatus(name, meta["size"], int(meta["last_modified"].timestamp() * 1000))
         except BaseError as error:
             raise _unavailable("list", folder, error) from error
-        return iter(sorted(found, key=lambda status: status.name.encode()))
 
     def _list(self, base: str, below: str, start: str) -> Iterator[Any]:
         if not start:

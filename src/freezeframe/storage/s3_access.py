@@ -8,14 +8,29 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from freezeframe.errors import InvalidOption
-from freezeframe.settings import Settings
+
+if TYPE_CHECKING:
+    from freezeframe.settings import Settings
 
 _DEFAULT_REGION = "us-east-1"
+_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+_REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
+VARIABLES = frozenset(
+    {
+        *_ENDPOINTS,
+        *_REGIONS,
+        "AWS_ACCESS_KEY_ID",
+        "AWS_SECRET_ACCESS_KEY",
+        "AWS_SESSION_TOKEN",
+        "AWS_ALLOW_HTTP",
+    }
+)
+"""The variables of AWS's tools that count; AWS_ALLOW_HTTP is known and follows from the endpoint."""
 # With a region or an endpoint of its own Hadoop need not ask where a bucket is.
 _KEYS = "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider"
 _SESSION_KEYS = "org.apache.hadoop.fs.s3a.TemporaryAWSCredentialsProvider"
@@ -54,20 +69,40 @@ class S3Access:
         Raises:
             InvalidOption: the endpoint is none, or a key is half given.
         """
+        keys = {
+            "AWS_ACCESS_KEY_ID": settings.s3_access_key_id,
+            "AWS_SECRET_ACCESS_KEY": settings.s3_secret_access_key,
+            "AWS_SESSION_TOKEN": settings.s3_session_token,
+        }
+        places = {"AWS_ENDPOINT_URL_S3": settings.s3_endpoint, "AWS_REGION": settings.s3_region}
+        if not (settings.s3_access_key_id or settings.s3_secret_access_key):
+            keys = {name: value for name, value in keys.items() if value}
+        named = {name: value for name, value in places.items() if value}
+        found = cls.of_variables({**environment, **keys, **named})
+        is_path_style = settings.s3_path_style == "yes" or (
+            settings.s3_path_style == "auto" and found.is_path_style
+        )
+        return replace(found, is_path_style=is_path_style)
+
+    @classmethod
+    def of_variables(cls, environment: Mapping[str, str]) -> S3Access:
+        """What the variables ``AWS_…`` say; a bucket at an endpoint of its own is part of the path.
+
+        Raises:
+            InvalidOption: the endpoint is none, or a key is half given.
+        """
 
         def variable(*names: str) -> str:
             return next((found for name in names if (found := environment.get(name, "").strip())), "")
 
-        endpoint = settings.s3_endpoint or variable("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
-        own_key = bool(settings.s3_access_key_id or settings.s3_secret_access_key)
+        endpoint = variable(*_ENDPOINTS)
         return cls(
             endpoint=endpoint.rstrip("/"),
-            region=settings.s3_region or variable("AWS_REGION", "AWS_DEFAULT_REGION"),
-            is_path_style=settings.s3_path_style == "yes"
-            or (settings.s3_path_style == "auto" and bool(endpoint)),
-            key_id=settings.s3_access_key_id or ("" if own_key else variable("AWS_ACCESS_KEY_ID")),
-            secret=settings.s3_secret_access_key or ("" if own_key else variable("AWS_SECRET_ACCESS_KEY")),
-            token=settings.s3_session_token or ("" if own_key else variable("AWS_SESSION_TOKEN")),
+            region=variable(*_REGIONS),
+            is_path_style=bool(endpoint),
+            key_id=variable("AWS_ACCESS_KEY_ID"),
+            secret=variable("AWS_SECRET_ACCESS_KEY"),
+            token=variable("AWS_SESSION_TOKEN"),
         )
 
     @property

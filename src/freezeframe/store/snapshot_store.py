@@ -10,7 +10,7 @@ import bisect
 import os
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from freezeframe.clock import now_ms
@@ -111,6 +111,17 @@ class Store:
             start = max(start, bisect.bisect_right(names, after))
         end = bisect.bisect_left(names, prefix + chr(0x10FFFF)) if prefix else len(names)
         return tuple(names[start : min(end, start + limit)])
+
+    def tenant_pages(self, limit: int = TENANTS_PAGE) -> Iterator[tuple[str, ...]]:
+        """The ids of all tenants, in order, page by page, each as ``tenants`` gives it when it is taken.
+
+        Raises:
+            InvalidOption: ``limit`` is less than 1.
+        """
+        after = None
+        while page := self.tenants(after=after, limit=limit):
+            yield page
+            after = page[-1]
 
     def environments(self) -> tuple[str, ...]:
         """The environments of the whole store that have tenants, in order."""

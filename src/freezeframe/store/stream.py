@@ -10,13 +10,15 @@ from typing import Any, Unpack
 
 import pyarrow as pa
 
-from freezeframe.engine.frames.frames import kind_of
+from freezeframe.engine.frames.frames import FrameKind, kind_of
 from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.store.diff.row_diff import CHANGE_TYPE, snapshot_changes
+from freezeframe.store.keys.key_values import key_of_row
 from freezeframe.store.maintenance.repair import Repair, release, repair
 from freezeframe.store.maintenance.retyping import Retyping, retype
+from freezeframe.store.model.html_table import html_table
 from freezeframe.store.model.receipt import Receipt
 from freezeframe.store.model.update_options import (
     KeyedUpdate,
@@ -33,7 +35,6 @@ from freezeframe.store.schema.table_properties import stored_key, stored_notes
 from freezeframe.store.stream_updates import Previewed, StreamPlace, explain, preview, write
 from freezeframe.store.table.preview import previewed_frame
 from freezeframe.store.table.reader import (
-    FrameKind,
     as_kind,
     as_spark,
     read_row_batches,
@@ -48,6 +49,7 @@ from freezeframe.store.tenant_log.version_reference import Point
 from freezeframe.store.transaction.scope import TenantScope
 from freezeframe.store.transaction.transaction import TenantPlace
 from freezeframe.store.updates.explain import Explanation, explain_state
+from freezeframe.store.versions.row_history import RowHistory, row_history
 
 _NO_CHANGES = pa.schema([(CHANGE_TYPE, pa.string())])
 
@@ -66,11 +68,23 @@ class Stream:
     def __repr__(self) -> str:
         return f"Stream({self.name!r})"
 
+    def _repr_html_(self) -> str:
+        """The columns in a notebook."""
+        if self.stream_version() < 0:
+            return html_table(f"{self.name}, before its first update", ("column", "type"), ())
+        key = self.key()
+        caption = f"{self.name}, {self.row_count()} rows, key {', '.join(key) or 'none'}"
+        return html_table(
+            f"{caption}, version {self.version()}",
+            ("column", "type"),
+            [(field.name, field.type) for field in self.columns()],
+        )
+
     def update(self, frame: Any, key: Names | None = None, **options: Unpack[UpdateOptions]) -> Receipt:
         """Bring new and changed rows in, and say how many were new, updated, unchanged and deleted.
 
-        ``frame`` is a pandas, Arrow or Spark frame, or a PyArrow ``RecordBatchReader``, whose rows may be
-        more than memory holds; the options are those of ``UpdateOptions``
+        ``frame`` is a pandas, Polars, Arrow or Spark frame, or a PyArrow ``RecordBatchReader``, whose rows
+        may be more than memory holds; the options are those of ``UpdateOptions``
         (``docs/reference/semantics.md``, "Options"). Without a change there is no new version.
 
         Raises:
@@ -135,7 +149,7 @@ class Stream:
             snapshot = self._snapshot(stream_version=receipt.stream_version)
             if kind == "spark":
                 rows = as_spark(snapshot, place.storage, place.folder, place.engine, None, like=frame)
-                return sort_frame(rows, _order(snapshot, sort_columns))
+                return sort_frame(rows, _order(snapshot, sort_columns), snapshot)
             return as_kind(_sorted_rows(snapshot, sort_columns), kind)
         if kind == "spark":
 
@@ -226,7 +240,7 @@ class Stream:
 
         One row a change: ``_change_type`` (``insert``, ``update``, ``delete``), the columns as they
         are at ``until`` (default: now; for a deletion the deleted values) and ``_before``, a struct
-        of the old values. ``as_`` is ``"pandas"`` or ``"arrow"``.
+        of the old values. ``as_`` is ``"pandas"``, ``"polars"`` or ``"arrow"``.
 
         Raises:
             StreamNotFound, VersionNotFound: there is no such stream or version.
@@ -234,6 +248,23 @@ class Stream:
         self._place.scope.note_stream_read(self._place.name)
         before = None if since is None else self.before(since)
         return _changes(before, self._snapshot(until), as_)
+
+    def row_history(self, key: Any, *, until: Point | None = None, limit: int | None = None) -> RowHistory:
+        """The row with a key, and the versions of the tenant that inserted, updated or deleted it.
+
+        ``key`` is the key's value; of a key of several columns a tuple, or a mapping by name. The newest
+        ``limit`` versions (None: all) up to ``until`` (a version, tag or moment; None: now) are given.
+
+        Raises:
+            StreamNotFound, VersionNotFound: there is no such stream or version.
+            BadInput: ``key`` is no key of the stream.
+            InvalidOption: the stream has no key.
+        """
+        snapshot = self._snapshot(until)
+        keys = key_of_row(arrow_columns(snapshot.schema), stored_key(snapshot.metadata) or (), key)
+        scope = self._place.scope
+        state = scope.state(scope.state(until).version)  # what is committed, in a job as well
+        return row_history(scope, self._place.name, keys, state, limit)
 
     def before(self, since: Point) -> Snapshot | None:
         """The stream's table at a version of the tenant; None where the tenant had no such stream then.

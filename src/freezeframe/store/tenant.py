@@ -21,11 +21,12 @@ from freezeframe.store.directory.place_kind import require_no_store
 from freezeframe.store.files import Files
 from freezeframe.store.job import Job, open_job
 from freezeframe.store.maintenance.erasure import Erasure, erase
-from freezeframe.store.maintenance.garbage import Garbage, collect_garbage
+from freezeframe.store.maintenance.garbage import Garbage, collect_after_commit, collect_garbage
 from freezeframe.store.maintenance.purge import purge
 from freezeframe.store.maintenance.repair import adopt
 from freezeframe.store.maintenance.retention import Policy, policy_of, set_policy
 from freezeframe.store.maintenance.verification import Verification, verify_tenant
+from freezeframe.store.model.html_table import html_table
 from freezeframe.store.model.request_context import RequestContext
 from freezeframe.store.stream import Stream
 from freezeframe.store.tenant_log.history import HistoryEntry, history
@@ -38,6 +39,8 @@ from freezeframe.store.transaction.transaction import Check, TenantPlace
 from freezeframe.store.versions.restore import Restoration, VersionCheck, drop_stream, restore
 from freezeframe.store.versions.tags import remove_tag, set_tag
 from freezeframe.store.versions.tenant_diff import TenantDiff, tenant_diff
+
+_SHOWN_STREAMS = 50
 
 
 class Tenant:
@@ -57,12 +60,16 @@ class Tenant:
         *_, log = run_concurrently(
             storage, lambda: require_known_format(storage), *guards, lambda: TenantLog(storage, settings)
         )
-        self._place = TenantPlace(storage, log, engine, settings, guard)
+        self._place = TenantPlace(storage, log, engine, settings, guard, after_commit=collect_after_commit)
         self._scope = TenantScope(self._place)
         self._refresh_copies = refresh_copies
 
     def __repr__(self) -> str:
         return f"Tenant({self._place.storage.root!r})"
+
+    def _repr_html_(self) -> str:
+        """The streams in a notebook, as of the newest version."""
+        return TenantView(self._place, self._scope.state())._repr_html_()
 
     @property
     def place(self) -> TenantPlace:
@@ -314,6 +321,15 @@ class TenantView:
 
     def __repr__(self) -> str:
         return f"TenantView(version={self.version})"
+
+    def _repr_html_(self) -> str:
+        """The streams in a notebook; of many only the first ones are opened and shown."""
+        names = self.streams()
+        shown = [(name, self.stream(name)) for name in names[:_SHOWN_STREAMS]]
+        rows = [(name, one.row_count(), ", ".join(one.key()), one.version()) for name, one in shown]
+        more = f", the first {len(shown)} of {len(names)} streams" if len(shown) < len(names) else ""
+        caption = f"{self._scope.storage.root}, version {self.version}{more}"
+        return html_table(caption, ("stream", "rows", "key", "changed in version"), rows)
 
     @property
     def version(self) -> int:

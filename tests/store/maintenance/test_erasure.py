@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 from tests.examples import sampled
-from tests.faulty import Crash, Fault, FaultyStorage, Way
 
 from freezeframe.errors import (
     BadInput,
@@ -15,6 +14,7 @@ from freezeframe.errors import (
     StreamNotFound,
     VersionNotFound,
 )
+from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
 
 SECRET = "erase-me-4711"
 

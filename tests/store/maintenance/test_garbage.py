@@ -4,11 +4,14 @@ import json
 
 import pyarrow as pa
 import pytest
-from tests.faulty import Crash, Fault, FaultyStorage, Way
 
+from freezeframe.clock import another_clock, now_ms
 from freezeframe.errors import InvalidOption, JobRevoked, VersionNotFound
+from freezeframe.log import DeltaLog
 from freezeframe.storage import MemoryStorage
+from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
 from freezeframe.store.directory.paths import STAGING_FOLDER
+from freezeframe.store.maintenance import garbage
 from freezeframe.store.tenant_log import roll_forward
 
 NOW = {"gc_grace_seconds": 0, "lease_dead_seconds": 0}
@@ -105,6 +108,102 @@ def test_a_grace_period_lies_between(open_finding, memory):
     with pytest.raises(VersionNotFound):
         tenant.at(0)
     assert 4 <= open_finding(memory, **NOW).gc().files
+
+
+def test_gc_after_each_commit_deletes_as_well(open_finding, memory):
+    """Called more often than the grace period is long, it still deletes what is older than that."""
+    tenant = open_finding(memory, gc_grace_seconds=3600)
+    tenant.set_retention(keep_versions=1)
+    started = now_ms()
+    for number in range(24):
+        with another_clock(lambda minutes=10 * number: started + minutes * 60_000):
+            tenant.stream("A").update(table(number), override=True, key="Id")
+            tenant.gc()
+    assert len(data(memory)) <= 16
+
+
+@pytest.fixture
+def looks_often(monkeypatch):
+    """After every fourth version a tenant is looked through for what the retention lets go."""
+    monkeypatch.setattr(garbage, "_COMMITS", 4)
+
+
+def _updated(tenant, count):
+    for number in range(count):
+        tenant.stream("A").update(table(number), override=True, key="Id")
+
+
+def test_a_policy_is_carried_out_without_gc(open_finding, memory, looks_often):
+    """Small syncs leave as many files as the policy and a bounded number of commits explain."""
+    tenant = open_finding(memory, gc_grace_seconds=0)
+    tenant.set_retention(keep_versions=2)
+    _updated(tenant, 24)
+
+    assert len(data(memory)) <= 2 * 4 + 3
+    listed = [entry.version for entry in tenant.history()]
+    assert tenant.version - min(listed) <= 4 + 2
+    assert content(tenant.at(min(listed)))
+
+
+@pytest.mark.parametrize("why", ["a setting", "no policy", "a young floor", "many files"])
+def test_what_keeps_a_policy_from_being_carried_out(open_finding, memory, monkeypatch, looks_often, why):
+    """Nothing goes that nobody asked to let go, nor where to look for it is no bounded work."""
+    if why == "many files":
+        monkeypatch.setattr(garbage, "_FILES_MAX", 5)
+    grace = 3600 if why == "a young floor" else 0
+    tenant = open_finding(memory, gc_grace_seconds=grace, gc_automatic=why != "a setting")
+    if why != "no policy":
+        _updated(tenant, 2)
+        tenant.set_retention(keep_versions=1)
+    if why == "a young floor":
+        tenant.gc()
+    _updated(tenant, 12)
+
+    assert len(data(memory)) >= 12
+
+
+def test_a_commit_outlives_what_fails_after_it(open_finding, caplog, looks_often):
+    """A file that cannot be deleted is a warning; the version is there, and the next look deletes it."""
+
+    def updated(plan):
+        storage = FaultyStorage(MemoryStorage(), plan)
+        tenant = open_finding(storage, gc_grace_seconds=0)
+        tenant.set_retention(keep_versions=1)
+        _updated(tenant, 10)
+        return tenant, storage
+
+    _, without = updated([])
+    deletes = [call.name for call in without.calls if call.verb == "delete"]
+    first = next(number for number, name in enumerate(deletes) if name.endswith(".parquet"))
+    tenant, storage = updated([Fault(first, Way.FAIL_BEFORE, "delete")])
+
+    assert ["Versions that the retention lets go could not be deleted."] == [
+        one.message for one in caplog.records if one.name == garbage.__name__
+    ]
+    assert [9] == tenant.stream("A").read(as_="arrow")["v"].to_pylist()
+    _updated(tenant, 8)
+    assert len(data(storage)) <= 2 * 4 + 3
+
+
+def test_checkpoints_that_no_listed_version_is_read_from_go(open_finding, memory):
+    """The first one stays, and what the oldest listed version is read from; all commits, and all rows, do."""
+    tenant = open_finding(memory, **NOW)
+    _updated(tenant, 45)
+    past = content(tenant.at(36))
+    tenant.set_retention(keep_versions=10)
+    told = tenant.gc(dry_run=True)
+    done = tenant.gc()
+
+    assert told.names == done.names
+    assert [10, 30, 40] == _numbers(memory, ".checkpoint.parquet")
+    assert list(range(45)) == _numbers(memory, ".json")
+    assert past == content(tenant.at(36))
+    assert 45 == len(list(DeltaLog(memory, "A.snapshot").history()))
+
+
+def _numbers(storage, end):
+    names = (file.name for file in storage.list_below("A.snapshot/_delta_log"))
+    return sorted(int(name.rpartition("/")[2].partition(".")[0]) for name in names if name.endswith(end))
 
 
 def test_a_job_under_way_keeps_its_files(open_finding, memory):

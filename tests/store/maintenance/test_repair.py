@@ -6,13 +6,13 @@ import json
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.faulty import Crash, Fault, FaultyStorage, Way
 
 from freezeframe.errors import BadInput, ForeignCommit, InvalidOption, StreamNotFound, UnsupportedTable
 from freezeframe.log import DeltaLog
 from freezeframe.log.actions.actions import Add, Metadata, Protocol
 from freezeframe.log.commits.commit import write_commit
 from freezeframe.log.write.transaction import Transaction
+from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
 from freezeframe.store.schema.table_properties import TENANT_LOG_FEATURE
 
 

@@ -4,11 +4,11 @@ import json
 
 import pyarrow as pa
 import pytest
-from tests.faulty import Crash, Fault, FaultyStorage, Way
 
 from freezeframe.errors import CorruptLog, InputNotFound, StorageUnavailable
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
+from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
 from freezeframe.store.directory.paths import BLOBS_FOLDER, TENANT_LOG_FOLDER
 from freezeframe.store.maintenance.verification import verify_tenant
 

@@ -33,6 +33,7 @@ def test_a_receipt_is_a_plain_value(open_on, memory):
         "bytes_written": receipt.bytes_written,
         "seconds": receipt.seconds,
         "engine": "",
+        "columns_missing": [],
     } == json.loads(json.dumps(receipt.to_json()))
     assert 0 < receipt.bytes_written
     assert 0 < receipt.seconds
@@ -90,6 +91,20 @@ def test_rows_without_a_key_are_counted_as_a_multiset(tmp_path, spark_engine):
     )
     assert (1, 0, 2, 2) == (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted)
     assert (("n",), ()) == (receipt.columns_added, receipt.columns_dropped)
+
+
+def test_columns_that_the_rows_lack_are_told(open_finding, memory):
+    """By an upsert, whether or not it changes a row; a replaced content has dropped them."""
+    stream = open_finding(memory).stream("A")
+    stream.update(pa.table({"Id": ["1"], "v": ["a"], "w": ["b"]}), "Id")
+    same = stream.update(pa.table({"Id": ["1"], "w": ["b"]}))
+    more = stream.update(pa.table({"Id": ["2"], "n": [1]}))
+    whole = stream.update(pa.table({"Id": ["2"], "n": [1]}), override=True, key="Id")
+
+    assert [(False, ("v",)), (True, ("v", "w"))] == [
+        (one.committed, one.columns_missing) for one in (same, more)
+    ]
+    assert (("v", "w"), ()) == (whole.columns_dropped, whole.columns_missing)
 
 
 def test_a_preview_keeps_nothing(open_on, local):

@@ -5,6 +5,7 @@ import json
 import pyarrow as pa
 import pytest
 
+from freezeframe.log.actions.actions import Protocol
 from freezeframe.store.schema.column_mapping import (
     arrow_columns,
     delta_columns,
@@ -33,13 +34,14 @@ def test_plain_names_need_no_mapping():
 
 @pytest.mark.parametrize("name", ["First Name", "a,b", "a;b", "{a}", "(a)", "a\nb", "a\tb", "a=b", ""])
 def test_an_odd_name_turns_mapping_on(name):
-    """Only the odd column gets a physical name of its own."""
+    """Only the odd column gets a physical name of its own, and a reader must know the feature by name."""
     schema = delta_columns(pa.schema([("Id", pa.string()), (name, pa.string())]), None)
 
     names = physical_names(schema)
     assert "Id" == names["Id"]
     assert names[name].startswith("col-")
-    assert 2 == guarded_protocol(schema).min_reader_version
+    assert 3 == guarded_protocol(schema).min_reader_version
+    assert ("columnMapping",) == guarded_protocol(schema).reader_features
     assert "columnMapping" in guarded_protocol(schema).writer_features
     assert "name" == table_metadata(schema, ("Id",), None, 0).configuration["delta.columnMapping.mode"]
 
@@ -94,6 +96,14 @@ def test_a_protocol_is_never_lowered():
     assert 3 == joined.min_reader_version
     assert ("columnMapping", "timestampNtz") == joined.reader_features
     assert set(mapped.writer_features) | set(local.writer_features) == set(joined.writer_features)
+
+
+def test_a_mapped_table_of_before_names_the_feature_after_its_next_update():
+    """Reader version 2 implies column mapping; readers without it gave nulls for the mapped columns."""
+    needed = guarded_protocol(delta_columns(pa.schema([("a b", pa.string())]), None))
+    joined = join_protocols(Protocol(2, 7, None, needed.writer_features), needed)
+
+    assert needed == joined
 
 
 def test_the_key_is_part_of_the_table():

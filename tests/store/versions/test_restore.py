@@ -7,7 +7,6 @@ import pwd
 import pyarrow as pa
 import pytest
 from tests.examples import sampled
-from tests.faulty import Crash, Fault, FaultyStorage, Way
 
 from freezeframe.errors import (
     AlreadyExists,
@@ -21,6 +20,7 @@ from freezeframe.errors import (
     VersionNotFound,
 )
 from freezeframe.storage import MemoryStorage
+from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
 from freezeframe.store.model.row_counts import Counts
 
 
@@ -87,7 +87,7 @@ def test_history_tells_who_and_what(past):
     assert [1] == [entry.version for entry in tenant.history(job_id="sync")]
     assert [3, 2] == [entry.version for entry in tenant.history(2, stream="Account")]
     assert [2, 1] == [entry.version for entry in tenant.history(until=3, path="config.json")]
-    assert {"who", "kind", "filesWritten", "tags"} <= found[1].to_json().keys()
+    assert {"author", "kind", "files_written", "tags"} <= found[1].to_json().keys()
     with pytest.raises(InvalidOption):
         tenant.history(-1)
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from freezeframe.errors import ConflictError, InvalidOption, StreamNotFound, VersionNotFound
+from freezeframe.errors import ConflictError, InvalidOption, MissingColumn, StreamNotFound, VersionNotFound
 from freezeframe.identifiers import StreamName
 from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.settings import Settings
@@ -136,3 +136,14 @@ def test_what_cannot_be_told_apart_is_refused(tenant, tmp_path):
     ):
         with pytest.raises(error):
             restore_rows(tenant.place, selection)
+
+
+def test_single_cells_are_brought_back_and_the_others_stay(tenant):
+    """Of rows that are there now and were then; a column of the key, or none of the stream, is refused."""
+    done = restore_rows(tenant.place, replace(chosen(3, 4, 5), columns=("Age",)))
+    assert (0, 1, 0, 0) == (*done.counts.to_json().values(),)
+    assert {"City": "Zug", "Age": 3.0} == rows(tenant)[3]
+    assert {1, 2, 3, 5} == set(rows(tenant))
+    for name in ("Id", "Nope"):
+        with pytest.raises(MissingColumn):
+            restore_rows(tenant.place, replace(chosen(3), columns=(name,)))

@@ -9,6 +9,7 @@ from typing import Any
 
 from freezeframe.errors import StreamNotFound
 from freezeframe.service.rows.changed_rows import ChangedRow, changed_rows
+from freezeframe.service.rows.column_changes import ColumnChanges
 from freezeframe.store import Tenant
 from freezeframe.store.diff.row_diff import changed_cells
 from freezeframe.store.diff.row_diff_pages import ChangePlace, Comparison, change_counts
@@ -139,6 +140,7 @@ def row_difference(
     key = stored_key(snapshot.metadata) or () if snapshot else ()
     old, new = _columns(found.before), _columns(found.after)
     names = [name for name in (new or old) if name not in key]
+    columns = ColumnChanges.between(old, new) if old and new else ColumnChanges()
     following = None
     if page.following is not None:
         following = DifferencePlace(difference.before, difference.after, page.following, seen, told)
@@ -148,11 +150,9 @@ def row_difference(
         key=key,
         columns=(*key, *sorted(names, key=lambda name: -changed.get(name, 0))),
         changed=changed,
-        columns_added={name: kind for name, kind in new.items() if name not in old} if old and new else {},
-        columns_dropped={name: kind for name, kind in old.items() if name not in new} if old and new else {},
-        columns_retyped={
-            name: (kind, new[name]) for name, kind in old.items() if new.get(name, kind) != kind
-        },
+        columns_added=columns.added,
+        columns_dropped=columns.dropped,
+        columns_retyped=columns.retyped,
         counts=counts or Counts(),
         total=counts.changed if counts else seen + int(following is not None),
         is_total_exact=counts is not None or following is None,

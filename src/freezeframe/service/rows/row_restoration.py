@@ -38,6 +38,7 @@ def restored_rows(
     stream: str,
     version: int,
     keys: Sequence[Mapping[str, Any]],
+    columns: Sequence[str] = (),
     *,
     dry_run: bool,
     message: str,
@@ -59,7 +60,8 @@ def restored_rows(
             remedy="Restore the whole stream, or the rows in several steps.",
         )
     found = tenant.stream(stream)
-    selection = RowSelection(StreamName(stream), version, _key_table(found.columns(), found.key(), keys))
+    table = key_table(found.columns(), found.key(), keys)
+    selection = RowSelection(StreamName(stream), version, table, tuple(columns))
     done: RowRestoration = restore_rows(
         tenant.place, selection, dry_run=dry_run, message=message, who=who, check=check
     )
@@ -68,7 +70,13 @@ def restored_rows(
     )
 
 
-def _key_table(columns: pa.Schema, key: Sequence[str], keys: Sequence[Mapping[str, Any]]) -> pa.Table:
+def key_table(columns: pa.Schema, key: Sequence[str], keys: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Keys as JSON has them in the stream's own types, each once.
+
+    Raises:
+        InvalidOption: the stream has no key.
+        BadInput: one is no key of the stream.
+    """
     if not key:
         raise InvalidOption(
             "The stream has no key, so single rows cannot be told apart.",

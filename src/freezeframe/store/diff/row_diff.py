@@ -19,10 +19,8 @@ import pyarrow.compute as pc
 from freezeframe.engine.frames.batch import comparable_key
 from freezeframe.errors import InvalidOption
 from freezeframe.log import Snapshot
-from freezeframe.log.actions.actions import Metadata, Protocol
 from freezeframe.log.scan import rows
 from freezeframe.log.scan.rows import ReadableSnapshot
-from freezeframe.storage import Storage
 from freezeframe.store.schema.cell_comparison import cells_differ, plain_values
 from freezeframe.store.schema.column_mapping import arrow_columns
 from freezeframe.store.schema.comparison import comparison_type, exact_cast, in_common
@@ -31,6 +29,7 @@ from freezeframe.store.schema.table_properties import stored_key
 from freezeframe.store.schema.type_compatibility import may_take, meet_as_text
 from freezeframe.store.table.data_files import deleted_positions
 from freezeframe.store.table.reader import read_rows, read_rows_at
+from freezeframe.store.table.snapshot_part import part_of
 
 CHANGE_TYPE = "_change_type"
 BEFORE = "_before"
@@ -118,19 +117,6 @@ def changed_cells(changes: pa.Table) -> dict[str, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class _PartOfSnapshot:
-    """Some files of a snapshot, as the reader of rows takes them."""
-
-    storage: Storage
-    table: str
-    version: int
-    protocol: Protocol
-    metadata: Metadata
-    schema: dict[str, Any]
-    files: pa.Table
-
-
-@dataclass(frozen=True, slots=True)
 class DifferingPart:
     """The rows of one version that the other may lack: those of files, of some of them only at positions."""
 
@@ -147,7 +133,7 @@ class DifferingPart:
         """The files whose rows all belong to it."""
         files = self.snapshot.files
         is_shared = pc.is_in(files["path"], pa.array(list(self.positions), pa.string()))
-        return _with_files(self.snapshot, files.filter(pc.invert(is_shared)))
+        return part_of(self.snapshot, files.filter(pc.invert(is_shared)))
 
 
 def differing_part(one: Snapshot, other: Snapshot | None) -> DifferingPart:
@@ -165,11 +151,7 @@ def differing_part(one: Snapshot, other: Snapshot | None) -> DifferingPart:
     }
     only_here = {path: positions for path, positions in only_here.items() if len(positions)}
     shared = mine.filter(pc.is_in(mine["path"], pa.array(list(only_here), pa.string())))
-    return DifferingPart(_with_files(one, pa.concat_tables([rest, shared])), only_here)
-
-
-def _with_files(one: ReadableSnapshot, files: pa.Table) -> _PartOfSnapshot:
-    return _PartOfSnapshot(one.storage, one.table, one.version, one.protocol, one.metadata, one.schema, files)
+    return DifferingPart(part_of(one, pa.concat_tables([rest, shared])), only_here)
 
 
 def _only_in(one: Snapshot, other: Snapshot | None) -> pa.Table:

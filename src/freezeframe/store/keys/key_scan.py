@@ -13,8 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pyarrow as pa
 
-from freezeframe.log import Snapshot
 from freezeframe.log.scan import rows
+from freezeframe.log.scan.rows import ReadableSnapshot
 from freezeframe.storage.concurrency import is_local
 from freezeframe.store.keys.key_numbers import KeyNumbers
 from freezeframe.store.keys.key_pruning import may_hold
@@ -32,14 +32,14 @@ REQUESTS_MAX = 16
 FOUND = pa.schema([("file", pa.int32()), ("row", pa.int64()), ("place", pa.int64())])
 
 
-def files_with(snapshot: Snapshot, keys: pa.Table) -> pa.Table:
+def files_with(snapshot: ReadableSnapshot, keys: pa.Table) -> pa.Table:
     """The rows of ``snapshot.files`` whose statistics allow one of the keys."""
     files, schema = snapshot.files, snapshot.schema
     held = may_hold(files["stats"], keys, arrow_columns(schema), physical_names(schema))
     return files.filter(pa.array(held, pa.bool_()))
 
 
-def scan(snapshot: Snapshot, files: pa.Table, keys: pa.Table) -> pa.Table:
+def scan(snapshot: ReadableSnapshot, files: pa.Table, keys: pa.Table) -> pa.Table:
     """Where ``files`` (rows of ``snapshot.files``) hold the keys, each of which is there once.
 
     What comes is what ``TableEngine.find`` gives: the file's number, the row's position in the file, deleted

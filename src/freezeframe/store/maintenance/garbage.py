@@ -8,11 +8,17 @@ deleted, by this call or the next one. Age alone never decides.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
+from operator import itemgetter
 
 from freezeframe import progress
 from freezeframe.clock import now_ms
+from freezeframe.errors import FreezeframeError
+from freezeframe.identifiers import StreamName
+from freezeframe.log.primitives.paths import Kind, parse_name
 from freezeframe.storage import Storage
 from freezeframe.storage.base import FileStatus
 from freezeframe.store.directory.paths import (
@@ -20,10 +26,12 @@ from freezeframe.store.directory.paths import (
     STAGING_FOLDER,
     lease_file,
     long_commit_file,
+    table_folder,
     table_name,
 )
 from freezeframe.store.maintenance.references import referenced_files
 from freezeframe.store.maintenance.retention import policy_of
+from freezeframe.store.model.request_context import NO_REQUEST
 from freezeframe.store.tenant_log.entry import TenantChange
 from freezeframe.store.tenant_log.lease import live_leases
 from freezeframe.store.tenant_log.state import TenantState
@@ -32,6 +40,9 @@ from freezeframe.store.transaction.transaction import TenantPlace
 from freezeframe.store.transaction.unit_of_work import UnitOfWork
 
 _LOG = "_delta_log/"
+_COMMITS = 32
+_FILES_MAX = 50_000
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +86,41 @@ def collect_garbage(place: TenantPlace, *, dry_run: bool = False) -> Garbage:
         found = _garbage(place, floor, {*state.revoked, *dead})
         return _to_report(found, floor, expired, dead, dry_run=True)
     deleted = _sweep_condemned(place)
-    if floor > state.floor or dead:
-        _condemn(place, floor if floor > state.floor else None, dead)
+    is_due = floor > state.floor and _may_raise_floor(place, state, moment)
+    if is_due or dead:
+        _condemn(place, floor if is_due else None, dead)
         if not place.settings.gc_grace_seconds:
             deleted += _sweep_condemned(place)
     return _to_report(deleted, floor, expired, dead, dry_run=False)
+
+
+def collect_after_commit(place: TenantPlace, version: int) -> None:
+    """Carry the retention policy out after each ``_COMMITS``th version, at most once a grace period.
+
+    The work is bounded: a tenant of more than ``_FILES_MAX`` files is left to ``gc``. No job is declared
+    dead. The version is committed, so what fails here is told in the log, and the next one tries again.
+    """
+    if version % _COMMITS or not place.settings.gc_automatic or place.request_context is not NO_REQUEST:
+        return
+    try:
+        state, moment = place.log.current_state(), now_ms()
+        if not _may_raise_floor(place, state, moment):
+            return
+        floor = policy_of(state).floor(place.log, state, moment)
+        if floor > state.floor and _has_few_files(place.storage):
+            _sweep_condemned(place)
+            _condemn(place, floor, ())
+    except FreezeframeError:
+        _logger.warning("Versions that the retention lets go could not be deleted.", exc_info=True)
+
+
+def _may_raise_floor(place: TenantPlace, state: TenantState, moment_ms: int) -> bool:
+    """A floor that moved with each call would never be old enough for what is below it to be deleted."""
+    return state.floor_ms <= moment_ms - _grace_ms(place)
+
+
+def _has_few_files(storage: Storage) -> bool:
+    return next(islice(storage.list_below(""), _FILES_MAX, None), None) is None
 
 
 def _dead(place: TenantPlace, state: TenantState, moment_ms: int) -> tuple[str, ...]:
@@ -101,10 +142,14 @@ def _condemn(place: TenantPlace, floor: int | None, dead: tuple[str, ...]) -> No
 def _sweep_condemned(place: TenantPlace) -> list[FileStatus]:
     """Delete what has been condemned for longer than the grace period."""
     state = place.log.current_state()
-    oldest = now_ms() - int(place.settings.gc_grace_seconds * 1000)
+    oldest = now_ms() - _grace_ms(place)
     floor = state.floor if state.floor_ms <= oldest else state.erased
     revoked = {write_id for write_id, since in state.revoked.items() if since <= oldest}
     return sweep(place, floor, revoked)
+
+
+def _grace_ms(place: TenantPlace) -> int:
+    return int(place.settings.gc_grace_seconds * 1000)
 
 
 def sweep(place: TenantPlace, floor: int, revoked: set[str]) -> list[FileStatus]:
@@ -128,17 +173,41 @@ def _garbage(place: TenantPlace, floor: int, revoked: set[str]) -> list[FileStat
     The order matters. A file is listed before the leases are: whoever wrote it had a lease then, and has
     it still or has committed. The state is read last, so what was committed meanwhile is known.
     """
-    listed = _candidates(place.storage, place.log.current_state())
+    everything = list(place.storage.list_below(""))
+    listed = _candidates(everything, place.log.current_state())
     alive = {lease.write_id for lease in live_leases(place.storage)} - revoked
     state = place.log.current_state()
     named = referenced_files(place.storage, place.log, state, floor)
     named |= {long_commit_file(change.sha256) for change in (state.head.streams if state.head else ())}
-    return [file for file in listed if file.name not in named and not _is_staged_by(file.name, alive)]
+    garbage = [file for file in listed if file.name not in named and not _is_staged_by(file.name, alive)]
+    return garbage + _old_checkpoints(everything, place, floor)
 
 
-def _candidates(storage: Storage, state: TenantState) -> list[FileStatus]:
+def _old_checkpoints(everything: Iterable[FileStatus], place: TenantPlace, floor: int) -> list[FileStatus]:
+    """Checkpoints of tables that no version from ``floor`` on is read from.
+
+    Each names the files that went in the days before, so those of a stream that is updated all day would soon
+    be larger than its rows. The commits stay; so does the first checkpoint, which may stand for commits that
+    are gone.
+    """
+    if floor <= 0:
+        return []
+    found: dict[str, list[tuple[int, FileStatus]]] = {}
+    for file in everything:
+        folder, _, name = file.name.partition(f"/{_LOG}")
+        meaning = parse_name(name)
+        if meaning is not None and meaning.kind is Kind.CHECKPOINT:
+            found.setdefault(folder, []).append((meaning.version, file))
+    old: list[FileStatus] = []
+    for stream, version in place.log.state_at(floor).streams.items():
+        files = sorted(found.get(table_folder(StreamName(stream)), ()), key=itemgetter(0))
+        needed = max((number for number, _ in files if number <= version), default=0)
+        old += [file for number, file in files[1:] if number < needed]
+    return old
+
+
+def _candidates(everything: Iterable[FileStatus], state: TenantState) -> list[FileStatus]:
     """Files that could be garbage at all: data of tables that are ours, blobs, staged commits."""
-    everything = list(storage.list_below(""))
     logged = {file.name.partition("/")[0] for file in everything if f"/{_LOG}" in file.name}
     ours = {*state.streams, *state.dropped}
     return [file for file in everything if _is_candidate(file.name, ours, logged)]

@@ -74,7 +74,7 @@ class Repair:
             "stream": self.stream,
             "action": self.action,
             "versions": list(self.versions),
-            "version": self.version,
+            "tenant_version": self.version,
             "stream_version": self.stream_version,
             "reason": self.reason,
         }

@@ -1,4 +1,4 @@
-"""How long versions are kept: a policy of the tenant, carried out by ``gc`` and by nobody else."""
+"""How long versions are kept: a policy of the tenant, which ``gc`` and jobs carry out."""
 
 from __future__ import annotations
 

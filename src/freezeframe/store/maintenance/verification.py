@@ -55,9 +55,17 @@ class Verification:
 
     def to_json(self) -> dict[str, Any]:
         """All fields by name, and whether the tenant is sound."""
-        named = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        findings = [{"file": one.file, "code": one.code, "problem": one.problem} for one in self.findings]
-        return {"sound": self.is_sound, **named, "findings": findings}
+        return {
+            "sound": self.is_sound,
+            "tenant_version": self.version,
+            "entries": self.entries,
+            "streams": self.streams,
+            "data_files": self.data_files,
+            "blobs": self.blobs,
+            "findings": [
+                {"file": one.file, "code": one.code, "problem": one.problem} for one in self.findings
+            ],
+        }
 
 
 def verify_tenant(storage: Storage, settings: Settings) -> Verification:

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any
 
+from freezeframe.store.model.html_table import html_table
 from freezeframe.store.model.receipt import Receipt
+from freezeframe.store.model.row_counts import table_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,15 @@ class JobReceipt:
     files_written: tuple[str, ...] = ()
     files_deleted: tuple[str, ...] = ()
     repeated: bool = False
+
+    def _repr_html_(self) -> str:
+        """The counts of each stream in a notebook, and the files."""
+        state = f"version {self.tenant_version}" if self.committed else "nothing committed"
+        counts = {name: receipt.counts for name, receipt in self.streams.items()}
+        files = [(path, "written") for path in self.files_written]
+        files += [(path, "deleted") for path in self.files_deleted]
+        listed = html_table("Files", ("file", ""), files) if files else ""
+        return html_table(f"Job {self.job_id or ''}, {state}", *table_of(counts)) + listed
 
     def to_json(self) -> dict[str, Any]:
         """All fields by name, the streams' receipts as objects."""
@@ -68,6 +79,7 @@ def join_receipts(receipts: tuple[Receipt, ...]) -> Receipt:
         committed=any(one.committed for one in receipts),
         columns_added=_distinct(name for one in receipts for name in one.columns_added),
         columns_dropped=_distinct(name for one in receipts for name in one.columns_dropped),
+        columns_missing=_distinct(name for one in receipts for name in one.columns_missing),
         null_keys_dropped=sum(one.null_keys_dropped for one in receipts),
         bytes_written=sum(one.bytes_written for one in receipts),
         seconds=sum(one.seconds for one in receipts),

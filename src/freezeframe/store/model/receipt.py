@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from freezeframe.errors import InvalidOption
-from freezeframe.store.model.row_counts import Counts
+from freezeframe.store.model.html_table import html_table
+from freezeframe.store.model.row_counts import Counts, table_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,8 @@ class Receipt:
     seconds: float
     engine: str = ""
     """Who searched or merged the stored rows: ``spark``, ``process`` (the job's own), or nobody (empty)."""
+    columns_missing: tuple[str, ...] = ()
+    """Stored columns that the batch has not."""
     source: Callable[[str], Any] | None = field(default=None, repr=False, compare=False)
     """How the rows that this update changed are read; a receipt that was copied elsewhere has none."""
 
@@ -77,6 +80,11 @@ class Receipt:
         said = {one.name: getattr(self, one.name) for one in fields(self) if one.compare}
         said["tenant_version"] = self.version
         return {name: list(value) if isinstance(value, tuple) else value for name, value in said.items()}
+
+    def _repr_html_(self) -> str:
+        """The counts in a notebook."""
+        state = f"version {self.version}" if self.committed else "nothing committed"
+        return html_table(f"{self.stream}, {state}", *table_of({self.stream: self.counts}))
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The source holds storage and engine, which do not leave the process.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,3 +41,9 @@ class Counts:
             "unchanged": self.unchanged,
             "deleted": self.deleted,
         }
+
+
+def table_of(counts: Mapping[str, Counts]) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """The columns and the rows of a table of counts by stream."""
+    names = tuple(Counts().to_json())
+    return ("stream", *names), [(name, *one.to_json().values()) for name, one in counts.items()]

@@ -69,6 +69,8 @@ class Evolution:
     added: tuple[str, ...]
     dropped: tuple[str, ...]
     widened: tuple[str, ...]
+    missing: tuple[str, ...] = ()
+    """Stored columns that the batch has not; an upsert keeps their values."""
 
     @property
     def changes_schema(self) -> bool:
@@ -151,7 +153,9 @@ def evolve(
     ordered = {name: columns[name] for name in fields if name in columns}
     types = pa.schema([fields[name].remove_metadata() for name in ordered])
     table = pa.table(ordered, schema=types) if ordered else batch.select([])
-    return Evolution(pa.schema(list(fields.values())), table, tuple(added), tuple(gone), tuple(widened))
+    missing = tuple(name for name in old if name in fields and name not in batch.column_names)
+    target = pa.schema(list(fields.values()))
+    return Evolution(target, table, tuple(added), tuple(gone), tuple(widened), missing)
 
 
 def retype_field(field: pa.Field, kind: pa.DataType) -> pa.Field:

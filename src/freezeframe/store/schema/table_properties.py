@@ -44,17 +44,16 @@ def guarded_protocol(schema: DeltaSchema, *, with_vectors: bool = False) -> Prot
     ``with_vectors``: rows may be deleted by deletion vectors, which asks more of a reader.
     """
     local_times = any(kind == "timestamp_ntz" for kind in _type_names(schema))
-    mapped = is_mapped(schema)
     features = {
         *_ALWAYS,
-        *(("columnMapping",) if mapped else ()),
+        *(("columnMapping",) if is_mapped(schema) else ()),
         *(("timestampNtz",) if local_times else ()),
         *((VECTORS_FEATURE,) if with_vectors else ()),
     }
-    if not local_times and not with_vectors:
-        return Protocol(2 if mapped else 1, _WRITER_VERSION, None, tuple(sorted(features)))
+    # Column mapping would do with reader version 2, whose readers need not say what they do not know:
+    # some give nulls for the values of mapped columns. A feature that they must know makes them refuse.
     reader = tuple(sorted(features & {"columnMapping", "timestampNtz", VECTORS_FEATURE}))
-    return Protocol(3, _WRITER_VERSION, reader, tuple(sorted(features)))
+    return Protocol(3 if reader else 1, _WRITER_VERSION, reader or None, tuple(sorted(features)))
 
 
 def join_protocols(stored: Protocol, needed: Protocol) -> Protocol:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import importlib.metadata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +14,7 @@ from freezeframe.log import Snapshot
 from freezeframe.log.actions.action_columns import to_adds
 from freezeframe.log.actions.actions import Action, Add, CommitInfo, Remove, Txn
 from freezeframe.log.commits.commit_digest import sign_content
+from freezeframe.log.primitives.engine_info import engine_info
 from freezeframe.log.scan.data_files import SHA256_TAG
 from freezeframe.log.scan.deletion_vectors import VectorFile
 from freezeframe.log.write.row_deletion import removal
@@ -142,7 +141,7 @@ def commit_info(
         "operationParameters": dict(parameters),
         **({} if metrics is None else {"operationMetrics": dict(metrics)}),
         "isBlindAppend": False,
-        "engineInfo": _engine_info(),
+        "engineInfo": engine_info(),
         "txnId": identity.write_id,
         "writeId": identity.write_id,
         "jobId": identity.job_id,
@@ -157,9 +156,3 @@ def row_metrics(counts: Counts) -> dict[str, str]:
         "numTargetRowsDeleted": str(counts.deleted),
         "numTargetRowsCopied": str(counts.unchanged),
     }
-
-
-@functools.cache
-def _engine_info() -> str:
-    """How commits of ours name their writer."""
-    return f"freezeframe/{importlib.metadata.version('freezeframe')}"

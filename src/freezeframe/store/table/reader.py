@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, get_args
 from urllib.parse import unquote
 
 import numpy as np
@@ -12,7 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from freezeframe.engine.frames.frames import to_pandas
+from freezeframe.engine.configuration.spark_configuration import SMALL_BYTES
+from freezeframe.engine.frames.frames import FrameKind, to_pandas, to_polars
 from freezeframe.engine.protocol.table_engine import TableEngine
 from freezeframe.errors import InvalidOption, MissingColumn
 from freezeframe.log import Snapshot
@@ -24,14 +25,17 @@ from freezeframe.store.schema.column_mapping import arrow_columns, written_colum
 from freezeframe.store.schema.system_columns import DELETED, VALID_TO, read_system_columns
 from freezeframe.store.table.data_files import deleted_positions
 
-FrameKind = Literal["pandas", "arrow", "spark"]
-_KINDS = ("pandas", "arrow", "spark")
-
 
 def as_kind(table: pa.Table, kind: str) -> Any:
-    """The rows as the caller wants them: ``"pandas"`` or ``"arrow"``."""
+    """The rows as the caller wants them: ``"pandas"``, ``"polars"`` or ``"arrow"``.
+
+    Raises:
+        InvalidOption: an unknown kind.
+        SetupError: the package of that kind is not installed.
+    """
     require_kind(kind)
-    return to_pandas(table) if kind == "pandas" else table
+    convert = {"pandas": to_pandas, "polars": to_polars}.get(kind)
+    return table if convert is None else convert(table)
 
 
 def read_rows(
@@ -84,7 +88,7 @@ def read_row_batches(snapshot: ReadableSnapshot) -> pa.RecordBatchReader:
 
 
 def read_rows_at(
-    snapshot: Snapshot, positions: Mapping[str, npt.NDArray[np.int64]], columns: Sequence[str]
+    snapshot: ReadableSnapshot, positions: Mapping[str, npt.NDArray[np.int64]], columns: Sequence[str]
 ) -> pa.Table:
     """Of the rows that ``read_rows`` gives those at ascending positions of files, by path.
 
@@ -140,15 +144,25 @@ def as_spark(
     return frame if columns is None else frame.select(*map(_quoted, columns))
 
 
-def sort_frame(frame: Any, names: Sequence[str]) -> Any:
-    """A Spark frame sorted by columns that it has."""
-    return frame.orderBy(*map(_quoted, names)) if names else frame
+def sort_frame(frame: Any, names: Sequence[str], snapshot: ReadableSnapshot | None = None) -> Any:
+    """A Spark frame sorted by columns that it has; ``snapshot`` is what it reads, where that is known.
+
+    A few files are sorted in one task: ranges of many would cost a job to find them and a shuffle.
+    """
+    if not names:
+        return frame
+    if snapshot is not None and (pc.sum(snapshot.files["size"]).as_py() or 0) <= SMALL_BYTES:
+        frame = frame.coalesce(1)
+    return frame.orderBy(*map(_quoted, names))
 
 
 def require_kind(kind: str) -> None:
     """Refuse an ``as_`` that is none of ours."""
-    if kind not in _KINDS:
-        raise InvalidOption(f"as_ cannot be {kind!r}.", remedy=f"Use one of {', '.join(_KINDS)}.")
+    kinds = get_args(FrameKind)
+    if kind not in kinds:
+        raise InvalidOption(
+            f"as_ cannot be {kind!r}.", remedy=f"Use one of {', '.join(kinds)}.", as_=repr(kind)
+        )
 
 
 def moment(given: datetime | str) -> datetime:

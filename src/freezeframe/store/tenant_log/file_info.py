@@ -26,8 +26,8 @@ class FileEntry:
     version: int
 
     def to_json(self) -> dict[str, Any]:
-        """All fields by name; the moment is RFC 3339."""
-        return {name: _value(getattr(self, name)) for name in self.__dataclass_fields__}
+        """All fields by name, the version as ``tenant_version``; the moment is RFC 3339."""
+        return _to_json(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,8 @@ class FileRevision:
     message: str
 
     def to_json(self) -> dict[str, Any]:
-        """All fields by name; the moment is RFC 3339."""
-        return {name: _value(getattr(self, name)) for name in self.__dataclass_fields__}
+        """All fields by name, the version as ``tenant_version``; the moment is RFC 3339."""
+        return _to_json(self)
 
 
 def file_entry(path: str, held: HeldFile) -> FileEntry:
@@ -70,6 +70,11 @@ def file_revision(version: int, entry: Entry, change: FileChange) -> FileRevisio
         author=entry.author,
         message=entry.message,
     )
+
+
+def _to_json(info: FileEntry | FileRevision) -> dict[str, Any]:
+    names = {name: "tenant_version" if name == "version" else name for name in info.__dataclass_fields__}
+    return {told: _value(getattr(info, name)) for name, told in names.items()}
 
 
 def _value(value: Any) -> Any:

@@ -38,22 +38,23 @@ class HistoryEntry:
     tags: tuple[str, ...] = field(default=())
     request_id: str = ""
     restored: int | None = None
+    audit_head: tuple[int, str] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The entry as JSON values; the moment is RFC 3339."""
         return {
-            "version": self.version,
+            "tenant_version": self.version,
             "timestamp": rfc3339(self.timestamp),
             "kind": self.kind,
-            "restored": self.restored,
-            "who": self.who,
-            "jobId": self.job_id,
-            "requestId": self.request_id,
+            "restored_version": self.restored,
+            "author": self.who,
+            "job_id": self.job_id,
+            "request_id": self.request_id,
             "message": self.message,
             "streams": {name: counts.to_json() for name, counts in self.streams.items()},
-            "streamsDropped": list(self.streams_dropped),
-            "filesWritten": list(self.files_written),
-            "filesDeleted": list(self.files_deleted),
+            "streams_dropped": list(self.streams_dropped),
+            "files_written": list(self.files_written),
+            "files_deleted": list(self.files_deleted),
             "tags": list(self.tags),
         }
 
@@ -120,6 +121,7 @@ def history_entry(version: int, entry: Entry, tags: tuple[str, ...] = ()) -> His
         tags=tags,
         request_id=entry.request_id,
         restored=entry.restored,
+        audit_head=entry.audit_head,
     )
 
 

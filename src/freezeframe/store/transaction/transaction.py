@@ -31,6 +31,7 @@ from freezeframe.errors import ConflictError, JobRevoked, OutcomeUnknown, Storag
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.log.commits.commit import Committed, Unknown
+from freezeframe.observation import Operation, note, observed
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.storage.concurrency import run_concurrently
@@ -77,6 +78,8 @@ class TenantPlace:
     request_context: RequestContext = NO_REQUEST
     checks: tuple[Check, ...] = ()
     """What each commit has to pass."""
+    after_commit: Callable[[TenantPlace, int], None] = lambda *_: None
+    """What follows each commit of content, by its version; it does not fail."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +222,15 @@ class Transaction:
             TryAgain: the storage failed; nothing is visible.
         """
         self.announce()
+        with observed("commit") as operation:
+            return self._commit(metadata, receipt, operation)
+
+    def _commit(
+        self,
+        metadata: CommitMetadata,
+        receipt: Callable[[int], dict[str, Any] | None],
+        operation: Operation,
+    ) -> int | JobRecord:
         tries = self.place.settings.commit_tries_max
         for number in range(tries):
             place, taken_over = self.place, self.taken_over.keys()
@@ -233,11 +245,13 @@ class Transaction:
             self._may_be_committed = True
             outcome = self.place.log.add(state, entry)
             if isinstance(outcome, Committed):
+                note(version=outcome.version)
                 self._finish(entry, outcome.version)
                 return outcome.version
             if isinstance(outcome, Unknown):
                 raise self._unknown(outcome.reason)
             self._may_be_committed = False
+            operation.retries += 1
             forget_long_commits(self.place.storage, long_commits)
             time.sleep(random.uniform(0, min(_PAUSE_SECONDS_MAX, 0.002 * 2**number)))  # noqa: S311 - jitter
         raise ConflictError(
@@ -316,6 +330,7 @@ class Transaction:
             if staged.content
         )
         tenant = () if self.tenant is None else (self.tenant,)
+        request = self.place.request_context
         return Entry(
             self.write_id,
             timestamp_ms,
@@ -326,8 +341,9 @@ class Transaction:
             message=metadata.message,
             kind=metadata.kind,
             receipt=receipt(state.version + 1),
-            request_id=self.place.request_context.request_id,
+            request_id=request.request_id,
             restored=metadata.restored,
+            audit_head=None if request.audit.number is None else (request.audit.number, request.audit.hash),
         )
 
     def _finish(self, entry: Entry, version: int) -> None:

@@ -308,6 +308,8 @@ class UnitOfWork:
                 self.receipt = self._repeat_receipt(done)
             else:
                 self.receipt = self._job_receipt(done, committed=True)
+                if self._metadata.kind == "commit":
+                    self._transaction.place.after_commit(self._transaction.place, done)
         return self.receipt
 
     def require_tenant(self) -> None:

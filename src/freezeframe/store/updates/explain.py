@@ -41,8 +41,8 @@ class Explanation:
             "engine": self.route.engine,
             "reason": self.route.reason,
             "counts": None if self.counts is None else self.counts.to_json(),
-            "bytesWritten": self.bytes_written,
-            "vectorsFromBytes": self.rule.vectors_from_bytes,
+            "bytes_written": self.bytes_written,
+            "vectors_from_bytes": self.rule.vectors_from_bytes,
             "plain": self.rule.is_plain,
             "files": self.files(),
         }
@@ -78,7 +78,7 @@ def _line(choice: FileChoice) -> dict[str, Any]:
         "bytes": file.size,
         "rows": file.rows,
         "deleted": file.deleted,
-        "size class": size_class(file.size),
+        "size_class": size_class(file.size),
         "fate": choice.action,
         "reason": choice.reason,
     }

@@ -72,7 +72,8 @@ class TakenUpdate:
         )
 
     def _receipt(self, staged: UpdateResult, version: int) -> Receipt:
-        evolution = staged.plan.evolution if staged.plan and staged.rewrite else None
+        plan = staged.plan
+        evolution = plan.evolution if plan and staged.rewrite else None
         return Receipt(
             stream=str(self.place.name),
             inserted=staged.counts.inserted,
@@ -88,6 +89,7 @@ class TakenUpdate:
             bytes_written=staged.rewrite.new_bytes if staged.rewrite else 0,
             seconds=time.monotonic() - self.started,
             engine=staged.route.engine,
+            columns_missing=plan.evolution.missing if plan else (),
         )
 
 

@@ -78,7 +78,7 @@ class Restoration:
     def to_json(self) -> dict[str, Any]:
         """All fields by name."""
         return {
-            "version": self.version,
+            "restored_version": self.version,
             "tenant_version": self.tenant_version,
             "committed": self.committed,
             "streams": {name: one.to_json() for name, one in self.streams.items()},

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from freezeframe.errors import InvalidOption, SchemaDriftError
+from freezeframe.errors import InvalidOption, MissingColumn, SchemaDriftError
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.log.scan import rows
@@ -68,6 +68,8 @@ class RowSelection:
     version: int
     keys: pa.Table
     """The key's columns in the stream's own types; each row once."""
+    columns: tuple[str, ...] = ()
+    """Only these cells, of rows that are there now and were then; without any, whole rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,7 @@ def restore_rows(
     Raises:
         StreamNotFound, VersionNotFound: there is no such stream (then) or version.
         InvalidOption: the stream has no key, another key than then, or keeps its rows' past.
+        MissingColumn: cells of a column are asked for that the stream lacks now or lacked then.
         SchemaDriftError: a column has another type since, in which the old values cannot be told.
         ConflictError: others kept committing meanwhile.
     """
@@ -138,11 +141,31 @@ def _plan(place: TenantPlace, selection: RowSelection, now: TenantState) -> _Pla
             columns=misfits,
         )
     wanted = in_schema(found, shared)
+    if selection.columns:
+        held, wanted = _with_cells(held, wanted, key, selection.columns)
     changes = table_changes(held, wanted, key)
     kinds = changes[CHANGE_TYPE]
     changed_keys = changes.filter(pc.not_equal(kinds, DELETE)).select(list(key))
     gone = changes.filter(pc.equal(kinds, DELETE)).select(list(key))
     return _Plan(now, key, changes, _with_keys(wanted, changed_keys), gone)
+
+
+def _with_cells(
+    held: pa.Table, wanted: pa.Table, key: tuple[str, ...], columns: tuple[str, ...]
+) -> tuple[pa.Table, pa.Table]:
+    """The rows that are on both sides, and the same with the cells of ``columns`` from ``wanted``."""
+    unknown = [name for name in columns if name in key or name not in wanted.column_names]
+    if unknown:
+        raise MissingColumn(
+            f"The cells of {unknown} cannot be restored.",
+            cause="They are of the key, or the stream lacks the column now or lacked it then.",
+            remedy=f"Choose among {[name for name in wanted.column_names if name not in key]}.",
+            column=unknown[0],
+        )
+    order = [(name, "ascending") for name in key]
+    now = _with_keys(held, wanted.select(list(key))).sort_by(order)
+    then = _with_keys(wanted, held.select(list(key))).sort_by(order)
+    return now, pa.table({name: (then if name in columns else now)[name] for name in now.column_names})
 
 
 def _shared_key(base: Snapshot, target: Snapshot) -> tuple[str, ...]:

@@ -13,7 +13,8 @@ from freezeframe.storage import Storage
 from freezeframe.store.diff.net_counts import compared_counts
 from freezeframe.store.diff.row_diff import snapshot_changes, table_changes
 from freezeframe.store.directory.paths import blob_file
-from freezeframe.store.model.row_counts import Counts
+from freezeframe.store.model.html_table import html_table
+from freezeframe.store.model.row_counts import Counts, table_of
 from freezeframe.store.schema.table_properties import stored_key
 from freezeframe.store.table.reader import as_kind, read_rows
 from freezeframe.store.tenant_log.state import HeldFile, TenantState
@@ -107,6 +108,17 @@ class TenantDiff:
             },
             "files": {path: {"fate": one.fate, "sealed": one.is_sealed} for path, one in self.files.items()},
         }
+
+    def _repr_html_(self) -> str:
+        """What differs, in a notebook: row counts of streams, and files."""
+        versions = f"Version {self.before} to {self.after}"
+        if not (self.streams or self.files):
+            return html_table(f"{versions}: nothing differs", (), ())
+        columns, rows = table_of({name: one.counts for name, one in self.streams.items()})
+        fates = [(*row, self.streams[row[0]].fate) for row in rows]
+        files = [(path, one.fate) for path, one in self.files.items()]
+        listed = html_table("Files", ("file", ""), files) if files else ""
+        return html_table(versions, (*columns, ""), fates) + listed
 
 
 def tenant_diff(storage: Storage, before: TenantState, after: TenantState) -> TenantDiff:

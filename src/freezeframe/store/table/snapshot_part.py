@@ -1,0 +1,30 @@
+"""Some files of a table at one version, as the reader of rows takes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from freezeframe.log.actions.actions import Metadata, Protocol
+from freezeframe.log.scan.rows import ReadableSnapshot
+from freezeframe.storage import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotPart:
+    """A ``ReadableSnapshot`` of some files only; ``files`` has the columns of ``Snapshot.files``."""
+
+    storage: Storage
+    table: str
+    version: int
+    protocol: Protocol
+    metadata: Metadata
+    schema: dict[str, Any]
+    files: pa.Table
+
+
+def part_of(one: ReadableSnapshot, files: pa.Table) -> SnapshotPart:
+    """The part of a snapshot that ``files`` (rows of its ``files``) are."""
+    return SnapshotPart(one.storage, one.table, one.version, one.protocol, one.metadata, one.schema, files)

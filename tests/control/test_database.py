@@ -1,6 +1,7 @@
 """The control database: it makes itself, upgrades itself, and says in our words what is wrong with it."""
 
 import importlib
+import json
 import pkgutil
 import sqlite3
 import stat
@@ -11,11 +12,13 @@ import pytest
 import sqlalchemy
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from alembic.operations import Operations
 
 from freezeframe.control import schema
 from freezeframe.control.database import ControlDatabase, insert_if_absent
 from freezeframe.control.queue import JobQueue
 from freezeframe.control.schema import lanes, metadata
+from freezeframe.control.schema.keys import keys
 from freezeframe.control.sqlite import _run_when_unlocked
 from freezeframe.control.upgrade import VERSION_TABLE, known_versions
 from freezeframe.errors import FormatTooNew, InvalidOption, ReportDamage, SetupError, TryAgain
@@ -62,6 +65,23 @@ def test_a_newer_database_is_refused(database, database_url):
 
     with pytest.raises(FormatTooNew, match=f"9999; this freezeframe knows {known_versions()[-1]}"):
         ControlDatabase.open(database_url)
+
+
+def test_keys_from_before_the_scope_of_secrets_keep_their_rights(database):
+    """A key that reads snapshots gets secrets:read by that step; no other key gets anything."""
+    step = importlib.import_module("freezeframe.control.migrations.versions.0008_secrets_scope")
+    both = ["secrets:read", "snapshots:read"]
+    before = {"reads": ["snapshots:read"], "writes": ["snapshots:write"], "has": both}
+    rest = {"name": "", "secret_hash": "", "created_ms": 0}
+    with database.begin() as connection:
+        for key_id, scopes in before.items():
+            connection.execute(keys.insert().values(id=key_id, scopes=json.dumps(scopes), **rest))
+        with Operations.context(MigrationContext.configure(connection)):
+            step.upgrade()
+    with database.read() as connection:
+        rows = connection.execute(sqlalchemy.select(keys.c.id, keys.c.scopes)).all()
+
+    assert {**before, "reads": both} == {one: json.loads(text) for one, text in rows}
 
 
 def test_a_failed_transaction_changes_nothing(database):

@@ -7,7 +7,8 @@ from tests.control.conftest import database_url, postgresql_server  # noqa: F401
 
 from freezeframe.control.database import ControlDatabase
 from freezeframe.errors import IdempotencyConflict, NotAuthenticated, RequestInFlight
-from freezeframe.service.access.audit import Audit, AuditPlace
+from freezeframe.service.access.audit import Audit
+from freezeframe.service.access.audit_entry import AuditKeys, AuditPlace
 from freezeframe.service.base.idempotency import RequestIdentity, StoredResponse, StoredResponses
 from freezeframe.service.identity.api_keys import Keys
 from freezeframe.service.identity.people import People
@@ -27,7 +28,7 @@ def database(database_url):  # noqa: F811 - the fixture
 
 def test_a_chain_of_many_writers_is_whole(database):
     """Eight writers at once make one chain without a gap; other tenants have their own."""
-    audit = Audit(database)
+    audit = Audit(database, AuditKeys.of(b"p" * 32))
     with ThreadPoolExecutor(8) as pool:
         for number in range(40):
             pool.submit(audit.write, ACME, principal="p", action="a", subject=str(number))
@@ -35,7 +36,7 @@ def test_a_chain_of_many_writers_is_whole(database):
 
     assert list(range(39, -1, -1)) == [one.number for one in audit.entries(ACME)]
     assert {str(number) for number in range(40)} == {one.subject for one in audit.entries(ACME)}
-    assert audit.broken_at(ACME) is None
+    assert audit.prove(ACME).is_whole
 
 
 def test_one_of_many_begins_a_request(database):
@@ -102,6 +103,26 @@ def test_keys_are_known_by_their_pepper_only(database):
             keys.authenticate(text)
     with pytest.raises(NotAuthenticated):
         Keys(database, b"q" * 32).authenticate(made.text)
+
+
+@pytest.mark.parametrize("end", ["expired", "was revoked"])
+def test_who_has_a_keys_secret_is_told_how_it_ended(database, end):
+    """Nobody else learns that there was such a key."""
+    keys = Keys(database, b"p" * 32)
+    made = keys.create("sync", scopes=["tenants:read"], days=1e-9 if end == "expired" else None)
+    if end != "expired":
+        keys.revoke(made.key.id)
+    wrong = made.text[:-1] + ("a" if made.text[-1] != "a" else "b")
+
+    assert "The service does not know who asks." == _refusal(keys, wrong).problem
+    told = _refusal(keys, made.text)
+    assert ("This key is not valid any more.", True) == (told.problem, f"It {end} at 20" in told.cause)
+
+
+def _refusal(keys, text):
+    with pytest.raises(NotAuthenticated) as refused:
+        keys.authenticate(text)
+    return refused.value
 
 
 def test_a_disabled_person_is_signed_out(database):

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, func, or_, select
 
+from freezeframe.control.clock import milliseconds
 from freezeframe.control.database import ControlDatabase
 from freezeframe.control.job import JobStatus, QueuedJob
 from freezeframe.control.job_rows import job_of
 from freezeframe.control.schema import jobs
 
 _OPEN = ("queued", "running")
+_FAILED = ("failed", "timed_out", "dead")
+_NEWEST_LOOKED_AT = 10_000
 _LOOKED_MAX = 2000
 _COLUMNS = (
     jobs.c.sequence,
@@ -97,6 +101,32 @@ def newest_jobs(
     with database.read() as connection:
         found = connection.execute(select(jobs).where(jobs.c.sequence.in_(newest))).all()
     return {row.tenant: job_of(row) for row in found}
+
+
+def failed_jobs(
+    database: ControlDatabase,
+    environment: str,
+    tenants: Collection[str] | None,
+    since: datetime,
+    limit: int = 50,
+) -> tuple[QueuedJob, ...]:
+    """The jobs of some tenants (None: of all) that failed since a moment, of the newest 10,000 of the queue.
+
+    Raises:
+        TryAgain: the database cannot be reached.
+    """
+    newest = select(func.max(jobs.c.sequence)).scalar_subquery()
+    query = select(jobs).where(
+        jobs.c.sequence > newest - _NEWEST_LOOKED_AT,
+        jobs.c.environment == environment,
+        jobs.c.status.in_(_FAILED),
+        jobs.c.finished_ms >= milliseconds(since),
+    )
+    if tenants is not None:
+        query = query.where(jobs.c.tenant.in_(tenants))
+    with database.read() as connection:
+        found = connection.execute(query.order_by(jobs.c.sequence.desc()).limit(limit))
+        return tuple(map(job_of, found))
 
 
 def _rows(connection: Connection, wanted: ColumnElement[bool]) -> list[Row[Any]]:

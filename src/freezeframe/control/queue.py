@@ -148,6 +148,13 @@ class JobQueue:
             found = {row[0]: row[1] for row in connection.execute(query)}
         return {status: found.get(status, 0) for status in STATUSES}
 
+    def waiting_seconds(self) -> float:
+        """How long the job that has waited longest could have been running; 0 where none waits."""
+        waits = select(func.min(jobs.c.run_at_ms)).where(jobs.c.status == "queued")
+        with self._database.read() as connection:
+            oldest = connection.execute(waits).scalar_one()
+            return 0.0 if oldest is None else max(0.0, (self._database.now_ms(connection) - oldest) / 1000)
+
     def has_ended(self, environment: str, tenant: str, job_id: str) -> bool | None:
         """Whether nothing will happen to the job any more; None: there is none of that name."""
         try:

@@ -6,9 +6,10 @@ the job's id is made of both, so each due time makes one job.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, exists, select, update
+from sqlalchemy import Connection, Row, delete, exists, select, tuple_, update
 
 from freezeframe.clock import moment
 from freezeframe.control.clock import milliseconds
@@ -72,13 +73,30 @@ class Schedules:
         with self._database.read() as connection:
             return _find(connection, environment, tenant, name)
 
-    def list(self, *, environment: str | None = None, tenant: str | None = None) -> tuple[Schedule, ...]:
-        """All schedules, or those of an environment or a tenant, by name."""
+    def list(
+        self,
+        *,
+        environment: str | None = None,
+        tenant: str | None = None,
+        tenants: Collection[str] | None = None,
+        after: tuple[str, str] = ("", ""),
+        limit: int | None = None,
+    ) -> tuple[Schedule, ...]:
+        """All schedules, or those of an environment, a tenant or some, by tenant and name.
+
+        ``after`` is the tenant and the name that the ones before ended with.
+        """
         query = select(schedules).order_by(schedules.c.environment, schedules.c.tenant, schedules.c.name)
         if environment is not None:
             query = query.where(schedules.c.environment == environment)
         if tenant is not None:
             query = query.where(schedules.c.tenant == tenant)
+        if tenants is not None:
+            query = query.where(schedules.c.tenant.in_(tenants))
+        if any(after):
+            query = query.where(tuple_(schedules.c.tenant, schedules.c.name) > tuple_(*after))
+        if limit is not None:
+            query = query.limit(limit)
         with self._database.read() as connection:
             return tuple(_schedule(row) for row in connection.execute(query))
 

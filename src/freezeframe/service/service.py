@@ -10,6 +10,8 @@ from freezeframe.control.queue import JobQueue
 from freezeframe.control.schedules import Schedules
 from freezeframe.service.access.access import TenantAccess
 from freezeframe.service.access.audit import Audit
+from freezeframe.service.access.audit_entry import AuditKeys
+from freezeframe.service.access.audit_sink import AuditSink, audit_sink
 from freezeframe.service.access.stores import Stores
 from freezeframe.service.base.cursors import Cursors
 from freezeframe.service.base.idempotency import StoredResponses
@@ -17,14 +19,17 @@ from freezeframe.service.identity.api_keys import Keys
 from freezeframe.service.identity.identity_provider import IdentityProvider
 from freezeframe.service.identity.key_sessions import KeySessions
 from freezeframe.service.identity.people import People
+from freezeframe.service.identity.people_administration import PeopleAdministration
 from freezeframe.service.identity.pepper import load_pepper
 from freezeframe.service.identity.principal import Principal
 from freezeframe.service.identity.sign_in_ticket import Tickets
 from freezeframe.service.jobs.jobs import TenantJobs
+from freezeframe.service.jobs.tenant_schedules import TenantSchedules
 from freezeframe.service.jobs.uploads import Uploads
 from freezeframe.service.limits.byte_quotas import ByteQuotas
 from freezeframe.service.limits.rate_limits import RateLimits, SharedCounters
 from freezeframe.service.limits.stored_bytes import StoredBytes
+from freezeframe.service.overview.findings import TenantFindings
 from freezeframe.service.overview.overview import Overviews
 from freezeframe.settings import Settings
 from freezeframe.store.directory.pending_uploads import uploads_folder
@@ -42,16 +47,20 @@ class Service:
     stores: Stores
     keys: Keys
     people: People
+    people_administration: PeopleAdministration
     key_sessions: KeySessions
     audit: Audit
+    audit_sink: AuditSink | None
     answers: StoredResponses
     cursors: Cursors
     limits: RateLimits
     jobs: TenantJobs
+    schedules: TenantSchedules
     uploads: Uploads
     tickets: Tickets
     provider: IdentityProvider | None
     overviews: Overviews
+    findings: TenantFindings
     byte_quotas: ByteQuotas
     stored_bytes: StoredBytes
 
@@ -85,23 +94,33 @@ def open_service(root: str, settings: Settings, database: ControlDatabase) -> Se
     queue, overviews = JobQueue(database), Overviews()
     place = uploads_folder(root if "://" in root else str(Path(root).resolve()), settings)
     uploads = Uploads(place, settings, queue.has_ended)
+    schedules = Schedules(database)
+    jobs = TenantJobs(queue, schedules, settings, root, uploads)
     keys = Keys(database, pepper)
+    people = People(database, settings.service_session_hours)
+    sink = audit_sink(settings)
+    audit = Audit(database, AuditKeys.of(pepper), sink)
+    audit.seal("service")
     return Service(
         settings=settings,
         database=database,
         stores=stores,
         keys=keys,
         key_sessions=KeySessions(database, keys, settings.service_session_hours),
-        people=People(database, settings.service_session_hours),
-        audit=Audit(database),
+        people=people,
+        people_administration=PeopleAdministration(database, people, pepper),
+        audit=audit,
+        audit_sink=sink,
         answers=StoredResponses(database),
         cursors=Cursors(pepper),
         limits=RateLimits(counters, per_principal, per_tenant),
-        jobs=TenantJobs(queue, Schedules(database), settings, root, uploads),
+        jobs=jobs,
+        schedules=TenantSchedules(schedules, queue, jobs, stores),
         uploads=uploads,
         tickets=Tickets(pepper),
         provider=IdentityProvider(settings) if settings.service_oidc_issuer else None,
         overviews=overviews,
+        findings=TenantFindings(overviews),
         byte_quotas=ByteQuotas(
             counters,
             settings.service_tenant_upload_bytes_per_minute,

@@ -5,6 +5,7 @@ from freezeframe.control.schema.idempotency import idempotency
 from freezeframe.control.schema.jobs import jobs, lanes
 from freezeframe.control.schema.keys import key_sessions, keys
 from freezeframe.control.schema.metadata import metadata
+from freezeframe.control.schema.notifications import notifications
 from freezeframe.control.schema.people import people, sessions
 from freezeframe.control.schema.schedules import schedules
 
@@ -16,6 +17,7 @@ __all__ = [
     "keys",
     "lanes",
     "metadata",
+    "notifications",
     "people",
     "schedules",
     "sessions",

@@ -21,4 +21,6 @@ audit = Table(
     Column("details", Text, nullable=False),
     Column("previous_hash", String(64), nullable=False),
     Column("hash", String(64), nullable=False),
+    # Empty in entries from before hashes had a key.
+    Column("signing_key", String(16), nullable=False, server_default=""),
 )

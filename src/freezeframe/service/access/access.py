@@ -8,13 +8,13 @@ registry.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
 from freezeframe.errors import NotAllowed, TenantNotFound
 from freezeframe.identifiers import EnvironmentName, TenantId
-from freezeframe.service.access.audit import AuditPlace
+from freezeframe.service.access.audit_entry import AuditPlace, Head
 from freezeframe.service.access.stores import Stores
 from freezeframe.service.identity.principal import Principal, Scope
 from freezeframe.store import Tenant
@@ -59,7 +59,7 @@ class TenantAccess:
 
     def audit_place(self, environment: EnvironmentName, tenant: TenantId) -> AuditPlace:
         """Whose chain the tenant's audit is: its own alone, not that of an earlier tenant of the same id."""
-        return AuditPlace(environment, f"{tenant[:_NAMED_LETTERS]}@{self.folder(environment, tenant)}")
+        return audit_place(self._stores, environment, tenant)
 
     def folder(self, environment: EnvironmentName, tenant: TenantId) -> str:
         """The tenant's folder in the store, empty where there is none; asked for who may see the tenant."""
@@ -153,6 +153,19 @@ class TenantAccess:
                 cause="It is bound to some tenants or environments, and that one is not among them.",
                 remedy="Use a key that is bound to none, or to that tenant.",
             )
+
+
+def audit_place(stores: Stores, environment: EnvironmentName, tenant: TenantId) -> AuditPlace:
+    """Whose chain the audit of the tenant that has the id now is."""
+    folder = stores.environment(environment).folder(tenant) or ""
+    return AuditPlace(environment, f"{tenant[:_NAMED_LETTERS]}@{folder}")
+
+
+def audit_heads(tenant: Tenant) -> Iterator[Head]:
+    """The heads of the tenant's audit that its versions hold, the newest first."""
+    for version in tenant.history():
+        if version.audit_head is not None:
+            yield Head(*version.audit_head, f"version {version.version} of the tenant")
 
 
 def _not_found(environment: EnvironmentName, tenant: TenantId) -> TenantNotFound:

@@ -1,7 +1,9 @@
 """The audit: who did what to which tenant, in a chain that shows if an entry was changed or taken out.
 
-Each entry holds the hash of the one before it in its tenant's chain. What concerns no tenant (keys and
-people) has a chain of its own, that of the environment ``""`` and the tenant ``""``.
+Each entry holds the hash of the one before it in its tenant's chain, and a hash of its own that is made with
+a key of the service. What concerns no tenant (keys, people, sign-ins) has a chain of its own, that of the
+environment ``""`` and the tenant ``""``. Versions of the tenant and the sink hold the numbers and hashes of
+its newest entries, so that a chain that was cut off is found too.
 
 Entries that are written at the same time share a transaction: whoever comes while one is under way
 waits for the next, which takes all that have come.
@@ -9,26 +11,36 @@ waits for the next, which takes all that have come.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, func, insert, select
+from sqlalchemy import Connection, Row, Select, bindparam, delete, func, insert, select
 
 from freezeframe.control.database import ControlDatabase
 from freezeframe.control.schema.audit import audit
 from freezeframe.errors import ConflictError, FixTheRequest, FreezeframeError
-from freezeframe.service.base.timestamps import rfc3339
+from freezeframe.service.access.audit_entry import (
+    FIRST,
+    SEAL,
+    TRIM,
+    AuditEntry,
+    AuditFilter,
+    AuditKeys,
+    AuditPlace,
+    Head,
+)
+from freezeframe.service.access.audit_proof import AuditProof, prove
 
-FIRST = "0" * 64
 UNCHANGED = "unchanged"
 _CHANGE_NOTHING = (FixTheRequest, ConflictError)
 # Made once: to put a statement together takes longer than SQLite needs to carry it out.
 _INSERT = insert(audit)
+_EVERYTHING = AuditFilter()
+_PAGE = 1000
 _LAST = (
     select(audit)
     .where(
@@ -38,54 +50,6 @@ _LAST = (
     .order_by(audit.c.number.desc())
     .limit(1)
 )
-
-
-@dataclass(frozen=True, slots=True)
-class AuditPlace:
-    """Whose chain: a tenant of an environment, or the service's own where both are empty."""
-
-    environment: str = ""
-    tenant: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class AuditEntry:
-    """One thing that was done. ``hash`` is of all the other fields, ``previous_hash`` of the entry before."""
-
-    environment: str
-    tenant: str
-    number: int
-    moment_ms: int
-    principal: str
-    action: str
-    subject: str
-    request_id: str
-    details: str
-    previous_hash: str
-    hash: str
-
-    @property
-    def own_hash(self) -> str:
-        """What ``hash`` must be."""
-        return _hash(self.to_record())
-
-    def to_record(self) -> dict[str, Any]:
-        """All fields but the hash, by name."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "hash"}
-
-    def to_json(self) -> dict[str, Any]:
-        """What is told of it; the moment is RFC 3339, the details are an object."""
-        return {
-            "number": self.number,
-            "moment": rfc3339(self.moment_ms),
-            "principal": self.principal,
-            "action": self.action,
-            "subject": self.subject,
-            "request_id": self.request_id,
-            "details": json.loads(self.details),
-            "previous_hash": self.previous_hash,
-            "hash": self.hash,
-        }
 
 
 @dataclass(slots=True)
@@ -110,10 +74,20 @@ class _Waiting:
 
 
 class Audit:
-    """The chains of one service's control database."""
+    """The chains of one service's control database.
 
-    def __init__(self, database: ControlDatabase) -> None:
+    ``send`` gets the entries that have become durable, for a sink outside of the database.
+    """
+
+    def __init__(
+        self,
+        database: ControlDatabase,
+        keys: AuditKeys,
+        send: Callable[[Sequence[AuditEntry]], None] | None = None,
+    ) -> None:
         self._database = database
+        self._keys = keys
+        self._send = send
         self._lock = threading.Lock()
         self._writing = threading.Lock()
         self._waiting: list[_Waiting] = []
@@ -204,7 +178,7 @@ class Audit:
                 for one in taken:
                     if one.place not in last:
                         last[one.place] = self._last(connection, one.place)
-                    made.append(_following(last[one.place], one, now))
+                    made.append(_following(last[one.place], one, now, self._keys))
                     last[one.place] = made[-1]
                 connection.execute(_INSERT, [{**one.to_record(), "hash": one.hash} for one in made])
         except BaseException as error:  # noqa: BLE001 - raised again by each who waits
@@ -213,40 +187,78 @@ class Audit:
             return
         for one, entry in zip(taken, made, strict=True):
             one.entry = entry
+        if self._send is not None:
+            self._send(made)
 
     def entries(
         self,
         place: AuditPlace,
+        wanted: AuditFilter = _EVERYTHING,
         *,
         before: int | None = None,
         limit: int = 100,
-        action: str | None = None,
-        subject: str | None = None,
     ) -> tuple[AuditEntry, ...]:
         """The newest entries of a chain first: those below the number ``before``, at most ``limit``."""
-        query = select(audit).where(*_chain(place))
+        query = _filtered(place, wanted)
         if before is not None:
             query = query.where(audit.c.number < before)
-        if action is not None:
-            query = query.where(audit.c.action == action)
-        if subject is not None:
-            query = query.where(audit.c.subject == subject)
-        with self._database.read() as connection:
-            rows = connection.execute(query.order_by(audit.c.number.desc()).limit(limit))
-            return tuple(_entry(row) for row in rows)
+        return self._read(query.order_by(audit.c.number.desc()).limit(limit))
 
-    def broken_at(self, place: AuditPlace) -> int | None:
-        """The number of the first entry that was changed, or lacks the one before it; None: all are whole."""
-        expected_number, previous = 0, FIRST
-        query = select(audit).where(*_chain(place)).order_by(audit.c.number)
+    def all_entries(self, place: AuditPlace, wanted: AuditFilter = _EVERYTHING) -> Iterator[AuditEntry]:
+        """The entries of a chain, the oldest first, however many there are."""
+        after = -1
+        while True:
+            query = _filtered(place, wanted).where(audit.c.number > after)
+            found = self._read(query.order_by(audit.c.number).limit(_PAGE))
+            yield from found
+            if len(found) < _PAGE:
+                return
+            after = found[-1].number
+
+    def places(self) -> tuple[AuditPlace, ...]:
+        """Whose chains there are."""
+        query = select(audit.c.environment, audit.c.tenant).distinct()
         with self._database.read() as connection:
-            for row in connection.execute(query):
-                entry = _entry(row)
-                is_linked = entry.number == expected_number and entry.previous_hash == previous
-                if not is_linked or entry.own_hash != entry.hash:
-                    return expected_number
-                expected_number, previous = expected_number + 1, entry.hash
-        return None
+            return tuple(sorted((AuditPlace(*row) for row in connection.execute(query)), key=repr))
+
+    def prove(self, place: AuditPlace, heads: Iterable[Head] = ()) -> AuditProof:
+        """Whether a chain is whole; ``heads`` were read before the call, from wherever else they are kept."""
+        known = tuple(heads)
+        return prove(self.all_entries(place), self._keys, known)
+
+    def seal(self, principal: str) -> None:
+        """Give each chain a signed entry at its end, if no entry in the database is signed yet.
+
+        From then on a chain that ends unsigned was made by somebody else.
+        """
+        with self._database.read() as connection:
+            if connection.execute(select(audit.c.number).where(audit.c.signing_key != "").limit(1)).first():
+                return
+        for place in self.places():
+            self.write(place, principal=principal, action=SEAL)
+
+    def trim(self, place: AuditPlace, before_ms: int, principal: str) -> int:
+        """Delete the entries from before a moment, but for the newest one; how many they were.
+
+        An entry that tells the last deleted one's number and hash comes first, so the rest stays provable.
+        """
+        with self._database.read() as connection:
+            newest = self._last(connection, place)
+        if newest is None:
+            return 0
+        old = AuditFilter(until_ms=before_ms)
+        last = next(iter(self.entries(place, old, before=newest.number, limit=1)), None)
+        if last is None:
+            return 0
+        told = {"removed_through": last.number, "hash": last.hash}
+        self.write(place, principal=principal, action=TRIM, details=told)
+        with self._database.begin() as connection:
+            gone = delete(audit).where(*_chain(place), audit.c.number <= last.number)
+            return connection.execute(gone).rowcount
+
+    def _read(self, query: Select[Any]) -> tuple[AuditEntry, ...]:
+        with self._database.read() as connection:
+            return tuple(_entry(row) for row in connection.execute(query))
 
     def _last(self, connection: Connection, place: AuditPlace) -> AuditEntry | None:
         values = {"place_environment": place.environment, "place_tenant": place.tenant}
@@ -254,7 +266,7 @@ class Audit:
         return None if found is None else _entry(found)
 
 
-def _following(last: AuditEntry | None, waiting: _Waiting, now_ms: int) -> AuditEntry:
+def _following(last: AuditEntry | None, waiting: _Waiting, now_ms: int, keys: AuditKeys) -> AuditEntry:
     record: dict[str, Any] = {
         "environment": waiting.place.environment,
         "tenant": waiting.place.tenant,
@@ -262,8 +274,9 @@ def _following(last: AuditEntry | None, waiting: _Waiting, now_ms: int) -> Audit
         "moment_ms": max(now_ms, last.moment_ms if last else 0),
         **waiting.values,
         "previous_hash": last.hash if last else FIRST,
+        "signing_key": keys.current,
     }
-    return AuditEntry(**record, hash=_hash(record))
+    return AuditEntry(**record, hash=str(keys.hash(record)))
 
 
 def _lock(connection: Connection) -> None:
@@ -276,10 +289,19 @@ def _chain(place: AuditPlace) -> tuple[Any, Any]:
     return (audit.c.environment == place.environment, audit.c.tenant == place.tenant)
 
 
+def _filtered(place: AuditPlace, wanted: AuditFilter) -> Select[Any]:
+    query = select(audit).where(*_chain(place))
+    for column, value in ((audit.c.action, wanted.action), (audit.c.subject, wanted.subject)):
+        if value is not None:
+            query = query.where(column == value)
+    if wanted.principal is not None:
+        query = query.where(audit.c.principal.contains(wanted.principal, autoescape=True))
+    if wanted.since_ms is not None:
+        query = query.where(audit.c.moment_ms >= wanted.since_ms)
+    if wanted.until_ms is not None:
+        query = query.where(audit.c.moment_ms < wanted.until_ms)
+    return query
+
+
 def _entry(row: Row[Any]) -> AuditEntry:
     return AuditEntry(**row._mapping)  # noqa: SLF001 - SQLAlchemy's public name for it
-
-
-def _hash(record: Mapping[str, Any]) -> str:
-    text = json.dumps(record, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()

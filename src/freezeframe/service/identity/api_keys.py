@@ -230,7 +230,8 @@ class Keys:
         """Who asks with that key.
 
         Raises:
-            NotAuthenticated: it is unknown, wrong, revoked or expired; which of them is not told.
+            NotAuthenticated: it is unknown, wrong, revoked or expired. Only who has the key's secret is
+                told that it has ended, and how; unknown and wrong ones are not told apart.
         """
         known = self.remembered(text)
         if known is not None:
@@ -268,10 +269,12 @@ class Keys:
         was_good = hmac.compare_digest(given, (row["previous_hash"] if row else "") or "0" * 64)
         if row is not None and was_good and (row["previous_until_ms"] or 0) > now:
             is_good = True
-        if row is None or not is_good or row["revoked_ms"] is not None:
+        if row is None or not is_good:
             raise unknown_caller()
+        if row["revoked_ms"] is not None:
+            raise _ended_key("was revoked", row["revoked_ms"])
         if row["expires_ms"] is not None and row["expires_ms"] <= now:
-            raise unknown_caller()
+            raise _ended_key("expired", row["expires_ms"])
         self._note_use(key_id, row["last_used_ms"], now)
         return _key(row).principal()
 
@@ -287,6 +290,14 @@ class Keys:
     def _forget(self) -> None:
         with self._lock:
             self._remembered.clear()
+
+
+def _ended_key(how: str, moment_ms: int) -> NotAuthenticated:
+    return NotAuthenticated(
+        "This key is not valid any more.",
+        cause=f"It {how} at {rfc3339(moment_ms)}.",
+        remedy="Ask an administrator for another one (freezeframe key create).",
+    )
 
 
 def unknown_caller() -> NotAuthenticated:

@@ -24,7 +24,8 @@ from joserfc.errors import InvalidKeyIdError, JoseError
 from joserfc.jwk import KeySet
 
 from freezeframe.errors import InputNotFound, NotAuthenticated, SetupError, TryAgain
-from freezeframe.service.identity.identity_roles import parse_roles, role_of
+from freezeframe.identifiers import EnvironmentName, TenantId
+from freezeframe.service.identity.identity_roles import bounds_of, parse_roles, role_of
 from freezeframe.service.identity.principal import Role
 from freezeframe.settings import Settings
 
@@ -62,12 +63,16 @@ class SignInAttempt:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Who has signed in at the provider: an id that no other account ever has, a name, and the role here."""
+    """Who has signed in at the provider: an id that no other account ever has, a name, and the role here.
+
+    ``bounds`` has ``environments`` and ``tenants`` where claims tell them: names, or None for all.
+    """
 
     issuer: str
     subject: str
     name: str
     role: Role
+    bounds: Mapping[str, tuple[str, ...] | None]
 
 
 def new_sign_in_attempt() -> SignInAttempt:
@@ -85,6 +90,11 @@ class IdentityProvider:
         self._scopes = settings.service_oidc_scopes
         self._claim = settings.service_oidc_role_claim
         self._roles = parse_roles(settings.service_oidc_roles)
+        told = (
+            ("environments", settings.service_oidc_environment_claim, EnvironmentName),
+            ("tenants", settings.service_oidc_tenant_claim, TenantId),
+        )
+        self._bounds = [one for one in told if one[1]]
         host = urlsplit(self.issuer).hostname or ""
         self.name = settings.service_oidc_name or host
         if not (self._client_id and "openid" in self._scopes.split() and _is_safe(self.issuer)):
@@ -134,7 +144,9 @@ class IdentityProvider:
                 cause="Its ID token has no subject (sub).",
                 remedy="Ask who runs the provider.",
             )
-        return Account(self.issuer, subject, name, role_of(claims, self._claim, self._roles))
+        role = role_of(claims, self._claim, self._roles)
+        bounds = {what: bounds_of(claims, claim, kind) for what, claim, kind in self._bounds}
+        return Account(self.issuer, subject, name, role, bounds)
 
     def _token(self, attempt: SignInAttempt, code: str, redirect_uri: str) -> Mapping[str, Any]:
         form = {

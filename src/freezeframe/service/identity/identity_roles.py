@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
-from freezeframe.errors import NotAllowed, SetupError
+from freezeframe.errors import InvalidName, NotAllowed, SetupError
 from freezeframe.service.identity.principal import ROLES, Role
 
 
@@ -48,6 +49,18 @@ def role_of(claims: Mapping[str, Any], claim: str, roles: Mapping[str, Role]) ->
             code="NO_ROLE",
         )
     return found
+
+
+def bounds_of(claims: Mapping[str, Any], claim: str, kind: type[str]) -> tuple[str, ...] | None:
+    """The names that the claim binds a person to; None where it says ``*``. What is no name is left out."""
+    given = _values(claims, claim)
+    return None if "*" in given else tuple(sorted({str(one) for one in _names(given, kind)}))
+
+
+def _names(given: list[str], kind: type[str]) -> Iterator[str]:
+    for value in given:
+        with suppress(InvalidName):
+            yield kind(value)
 
 
 def _values(claims: Mapping[str, Any], claim: str) -> list[str]:

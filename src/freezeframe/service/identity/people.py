@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -91,35 +91,44 @@ class People:
     def create(
         self,
         name: str,
-        password: str,
+        password: str | None,
         role: Role = "viewer",
         *,
         environments: Iterable[str] | None = None,
         tenants: Iterable[str] | None = None,
+        request: str | None = None,
     ) -> Person:
-        """A new person.
+        """A new person; one without a password has to be invited.
+
+        A ``request`` that comes twice makes one person.
 
         Raises:
             InvalidOption: there is one of that name, an unknown role, or a password that is too short.
         """
-        _require_person(name, password, role)
+        _require_name(name)
+        require_role(role)
+        if password is not None:
+            require_password(password)
         seen = None if environments is None else sorted({str(EnvironmentName(one)) for one in environments})
         bound = None if tenants is None else sorted({str(TenantId(one)) for one in tenants})
         with self._database.begin() as connection:
             values = {
-                "id": secrets.token_hex(_ID_BYTES),
+                "id": secrets.token_hex(_ID_BYTES)
+                if request is None
+                else token_hash(request)[: 2 * _ID_BYTES],
                 "name": name,
-                "password_hash": self._hasher.hash(password),
+                "password_hash": "" if password is None else self.hashed(password),
                 "role": role,
                 "environments": None if seen is None else json.dumps(seen),
                 "tenants": None if bound is None else json.dumps(bound),
                 "created_ms": self._database.now_ms(connection),
             }
-            if not insert_if_absent(connection, people, values):
+            made = insert_if_absent(connection, people, values)
+            known = select(people).where(people.c.id == values["id"])
+            row = connection.execute(known).mappings().one_or_none()
+            if row is None or (not made and request is None):
                 raise InvalidOption(f"There is a person {name!r} already.", remedy="Use another name.")
-            return _person(
-                connection.execute(select(people).where(people.c.id == values["id"])).mappings().one()
-            )
+            return _person(row)
 
     def list(self) -> tuple[Person, ...]:
         """All people by name, those that may not sign in any more too."""
@@ -159,10 +168,17 @@ class People:
             )
         return _person(row)
 
-    def entered(self, person_id: str, name: str, role: Role) -> Person:
+    def entered(
+        self,
+        person_id: str,
+        name: str,
+        role: Role,
+        told_bounds: Mapping[str, Iterable[str] | None] | None = None,
+    ) -> Person:
         """The person of that ``provided_id``, made when the account comes for the first time.
 
-        Name and role are what the account says now. Where somebody else has the name, the end of the
+        Name and role are what the account says now, and so are those of ``environments`` and ``tenants`` that
+        ``told_bounds`` has. Where somebody else has the name, the end of the
         person's id goes with it. A password is never theirs.
 
         Raises:
@@ -170,6 +186,10 @@ class People:
         """
         tail = person_id[-8:]
         shown = "".join(letter for letter in name if letter.isprintable())[:_SHOWN_LENGTH].strip() or tail
+        bound = {
+            what: None if names is None else json.dumps(sorted(names))
+            for what, names in (told_bounds or {}).items()
+        }
         with self._database.begin() as connection:
             named = connection.execute(select(people.c.id).where(people.c.name == shown)).scalar_one_or_none()
             if named not in {None, person_id}:
@@ -180,10 +200,11 @@ class People:
                 "password_hash": "",
                 "role": role,
                 "created_ms": self._database.now_ms(connection),
+                **bound,
             }
             mine = people.c.id == person_id
             if not insert_if_absent(connection, people, values):
-                connection.execute(update(people).where(mine).values(name=shown, role=role))
+                connection.execute(update(people).where(mine).values(name=shown, role=role, **bound))
             row = connection.execute(select(people).where(mine)).mappings().one()
         if row["disabled_ms"] is not None:
             raise NotAuthenticated(
@@ -231,6 +252,10 @@ class People:
             raise unknown_caller()
         return _person(row).principal()
 
+    def hashed(self, password: str) -> str:
+        """What is kept of a password."""
+        return self._hasher.hash(password)
+
     def _verify(self, password_hash: str, password: str) -> bool:
         try:
             return self._hasher.verify(password_hash, password[:_PASSWORD_LENGTH_MAX])
@@ -243,11 +268,24 @@ def provided_id(issuer: str, subject: str) -> str:
     return f"{_PROVIDED}{hashlib.sha256(json.dumps([issuer, subject]).encode()).hexdigest()[:32]}"
 
 
-def _require_person(name: str, password: str, role: str) -> None:
+def is_provided(person_id: str) -> bool:
+    """Whether the person is an account at an identity provider, and has no password here."""
+    return person_id.startswith(_PROVIDED)
+
+
+def _require_name(name: str) -> None:
     if not name.strip() or len(name) > 200 or any(ord(letter) < 32 for letter in name):  # noqa: PLR2004 - the column, controls
         raise InvalidOption(f"{name!r} cannot be a person's name.", remedy="Pass 1 to 200 letters.")
+
+
+def require_role(role: str) -> None:
+    """Refuse a role that there is not, by ``InvalidOption``."""
     if role not in ROLES:
         raise InvalidOption(f"There is no role {role!r}.", remedy=f"Use one of {', '.join(ROLES)}.")
+
+
+def require_password(password: str) -> None:
+    """Refuse a password that is too short or too long, by ``InvalidOption``."""
     if not PASSWORD_LENGTH_MIN <= len(password) <= _PASSWORD_LENGTH_MAX:
         raise InvalidOption(
             f"A password has {PASSWORD_LENGTH_MIN} to {_PASSWORD_LENGTH_MAX} characters.",

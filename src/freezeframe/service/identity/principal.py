@@ -17,6 +17,7 @@ Scope = Literal[
     "snapshots:read",
     "snapshots:write",
     "snapshots:delete",
+    "secrets:read",
     "jobs:read",
     "jobs:run",
     "admin",

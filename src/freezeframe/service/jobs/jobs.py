@@ -133,7 +133,16 @@ class TenantJobs:
             InvalidOption: the order cannot be carried out.
             IdempotencyConflict: there is a job of that id with another order.
         """
-        request = RunRequest(
+        return self._submit(self.run_request(job, order, who), order.attempts_max, job.folder)
+
+    def run_request(self, job: TenantJob, order: JobRequest, who: str) -> RunRequest:
+        """The request of a run of a script.
+
+        Raises:
+            NotFound: there is no such script.
+            InvalidOption: the order cannot be carried out.
+        """
+        return RunRequest(
             root=self._root,
             environment=job.environment,
             tenant=job.tenant,
@@ -145,7 +154,6 @@ class TenantJobs:
             message=order.message,
             who=who,
         )
-        return self._submit(request, order.attempts_max, job.folder)
 
     def submit_import(
         self,
@@ -192,6 +200,11 @@ class TenantJobs:
             if is_new:
                 shutil.rmtree(folder.parent, ignore_errors=True)
             raise
+
+    @property
+    def running_max(self) -> int:
+        """How many jobs of one tenant run at once."""
+        return self._settings.jobs_per_tenant_max
 
     def get(self, job: TenantJob) -> QueuedJob:
         """The job.
@@ -262,6 +275,10 @@ class TenantJobs:
     def counts(self) -> Mapping[JobStatus, int]:
         """How many jobs of each status the whole queue has."""
         return self._queue.counts()
+
+    def waiting_seconds(self) -> float:
+        """How long the job that has waited longest could have been running; 0 where none waits."""
+        return self._queue.waiting_seconds()
 
     def describe_job(self, job: QueuedJob) -> dict[str, Any]:
         """What is told of a job: all of ``QueuedJob.to_json`` but where things lie on the machine."""

@@ -27,8 +27,14 @@ _ADD = """
     RETURNING value, expires
 """
 _BUSY_SECONDS = 5.0
-_WHOSE = {"principal": "key or person", "tenant": "tenant", "sign-in": "name or place that signs in"}
+_WHOSE = {
+    "principal": "key or person",
+    "tenant": "tenant",
+    "sign-in": "name at an address",
+    "sign-in address": "address that signs in",
+}
 SIGN_INS_PER_MINUTE = 10
+SIGN_INS_OF_ADDRESS_PER_MINUTE = 100
 _WINDOW_SECONDS = 60.0
 _PORTIONS = 100
 _REMEMBERED_MAX = 20_000
@@ -144,11 +150,17 @@ class MinuteQuotas(ABC):
 class RateLimits(MinuteQuotas):
     """The quotas of one service: requests a minute, by key or person, and by tenant; 0 is no limit.
 
-    A request is one of a ``principal``, for a ``tenant``, or a ``sign-in`` from somewhere.
+    A request is one of a ``principal``, for a ``tenant``, or a ``sign-in``: of one name at one address, and
+    of an address whatever the name. What others do elsewhere locks nobody out.
     """
 
     def __init__(self, counters: SharedCounters, per_principal: int, per_tenant: int) -> None:
-        amounts = {"principal": per_principal, "tenant": per_tenant, "sign-in": SIGN_INS_PER_MINUTE}
+        amounts = {
+            "principal": per_principal,
+            "tenant": per_tenant,
+            "sign-in": SIGN_INS_PER_MINUTE,
+            "sign-in address": SIGN_INS_OF_ADDRESS_PER_MINUTE,
+        }
         super().__init__(counters, amounts)
 
     def _explain(self, kind: str) -> tuple[str, str]:

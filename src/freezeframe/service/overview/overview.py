@@ -92,11 +92,18 @@ class Overviews:
         if version is not None and version != newest.version:
             state = listed_state(tenant.place.log, newest, version)
             return _overview(tenant, state, tuple(tenant.history(_ENTRIES_MAX, until=version)), _today())
-        name = tenant.place.storage.root
-        seen = self._kept.value(name, newest, lambda before: _summarize(tenant, newest, before))
+        seen = self._seen(tenant, newest)
         if seen.today != _today():
             return _overview(tenant, newest, seen.recent, _today())
         return seen.shown
+
+    def recent(self, tenant: Tenant, state: TenantState) -> tuple[HistoryEntry, ...]:
+        """The newest 100 versions of a tenant whose newest state is ``state``, the newest first."""
+        return () if state.version < 0 else self._seen(tenant, state).recent
+
+    def _seen(self, tenant: Tenant, newest: TenantState) -> _Seen:
+        name = tenant.place.storage.root
+        return self._kept.value(name, newest, lambda before: _summarize(tenant, newest, before))
 
 
 def _summarize(tenant: Tenant, state: TenantState, before: _Seen | None) -> _Seen:

@@ -1,0 +1,190 @@
+"""Administration of people: their roles and bounds, invitations, passwords and sessions."""
+
+from __future__ import annotations
+
+import base64
+import builtins
+import hmac
+import json
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import delete, select, update
+
+from freezeframe.control.database import ControlDatabase
+from freezeframe.control.schema.people import people, sessions
+from freezeframe.errors import InvalidOption, NotAuthenticated, NotFound
+from freezeframe.identifiers import EnvironmentName, TenantId
+from freezeframe.service.base.timestamps import rfc3339
+from freezeframe.service.identity.people import (
+    People,
+    Person,
+    is_provided,
+    require_password,
+    require_role,
+    token_hash,
+)
+
+_INVITATION_SECONDS = 3 * 86_400
+_SHOWN = 16
+
+
+@dataclass(frozen=True, slots=True)
+class PersonSession:
+    """A session as an admin sees it: named by a part of its token's hash, which nobody can sign in with."""
+
+    id: str
+    created: str
+    expires: str
+
+
+class PeopleAdministration:
+    """Changes of the people of one service; invitations are signed with its secret."""
+
+    def __init__(self, database: ControlDatabase, known: People, pepper: bytes) -> None:
+        self._database = database
+        self._people = known
+        self._secret = hmac.digest(pepper, b"freezeframe invitations", "sha256")
+
+    def get(self, person_id: str) -> Person:
+        """The person of that id.
+
+        Raises:
+            NotFound: there is none.
+        """
+        found = next((one for one in self._people.list() if one.id == person_id), None)
+        if found is None:
+            raise NotFound(f"There is no person {person_id!r}.", remedy="Check the id in the list of people.")
+        return found
+
+    def change(
+        self,
+        person_id: str,
+        *,
+        role: str | None = None,
+        bounds: Mapping[str, Iterable[str] | None] | None = None,
+        is_disabled: bool | None = None,
+    ) -> Person:
+        """Give a person another role, other ``environments`` or ``tenants`` (in ``bounds``), or end or begin.
+
+        Who is disabled is signed out. What changes holds from the person's next request on.
+
+        Raises:
+            NotFound: there is none of that id.
+            InvalidOption, InvalidName: an unknown role, or a bound that can be none.
+        """
+        known, values = self.get(person_id), dict[str, Any]()
+        if role is not None:
+            require_role(role)
+            values["role"] = role
+        for name, kind in (("environments", EnvironmentName), ("tenants", TenantId)):
+            if bounds is not None and name in bounds:
+                wanted = bounds[name]
+                names = None if wanted is None else json.dumps(sorted({str(kind(one)) for one in wanted}))
+                values[name] = names
+        with self._database.begin() as connection:
+            if is_disabled is not None:
+                now = self._database.now_ms(connection)
+                values["disabled_ms"] = (known.disabled_ms or now) if is_disabled else None
+            if values:
+                connection.execute(update(people).where(people.c.id == person_id).values(values))
+            if is_disabled:
+                connection.execute(delete(sessions).where(sessions.c.person == person_id))
+        return self.get(person_id)
+
+    def invitation(self, person_id: str) -> str:
+        """A text with which the person sets a password, once, within three days; also to reset one.
+
+        Raises:
+            NotFound: there is none of that id.
+            InvalidOption: the person signs in at the identity provider, or may not sign in.
+        """
+        known = self.get(person_id)
+        if is_provided(person_id) or known.disabled_ms is not None:
+            raise InvalidOption(
+                f"{known.name!r} cannot be invited.",
+                cause="The person signs in at the identity provider, or is disabled.",
+                remedy="Have the provider reset the password, or enable the person first.",
+            )
+        until = int(time.time()) + _INVITATION_SECONDS
+        content = f"{person_id}.{until}"
+        return f"{content}.{self._signature(content, self._password_hash(person_id))}"
+
+    def accept(self, invitation: str, password: str) -> Person:
+        """Set the password of who was invited; the invitation and all sessions from before end.
+
+        Raises:
+            NotAuthenticated: the invitation is not ours, over, or used.
+            InvalidOption: the password is too short.
+        """
+        content, _, signature = invitation.rpartition(".")
+        person_id, _, until = content.partition(".")
+        kept = self._password_hash(person_id)
+        is_ours = hmac.compare_digest(signature.encode(), self._signature(content, kept).encode())
+        if not is_ours or not until.isdigit() or int(until) < time.time():
+            raise NotAuthenticated(
+                "The invitation is not valid.",
+                cause="It was used, is over, or was not made here.",
+                remedy="Ask an admin for a new one.",
+            )
+        known = self.get(person_id)
+        if known.disabled_ms is not None:
+            raise NotAuthenticated("This person may not sign in any more.", remedy="Ask an admin.")
+        self._set_password(person_id, password)
+        return known
+
+    def change_password(self, person_id: str, old: str, new: str) -> Person:
+        """Set a person's own password; all sessions of the person end.
+
+        Raises:
+            NotAuthenticated: the old one is wrong.
+            InvalidOption: the new one is too short.
+        """
+        known = self._people.verified(self.get(person_id).name, old)
+        self._set_password(person_id, new)
+        return known
+
+    def sessions(self, person_id: str) -> builtins.list[PersonSession]:
+        """The sessions of a person that are not over, the newest first."""
+        self.get(person_id)
+        query = select(sessions).where(sessions.c.person == person_id).order_by(sessions.c.created_ms.desc())
+        with self._database.read() as connection:
+            now = self._database.now_ms(connection)
+            rows = connection.execute(query).mappings().all()
+        return [
+            PersonSession(row["token_hash"][:_SHOWN], rfc3339(row["created_ms"]), rfc3339(row["expires_ms"]))
+            for row in rows
+            if row["expires_ms"] > now
+        ]
+
+    def end_sessions(self, person_id: str, session: str | None = None) -> None:
+        """End one session of a person, or all of them; one that is over stays so.
+
+        Raises:
+            NotFound: there is no such person.
+        """
+        self.get(person_id)
+        ended = delete(sessions).where(sessions.c.person == person_id)
+        if session is not None:
+            ended = ended.where(sessions.c.token_hash.startswith(session, autoescape=True))
+        with self._database.begin() as connection:
+            connection.execute(ended)
+
+    def _set_password(self, person_id: str, password: str) -> None:
+        require_password(password)
+        made = self._people.hashed(password)
+        with self._database.begin() as connection:
+            connection.execute(update(people).where(people.c.id == person_id).values(password_hash=made))
+            connection.execute(delete(sessions).where(sessions.c.person == person_id))
+
+    def _password_hash(self, person_id: str) -> str:
+        with self._database.read() as connection:
+            kept = select(people.c.password_hash).where(people.c.id == person_id)
+            return connection.execute(kept).scalar_one_or_none() or token_hash(person_id)
+
+    def _signature(self, content: str, password_hash: str) -> str:
+        # With the password's hash in it an invitation is good until a password is set.
+        drawn = hmac.digest(self._secret, f"{content}\n{password_hash}".encode(), "sha256")
+        return base64.urlsafe_b64encode(drawn).decode().rstrip("=")

@@ -6,7 +6,15 @@
 import base64
 from dataclasses import dataclass, field
 
-SCOPES = ("tenants:read", "snapshots:read", "snapshots:write", "snapshots:delete", "jobs:read", "jobs:run")
+SCOPES = (
+    "tenants:read",
+    "snapshots:read",
+    "snapshots:write",
+    "snapshots:delete",
+    "secrets:read",
+    "jobs:read",
+    "jobs:run",
+)
 ROWS = b"Id,City\n007,Bern\n"
 CSV = {"content-type": "text/csv"}
 TUS = {"tus-resumable": "1.0.0"}
@@ -40,6 +48,7 @@ TENANT_ROWS = {
     ("get", f"{T}/streams/{{stream}}/diff"): Row("snapshots:read", "?before=1"),
     ("get", f"{T}/streams/{{stream}}/sorted-rows"): Row("snapshots:read", "?by=City&descending=true"),
     ("get", f"{T}/streams/{{stream}}/statistics"): Row("snapshots:read"),
+    ("get", f"{T}/streams/{{stream}}/rows/{{key}}/history"): Row("snapshots:read"),
     ("post", f"{T}/streams/{{stream}}/import-preview"): Row(
         "snapshots:write", "?key=Id&mode=full", content=ROWS, headers=CSV
     ),
@@ -86,8 +95,15 @@ TENANT_ROWS = {
     ("get", f"{T}/jobs/{{job_id}}/logs"): Row("jobs:read"),
     ("post", f"{T}/jobs/{{job_id}}/repetitions"): Row("jobs:run"),
     ("get", f"{T}/jobs/{{job_id}}/notebook"): Row("jobs:read"),
+    ("post", f"{T}/schedules"): Row(
+        "jobs:run", json={"name": "n-{unique}", "script": "etl.py", "cron": "@daily"}
+    ),
+    ("patch", f"{T}/schedules/{{schedule}}"): Row("jobs:run", json={"enabled": False}),
+    ("delete", f"{T}/schedules/{{schedule}}"): Row("jobs:run"),
+    ("post", f"{T}/schedules/{{schedule}}/runs"): Row("jobs:run"),
     ("get", f"{T}/audit"): Row("admin"),
     ("get", f"{T}/audit/proof"): Row("admin"),
+    ("get", f"{T}/audit/export"): Row("admin", "?format=csv"),
     ("get", f"{H}/snapshots"): Row("snapshots:read", "?file=a.txt"),
     ("put", f"{H}/snapshots"): Row("snapshots:write", "?file=new.txt", content=b"new"),
     ("delete", f"{H}/snapshots"): Row("snapshots:delete", "?file=a.txt"),
@@ -110,23 +126,38 @@ OTHER_ROWS = {
     ("get", "/api/v1/environments/{environment}/overviews"): Row(
         "snapshots:read", "?tenant={tenant}&tenant=globex"
     ),
+    ("get", "/api/v1/environments/{environment}/overview"): Row("snapshots:read"),
     ("get", "/api/v1/environments/{environment}/jobs"): Row("jobs:read"),
+    ("get", "/api/v1/environments/{environment}/schedules"): Row("jobs:read"),
     ("get", "/api/v1/events"): Row("tenants:read", "?environment={environment}&seconds=0"),
     ("get", "/api/v1/keys"): Row("admin"),
+    ("get", "/api/v1/audit"): Row("admin"),
+    ("get", "/api/v1/people"): Row("admin"),
+    ("post", "/api/v1/people"): Row("admin", json={"name": "made-{unique}"}),
+    ("patch", "/api/v1/people/{person_id}"): Row("admin", json={"role": "editor"}),
+    ("post", "/api/v1/people/{person_id}/invitation"): Row("admin"),
+    ("get", "/api/v1/people/{person_id}/sessions"): Row("admin"),
+    ("delete", "/api/v1/people/{person_id}/sessions"): Row("admin"),
+    ("delete", "/api/v1/people/{person_id}/sessions/{session_id}"): Row("admin"),
+    ("get", "/api/v1/audit/proof"): Row("admin"),
+    ("get", "/api/v1/audit/export"): Row("admin"),
     ("post", "/api/v1/keys"): Row("admin", json={"name": "made", "scopes": ["tenants:read"]}),
     ("post", "/api/v1/keys/{key_id}/rotate"): Row("admin", json={}),
     ("delete", "/api/v1/keys/{key_id}"): Row("admin"),
     ("get", "/api/v1/session"): Row(""),
     ("delete", "/api/v1/session"): Row(""),
+    ("post", "/api/v1/session/password"): Row("", json={"old": "x", "new": "y"}, status=(422,)),
     ("get", "/tenants/{env_id}"): Row("tenants:read"),
 }
 
 # Operations that answer whoever asks.
 OPEN_ROWS = {
     ("post", "/api/v1/session"),
+    ("post", "/api/v1/session/invitation"),
     ("get", "/api/v1/session/ways"),
     ("get", "/api/v1/session/provider"),
     ("get", "/api/v1/session/provider/return"),
+    ("get", "/health"),
     ("get", "/health/live"),
     ("get", "/health/ready"),
     ("get", "/metrics"),

@@ -124,6 +124,8 @@ class Requests:
             "job_id",
             "upload_id",
             "key_id",
+            "person_id",
+            "session_id",
         ):
             target = target.replace(f"{{{name}}}", quote(self._named(name), safe=""))
         pairs = [

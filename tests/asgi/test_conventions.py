@@ -12,7 +12,7 @@ from sqlalchemy import update
 from freezeframe.asgi.application import _ROUTERS
 from freezeframe.asgi.dependencies.checked_route import CheckedRoute
 from freezeframe.control.schema import audit
-from freezeframe.service.access.audit import AuditPlace
+from freezeframe.service.access.audit_entry import AuditPlace
 
 TENANTS = "/api/v1/environments/dev/tenants"
 PASSWORD = "correct horse battery"
@@ -181,8 +181,9 @@ def test_the_audit_shows_if_somebody_changed_it(served, api, acme):
 
     assert ["2", "1", "0"] == [one["subject"] for one in page["entries"] + rest["entries"]]
     assert (True, None) == (whole["is_whole"], rest["next_cursor"])
-    assert {"is_whole": False, "broken_at": 1} == api.get(f"{acme}/audit/proof").json()
-    assert 1 == served.service.audit.broken_at(AuditPlace("dev", tenant))
+    proof = api.get(f"{acme}/audit/proof").json()
+    assert (False, 1) == (proof["is_whole"], proof["broken_at"])
+    assert 1 == served.service.audit.prove(AuditPlace("dev", tenant)).broken_at
 
 
 def test_the_document_declares_what_is_answered(served):

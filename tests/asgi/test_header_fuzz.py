@@ -186,7 +186,14 @@ def _ask_with_headers(world, operation, headers, cursor):
     app, key, _ = world
     method, path = operation
     row = TENANT_ROWS[operation]
-    names = {"stream": "Account", "path": "a.txt", "tag": "t", "job_id": "j", "upload_id": "0" * 32}
+    names = {
+        "stream": "Account",
+        "path": "a.txt",
+        "tag": "t",
+        "key": "1",
+        "job_id": "j",
+        "upload_id": "0" * 32,
+    }
     target = filled(path + row.query, environment="dev", env_id="dev", tenant=OWN, unique="u", **names)
     if cursor is not None and operation in PAGED:
         target += ("&" if "?" in target else "?") + f"cursor={quote(cursor, safe='%')}"

@@ -82,6 +82,9 @@ def world(serve, tmp_path_factory):
     found.line.close()
 
 
+_NOBODY = {"person_id": "0" * 18, "session_id": "0" * 16}
+
+
 class World:
     def __init__(self, served, notebooks):
         self.served = served
@@ -126,10 +129,20 @@ class World:
             api.put(f"{place}/tags/{content}", json={"version": 0}).raise_for_status()
             job = api.post(f"{place}/jobs", json={"script": "etl.py", "message": content}).json()["job_id"]
             self.end(job, content)
+            timed = {"name": "nightly", "script": "etl.py", "cron": "@daily", "message": content}
+            api.post(f"{place}/schedules", json=timed).raise_for_status()
             metadata = {"upload-length": "4", "upload-metadata": "path YmlnLmJpbg=="}
             upload = api.post(f"{place}/uploads", headers=metadata).json()["id"]
             api.put(f"{place}/files/deep/b.txt", content=content.encode()).raise_for_status()
-        return {"stream": "Account", "path": "a.txt", "tag": content, "job_id": job, "upload_id": upload}
+        return {
+            "stream": "Account",
+            "path": "a.txt",
+            "tag": content,
+            "key": content,
+            "job_id": job,
+            "schedule": "nightly",
+            "upload_id": upload,
+        }
 
     def end(self, job_id, content):
         """What a worker does: the job has ended, and has left an executed notebook."""
@@ -143,7 +156,7 @@ class World:
     def ask(self, operation, row, headers, tenant, **names):
         """Ask for an operation on a tenant, under that spelling of its name."""
         method, path = operation
-        known = {"unique": uuid.uuid4().hex[:8], "key_id": "0" * 18, **names}
+        known = {"unique": uuid.uuid4().hex[:8], "key_id": "0" * 18, **_NOBODY, **names}
         target = filled(path + row.query, environment="dev", env_id="dev", tenant=tenant, **known)
         body, sent = row.content, {**row.headers, **headers}
         if row.json is not None:

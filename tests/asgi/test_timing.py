@@ -41,7 +41,7 @@ def _ask(app, key, operation, tenant):
     """The answer without what names the request or the tenant, and the seconds that it took."""
     method, path = operation
     row = TENANT_ROWS[operation]
-    names = {"stream": "Account", "path": "a.txt", "job_id": "j"}
+    names = {"stream": "Account", "path": "a.txt", "job_id": "j", "key": "1"}
     target = filled(path, environment="dev", tenant=tenant, **names)
     headers = [(name.encode(), value.encode()) for name, value in row.headers.items()]
     started = time.perf_counter()

@@ -28,8 +28,10 @@ from freezeframe.asgi.routes import (
     jobs,
     keys,
     overview,
+    people,
     provider_session,
     rows,
+    schedules,
     session,
     streams,
     tenants,
@@ -37,6 +39,7 @@ from freezeframe.asgi.routes import (
 )
 from freezeframe.control.database import ControlDatabase
 from freezeframe.control.job_feed import JobFeed
+from freezeframe.observation import observe_with
 from freezeframe.service.overview.watch import Watch
 from freezeframe.service.service import open_service
 from freezeframe.settings import Settings
@@ -55,8 +58,10 @@ _ROUTERS = (
     uploads,
     history,
     jobs,
+    schedules,
     audit,
     keys,
+    people,
     session,
     hotglue,
     health,
@@ -86,6 +91,7 @@ def create_application(settings: Settings, root: str, database: ControlDatabase)
         generate_unique_id_function=lambda route: route.name,
     )
     measurements = Measurements(os.environ.get(_MULTIPROCESS))
+    observe_with(measurements.observe)
     application.state.service = open_service(root, settings, database)
     application.state.measurements = measurements
     stores = application.state.service.stores

@@ -19,7 +19,7 @@ from fastapi.responses import FileResponse, PlainTextResponse, Response
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-PAGES = frozenset({"", "tenants", "jobs", "keys", "audit", "sign-in"})
+PAGES = frozenset({"", "overview", "tenants", "jobs", "schedules", "keys", "audit", "sign-in"})
 _ASSETS = "/assets/"
 _NONCE = "__STYLE_NONCE__"
 _NONCE_BYTES = 18

@@ -10,10 +10,13 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Self
 
-import httpx
-
-from freezeframe.client.connection import Connection
 from freezeframe.client.operations import Operations
+from freezeframe.extras import requires_extra
+
+with requires_extra("client"):
+    import httpx
+
+    from freezeframe.client.connection import Connection
 
 _TIMEOUT_SECONDS = 60.0
 

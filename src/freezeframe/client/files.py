@@ -41,7 +41,7 @@ class FilesOperations:
         version: int | None = None,
         tenant_version: int | None = None,
     ) -> bytes:
-        """Download files, folders and streams as one zip; each sealed file leaves an entry in the audit."""
+        """Download files, folders and streams as one zip; sealed ones as by themselves."""
         place = path_of(TENANT + "/bundle", environment, tenant)
         query = {
             "file": file,
@@ -155,10 +155,7 @@ class FilesOperations:
         if_match: str | None = None,
         if_none_match: str | None = None,
     ) -> bytes:
-        """Download a file, or with `Range` a part of it.
-
-        Reading a sealed one leaves an entry in the audit.
-        """
+        """Download a file, or with `Range` a part of it; a sealed one needs `secrets:read` and is audited."""
         place = path_of(TENANT + "/files/{path}", environment, tenant, path)
         query = {"as_of": as_of, "version": version, "tenant_version": tenant_version}
         headers = {

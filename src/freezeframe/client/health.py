@@ -9,6 +9,7 @@ from typing import cast
 
 from freezeframe.client.connection import Connection, path_of
 from freezeframe.client.types import (
+    Condition,
     Health,
 )
 
@@ -17,6 +18,11 @@ class HealthOperations:
     """Operations on health; see ``Client``."""
 
     _connection: Connection
+
+    def show_status(self) -> Condition:
+        """Whether the service is ready (503 if not), or degraded: it answers, and somebody should look."""
+        place = path_of("/health")
+        return cast("Condition", self._connection.json("GET", place))
 
     def live(self) -> Health:
         """Whether the process lives."""

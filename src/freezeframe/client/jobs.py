@@ -13,6 +13,10 @@ from freezeframe.client.types import (
     Job,
     JobPage,
     NewJob,
+    NewSchedule,
+    Schedule,
+    ScheduleChange,
+    SchedulePage,
 )
 
 
@@ -36,6 +40,19 @@ class JobsOperations:
         place = path_of("/api/v1/environments/{environment}/jobs", environment)
         query = {"tenant": tenant, "status": status, "job_id": job_id, "limit": limit, "cursor": cursor}
         return cast("JobPage", self._connection.json("GET", place, query=query))
+
+    def list_schedules(
+        self,
+        environment: str,
+        *,
+        tenant: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> SchedulePage:
+        """List the schedules of all tenants that are the caller's business, by tenant and name."""
+        place = path_of("/api/v1/environments/{environment}/schedules", environment)
+        query = {"tenant": tenant, "limit": limit, "cursor": cursor}
+        return cast("SchedulePage", self._connection.json("GET", place, query=query))
 
     def list_jobs(
         self,
@@ -98,5 +115,31 @@ class JobsOperations:
     ) -> Job:
         """Run a job again that has ended: the same script and parameters, under an id of its own."""
         place = path_of(TENANT + "/jobs/{job_id}/repetitions", environment, tenant, job_id)
+        headers = {"idempotency-key": idempotency_key}
+        return cast("Job", self._connection.json("POST", place, headers=headers))
+
+    def create_schedule(
+        self, environment: str, tenant: str, body: NewSchedule, *, idempotency_key: str | None = None
+    ) -> Schedule:
+        """Let one of the service's scripts be run for the tenant whenever it is due."""
+        place = path_of(TENANT + "/schedules", environment, tenant)
+        headers = {"idempotency-key": idempotency_key}
+        return cast("Schedule", self._connection.json("POST", place, headers=headers, body=body))
+
+    def change_schedule(self, environment: str, tenant: str, schedule: str, body: ScheduleChange) -> Schedule:
+        """Pause a schedule, or let it come due again from now on; its jobs are not concerned."""
+        place = path_of(TENANT + "/schedules/{schedule}", environment, tenant, schedule)
+        return cast("Schedule", self._connection.json("PATCH", place, body=body))
+
+    def delete_schedule(self, environment: str, tenant: str, schedule: str) -> dict[str, str]:
+        """Remove a schedule; its jobs stay."""
+        place = path_of(TENANT + "/schedules/{schedule}", environment, tenant, schedule)
+        return self._connection.headers("DELETE", place)
+
+    def run_schedule(
+        self, environment: str, tenant: str, schedule: str, *, idempotency_key: str | None = None
+    ) -> Job:
+        """Run what a schedule runs once now, whether or not it is due."""
+        place = path_of(TENANT + "/schedules/{schedule}/runs", environment, tenant, schedule)
         headers = {"idempotency-key": idempotency_key}
         return cast("Job", self._connection.json("POST", place, headers=headers))

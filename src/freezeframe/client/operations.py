@@ -11,6 +11,7 @@ from freezeframe.client.health import HealthOperations
 from freezeframe.client.hotglue import HotglueOperations
 from freezeframe.client.jobs import JobsOperations
 from freezeframe.client.keys import KeysOperations
+from freezeframe.client.people import PeopleOperations
 from freezeframe.client.session import SessionOperations
 from freezeframe.client.streams import StreamsOperations
 from freezeframe.client.tenants import TenantsOperations
@@ -25,6 +26,7 @@ class Operations(
     HotglueOperations,
     JobsOperations,
     KeysOperations,
+    PeopleOperations,
     SessionOperations,
     StreamsOperations,
     TenantsOperations,

@@ -14,6 +14,7 @@ from freezeframe.client.types import (
     ImportPreview,
     Job,
     Restoration,
+    RowHistory,
     RowRestoration,
     RowRestorationOrder,
     Rows,
@@ -262,6 +263,25 @@ class StreamsOperations:
             "tenant_version": tenant_version,
         }
         return cast("Rows", self._connection.json("GET", place, query=query))
+
+    def show_row_history(
+        self,
+        environment: str,
+        tenant: str,
+        stream: str,
+        key: str,
+        *,
+        until: int | None = None,
+        limit: int | None = None,
+    ) -> RowHistory:
+        """Show a row and the versions that inserted, updated or deleted it, the newest first.
+
+        `following` is where the next page begins (`until`). `is_whole` is false where older versions
+        are not kept any more, or knew the stream by another key.
+        """
+        place = path_of(TENANT + "/streams/{stream}/rows/{key}/history", environment, tenant, stream, key)
+        query = {"until": until, "limit": limit}
+        return cast("RowHistory", self._connection.json("GET", place, query=query))
 
     def list_sorted_rows(
         self,

@@ -12,6 +12,7 @@ from freezeframe.client.connection import TENANT, Connection, path_of
 from freezeframe.client.types import (
     Certificate,
     EnvironmentList,
+    EnvironmentOverview,
     NewTenant,
     Overview,
     TenantDetail,
@@ -29,6 +30,24 @@ class TenantsOperations:
         """List the environments that have tenants."""
         place = path_of("/api/v1/environments")
         return cast("EnvironmentList", self._connection.json("GET", place))
+
+    def show_environment(
+        self,
+        environment: str,
+        *,
+        days: int | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> EnvironmentOverview:
+        """Show what somebody should look at: failed jobs.
+
+        Stale tenants, unusual changes, drift, unsealed files.
+
+        A page looks at some tenants, by id; each is read from its logs, once for each of its versions.
+        """
+        place = path_of("/api/v1/environments/{environment}/overview", environment)
+        query = {"days": days, "limit": limit, "cursor": cursor}
+        return cast("EnvironmentOverview", self._connection.json("GET", place, query=query))
 
     def show_overviews(self, environment: str, *, tenant: list[str]) -> TenantSummaries:
         """Show what a list shows of some tenants; those that are not there are left out."""

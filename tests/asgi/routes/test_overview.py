@@ -1,8 +1,10 @@
 """A tenant at a glance, several things as one zip, and rows that differ, over HTTP."""
 
 import io
+import json
 import zipfile
 
+import pyarrow as pa
 import pytest
 
 CSV = b"Id,City\n007,Bern\n1,Basel\n2,Thun\n"
@@ -85,3 +87,58 @@ def test_a_kept_overview_follows_the_tenant(api, tenant):
     assert (4, 1, before["days"]) == (after["version"], after["files"], after["days"])
     assert before["streams"] == after["streams"]
     assert ["a.txt"] == after["last"]["files_deleted"]
+
+
+def test_an_environment_at_a_glance(served):
+    """Failed jobs with the first line of their error, drift, unsealed files and bytes, a page at a time."""
+    place = "/api/v1/environments/attention"
+    served.tenant("quiet", "attention")
+    acme = served.tenant("acme", "attention")
+    store = served.service.stores.environment("attention")
+    for table in ({"Id": [1]}, {"Id": [2], "City": ["Bern"]}):
+        store.tenant("acme").stream("Account").update(pa.table(table), "Id")
+    error = {"code": "SCRIPT_FAILED", "problem": "The script failed.", "cause": "KeyError: 'Id'\nand more"}
+    queue = served.service.jobs._queue
+    queue.submit("{}", environment="attention", tenant="acme", job_id="job-7", attempts_max=1, priority=9)
+    queue.finish(queue.claim("worker"), "failed", json.dumps({"error": error}))
+    with served.client() as api:
+        api.put(f"{acme}/files/tenant-config.json", content=b"{}").raise_for_status()
+        first = api.get(f"{place}/overview", params={"limit": 1}).json()
+        second = api.get(f"{place}/overview", params={"limit": 1, "cursor": first["next_cursor"]}).json()
+    with served.client(served.key("tenants:read", "snapshots:read", tenants=["quiet"])) as bound:
+        mine = bound.get(f"{place}/overview").json()
+    with served.client(served.key("tenants:read", "jobs:read")) as lacking:
+        refused = lacking.get(f"{place}/overview")
+
+    told = first["tenants"][0]
+    assert [("acme", "job-7", "failed", "KeyError: 'Id'")] == [
+        (one["tenant"], one["job_id"], one["status"], one["error"]) for one in first["failed_jobs"]
+    ]
+    assert ("acme", "failed", ["tenant-config.json"]) == (
+        told["tenant"],
+        told["last_job"]["status"],
+        told["unsealed"],
+    )
+    assert [("Account", 1, {"City": "string"})] == [
+        (one["stream"], one["version"], one["columns"]["added"]) for one in told["drift"]
+    ]
+    assert told["size_bytes"] > 2
+    assert ["quiet"] == [one["tenant"] for one in second["tenants"]]
+    assert ([], None) == (second["failed_jobs"], second["next_cursor"])
+    assert (["quiet"], []) == ([one["tenant"] for one in mine["tenants"]], mine["failed_jobs"])
+    assert 403 == refused.status_code
+
+
+def test_a_damaged_tenant_is_named_and_hides_nobody(served):
+    """The others are told as if it were not there."""
+    for name in ("broken", "whole"):
+        api_place = served.tenant(name, "damaged")
+        with served.client() as api:
+            api.put(f"{api_place}/files/a.txt", content=b"a").raise_for_status()
+    storage = served.service.stores.environment("damaged").tenant("broken").place.storage
+    storage.replace("_freezeframe/log/00000000000000000000.json", b"no entry\n")
+    with served.client() as api:
+        told = api.get("/api/v1/environments/damaged/overview").json()
+
+    assert ["broken"] == [one["tenant"] for one in told["unreadable"]]
+    assert ["whole"] == [one["tenant"] for one in told["tenants"]]

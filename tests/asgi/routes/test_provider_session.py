@@ -223,3 +223,38 @@ def test_without_a_provider_there_is_none(served):
     with served.client("") as browser:
         assert {"provider": None} == browser.get(f"{WHO}/ways").json()
         assert [404, 404] == [browser.get(one).status_code for one in (LEAVE, RETURN)]
+
+
+@pytest.fixture(scope="module")
+def bounded(serve, provider):
+    """A service whose accounts are bound by claims."""
+    return serve(
+        service_oidc_issuer=provider.issuer,
+        service_oidc_client_id=CLIENT,
+        service_oidc_client_secret=SECRET,
+        service_oidc_roles="ops=admin, staff=editor",
+        service_oidc_environment_claim="environments",
+        service_oidc_tenant_claim="app.tenants",
+    )
+
+
+@pytest.mark.parametrize(
+    ("claims", "environments", "tenants"),
+    [
+        ({"environments": ["dev"], "app": {"tenants": ["acme", "../x"]}}, ["dev"], ["acme"]),
+        ({"environments": "*", "app": {"tenants": "globex"}}, None, ["globex"]),
+        ({}, [], []),
+    ],
+)
+def test_claims_bind_an_account(bounded, provider, claims, environments, tenants):
+    """At each sign-in to what they say then; without the claim to nothing; what can be no name is none."""
+    provider.claims, provider.sign = {"roles": ["staff"], **claims}, provider.signed
+    bounded.tenant("acme")
+    with bounded.client("") as browser:
+        done = come_back(browser)
+        who = browser.get(WHO).json()
+        seen = browser.get("/api/v1/environments/dev/tenants/acme").status_code
+
+    assert 303 == done.status_code
+    assert (environments, tenants) == (who["environments"], who["tenants"])
+    assert (200 if tenants == ["acme"] else 404) == seen

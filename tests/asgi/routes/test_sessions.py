@@ -2,7 +2,7 @@
 
 import pytest
 
-from freezeframe.service.access.audit import AuditPlace
+from freezeframe.service.access.audit_entry import AuditPlace
 
 WHO = "/api/v1/session"
 TENANTS = "/api/v1/environments/dev/tenants"

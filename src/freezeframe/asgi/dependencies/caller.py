@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from fastapi import Depends, Header, Path, Request
@@ -15,15 +15,17 @@ from freezeframe.asgi.authentication import authenticate, known_at_once, service
 from freezeframe.asgi.middleware.byte_counts import begin_transfer
 from freezeframe.asgi.problems import request_id_of
 from freezeframe.identifiers import EnvironmentName, TenantId
+from freezeframe.observation import note
 from freezeframe.service.access.access import TenantAccess
-from freezeframe.service.access.audit import AuditedOperation, AuditPlace
+from freezeframe.service.access.audit import AuditedOperation
+from freezeframe.service.access.audit_entry import AuditPlace
 from freezeframe.service.base.conditions import Conditions
 from freezeframe.service.base.idempotency import RequestIdentity
 from freezeframe.service.identity.principal import Principal, Scope
 from freezeframe.service.jobs.jobs import TenantJob
 from freezeframe.service.service import Service
 from freezeframe.store import Tenant
-from freezeframe.store.model.request_context import RequestContext
+from freezeframe.store.model.request_context import AuditHead, RequestContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,7 @@ class Caller:
     access: TenantAccess
     request_id: str
     identity: RequestIdentity | None
+    audit_head: AuditHead = field(default_factory=AuditHead, kw_only=True)
 
     @property
     def principal(self) -> Principal:
@@ -76,7 +79,8 @@ class Caller:
 
     def request_context(self) -> RequestContext:
         """What versions of tenants tell of this request."""
-        return RequestContext(self.request_id, None if self.identity is None else self.identity.job_id)
+        job_id = None if self.identity is None else self.identity.job_id
+        return RequestContext(self.request_id, job_id, self.audit_head)
 
     def _trace(self, action: str) -> dict[str, str]:
         who = f"{self.principal.kind}:{self.principal.id} {self.principal.name}"
@@ -99,9 +103,22 @@ class TenantCaller(Caller):
         """Leave an entry in the tenant's audit."""
         self.audit(action, subject, place=self.audit_place(), details=details)
 
-    def noting(self, action: str, *subjects: str, **details: Any) -> AbstractContextManager[AuditedOperation]:
+    def note_unsealing(self, path: str, **details: Any) -> None:
+        """Before a sealed file is opened: who asks may read it, and its reading is in the audit.
+
+        Raises:
+            NotAllowed: the principal lacks ``secrets:read``.
+        """
+        self.principal.require("secrets:read")
+        self.note("file.unseal", path, **details)
+
+    @contextmanager
+    def noting(self, action: str, *subjects: str, **details: Any) -> Iterator[AuditedOperation]:
         """Change the tenant in a ``with`` block that is entered once its audit has it."""
-        return self.auditing(action, *subjects, place=self.audit_place(), details=details)
+        with self.auditing(action, *subjects, place=self.audit_place(), details=details) as begun:
+            newest = begun.entries[-1]
+            self.audit_head.number, self.audit_head.hash = newest.number, newest.hash
+            yield begun
 
     def folder(self) -> str:
         """The tenant's folder in the store; no other tenant has it, earlier ones of the same id included."""
@@ -138,6 +155,7 @@ async def calling_for_tenant(
     """The caller of a request that concerns one tenant."""
     service, principal = service_of(request), await counted_principal(request)
     place, known = EnvironmentName(environment), TenantId(tenant)
+    note(environment=place, tenant=known)
     await _count_for_tenant(request, principal, place, known)
     request_id, identity = request_id_of(request), _identity(request)
     return TenantCaller(service, service.access(principal), request_id, identity, place, known)
@@ -180,6 +198,7 @@ async def counted_principal(request: Request) -> Principal:
     principal = known_at_once(request)
     if principal is None:
         principal = await run_in_threadpool(authenticate, request)
+    note(principal=f"{principal.kind}:{principal.id}")
     if not getattr(request.state, "is_counted", False):
         await _count(service, "principal", principal.kind, principal.id)
         request.state.is_counted = True

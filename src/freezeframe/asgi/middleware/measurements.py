@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
+
+from freezeframe.control.job import JobStatus
+from freezeframe.observation import Operation
 
 _SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
 
 
 class Measurements:
-    """Requests by route and status, their times, and the queue's length.
+    """Requests by route and status, their times, commits by their outcome, and the queue.
 
     With several workers ``directory`` is where prometheus-client keeps what they count together.
     """
@@ -36,14 +41,41 @@ class Measurements:
             multiprocess_mode="mostrecent",
         )
 
+        self._waiting = Gauge(
+            "freezeframe_queue_age_seconds",
+            "How long the job that has waited longest could have been running.",
+            registry=self._registry,
+            multiprocess_mode="mostrecent",
+        )
+        self._commits = Histogram(
+            "freezeframe_commit_seconds",
+            "How long commits of the service took, by what came of them.",
+            ["outcome"],
+            buckets=_SECONDS,
+            registry=self._registry,
+        )
+        self._retries = Counter(
+            "freezeframe_commit_retries",
+            "Tries that commits repeated, because another one was quicker.",
+            registry=self._registry,
+        )
+
+    def observe(self, operation: Operation) -> None:
+        """Count an operation that has ended."""
+        if operation.name == "commit":
+            self._commits.labels(operation.outcome).observe(operation.seconds)
+            self._retries.inc(operation.retries)
+
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count one answer."""
         self._requests.labels(method, route, str(status)).inc()
         self._seconds.labels(method, route).observe(seconds)
 
-    def jobs(self, status: str, count: int) -> None:
-        """Say how many jobs have a status."""
-        self._jobs.labels(status).set(count)
+    def queue(self, counts: Mapping[JobStatus, int], waiting_seconds: float) -> None:
+        """Say how many jobs have which status, and how long the oldest waits."""
+        for status, count in counts.items():
+            self._jobs.labels(status).set(count)
+        self._waiting.set(waiting_seconds)
 
     def text(self) -> bytes:
         """All numbers, in Prometheus's text format."""

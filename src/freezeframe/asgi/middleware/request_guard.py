@@ -5,6 +5,7 @@ Plain ASGI, because a wrapper for each answer would cost more than many answers 
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 import uuid
@@ -17,10 +18,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from freezeframe.asgi.middleware.measurements import Measurements
 from freezeframe.asgi.problems import problem_response
 from freezeframe.errors import FreezeframeError, TooLarge, UnreadableRequest
+from freezeframe.observation import log_context
 
 HEADER_BYTES_MAX = 32 * 1024
 # The audit has room for 60 letters, 17 of them ours.
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,43}")
+_access_log = logging.getLogger("freezeframe.access")
 _LENGTH = re.compile(rb"[0-9]{1,18}")
 _SECURITY_HEADERS = (
     (b"x-content-type-options", b"nosniff"),
@@ -42,6 +45,10 @@ class RequestGuard:
             await self._app(scope, receive, send)
             return
         known = scope["request_id"] = request_id(scope)
+        with log_context(request=known):
+            await self._answer(scope, receive, send, known)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send, known: str) -> None:
         started, status = time.perf_counter(), 500
 
         async def tell(message: Message) -> None:
@@ -66,7 +73,18 @@ class RequestGuard:
                 await self._app(scope, receive, tell)
         finally:
             route = getattr(scope.get("route"), "path", "none")
-            self._measurements.answered(scope["method"], route, status, time.perf_counter() - started)
+            seconds = time.perf_counter() - started
+            self._measurements.answered(scope["method"], route, status, seconds)
+            if _access_log.isEnabledFor(logging.INFO):
+                _access_log.info(
+                    "%s %s %d", scope["method"], scope["path"], status, extra=_told(scope, seconds)
+                )
+
+
+def _told(scope: Scope, seconds: float) -> dict[str, Any]:
+    """Fields of a request's line; its query is not among them, for conditions in it hold values of rows."""
+    client = scope.get("client") or ("",)
+    return {"milliseconds": round(seconds * 1000, 1), "client": client[0]}
 
 
 def request_id(scope: MutableMapping[str, Any]) -> str:

@@ -36,3 +36,8 @@ class AuditProof(ResponseModel):
 
     is_whole: bool
     broken_at: int | None = Field(description="The first entry that is not as it was written.")
+    reason: str = Field(description="What is wrong with it; empty where the chain is whole.")
+    entries: int = Field(description="How many entries were looked at.")
+    heads: int = Field(description="How many heads that are kept elsewhere were compared.")
+    head_number: int | None = Field(description="The newest entry; null where there is none.")
+    head_hash: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
@@ -27,6 +27,51 @@ class NewJob(RequestModel):
     timeout_seconds: float | None = Field(default=None, gt=0, le=604_800)
     attempts_max: int = Field(default=3, ge=1, le=10)
     message: str = Field(default="", max_length=1000)
+
+
+class NewSchedule(NewJob):
+    """A script that is to be run for the tenant whenever it is due."""
+
+    model_config = ConfigDict(json_schema_extra=example(name="nightly", script="etl.py", cron="0 6 * * 1-5"))
+
+    name: str = Field(min_length=1, max_length=200)
+    cron: str = Field(min_length=1, max_length=200, description="Five fields as in cron, or `@daily`.")
+    zone: str = Field(default="UTC", min_length=1, max_length=100, description="An IANA time zone.")
+    missed: Literal["latest", "all"] = Field(
+        default="latest", description="What is run of the times at which no worker was there."
+    )
+
+
+class ScheduleChange(RequestModel):
+    """Whether the schedule comes due."""
+
+    enabled: bool
+
+
+class Schedule(ResponseModel):
+    """A schedule at this moment; `next_due` is null while it is paused."""
+
+    name: str
+    environment: str
+    tenant: str
+    script: str
+    cron: str
+    zone: str
+    missed: str
+    priority: int
+    attempts_max: int
+    enabled: bool
+    created: datetime
+    next_due: datetime | None
+    last_due: datetime | None
+    next_runs: list[datetime] = Field(description="The next three times.")
+
+
+class SchedulePage(ResponseModel):
+    """Schedules by tenant and name."""
+
+    schedules: list[Schedule]
+    next_cursor: str | None
 
 
 class Job(ResponseModel):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Literal
 
 from pydantic import ConfigDict, Field
 
@@ -99,3 +100,74 @@ class TenantSummaries(ResponseModel):
     """The tenants that were asked for and are there, in the order in which they were asked for."""
 
     tenants: list[TenantSummary]
+
+
+class StaleTenant(ResponseModel):
+    """A tenant whose last sync is longer ago than usual: than twice the median gap, and than each gap."""
+
+    last_sync: datetime
+    usual_seconds: float = Field(description="The median time between two syncs.")
+
+
+class UnusualChange(ResponseModel):
+    """A version that deleted a quarter of a stream's rows or doubled them, unlike the versions around it."""
+
+    stream: str
+    version: int
+    timestamp: datetime
+    kind: Literal["deletion", "growth"]
+    rows: int = Field(description="Deleted or inserted.")
+    rows_before: int
+
+
+class ColumnChanges(ResponseModel):
+    """Columns by name with Delta's types."""
+
+    added: dict[str, str]
+    dropped: dict[str, str]
+    retyped: dict[str, tuple[str, str]] = Field(description="The old type and the new one.")
+
+
+class SchemaDrift(ResponseModel):
+    """A version that changed the columns of a stream."""
+
+    stream: str
+    version: int
+    timestamp: datetime
+    columns: ColumnChanges
+
+
+class TenantWithFindings(TenantSummary):
+    """A tenant with what somebody should look at; at most 20 of each kind."""
+
+    stale: StaleTenant | None
+    unusual: list[UnusualChange]
+    drift: list[SchemaDrift]
+    unsealed: list[str] = Field(description="Configurations that lie in the store as they are.")
+
+
+class FailedJob(ResponseModel):
+    """A job that failed, ran too long or died."""
+
+    tenant: str
+    job_id: str
+    status: JobStatus
+    finished: datetime
+    error: str = Field(description="Its first line.")
+    error_code: str | None
+
+
+class UnreadableTenant(ResponseModel):
+    """A tenant whose logs cannot be read."""
+
+    tenant: str
+    code: str
+
+
+class EnvironmentOverview(ResponseModel):
+    """What somebody should look at in an environment; the first page has the failed jobs."""
+
+    failed_jobs: list[FailedJob]
+    tenants: list[TenantWithFindings]
+    unreadable: list[UnreadableTenant]
+    next_cursor: str | None

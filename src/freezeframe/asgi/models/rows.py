@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
@@ -55,6 +56,9 @@ class RowRestorationOrder(RequestModel):
     keys: list[dict[str, KeyValue]] = Field(
         min_length=1, max_length=5000, description="For each row its key's columns and values."
     )
+    columns: list[str] = Field(
+        default=[], max_length=1000, description="Only these cells, of rows that were there then and are now."
+    )
     dry_run: bool = False
     message: str = Field(default="", max_length=1000)
 
@@ -68,6 +72,29 @@ class RowRestoration(ResponseModel):
     key: list[str]
     counts: Counts = Field(description="Rows brought back (inserted), changed back and removed.")
     rows: list[ChangedRow] = Field(description="The rows that differ from what they were.")
+
+
+class RowVersion(ResponseModel):
+    """What one version of the tenant did to a row."""
+
+    version: int
+    timestamp: datetime
+    kind: str = Field(description="What made the version: commit, restore and so on, as in the history.")
+    restored: int | None = Field(description="Of a restoration, the version that it brought back.")
+    who: str
+    job_id: str | None
+    message: str
+    row: ChangedRow
+
+
+class RowHistory(ResponseModel):
+    """A row and the versions that inserted, updated or deleted it, the newest first."""
+
+    key: dict[str, Any] = Field(description="The key's columns and values.")
+    row: dict[str, Any] | None = Field(description="Its values at the newest version looked at.")
+    versions: list[RowVersion]
+    following: int | None = Field(description="Pass it as `until` for older versions; null: that is all.")
+    is_whole: bool = Field(description="False: older versions are not kept, or had another key.")
 
 
 class ImportColumn(ResponseModel):

@@ -102,6 +102,7 @@ class Receipt(ResponseModel):
         default="",
         description="Who searched or merged the stored rows: `spark`, `process`, or empty for neither.",
     )
+    columns_missing: list[str] = Field(default=[], description="Stored columns that the rows did not have.")
 
 
 class Dropped(ResponseModel):

@@ -1,47 +1,122 @@
-"""The audit of a tenant, and whether it is whole."""
+"""The audit of a tenant and the service's own: listed, exported, and whether it is whole."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
 
-from fastapi import Query
+from fastapi import Depends, Query, Response
+from fastapi.responses import StreamingResponse
 
-from freezeframe.asgi.dependencies.caller import TenantCalling
+from freezeframe.asgi.dependencies.caller import Caller, Calling, TenantCalling
 from freezeframe.asgi.models.audit import AuditEntry, AuditPage, AuditProof
+from freezeframe.asgi.problems import declared
 from freezeframe.asgi.routes.parameters import CursorText, Limit
-from freezeframe.asgi.routes.routing import tenant_router
+from freezeframe.asgi.routes.routing import TENANT, api_router
+from freezeframe.service.access.access import audit_heads
+from freezeframe.service.access.audit_entry import AuditFilter, AuditPlace
+from freezeframe.service.access.audit_export import EXPORT_TYPES, exported
 
-router = tenant_router("audit")
+router = api_router("audit")
+_OWN = AuditPlace()
+Format = Annotated[
+    Literal["jsonl", "csv"],
+    Query(description="`csv` is for spreadsheets: a text that would be a formula there follows a `'`."),
+]
+_FILE: dict[int | str, dict[str, Any]] = {
+    200: {"content": {kind: {} for kind in EXPORT_TYPES.values()}, "description": "The entries."}
+}
 
 
-@router.get("/audit")
-def list_audit(
-    caller: TenantCalling,
-    limit: Limit = 100,
-    cursor: CursorText = None,
+def wanted_entries(
     action: Annotated[str | None, Query(max_length=60, description="Only this action.")] = None,
     subject: Annotated[
-        str | None, Query(max_length=800, description="Only this file, stream or job.")
+        str | None, Query(max_length=800, description="Only this file, stream, job, key or person.")
     ] = None,
+    principal: Annotated[
+        str | None,
+        Query(max_length=200, description="Only of whom this is a part: `key:0a1b…`, `person:…`, a name."),
+    ] = None,
+    since: Annotated[datetime | None, Query(description="Only from this moment on (RFC 3339).")] = None,
+    until: Annotated[datetime | None, Query(description="Only before this moment (RFC 3339).")] = None,
+) -> AuditFilter:
+    """Which entries a request asks for."""
+    return AuditFilter(action, subject, principal, _milliseconds(since), _milliseconds(until))
+
+
+Wanted = Annotated[AuditFilter, Depends(wanted_entries)]
+
+
+@router.get(f"{TENANT}/audit", responses=declared(404))
+def list_audit(
+    caller: TenantCalling, wanted: Wanted, limit: Limit = 100, cursor: CursorText = None
 ) -> AuditPage:
     """List who did what to a tenant, the newest first."""
     caller.tenant("admin")
-    listing = caller.listing("audit", action, subject)
+    return _page(caller, caller.audit_place(), caller.listing("audit", wanted), wanted, limit, cursor)
+
+
+@router.get(f"{TENANT}/audit/export", response_class=StreamingResponse, responses={**_FILE, **declared(404)})
+def export_audit(caller: TenantCalling, wanted: Wanted, format: Format = "jsonl") -> Response:  # noqa: A002 - as of streams
+    """Export who did what to a tenant, the oldest first."""
+    caller.tenant("admin")
+    return _export(caller, caller.audit_place(), wanted, format)
+
+
+@router.get(f"{TENANT}/audit/proof", responses=declared(404))
+def prove_audit(caller: TenantCalling) -> AuditProof:
+    """Say whether any entry of a tenant's audit was changed, taken out or cut off.
+
+    The whole chain is compared with itself, and with the heads that the tenant's versions hold.
+    """
+    heads = tuple(audit_heads(caller.tenant("admin")))
+    return AuditProof.of(caller.service.audit.prove(caller.audit_place(), heads))
+
+
+@router.get("/audit")
+def list_service_audit(
+    caller: Calling, wanted: Wanted, limit: Limit = 100, cursor: CursorText = None
+) -> AuditPage:
+    """List what concerns no one tenant: keys, people, sign-ins and refused ones, deleted tenants."""
+    caller.principal.require_everywhere()
+    return _page(caller, _OWN, f"audit\n{wanted}", wanted, limit, cursor)
+
+
+@router.get("/audit/export", response_class=StreamingResponse, responses=_FILE)
+def export_service_audit(caller: Calling, wanted: Wanted, format: Format = "jsonl") -> Response:  # noqa: A002 - as of streams
+    """Export what concerns no one tenant, the oldest first."""
+    caller.principal.require_everywhere()
+    return _export(caller, _OWN, wanted, format)
+
+
+@router.get("/audit/proof")
+def prove_service_audit(caller: Calling) -> AuditProof:
+    """Say whether any entry of the service's own audit was changed or taken out.
+
+    Only the sink (`audit_sink`) can show that its newest entries were cut off: `freezeframe audit verify`.
+    """
+    caller.principal.require_everywhere()
+    return AuditProof.of(caller.service.audit.prove(_OWN))
+
+
+def _page(
+    caller: Caller, place: AuditPlace, listing: str, wanted: AuditFilter, limit: int, cursor: str | None
+) -> AuditPage:
     before = None if cursor is None else int(caller.service.cursors.read(listing, cursor))
-    found = caller.service.audit.entries(
-        caller.audit_place(),
-        before=before,
-        limit=limit + 1,
-        action=action,
-        subject=subject,
-    )
+    found = caller.service.audit.entries(place, wanted, before=before, limit=limit + 1)
     following = caller.service.cursors.made(listing, found[limit - 1].number) if len(found) > limit else None
     return AuditPage(entries=[AuditEntry(**one.to_json()) for one in found[:limit]], next_cursor=following)
 
 
-@router.get("/audit/proof")
-def prove_audit(caller: TenantCalling) -> AuditProof:
-    """Go through a tenant's whole chain and say whether any entry was changed or taken out."""
-    caller.tenant("admin")
-    broken_at = caller.service.audit.broken_at(caller.audit_place())
-    return AuditProof(is_whole=broken_at is None, broken_at=broken_at)
+def _export(
+    caller: Caller, place: AuditPlace, wanted: AuditFilter, kind: Literal["jsonl", "csv"]
+) -> Response:
+    lines = exported(caller.service.audit.all_entries(place, wanted), kind)
+    headers = {"content-disposition": f'attachment; filename="audit.{kind}"'}
+    return StreamingResponse(lines, media_type=EXPORT_TYPES[kind], headers=headers)
+
+
+def _milliseconds(moment: datetime | None) -> int | None:
+    if moment is None:
+        return None
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)

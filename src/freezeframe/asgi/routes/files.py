@@ -131,7 +131,7 @@ def read_file(
     range_: Annotated[str | None, Header(alias="range")] = None,
     if_range: Annotated[str | None, Header()] = None,
 ) -> Response:
-    """Download a file, or with `Range` a part of it; reading a sealed one leaves an entry in the audit."""
+    """Download a file, or with `Range` a part of it; a sealed one needs `secrets:read` and is audited."""
     tenant = caller.tenant("snapshots:read")
     entry = tenant.files.entry(path, version=version, as_of=as_of)
     etag = etag_of(entry)
@@ -240,7 +240,7 @@ def _require_conditions(caller: TenantCaller, tenant: Tenant, path: FilePath, co
 def _note_sealed(caller: TenantCaller, entry: FileEntry) -> None:
     # First the entry, then the bytes: nobody reads a secret without a trace.
     if entry.sealed:
-        caller.note("file.unseal", entry.path, version=entry.version)
+        caller.note_unsealing(entry.path, version=entry.version)
 
 
 def _beyond(caller: TenantCaller, size: int) -> Response:
@@ -299,14 +299,14 @@ def download_bundle(
     folder: Annotated[list[str] | None, Query(max_length=_NAMES_MAX, description="Paths of folders.")] = None,
     stream: Annotated[list[str] | None, Query(max_length=_NAMES_MAX, description="Streams, as CSV.")] = None,
 ) -> StreamingResponse:
-    """Download files, folders and streams as one zip; each sealed file leaves an entry in the audit."""
+    """Download files, folders and streams as one zip; sealed ones as by themselves."""
     tenant = caller.tenant("snapshots:read")
     chosen = Selection(tuple(file or ()), tuple(folder or ()), tuple(stream or ()))
     view = tenant.at(tenant.version if version is None else version)
     entries = selected_files(view, chosen)
     for entry in entries:
         if entry.sealed:
-            caller.note("file.unseal", entry.path, version=entry.version)
+            caller.note_unsealing(entry.path, version=entry.version)
     name = f"{caller.tenant_id}-version-{view.version}.zip"
     headers = {"Content-Disposition": attachment(name)}
     return StreamingResponse(bundle(view, entries, chosen.streams), media_type=_ZIP, headers=headers)

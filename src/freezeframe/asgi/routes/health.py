@@ -10,6 +10,7 @@ from freezeframe.asgi.authentication import service_of
 from freezeframe.asgi.middleware.measurements import Measurements
 from freezeframe.asgi.models.base import ResponseModel
 from freezeframe.asgi.problems import declared
+from freezeframe.service.degradation import degradations
 
 router = APIRouter(tags=["health"], responses=declared(400, 431, 500))
 
@@ -33,6 +34,22 @@ def ready(request: Request) -> Health:
     return Health()
 
 
+class Condition(ResponseModel):
+    """How the service is, and what is wrong with it; no name of a tenant or place is told."""
+
+    status: Literal["ready", "degraded"]
+    reasons: list[str]
+
+
+@router.get("/health", responses=declared(503))
+def show_status(request: Request) -> Condition:
+    """Whether the service is ready (503 if not), or degraded: it answers, and somebody should look."""
+    service = service_of(request)
+    service.require_ready()
+    reasons = list(degradations(service))
+    return Condition(status="degraded" if reasons else "ready", reasons=reasons)
+
+
 @router.get(
     "/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}, **declared(503)}
 )
@@ -40,6 +57,6 @@ def metrics(request: Request) -> Response:
     """Numbers for Prometheus; no tenant's name is among them."""
     measurements = request.app.state.measurements
     assert isinstance(measurements, Measurements)  # noqa: S101 - set by create_application
-    for status, count in service_of(request).jobs.counts().items():
-        measurements.jobs(status, count)
+    jobs = service_of(request).jobs
+    measurements.queue(jobs.counts(), jobs.waiting_seconds())
     return Response(measurements.text(), media_type="text/plain; version=0.0.4; charset=utf-8")

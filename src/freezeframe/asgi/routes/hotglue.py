@@ -125,7 +125,7 @@ def hotglue_snapshots(
         return hotglue.names(tenant, folder)
     path = FilePath(file)
     if hotglue.is_sealed(tenant, path):
-        caller.note("file.unseal", path)
+        caller.note_unsealing(path)
     content = hotglue.read(tenant, path, caller.service.settings.service_body_bytes_max)
     return FileContent(file=path, content=base64.b64encode(content).decode())
 
@@ -232,4 +232,4 @@ def _note_config(caller: TenantCaller) -> None:
     """Before a sealed configuration is opened, the audit has it."""
     tenant = caller.tenant("snapshots:read")
     if tenant.files.exists(hotglue.CONFIG_FILE) and tenant.files.entry(hotglue.CONFIG_FILE).sealed:
-        caller.note("file.unseal", hotglue.CONFIG_FILE)
+        caller.note_unsealing(hotglue.CONFIG_FILE)

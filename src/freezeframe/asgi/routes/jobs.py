@@ -61,7 +61,17 @@ def list_jobs(
 def run_job(caller: TenantCalling, order: NewJob, response: Response) -> Job:
     """Run one of the service's scripts for the tenant; a worker does it, `Location` shows how far it is."""
     caller.tenant("jobs:run")
-    given = JobRequest(
+    given = job_request(order)
+    job = caller.job(order.job_id or caller.new_id())
+    with caller.noting("job.run", job.job_id, script=order.script):
+        queued = caller.service.jobs.submit(job, given, caller.who)
+    response.headers["Location"] = job_location(caller, queued.job_id)
+    return Job(**caller.service.jobs.describe_job(queued))
+
+
+def job_request(order: NewJob) -> JobRequest:
+    """What is to be run by an order, or by each run of a schedule."""
+    return JobRequest(
         order.script,
         order.flow,
         order.parameters,
@@ -69,11 +79,6 @@ def run_job(caller: TenantCalling, order: NewJob, response: Response) -> Job:
         order.message,
         order.attempts_max,
     )
-    job = caller.job(order.job_id or caller.new_id())
-    with caller.noting("job.run", job.job_id, script=order.script):
-        queued = caller.service.jobs.submit(job, given, caller.who)
-    response.headers["Location"] = job_location(caller, queued.job_id)
-    return Job(**caller.service.jobs.describe_job(queued))
 
 
 @router.get("/jobs/{job_id}")

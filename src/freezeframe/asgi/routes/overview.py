@@ -3,22 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 from fastapi import Query
 
 from freezeframe.asgi.dependencies.caller import Caller, Calling, Environment, TenantCalling
-from freezeframe.asgi.models.overview import LastJob, Overview, TenantSummaries, TenantSummary
+from freezeframe.asgi.models.overview import (
+    EnvironmentOverview,
+    FailedJob,
+    LastJob,
+    Overview,
+    TenantSummaries,
+    TenantSummary,
+    TenantWithFindings,
+    UnreadableTenant,
+)
 from freezeframe.asgi.problems import declared
+from freezeframe.asgi.routes.parameters import CursorText
 from freezeframe.asgi.routes.parameters import TenantVersion as TenantVersionQuery
 from freezeframe.asgi.routes.routing import TENANT, api_router
 from freezeframe.control.job import QueuedJob
-from freezeframe.control.job_feed import newest_jobs
-from freezeframe.errors import TenantNotFound
+from freezeframe.control.job_feed import failed_jobs, newest_jobs
+from freezeframe.errors import ReportDamage, TenantNotFound
 from freezeframe.identifiers import EnvironmentName, TenantId
+from freezeframe.service.jobs.past_jobs import first_line
+from freezeframe.service.overview.overview import Overview as Seen
 
 router = api_router("tenants")
 _SUMMARIES_MAX = 100
+_EACH_MAX = 20
 
 
 @router.get(f"{TENANT}/overview", responses=declared(404))
@@ -39,23 +54,98 @@ def show_overviews(
     """Show what a list shows of some tenants; those that are not there are left out."""
     caller.principal.require("snapshots:read")
     wanted = list(dict.fromkeys(map(TenantId, tenant)))
-    jobs = (
-        newest_jobs(caller.service.database, environment, wanted) if caller.principal.may("jobs:read") else {}
+    jobs = _last_jobs(caller, environment, wanted)
+    found = []
+    for one in wanted:
+        with suppress(TenantNotFound):
+            seen = caller.service.overviews.of(caller.access.tenant(environment, one, "snapshots:read"))
+            found.append(_summary(one, seen, jobs.get(one)))
+    return TenantSummaries(tenants=found)
+
+
+@router.get("/environments/{environment}/overview")
+def show_environment(
+    caller: Calling,
+    environment: Environment,
+    days: Annotated[int, Query(ge=1, le=30, description="How far back changes and jobs are told.")] = 7,
+    limit: Annotated[int, Query(ge=1, le=200, description="How many tenants are looked at.")] = 100,
+    cursor: CursorText = None,
+) -> EnvironmentOverview:
+    """Show what somebody should look at: failed jobs, stale tenants, unusual changes, drift, unsealed files.
+
+    A page looks at some tenants, by id; each is read from its logs, once for each of its versions.
+    """
+    caller.principal.require("snapshots:read")
+    listing = f"overview\n{environment!r}\n{days}"
+    after = None if cursor is None else str(caller.service.cursors.read(listing, cursor))
+    page = caller.access.page(environment, "", after, limit)
+    now = datetime.now(UTC)
+    since = now - timedelta(days=days)
+    wanted = list(map(TenantId, page.tenants))
+    jobs = _last_jobs(caller, environment, wanted)
+    tenants, unreadable = [], []
+    for tenant in wanted:
+        try:
+            found = _found(caller, environment, tenant, jobs.get(tenant), since, now)
+        except ReportDamage as error:
+            unreadable.append(UnreadableTenant(tenant=tenant, code=error.error_code))
+        else:
+            tenants += found
+    following = None if page.next_after is None else caller.service.cursors.made(listing, page.next_after)
+    return EnvironmentOverview(
+        failed_jobs=_failed(caller, environment, since) if cursor is None else [],
+        tenants=tenants,
+        unreadable=unreadable,
+        next_cursor=following,
     )
-    found = (_summary(caller, environment, one, jobs) for one in wanted)
-    return TenantSummaries(tenants=[one for one in found if one is not None])
 
 
-def _summary(
-    caller: Caller, environment: EnvironmentName, tenant: TenantId, jobs: Mapping[str, QueuedJob]
-) -> TenantSummary | None:
+def _found(
+    caller: Caller,
+    environment: EnvironmentName,
+    tenant_id: TenantId,
+    job: QueuedJob | None,
+    since: datetime,
+    now: datetime,
+) -> list[TenantWithFindings]:
+    """The tenant's findings; none where it has gone meanwhile."""
     try:
-        seen = caller.service.overviews.of(caller.access.tenant(environment, tenant, "snapshots:read"))
+        tenant = caller.access.tenant(environment, tenant_id, "snapshots:read")
     except TenantNotFound:
-        return None
-    last = jobs.get(tenant)
-    if last is not None and not caller.service.stores.is_current(last):
-        last = None
+        return []
+    success = job.finished if job is not None and job.status == "succeeded" else None
+    found = caller.service.findings.of(tenant, since, now, success)
+    told = {name: getattr(found, name)[:_EACH_MAX] for name in ("unusual", "drift", "unsealed")}
+    summary = _summary(tenant_id, found.overview, job)
+    return [TenantWithFindings.of(summary, stale=found.stale, **told)]
+
+
+def _failed(caller: Caller, environment: EnvironmentName, since: datetime) -> list[FailedJob]:
+    if not (caller.principal.may("jobs:read") and caller.principal.sees_environment(environment)):
+        return []
+    found = failed_jobs(caller.service.database, environment, caller.principal.tenants, since)
+    described = map(caller.service.jobs.describe_job, filter(caller.service.stores.is_current, found))
+    return [
+        FailedJob(
+            error=first_line(one["outcome"]),
+            error_code=((one["outcome"] or {}).get("error") or {}).get("code"),
+            **{name: one[name] for name in ("tenant", "job_id", "status", "finished")},
+        )
+        for one in described
+    ]
+
+
+def _last_jobs(
+    caller: Caller, environment: EnvironmentName, tenants: list[TenantId]
+) -> Mapping[str, QueuedJob]:
+    """The newest job of each tenant that has the id now; none for who may not see jobs."""
+    if not caller.principal.may("jobs:read"):
+        return {}
+    found = newest_jobs(caller.service.database, environment, tenants)
+    return {name: job for name, job in found.items() if caller.service.stores.is_current(job)}
+
+
+def _summary(tenant: TenantId, seen: Seen, last: QueuedJob | None) -> TenantSummary:
     return TenantSummary(
         tenant=tenant,
         version=seen.version,

@@ -13,9 +13,9 @@ from freezeframe.asgi.dependencies.checked_route import CheckedRoute
 from freezeframe.asgi.models.keys import SignInWays
 from freezeframe.asgi.problems import declared, problem_response, request_id_of, status_of
 from freezeframe.asgi.routes.routing import api_router
-from freezeframe.asgi.routes.session import begin_session
+from freezeframe.asgi.routes.session import begin_session, note_refusal
 from freezeframe.errors import FreezeframeError, NotAuthenticated, NotFound
-from freezeframe.service.access.audit import AuditPlace
+from freezeframe.service.access.audit_entry import AuditPlace
 from freezeframe.service.base.idempotency import RequestIdentity, StoredResponse
 from freezeframe.service.identity.identity_provider import IdentityProvider, new_sign_in_attempt
 from freezeframe.service.identity.people import provided_id
@@ -89,6 +89,8 @@ def return_from_provider(
     try:
         answer = _enter(request, code, state, error, iss)
     except FreezeframeError as refusal:
+        if isinstance(refusal, NotAuthenticated):
+            note_refusal(request, "", "provider")
         answer = _refuse(request, refusal)
     answer.delete_cookie(_TICKET, path=_PLACE, httponly=True, samesite="lax")
     answer.headers["Cache-Control"] = "no-store"
@@ -117,9 +119,9 @@ def _enter(request: Request, code: str, state: str, error: str, issuer: str | No
         principal=f"person:{person_id} {account.name[:200]}",
         action="person.enter",
         request_id=request_id_of(request),
-        details={"issuer": account.issuer, "role": account.role},
+        details={"issuer": account.issuer, "role": account.role, **account.bounds},
     ):
-        person = service.people.entered(person_id, account.name, account.role)
+        person = service.people.entered(person_id, account.name, account.role, account.bounds)
     answer = RedirectResponse(ticket.page, 303)
     keep_session(request, answer, begin_session(request, person).token)
     return answer

@@ -6,13 +6,14 @@ import functools
 import json
 from typing import Annotated, Any
 
-from fastapi import Query, Request, Response
+from fastapi import Path, Query, Request, Response
 
 from freezeframe.asgi.bodies.received_body import Received
 from freezeframe.asgi.dependencies.caller import Conditional, TenantCalling
 from freezeframe.asgi.media_type import media_type
 from freezeframe.asgi.models.rows import (
     ImportPreview,
+    RowHistory,
     RowRestoration,
     RowRestorationOrder,
     SortedRows,
@@ -20,7 +21,7 @@ from freezeframe.asgi.models.rows import (
 )
 from freezeframe.asgi.models.streams import ImportMode
 from freezeframe.asgi.problems import declared
-from freezeframe.asgi.routes.parameters import Limit, StreamPath, When
+from freezeframe.asgi.routes.parameters import VERSION_MAX, Limit, StreamPath, When
 from freezeframe.asgi.routes.routing import tenant_router
 from freezeframe.errors import TooLarge, UnreadableRequest
 from freezeframe.script.json_lines import json_lines
@@ -29,6 +30,7 @@ from freezeframe.service.jobs.jobs import IMPORT_KINDS
 from freezeframe.service.rows import sorted_rows
 from freezeframe.service.rows.column_statistics import StatisticsCache, stream_statistics
 from freezeframe.service.rows.import_preview import PREVIEW_BYTES_MAX, ImportFile, import_preview
+from freezeframe.service.rows.row_history import row_history
 from freezeframe.service.rows.row_restoration import restored_rows
 from freezeframe.service.rows.sorted_rows import ROWS_MAX, SortOrder
 
@@ -71,6 +73,32 @@ def list_sorted_rows(
     return Response(body, media_type="application/json")
 
 
+@router.get("/streams/{stream}/rows/{key:path}/history")
+def show_row_history(
+    caller: TenantCalling,
+    stream: StreamPath,
+    key: Annotated[
+        str,
+        Path(
+            max_length=8000,
+            description="The key's value as text; of several columns, or where the text begins with `[`, "
+            "a JSON array of the values.",
+            examples=["007"],
+        ),
+    ],
+    until: Annotated[
+        int | None, Query(ge=0, le=VERSION_MAX, description="The newest version that is looked at.")
+    ] = None,
+    limit: Limit = 100,
+) -> RowHistory:
+    """Show a row and the versions that inserted, updated or deleted it, the newest first.
+
+    `following` is where the next page begins (`until`). `is_whole` is false where older versions are not
+    kept any more, or knew the stream by another key.
+    """
+    return RowHistory.of(row_history(caller.tenant("snapshots:read"), stream, key, until, limit))
+
+
 @router.post("/streams/{stream}/row-restorations", responses=declared(412))
 def restore_rows(
     caller: TenantCalling, stream: StreamPath, order: RowRestorationOrder, conditions: Conditional
@@ -86,6 +114,7 @@ def restore_rows(
         stream,
         order.version,
         order.keys,
+        order.columns,
         dry_run=order.dry_run,
         message=order.message,
         who=caller.who,

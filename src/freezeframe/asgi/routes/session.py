@@ -17,7 +17,9 @@ from freezeframe.asgi.dependencies.caller import Calling
 from freezeframe.asgi.models.keys import KeySignIn, SignIn, Who
 from freezeframe.asgi.problems import request_id_of
 from freezeframe.asgi.routes.routing import api_router
-from freezeframe.service.access.audit import AuditedOperation, AuditPlace
+from freezeframe.errors import NotAuthenticated
+from freezeframe.service.access.audit import AuditedOperation
+from freezeframe.service.access.audit_entry import AuditPlace
 from freezeframe.service.identity.key_sessions import is_of_key
 from freezeframe.service.identity.people import NewSession, Person
 from freezeframe.service.identity.principal import Principal
@@ -38,17 +40,35 @@ def sign_in(request: Request, response: Response, order: SignIn | KeySignIn) -> 
     require_same_origin(request)
     service = service_of(request)
     client = request.client.host if request.client else ""
-    service.limits.spend("sign-in", (client,))
-    if isinstance(order, KeySignIn):
-        principal = service.keys.authenticate(order.key)
-        with _beginning(request, principal):
-            token = service.key_sessions.begin(order.key)
-        keep_session(request, response, token)
-        return _who(service, principal)
-    service.limits.spend("sign-in", (order.name,))
-    person = service.people.verified(order.name, order.password)
-    keep_session(request, response, begin_session(request, person).token)
-    return _who(service, person.principal())
+    name = order.key.partition(".")[0] if isinstance(order, KeySignIn) else order.name
+    service.limits.spend("sign-in address", (client,))
+    service.limits.spend("sign-in", (client, name))
+    try:
+        if isinstance(order, KeySignIn):
+            principal = service.keys.authenticate(order.key)
+            with _beginning(request, principal):
+                token = service.key_sessions.begin(order.key)
+        else:
+            person = service.people.verified(order.name, order.password)
+            principal, token = person.principal(), begin_session(request, person).token
+    except NotAuthenticated:
+        note_refusal(request, name, "key" if isinstance(order, KeySignIn) else "password")
+        raise
+    keep_session(request, response, token)
+    return _who(service, principal)
+
+
+def note_refusal(request: Request, name: str, way: str) -> None:
+    """Leave an entry in the audit of a sign-in that was refused; ``name`` is what was claimed."""
+    address = request.client.host if request.client else ""
+    service_of(request).audit.write(
+        AuditPlace(),
+        principal=f"nobody {address}",
+        action="session.refuse",
+        subject=name,
+        request_id=request_id_of(request),
+        details={"way": way, "address": address},
+    )
 
 
 def begin_session(request: Request, person: Person) -> NewSession:

@@ -75,13 +75,16 @@ def delete_tenant(
     caller.access.require(caller.environment, caller.tenant_id, "snapshots:delete")
     ending = {"schedules": list(caller.service.jobs.schedules(caller.environment, caller.tenant_id))}
     named = f"{caller.environment}/{caller.tenant_id}"
-    # In the service's own chain as well: of what is gone nobody can ask for the audit any more.
-    with (
-        caller.noting("tenant.delete", caller.tenant_id, **ending),
-        caller.auditing("tenant.delete", named, details=ending),
-    ):
-        caller.service.jobs.forget(caller.environment, caller.tenant_id)
-        return Certificate.of(caller.access.delete(caller.environment, caller.tenant_id))
+    chain = caller.audit_place()
+    with caller.noting("tenant.delete", caller.tenant_id, **ending) as noted:
+        # In the service's own chain as well, with the head of the tenant's: of what is gone nobody can ask
+        # for the audit any more, and no version of it holds the head.
+        newest = noted.entries[-1]
+        head = {"environment": chain.environment, "chain": chain.tenant}
+        head_of = {**head, "number": newest.number, "hash": newest.hash}
+        with caller.auditing("tenant.delete", named, details={**ending, "audit": head_of}):
+            caller.service.jobs.forget(caller.environment, caller.tenant_id)
+            return Certificate.of(caller.access.delete(caller.environment, caller.tenant_id))
 
 
 @router.post(f"{TENANT}/clone", status_code=201, responses=declared(404))

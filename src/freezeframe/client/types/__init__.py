@@ -3,7 +3,7 @@
 Written by tools/write_client.py; change the service's routes and models.
 """
 
-from freezeframe.client.types.audit import AuditEntry, AuditPage, AuditProof
+from freezeframe.client.types.audit import AuditEntry, AuditPage, AuditProof, Problem
 from freezeframe.client.types.files import (
     Dropped,
     File,
@@ -21,10 +21,29 @@ from freezeframe.client.types.files import (
     Restoration,
     RestoredStream,
 )
-from freezeframe.client.types.health import Health
+from freezeframe.client.types.health import Condition, Health
 from freezeframe.client.types.hotglue import FileDone
-from freezeframe.client.types.jobs import Job, JobPage, NewJob
+from freezeframe.client.types.jobs import (
+    Job,
+    JobPage,
+    NewJob,
+    NewSchedule,
+    Schedule,
+    ScheduleChange,
+    SchedulePage,
+)
 from freezeframe.client.types.keys import Key, KeyPage, KeyWithSecret, NewKey, Rotation
+from freezeframe.client.types.people import (
+    AcceptedInvitation,
+    Invitation,
+    NewPerson,
+    PasswordChange,
+    Person,
+    PersonChange,
+    PersonList,
+    PersonSession,
+    PersonSessions,
+)
 from freezeframe.client.types.session import KeySignIn, SignIn, SignInWays, Who
 from freezeframe.client.types.streams import (
     Bar,
@@ -33,9 +52,11 @@ from freezeframe.client.types.streams import (
     ImportColumn,
     ImportPreview,
     ImportProblem,
+    RowHistory,
     RowRestoration,
     RowRestorationOrder,
     Rows,
+    RowVersion,
     SortedRows,
     StreamDetail,
     StreamList,
@@ -44,17 +65,24 @@ from freezeframe.client.types.streams import (
 )
 from freezeframe.client.types.tenants import (
     Certificate,
+    ColumnChanges,
     EnvironmentList,
+    EnvironmentOverview,
+    FailedJob,
     LastChange,
     LastJob,
     NewTenant,
     Overview,
-    Problem,
+    SchemaDrift,
+    StaleTenant,
     StreamOverview,
     TenantDetail,
     TenantPage,
     TenantSummaries,
     TenantSummary,
+    TenantWithFindings,
+    UnreadableTenant,
+    UnusualChange,
 )
 from freezeframe.client.types.uploads import UploadState
 from freezeframe.client.types.versions import (
@@ -77,6 +105,7 @@ from freezeframe.client.types.versions import (
 )
 
 __all__ = [
+    "AcceptedInvitation",
     "AuditEntry",
     "AuditPage",
     "AuditProof",
@@ -84,11 +113,15 @@ __all__ = [
     "Certificate",
     "ChangedRow",
     "Column",
+    "ColumnChanges",
     "ColumnStatistics",
+    "Condition",
     "Counts",
     "Difference",
     "Dropped",
     "EnvironmentList",
+    "EnvironmentOverview",
+    "FailedJob",
     "File",
     "FileDeletion",
     "FileDifference",
@@ -109,6 +142,7 @@ __all__ = [
     "ImportColumn",
     "ImportPreview",
     "ImportProblem",
+    "Invitation",
     "Job",
     "JobPage",
     "Key",
@@ -120,10 +154,18 @@ __all__ = [
     "NewFolder",
     "NewJob",
     "NewKey",
+    "NewPerson",
     "NewPolicy",
+    "NewSchedule",
     "NewTag",
     "NewTenant",
     "Overview",
+    "PasswordChange",
+    "Person",
+    "PersonChange",
+    "PersonList",
+    "PersonSession",
+    "PersonSessions",
     "Policy",
     "Problem",
     "Restoration",
@@ -131,12 +173,19 @@ __all__ = [
     "RestoredStream",
     "Rotation",
     "RowDifference",
+    "RowHistory",
     "RowRestoration",
     "RowRestorationOrder",
+    "RowVersion",
     "Rows",
+    "Schedule",
+    "ScheduleChange",
+    "SchedulePage",
+    "SchemaDrift",
     "SignIn",
     "SignInWays",
     "SortedRows",
+    "StaleTenant",
     "StreamDetail",
     "StreamDifference",
     "StreamList",
@@ -150,6 +199,9 @@ __all__ = [
     "TenantSummaries",
     "TenantSummary",
     "TenantVersion",
+    "TenantWithFindings",
+    "UnreadableTenant",
+    "UnusualChange",
     "UploadState",
     "Who",
 ]

@@ -5,7 +5,7 @@ Written by tools/write_client.py; change the service's routes and models.
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 
 class AuditEntry(TypedDict):
@@ -34,3 +34,22 @@ class AuditProof(TypedDict):
 
     is_whole: bool
     broken_at: int | None
+    reason: str
+    entries: int
+    heads: int
+    head_number: int | None
+    head_hash: str
+
+
+class Problem(TypedDict):
+    """A problem document (RFC 9457)."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    cause: str
+    remedy: str
+    request_id: str
+    errors: NotRequired[list[dict[str, Any]] | None]

@@ -47,3 +47,44 @@ class NewJob(TypedDict):
     timeout_seconds: NotRequired[float | None]
     attempts_max: NotRequired[int]
     message: NotRequired[str]
+
+
+class NewSchedule(NewJob):
+    """A script that is to be run for the tenant whenever it is due."""
+
+    name: str
+    cron: str
+    zone: NotRequired[str]
+    missed: NotRequired[Literal["latest", "all"]]
+
+
+class Schedule(TypedDict):
+    """A schedule at this moment; ``next_due`` is null while it is paused."""
+
+    name: str
+    environment: str
+    tenant: str
+    script: str
+    cron: str
+    zone: str
+    missed: str
+    priority: int
+    attempts_max: int
+    enabled: bool
+    created: str
+    next_due: str | None
+    last_due: str | None
+    next_runs: list[str]
+
+
+class ScheduleChange(TypedDict):
+    """Whether the schedule comes due."""
+
+    enabled: bool
+
+
+class SchedulePage(TypedDict):
+    """Schedules by tenant and name."""
+
+    schedules: list[Schedule]
+    next_cursor: str | None

@@ -8,7 +8,14 @@ from __future__ import annotations
 from typing import Literal, NotRequired, TypedDict
 
 Scope = Literal[
-    "tenants:read", "snapshots:read", "snapshots:write", "snapshots:delete", "jobs:read", "jobs:run", "admin"
+    "tenants:read",
+    "snapshots:read",
+    "snapshots:write",
+    "snapshots:delete",
+    "secrets:read",
+    "jobs:read",
+    "jobs:run",
+    "admin",
 ]
 
 

@@ -73,6 +73,16 @@ class ImportProblem(TypedDict):
     code: str
 
 
+class RowHistory(TypedDict):
+    """A row and the versions that inserted, updated or deleted it, the newest first."""
+
+    key: dict[str, Any]
+    row: dict[str, Any] | None
+    versions: list[RowVersion]
+    following: int | None
+    is_whole: bool
+
+
 class RowRestoration(TypedDict):
     """What a restoration of rows did, or would do: ``committed`` says which."""
 
@@ -89,8 +99,22 @@ class RowRestorationOrder(TypedDict):
 
     version: int
     keys: list[dict[str, str | int | float | bool | None]]
+    columns: NotRequired[list[str]]
     dry_run: NotRequired[bool]
     message: NotRequired[str]
+
+
+class RowVersion(TypedDict):
+    """What one version of the tenant did to a row."""
+
+    version: int
+    timestamp: str
+    kind: str
+    restored: int | None
+    who: str
+    job_id: str | None
+    message: str
+    row: ChangedRow
 
 
 class Rows(TypedDict):

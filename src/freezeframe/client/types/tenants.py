@@ -5,7 +5,7 @@ Written by tools/write_client.py; change the service's routes and models.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 if TYPE_CHECKING:
     from freezeframe.client.types.versions import Counts, TenantVersion
@@ -31,10 +31,38 @@ class Certificate(TypedDict):
     files_left: int
 
 
+class ColumnChanges(TypedDict):
+    """Columns by name with Delta's types."""
+
+    added: dict[str, str]
+    dropped: dict[str, str]
+    retyped: dict[str, list[Any]]
+
+
 class EnvironmentList(TypedDict):
     """The environments that have tenants."""
 
     environments: list[str]
+
+
+class EnvironmentOverview(TypedDict):
+    """What somebody should look at in an environment; the first page has the failed jobs."""
+
+    failed_jobs: list[FailedJob]
+    tenants: list[TenantWithFindings]
+    unreadable: list[UnreadableTenant]
+    next_cursor: str | None
+
+
+class FailedJob(TypedDict):
+    """A job that failed, ran too long or died."""
+
+    tenant: str
+    job_id: str
+    status: JobStatus
+    finished: str
+    error: str
+    error_code: str | None
 
 
 class LastChange(TypedDict):
@@ -75,18 +103,20 @@ class Overview(TypedDict):
     days: list[int]
 
 
-class Problem(TypedDict):
-    """A problem document (RFC 9457)."""
+class SchemaDrift(TypedDict):
+    """A version that changed the columns of a stream."""
 
-    type: str
-    title: str
-    status: int
-    detail: str
-    code: str
-    cause: str
-    remedy: str
-    request_id: str
-    errors: NotRequired[list[dict[str, Any]] | None]
+    stream: str
+    version: int
+    timestamp: str
+    columns: ColumnChanges
+
+
+class StaleTenant(TypedDict):
+    """A tenant whose last sync is longer ago than usual: than twice the median gap, and than each gap."""
+
+    last_sync: str
+    usual_seconds: float
 
 
 class StreamOverview(TypedDict):
@@ -135,3 +165,30 @@ class TenantSummary(TypedDict):
     changed: str | None
     last_job: LastJob | None
     days: list[int]
+
+
+class TenantWithFindings(TenantSummary):
+    """A tenant with what somebody should look at; at most 20 of each kind."""
+
+    stale: StaleTenant | None
+    unusual: list[UnusualChange]
+    drift: list[SchemaDrift]
+    unsealed: list[str]
+
+
+class UnreadableTenant(TypedDict):
+    """A tenant whose logs cannot be read."""
+
+    tenant: str
+    code: str
+
+
+class UnusualChange(TypedDict):
+    """A version that deleted a quarter of a stream's rows or doubled them, unlike the versions around it."""
+
+    stream: str
+    version: int
+    timestamp: str
+    kind: Literal["deletion", "growth"]
+    rows: int
+    rows_before: int

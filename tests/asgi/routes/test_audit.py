@@ -1,0 +1,145 @@
+"""The audit over HTTP: its filters, its export, heads in the versions, and the service's own chain."""
+
+import csv
+import io
+import json
+
+import pytest
+from sqlalchemy import delete, select
+
+from freezeframe.control.schema.audit import audit as table
+
+ORIGIN = "/api/v1/audit"
+
+
+def _chain(served, place):
+    name = place.rpartition("/")[2]
+    return f"{name}@{served.service.stores.environment('dev').folder(name)}"
+
+
+def _from(served):
+    """Hooks of a client that looks at the service's own pages."""
+    return {"request": [lambda request: request.headers.update({"origin": served.url})]}
+
+
+def test_a_version_holds_the_head_of_the_audit(served, api, acme):
+    """Entries that are cut off the chain's end are missed by the version that was made after them."""
+    api.put(f"{acme}/files/a", content=b"x")
+    api.put(f"{acme}/files/b", content=b"x")
+    whole = api.get(f"{acme}/audit/proof").json()
+    with served.service.database.begin() as connection:
+        connection.execute(delete(table).where(table.c.tenant == _chain(served, acme), table.c.number >= 1))
+    cut = api.get(f"{acme}/audit/proof").json()
+
+    assert (True, 2, 2, 1) == (whole["is_whole"], whole["entries"], whole["heads"], whole["head_number"])
+    assert (False, 1) == (cut["is_whole"], cut["broken_at"])
+    assert "version 1 of the tenant knows entry 1" in cut["reason"]
+
+
+def test_a_chain_that_is_gone_is_found(served, api, acme):
+    """A chain without a single entry is missed as well."""
+    api.put(f"{acme}/files/a", content=b"x")
+    with served.service.database.begin() as connection:
+        connection.execute(delete(table).where(table.c.tenant == _chain(served, acme)))
+
+    assert 0 == api.get(f"{acme}/audit/proof").json()["broken_at"]
+
+
+def test_entries_are_filtered_by_time_person_and_action(served, api, acme):
+    """All that is given must fit; a page goes on with the same filter only."""
+    for number in range(3):
+        api.put(f"{acme}/files/{number}", content=b"x")
+    with served.client(served.key("admin", name="other")) as other:
+        other.delete(f"{acme}/files/0")
+    told = api.get(f"{acme}/audit").json()["entries"]
+
+    def subjects(**wanted):
+        return [one["subject"] for one in api.get(f"{acme}/audit", params=wanted).json()["entries"]]
+
+    assert ["0"] == subjects(principal="key other")
+    assert ["2", "1", "0"] == subjects(action="file.write")
+    assert [] == subjects(until=told[-1]["moment"])
+    assert 4 == len(subjects(since=told[-1]["moment"]))
+    page = api.get(f"{acme}/audit", params={"action": "file.write", "limit": 1}).json()
+    cursor = {"cursor": page["next_cursor"], "limit": 1}
+    assert 200 == api.get(f"{acme}/audit", params={"action": "file.write", **cursor}).status_code
+    assert 422 == api.get(f"{acme}/audit", params={"action": "file.delete", **cursor}).status_code
+
+
+@pytest.mark.parametrize("where", ["tenant", "service"])
+def test_entries_are_exported(api, acme, where):
+    """JSON lines have all that a page has, the oldest first; CSV has the same in columns."""
+    api.put(f"{acme}/files/a", content=b"x")
+    place = f"{acme}/audit" if where == "tenant" else ORIGIN
+    api.post("/api/v1/keys", json={"name": "exported"})
+    lines = api.get(f"{place}/export").text.splitlines()
+    table_text = api.get(f"{place}/export", params={"format": "csv"})
+    told = api.get(place).json()["entries"]
+
+    exported = [json.loads(line) for line in lines]
+    assert [one["hash"] for one in told] == [one["hash"] for one in exported[::-1]]
+    assert told[0].keys() == exported[0].keys()
+    rows = list(csv.DictReader(io.StringIO(table_text.text)))
+    assert [one["hash"] for one in exported] == [one["hash"] for one in rows]
+    assert table_text.headers["content-type"].startswith("text/csv")
+
+
+def test_the_services_own_chain_tells_of_keys_and_sign_ins(served, api):
+    """A key that was made, a sign-in and one that was refused are in it, which is whole."""
+    made = api.post("/api/v1/keys", json={"name": "told"}).json()
+    served.service.people.create("berta", "correct horse battery", "viewer")
+    with served.client("", event_hooks=_from(served)) as browser:
+        wrong = browser.post("/api/v1/session", json={"name": "berta", "password": "not that"})
+        odd = browser.post("/api/v1/session", json={"key": "0a1b.wrong"})
+        right = browser.post("/api/v1/session", json={"name": "berta", "password": "correct horse battery"})
+    entries = api.get(ORIGIN, params={"limit": 4}).json()["entries"]
+
+    assert (401, 401, 200) == (wrong.status_code, odd.status_code, right.status_code)
+    assert ["session.begin", "session.refuse", "session.refuse", "key.create"] == [
+        one["action"] for one in entries
+    ]
+    assert ("berta", "password") == (entries[2]["subject"], entries[2]["details"]["way"])
+    assert ("0a1b", "key") == (entries[1]["subject"], entries[1]["details"]["way"])
+    assert made["id"] == entries[3]["subject"]
+    assert api.get(f"{ORIGIN}/proof").json()["is_whole"]
+
+
+def test_the_services_own_chain_is_for_who_may_do_all(served):
+    """A key of one tenant, and one without admin, do not see it."""
+    bound = served.key("admin", environments=["dev"], tenants=["acme"])
+    for key in (bound, served.key("snapshots:read")):
+        with served.client(key) as client:
+            answers = {client.get(f"{ORIGIN}{rest}").status_code for rest in ("", "/proof", "/export")}
+
+        assert {403} == answers
+
+
+def test_a_deleted_tenants_head_stays_in_the_services_chain(served, api):
+    """The entry of the deletion has number and hash of the tenant's newest entry."""
+    place = served.tenant("ends")
+    chain = _chain(served, place)
+    api.put(f"{place}/files/a", content=b"x")
+    api.delete(place, params={"confirm": "ends"})
+    entry = api.get(ORIGIN, params={"action": "tenant.delete", "limit": 1}).json()["entries"][0]
+    with served.service.database.read() as connection:
+        newest = connection.execute(
+            select(table.c.number, table.c.hash)
+            .where(table.c.tenant == chain)
+            .order_by(table.c.number.desc())
+        ).first()
+
+    told = entry["details"]["audit"]
+    assert (chain, *newest) == (told["chain"], told["number"], told["hash"])
+
+
+def test_wrong_passwords_elsewhere_lock_nobody_out(served):
+    """Ten a minute from one address end there; the same name signs in from another."""
+    served.service.people.create("carla", "correct horse battery", "viewer")
+    limits = served.service.limits
+    for _ in range(10):
+        limits.spend("sign-in", ("192.0.2.1", "carla"))
+    order = {"name": "carla", "password": "correct horse battery"}
+    with served.client("", event_hooks=_from(served)) as browser:
+        answer = browser.post("/api/v1/session", json=order)
+
+    assert 200 == answer.status_code

@@ -1,0 +1,56 @@
+"""A row's history over HTTP: by its key's text, whatever the text."""
+
+from urllib.parse import quote
+
+import pyarrow as pa
+import pytest
+
+ODD_KEYS = ["a/b", "Zürich 東京", "%2F", "[x", ".."]
+
+
+@pytest.fixture(scope="module")
+def rows(served):
+    """The path of the rows of a stream: 007 changes at version 1 and goes at version 2."""
+    path = served.tenant("row-history")
+    stream = served.service.stores.environment("dev").tenant("row-history").stream("Lead")
+    for ids, stage in ((["007", *ODD_KEYS], "new"), (["007", *ODD_KEYS], "won"), (ODD_KEYS, "won")):
+        stream.update(pa.table({"Id": ids, "Stage": [stage] * len(ids)}), "Id", override=True)
+    return f"{path}/streams/Lead/rows"
+
+
+def test_a_row_and_what_each_version_did_to_it(api, rows):
+    """Old and new values by cell, the newest first; a page goes on where the one before ended."""
+    told = api.get(f"{rows}/007/history").json()
+    assert ({"Id": "007"}, None, True) == (told["key"], told["row"], told["is_whole"])
+    assert [(2, "delete"), (1, "update"), (0, "insert")] == [
+        (one["version"], one["row"]["fate"]) for one in told["versions"]
+    ]
+    update = told["versions"][1]["row"]
+    assert ("new", "won") == (update["before"]["Stage"], update["after"]["Stage"])
+    assert ["Stage"] == update["changed"]
+    first = api.get(f"{rows}/007/history", params={"limit": 1}).json()
+    rest = api.get(f"{rows}/007/history", params={"until": first["following"]}).json()
+    assert told["versions"] == first["versions"] + rest["versions"]
+
+
+@pytest.mark.parametrize("key", ODD_KEYS)
+def test_any_text_can_be_a_key(api, rows, key):
+    """As itself, or, where that reads as something else, in a JSON array."""
+    text = f'["{key}"]' if key.startswith(("[", ".")) else key
+    told = api.get(f"{rows}/{quote(text, safe='')}/history").json()
+    assert {"Id": key, "Stage": "won"} == told["row"]
+
+
+def test_what_is_no_key_is_refused(api, rows):
+    """A text that no key of the stream can have, and a stream that is not there."""
+    for text, status in (("[1", 422), ('["a","b"]', 422), ("008", 200)):
+        assert status == api.get(f"{rows}/{quote(text, safe='')}/history").status_code
+    assert 404 == api.get(f"{rows.replace('Lead', 'Deal')}/1/history").status_code
+
+
+def test_single_cells_are_restored(api, rows):
+    """Other cells of the row stay; the key's own are refused."""
+    url = rows.replace("rows", "row-restorations")
+    order = {"version": 0, "keys": [{"Id": "a/b"}], "columns": ["Stage"]}
+    assert 1 == api.post(url, json=order | {"dry_run": True}).json()["counts"]["updated"]
+    assert 422 == api.post(url, json=order | {"columns": ["Id"]}).status_code

@@ -350,6 +350,30 @@ def test_the_workers_of_a_pool_end_without_a_word(runs):
     assert ["[1, 2]"] == runs.lines
 
 
+def test_a_fork_of_a_script_has_no_handler_of_the_run(runs):
+    """A signal that comes just before a worker waits in C would be handled when that ends: never."""
+    done = runs.run(
+        """
+        import multiprocessing, signal
+
+        def end(number, frame):
+            raise SystemExit
+
+        def told(pool):
+            return pool.apply(signal.getsignal, [signal.SIGTERM]) == signal.SIG_DFL
+
+        fork = multiprocessing.get_context("fork")
+        with fork.Pool(1) as pool:
+            print(told(pool))
+        signal.signal(signal.SIGTERM, end)
+        with fork.Pool(1) as pool:
+            print(told(pool))
+        """
+    )
+    assert "succeeded" == done.status, done.error
+    assert ["True", "False"] == runs.lines
+
+
 def test_processes_that_a_script_starts_have_no_part_in_the_job(runs):
     """A fork and a command that use the snapshot directory get an error; the script's own calls count."""
     done = runs.run(

@@ -49,3 +49,31 @@ def test_the_stack_is_in_the_log_once(runs, spark_settings, is_notebook, code, c
     assert log.rstrip().splitlines()[-1].startswith("\tat org.apache.spark.sql.connect.")
     if is_notebook:
         assert "\\tat org." not in outcome.notebook.read_text()
+
+
+REFUSED = """import pandas as pd
+from freezeframe import update_snapshot
+
+def keep(rows):
+    update_snapshot("snapshots", "Lead", "Id", rows)
+
+keep(pd.DataFrame({"Id": [None]}))
+"""
+
+
+@pytest.mark.parametrize("level", ["warning", "debug"])
+def test_a_refused_call_is_shown_by_the_scripts_own_lines(runs, level):
+    """The package's frames are printed for those who ask for them; what went wrong is told in any case."""
+    outcome = runs.run(REFUSED, settings=load_settings(engine="auto", log_level=level))
+    printed = "\n".join(runs.lines)
+
+    assert "NULL_KEY" == outcome.error["code"]
+    assert 'etl.py", line 5, in keep' in printed
+    assert "NullKeyError: Stream 'Lead': The key column 'Id' is null in 1 of 1 rows" in printed
+    assert (level == "debug") == ("snapshots.py" in printed)
+
+
+def test_an_error_inside_of_the_package_that_is_none_of_ours_keeps_its_frames(runs):
+    """What nobody expected is shown whole."""
+    runs.run("from freezeframe import update_snapshot\nupdate_snapshot(1, 2, 3, 4)")
+    assert "snapshots.py" in "\n".join(runs.lines)

@@ -44,6 +44,31 @@ def test_values_are_what_the_file_says(csv_file, content, columns):
     assert columns == read_csv_text(csv_file(content)).to_pydict()
 
 
+@pytest.mark.parametrize("delimiter", [b";", b"\t", b"|"])
+@pytest.mark.parametrize(
+    ("content", "columns"),
+    [
+        (b'a;"b,c"\n1,5;2\n', {"a": ["1,5"], "b,c": ["2"]}),
+        (b'\xef\xbb\xbf"a;b";c\r\n"1;2\n3";', {"a;b": ["1;2\n3"], "c": [None]}),
+        (b"a;b\n1;2", {"a": ["1"], "b": ["2"]}),
+    ],
+)
+def test_a_header_without_commas_tells_the_delimiter(csv_file, content, columns, delimiter):
+    """Semicolons, tabs and bars separate fields as commas do, quoted ones do not."""
+    other = delimiter.decode()
+    expected = {
+        name.replace(";", other): [value and value.replace(";", other) for value in values]
+        for name, values in columns.items()
+    }
+    assert expected == read_csv_text(csv_file(content.replace(b";", delimiter))).to_pydict()
+
+
+@pytest.mark.parametrize("content", [b"a;b,c\n1;2,3\n", b'"a;b\nc",d\n1,2\n', b'"a;b"\n1;2\n'])
+def test_a_comma_or_a_quote_in_the_header_keeps_the_comma(csv_file, content):
+    """What is certain stays as it was."""
+    assert 2 - (b"," not in content) == read_csv_text(csv_file(content)).num_columns
+
+
 @pytest.mark.parametrize(
     ("content", "message", "line"),
     [
@@ -57,6 +82,8 @@ def test_values_are_what_the_file_says(csv_file, content, columns):
         (b"a\xff,b\n1,2\n", "not UTF-8: line 1", 1),
         ("a,b\n1,2\n".encode("utf-16"), "not UTF-8: line 1", 1),
         (b'a,b\n1,"x\n', "ends inside a quoted field", 2),
+        (b'a;b\n1;"x\n', "ends inside a quoted field", 2),
+        (b"a;b\n1;2;3\n", "3 fields in line 2, and 2 in its header", 2),
         (b'a,b\n"1\n1",2\n1,"', "at line 4", 4),
         (b"a,b,a\n1,2,3\n", "several columns named 'a'", None),
         (b'"a,b\n1,2\n', "cannot be read as CSV", None),

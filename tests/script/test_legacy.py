@@ -81,7 +81,7 @@ def test_a_view_takes_columns_and_a_predicate(write):
     with pytest.raises(MissingColumn):
         get_snapshot(snapshots, "Account", where=[("x", "=", 1)])
     with pytest.raises(InvalidOption):
-        get_snapshot(snapshots, "Account", as_="polars")
+        get_snapshot(snapshots, "Account", as_="numpy")
     assert get_snapshot(snapshots, "Account", version=0) is None
 
 

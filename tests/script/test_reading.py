@@ -189,7 +189,7 @@ def test_ignored_streams_are_not_opened(folder):
 @pytest.mark.parametrize(
     "options",
     [
-        {"as_": "polars"},
+        {"as_": "numpy"},
         {"as_": "spark", "converters": {"A": {"a": int}}},
         {"as_": "arrow", "index_cols": {"A": "a"}},
     ],

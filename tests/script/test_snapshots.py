@@ -13,6 +13,7 @@ from freezeframe.errors import (
     SchemaDriftError,
 )
 from freezeframe.script import get_snapshot, open_tenant, update_snapshot
+from freezeframe.store.table import reader
 
 pytestmark = pytest.mark.spark
 
@@ -201,6 +202,18 @@ def test_spark_frames_come_and_go(snapshots, spark_session):
 
     assert [("007", "a"), ("1", "B"), ("3", "c")] == [(row["Id"], row["v"]) for row in after.collect()]
     assert 3 == get_snapshot(snapshots, "Account", as_="spark").count()
+
+
+def test_only_a_large_result_is_sorted_by_ranges(snapshots, spark_session, monkeypatch):
+    """Few bytes are sorted in one task, without a shuffle; the rows and their order are the same."""
+    frame = spark_session.createDataFrame(pa.table({"Id": ["1", "3"], "v": ["B", "c"]}))
+    small = update_snapshot(snapshots, "Account", "Id", frame)
+    monkeypatch.setattr(reader, "SMALL_BYTES", 1)
+    large = update_snapshot(snapshots, "Account", "Id", frame)
+
+    assert "Exchange" not in small._explain_string()
+    assert "Exchange rangepartitioning" in large._explain_string()
+    assert small.collect() == large.collect()
 
 
 def test_a_preview_of_a_spark_frame_keeps_types_and_clocks(tmp_path, spark_session):

@@ -10,8 +10,10 @@ from pathlib import Path
 from freezeframe.runs.script_failure import Stopped, exit_code_of, failure_of, script_trace
 
 
-def run_python(script: Path) -> None:
+def run_python(script: Path, *, is_trace_whole: bool = False) -> None:
     """Run the file as ``__main__``; an exit with code 0 is a good end.
+
+    ``is_trace_whole``: errors of this package are printed with its own frames.
 
     Raises:
         ScriptFailure: it ended with an exception or another exit code; the traceback was printed.
@@ -34,5 +36,5 @@ def run_python(script: Path) -> None:
         if exit_code_of(end) != 0:
             raise failure_of(end) from None
     except BaseException as error:
-        sys.stderr.write(script_trace(error, file))
+        sys.stderr.write(script_trace(error, file, is_whole=is_trace_whole))
         raise failure_of(error) from error

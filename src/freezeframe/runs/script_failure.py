@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 import traceback
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -10,6 +13,7 @@ from freezeframe.engine.errors.jvm_stack import without_jvm_stack
 from freezeframe.errors import FreezeframeError
 
 _TEXT_MAX = 8_000
+_PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"
 _REMEDY = "Correct the script or its input and run it again; its log and output are in the job's root."
 _SPARK_REMEDIES = {
     "PATH_NOT_FOUND": "Name a path that Spark sees; those of the job's own folders begin with ROOT_DIR.",
@@ -48,12 +52,20 @@ def exit_code_of(end: SystemExit) -> int:
     return end.code & 0xFF if isinstance(end.code, int) else 1
 
 
-def script_trace(error: BaseException, file: str) -> str:
-    """The traceback as the script alone would have printed it, without what runs it."""
+def script_trace(error: BaseException, file: str, *, is_whole: bool = False) -> str:
+    """The traceback as the script alone would have printed it, without what runs it.
+
+    Of an error of ours it ends with the script's own line, unless ``is_whole``: what went wrong is in the
+    error's text, and where this package noticed it says nothing of the script.
+    """
     trace: TracebackType | None = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename != file:
         trace = trace.tb_next
-    return without_jvm_stack("".join(traceback.format_exception(type(error), error, trace)))
+    told = traceback.TracebackException(type(error), error, trace)
+    if isinstance(error, FreezeframeError) and not is_whole:
+        told.stack[:] = itertools.takewhile(lambda frame: not frame.filename.startswith(_PACKAGE), told.stack)
+        told.__cause__, told.__suppress_context__ = None, True
+    return without_jvm_stack("".join(told.format()))
 
 
 def _exit_failure(end: SystemExit) -> ScriptFailure:

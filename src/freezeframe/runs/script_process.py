@@ -14,7 +14,6 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing import active_children
 from pathlib import Path
@@ -22,11 +21,11 @@ from types import FrameType
 
 from freezeframe.engine.errors.jvm_stack import jvm_stack
 from freezeframe.errors import FreezeframeError
+from freezeframe.extras import requires_extra
 from freezeframe.progress import watched_by
 from freezeframe.runs.job_root import JobRoot
 from freezeframe.runs.plan import ScriptPlan, ScriptResult, take_plan
 from freezeframe.runs.python_script import run_python
-from freezeframe.runs.request import RunRequest
 from freezeframe.runs.script_failure import ScriptFailure, Stopped, failure_of
 from freezeframe.runs.script_spark import begin_session
 from freezeframe.runs.tenants import request_store
@@ -52,7 +51,7 @@ def main(job_folder: str) -> int:
     root = JobRoot(Path(job_folder))
     plan = take_plan(root)
     process = os.getpid()
-    signal.signal(signal.SIGTERM, _stop_here(process))
+    _stop_by_sigterm(process)
     _end_with(plan.supervisor)
     _use_utf8()
     try:
@@ -86,7 +85,7 @@ def _commit(root: JobRoot, plan: ScriptPlan, process: int) -> JobReceipt:
         with current_job(root.snapshots, tenant, names), watched_by(WaitingFile(root.own)):
             refresh_copies(root.snapshots, tenant, before)
             begin_session(request.script)
-            _run_script(request, root, process)
+            _run_script(plan, root, process)
             changes = capture(root.snapshots, before, own_exports(root.snapshots))
             apply_changes(tenant.files, root.snapshots, changes)
     return _receipt(tenant)
@@ -98,19 +97,20 @@ def _receipt(tenant: JobTenant) -> JobReceipt:
     return receipt
 
 
-def _run_script(request: RunRequest, root: JobRoot, process: int) -> None:
+def _run_script(plan: ScriptPlan, root: JobRoot, process: int) -> None:
     """Run the script and wait for what it has under way; a fork of it never comes back from here."""
-    script = request.script
+    request, script = plan.request, plan.request.script
     # As `python etl.py` has it; its lib/ last, for scripts that import from there by bare name.
     sys.path[:1] = [str(script.parent)]
     sys.path.append(str(script.parent / "lib"))
     try:
         executed = root.executed(script)
         if executed is None:
-            run_python(script)
+            run_python(script, is_trace_whole=plan.settings.log_level == "debug")
         else:
             # Only a notebook needs papermill and IPython, which take long to load.
-            from freezeframe.runs.notebook import run_notebook  # noqa: PLC0415
+            with requires_extra("notebooks"):
+                from freezeframe.runs.notebook import run_notebook  # noqa: PLC0415
 
             run_notebook(script, executed, request.parameters, root.temporary)
         _wait_for_others()
@@ -145,17 +145,23 @@ def _wait_for_others() -> None:
             child.join()
 
 
-def _stop_here(process: int) -> Callable[[int, FrameType | None], None]:
-    """A handler that stops the script in ``process``, and ends its forks as if there were no handler."""
+def _stop_by_sigterm(process: int) -> None:
+    """Let SIGTERM stop the script in ``process``, and end its forks as if there were no handler."""
 
     def stop(number: int, _: FrameType | None) -> None:
         if os.getpid() == process:
             raise Stopped
-        # A pool ends its workers so; each would print a traceback of ours.
-        signal.signal(number, signal.SIG_DFL)
+        reset()
         os.kill(os.getpid(), number)
 
-    return stop
+    def reset() -> None:
+        if signal.getsignal(signal.SIGTERM) is stop:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+    signal.signal(signal.SIGTERM, stop)
+    # A pool ends its workers by SIGTERM. Python runs a handler once it is back from C: a worker that the
+    # signal met just before it began to wait for its lock would wait for ever, and the script for it.
+    os.register_at_fork(after_in_child=reset)
 
 
 def _to_dict(error: BaseException) -> dict[str, object]:

@@ -15,13 +15,14 @@ import uuid
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from freezeframe.control.database import ControlDatabase
 from freezeframe.control.job import QueuedJob
 from freezeframe.control.queue import JobQueue
 from freezeframe.control.schedules import Schedules
 from freezeframe.errors import InvalidOption, TenantNotFound, TryAgain
+from freezeframe.observation import Operation, log_context, observed
 from freezeframe.runs.job_attempt import JobAttempt, RunFunction, Times
 from freezeframe.settings import Settings
 
@@ -154,11 +155,20 @@ class Worker:
         return running
 
     def _attempt(self, job: QueuedJob) -> None:
+        with log_context(
+            environment=job.environment, tenant=job.tenant, job=job.job_id, attempt=job.attempts
+        ):
+            self._perform(job)
+
+    def _perform(self, job: QueuedJob) -> None:
         self._on_change(job)
         attempt = JobAttempt(
             self._queue, job, self._run, self._settings, self._options.times, self._must_stop
         )
-        ended = attempt.perform()
+        with observed("job") as operation:
+            ended = attempt.perform()
+            operation.outcome = "lost" if ended is None else ended.status
+        _logger.info("The attempt ended: %s", operation.outcome, extra=_told(operation, ended))
         if ended is not None:
             self._on_change(ended)
             self._end_schedule_of_gone_tenant(ended)
@@ -176,6 +186,13 @@ class Worker:
 
     def _must_stop(self) -> bool:
         return self._stops_at is not None and time.monotonic() >= self._stops_at
+
+
+def _told(operation: Operation, ended: QueuedJob | None) -> dict[str, Any]:
+    """Fields of an attempt's line: its time, and the tenant's version that it made."""
+    told: dict[str, Any] = {"seconds": round(operation.seconds, 3)}
+    version = None if ended is None or ended.outcome is None else ended.outcome.get("tenant_version")
+    return told if version is None else {**told, "version": version}
 
 
 def _wait_for_one(running: set[Future[None]], seconds: float) -> set[Future[None]]:

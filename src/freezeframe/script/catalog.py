@@ -78,7 +78,7 @@ def declared_type(schema: Mapping[str, Any]) -> pa.DataType | None:
     ``date-time`` is an instant in UTC, ``date`` a date. Where several types are allowed that
     do not go together, or a list or object, it is text.
     """
-    alternatives = list(_alternatives(schema))
+    alternatives = list(type_alternatives(schema))
     types = frozenset(name for _, names in alternatives for name in names) - {"null"}
     if not types:
         return None
@@ -88,9 +88,9 @@ def declared_type(schema: Mapping[str, Any]) -> pa.DataType | None:
     return _BY_TYPES.get(types, pa.string())
 
 
-def _alternatives(schema: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
+def type_alternatives(schema: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
     """Each way to meet the schema: its format ("" for none) and its type names."""
     names = schema.get("type", [])
     yield str(schema.get("format", "")), [names] if isinstance(names, str) else list(names)
     for choice in (*schema.get("anyOf", []), *schema.get("oneOf", [])):
-        yield from _alternatives(choice)
+        yield from type_alternatives(choice)

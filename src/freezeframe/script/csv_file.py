@@ -1,6 +1,6 @@
 """One CSV file as a table of text: nothing is interpreted, nothing is repaired.
 
-Read by PyArrow: quoted newlines, commas and quotes are part of a value. An empty field is
+Read by PyArrow: quoted newlines, delimiters and quotes are part of a value. An empty field is
 NULL, an empty quoted one (``""``) the empty text; "NA" and "null" are text like any other.
 """
 
@@ -17,7 +17,13 @@ import pyarrow as pa
 import pyarrow.csv
 
 from freezeframe.errors import UnreadableInput
-from freezeframe.script.csv_lines import BYTE_ORDER_MARK, ragged_row, unclosed_row, undecodable_line
+from freezeframe.script.csv_lines import (
+    BYTE_ORDER_MARK,
+    find_delimiter,
+    ragged_row,
+    unclosed_row,
+    undecodable_line,
+)
 from freezeframe.script.input_parts import InputPart
 from freezeframe.storage.passing_failures import reads_of
 
@@ -30,7 +36,8 @@ _REMEDY = "Repair the file, or have the sync write it again."
 def read_csv_text(file: Path) -> pa.Table:
     """The file's rows, every column ``string``, in the order of its header.
 
-    A byte order mark and CRLF are understood; blank lines are skipped. A column without a
+    A byte order mark and CRLF are understood; blank lines are skipped. Fields are separated by commas, or by
+    what the header has in their place (``find_delimiter``). A column without a
     name is called ``Unnamed: {position}``, as pandas does. A file with only a header is a
     table without rows.
 
@@ -111,7 +118,7 @@ def _csv_text_pieces(part: InputPart, block_bytes: int) -> Iterator[pa.Table]:
 
 @contextmanager
 def _open(part: InputPart, block_bytes: int) -> Iterator[Any]:
-    options = _options(block_bytes)
+    options = _options(part.file, block_bytes)
     if part.is_whole:
         with pyarrow.csv.open_csv(part.file, **options) as batches:
             yield batches
@@ -145,25 +152,26 @@ def _is_empty(file: Path) -> bool:
 
 def _parse(file: Path) -> pa.Table:
     try:
-        return _parse_in_blocks(file, _BLOCK_BYTES)
+        return _parse_in_blocks(file, file, _BLOCK_BYTES)
     except pa.ArrowInvalid as error:
         if "straddling" in str(error):
             # A row is longer than a block: one block for all of it.
-            return _parse_in_blocks(file, min(file.stat().st_size + 1, _BLOCK_BYTES_MAX))
+            return _parse_in_blocks(file, file, min(file.stat().st_size + 1, _BLOCK_BYTES_MAX))
         if "cannot infer number of columns" in str(error):
             # PyArrow wants a newline after a header that is all there is.
-            return _parse_in_blocks(pa.BufferReader(file.read_bytes() + b"\n"), _BLOCK_BYTES)
+            return _parse_in_blocks(file, pa.BufferReader(file.read_bytes() + b"\n"), _BLOCK_BYTES)
         raise
 
 
-def _parse_in_blocks(source: Path | pa.BufferReader, block_bytes: int) -> pa.Table:
-    return pyarrow.csv.read_csv(source, **_options(block_bytes))
+def _parse_in_blocks(file: Path, source: Path | pa.BufferReader, block_bytes: int) -> pa.Table:
+    return pyarrow.csv.read_csv(source, **_options(file, block_bytes))
 
 
-def _options(block_bytes: int) -> dict[str, Any]:
+def _options(file: Path, block_bytes: int) -> dict[str, Any]:
+    delimiter = find_delimiter(file).decode()
     return {
         "read_options": pyarrow.csv.ReadOptions(block_size=block_bytes),
-        "parse_options": pyarrow.csv.ParseOptions(newlines_in_values=True),
+        "parse_options": pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
         "convert_options": pyarrow.csv.ConvertOptions(
             default_column_type=pa.string(),
             null_values=[""],
@@ -184,7 +192,7 @@ def _check_is_closed(file: Path, table: pa.Table) -> None:
         return
     unclosed = b'"' + value.replace('"', '""').encode()
     tail = _last_bytes(file, len(unclosed) + 1)
-    if tail[1:] != unclosed or tail[:1] not in b",\r\n":
+    if tail[1:] != unclosed or tail[:1] not in find_delimiter(file) + b"\r\n":
         return
     row = unclosed_row(file)
     if row is not None:
@@ -200,7 +208,7 @@ def _check_is_closed(file: Path, table: pa.Table) -> None:
 def _with_last_field(file: Path, table: pa.Table) -> pa.Table:
     # After a quoted field, PyArrow takes an empty field at the very end of a file for a quoted one.
     place = table.num_columns - 1
-    if not len(table) or _last_bytes(file, 1) != b",":
+    if not len(table) or _last_bytes(file, 1) != find_delimiter(file):
         return table
     column = table.column(place)
     chunks = [*column.slice(0, len(column) - 1).chunks, pa.nulls(1, pa.string())]
@@ -229,7 +237,7 @@ def _diagnose(file: Path, error: Exception) -> UnreadableInput:
         row, expected = ragged
         return UnreadableInput(
             f"{str(file)!r} has {row.fields} fields in line {row.line}, and {expected} in its header.",
-            cause="A field with a comma or newline may be unquoted, or the file was cut off.",
+            cause="A field with a delimiter or newline may be unquoted, or the file was cut off.",
             remedy=_REMEDY,
             file=str(file),
             line=row.line,

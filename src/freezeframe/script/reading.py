@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -27,6 +27,7 @@ from freezeframe.script.snapshots import stored_schemas
 from freezeframe.script.tenants import spark
 from freezeframe.script.typed_columns import KnownTypes
 from freezeframe.script.unpacking import UNLIMITED, UnpackLimits
+from freezeframe.store.table.reader import as_kind, require_kind
 
 Converters = Mapping[str, Callable[[str], Any]]
 IndexColumns = str | int | Sequence[str | int]
@@ -60,7 +61,7 @@ def read_csv_folder(
         index_cols: by stream, the column or columns (names or positions) that become the index;
             for pandas only.
         ignore: streams to leave out.
-        as_: ``"pandas"``, ``"arrow"`` or ``"spark"``; the rows are the same in all three.
+        as_: ``"pandas"``, ``"arrow"``, ``"polars"`` or ``"spark"``; the rows are the same in all.
         schemas: by stream, the types that are stored already; without it, those of the streams
             in the ``snapshots`` directory beside the folder, where there is one.
         session: whose Spark frames are wanted; without it those of ``freezeframe.spark()``.
@@ -72,7 +73,7 @@ def read_csv_folder(
         InvalidOption: an unknown ``as_``, or options that do not go with it.
         SetupError: Spark's workers cannot run freezeframe; or do not see the folder (``StorageNotShared``).
     """
-    _check_kind(as_)
+    require_kind(as_)
     _check_options(as_, converters, index_cols)
     streams = _typed_streams(path, (".csv",), ignore, schemas)
     if as_ == "spark":
@@ -113,7 +114,7 @@ def read_json_folder(
         InvalidOption: an unknown ``as_``.
         SetupError: as of ``read_csv_folder``.
     """
-    _check_kind(as_)
+    require_kind(as_)
     streams = _typed_streams(path, (".jsonl", ".ndjson"), ignore, schemas)
     if as_ == "spark":
         from freezeframe.script.spark_reading import JSON_LINES, text_frames  # noqa: PLC0415 - as above
@@ -145,7 +146,7 @@ def read_parquet_folder(
         InvalidOption: an unknown ``as_``.
         SetupError: as of ``read_csv_folder``.
     """
-    _check_kind(as_)
+    require_kind(as_)
     files = stream_files(path, (".parquet",), ignore)
     if as_ == "spark":
         from freezeframe.script.spark_reading import parquet_frame  # noqa: PLC0415 - as above
@@ -171,14 +172,6 @@ def _typed_streams(
         stream: (parts, KnownTypes(stored.get(stream), catalog.columns(stream)))
         for stream, parts in files.items()
     }
-
-
-def _check_kind(as_: str) -> None:
-    kinds = get_args(FrameKind)
-    if as_ not in kinds:
-        raise InvalidOption(
-            f"as_ cannot be {as_!r}.", remedy=f"Use one of {', '.join(kinds)}.", as_=repr(as_)
-        )
 
 
 def _check_options(as_: str, converters: Any, index_cols: Any) -> None:
@@ -214,7 +207,7 @@ def _to_frame(table: pa.Table, converted: Mapping[str, list[Any]], names: Sequen
     columns = dict(zip(table.column_names, table.columns, strict=True))
     for name, values in converted.items():
         columns[name] = to_arrow(pd.DataFrame({name: pd.Series(values, dtype=object)})).column(0)
-    return pa.table({name: columns[name] for name in names})
+    return as_kind(pa.table({name: columns[name] for name in names}), as_)
 
 
 def _set_index(frame: Any, stream: str, columns: IndexColumns | None) -> Any:

@@ -16,13 +16,14 @@ from typing import Any, Unpack
 
 import pyarrow as pa
 
+from freezeframe.engine.frames.frames import FrameKind
 from freezeframe.errors import StreamNotFound, VersionNotFound
 from freezeframe.script.current_job import is_working_copy
 from freezeframe.script.legacy import as_frame, merged, pending_adoption
 from freezeframe.script.tenants import open_tenant
 from freezeframe.store.directory.paths import FORMAT_FILE
 from freezeframe.store.model.update_options import FurtherOptions, Names, update_from
-from freezeframe.store.table.reader import FrameKind, require_kind
+from freezeframe.store.table.reader import require_kind
 from freezeframe.store.tenant_log.version_reference import Point
 
 Directory = str | os.PathLike[str]
@@ -51,7 +52,7 @@ def get_snapshot(
         columns: the columns to read, in this order.
         where: a predicate: ``pyarrow.compute`` expression or ``[("column", "op", value), …]``.
         as_: ``"pandas"`` (text as ``string``, integers as ``Int64`` and so on, so that nothing is
-            lost beside missing values), ``"arrow"``, or ``"spark"`` (lazy).
+            lost beside missing values), ``"arrow"``, ``"polars"``, or ``"spark"`` (lazy).
         stream_version: a version of the stream's own, which counts the changes of this stream alone.
         tenant_version: the same as ``version``.
         history: true gives the rows of the past as well, with ``_valid_from`` and ``_valid_to``,
@@ -112,7 +113,7 @@ def update_snapshot(
         stream: the stream's name.
         key: the column, or columns, that identify a row; None only with ``override`` or
             ``replace_where``.
-        data_df: the rows, as a pandas, Arrow or Spark frame.
+        data_df: the rows, as a pandas, Polars, Arrow or Spark frame.
         persist: false returns the merge without writing anything.
         override: the rows replace the whole content, columns and types included.
         drop_column: columns that leave the result and the stream; unknown ones are ignored.

@@ -9,7 +9,7 @@ from typing import Literal
 from freezeframe.errors import InvalidOption
 from freezeframe.script.tenants import shared_engine
 from freezeframe.settings import Settings, load_settings
-from freezeframe.storage import LocalStorage, ObjectStorage, Storage
+from freezeframe.storage import LocalStorage, Storage, open_bucket
 from freezeframe.storage.probe import require_atomic_create_daily
 from freezeframe.storage.s3_access import S3Access
 from freezeframe.store.directory.paths import OURS
@@ -54,7 +54,7 @@ def storage_at(root: str, settings: Settings) -> Storage:
                 f"{root!r} is no place for a store.", remedy="Pass a directory, or s3://bucket/prefix."
             )
         access = S3Access.of(settings, os.environ)
-        storage = ObjectStorage.at(f"s3://{rest}", **access.obstore_options())
+        storage = open_bucket(f"s3://{rest}", **access.obstore_options())
         require_atomic_create_daily(storage, OURS, settings.state_dir / "probed" / access.place)
         return storage
     path = Path(root).resolve()

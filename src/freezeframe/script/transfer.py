@@ -116,7 +116,7 @@ def import_stream(
     Raises:
         InputNotFound: there is no such file.
         TooLarge: it unpacks to more than a limit.
-        InvalidOption: its name ends with none of the four kinds.
+        InvalidOption: its name ends with none of the five suffixes.
         UnreadableInput: it is damaged; the place is named.
         SchemaDriftError: a value or column does not fit the schema file, or the stream.
     """
@@ -170,13 +170,13 @@ def file_rows(
         return known.table(read_csv_text(path))
     if kind == ".parquet":
         return read_parquet_files([path], limits)
-    if kind == ".jsonl":
+    if kind in {".jsonl", ".ndjson"}:
         return read_json_files([path], known, columns, limits)
     if kind == ".arrow":
         return read_arrow(path, limits)
     raise InvalidOption(
         f"{path.name!r} is of no kind that can be imported.",
-        remedy="Name a .csv, .parquet, .jsonl or .arrow file.",
+        remedy="Name a .csv, .parquet, .jsonl, .ndjson or .arrow file.",
     )
 
 
@@ -282,6 +282,7 @@ _Streamed = Callable[[Path, KnownTypes, pa.Schema | None, UnpackLimits], pa.Reco
 _STREAMED: dict[str, _Streamed] = {
     ".csv": lambda path, known, *_: streamed_csv(path, known),
     ".jsonl": streamed_json_lines,
+    ".ndjson": streamed_json_lines,
     ".parquet": lambda path, _, __, limits: streamed_parquet(path, limits),
     ".arrow": lambda path, _, __, limits: streamed_arrow(path, limits),
 }

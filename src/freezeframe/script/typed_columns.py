@@ -35,9 +35,9 @@ class KnownTypes:
             if not is_undecided(known) and not pa.types.is_null(known.type):
                 # Values that do not fit the stored type are told as they are: the update then
                 # refuses or widens, and names the rows.
-                return ColumnRule((_exact(known.type), *otherwise), known.type)
+                return ColumnRule((exact_reading(known.type), *otherwise), known.type)
         if name in self.declared:
-            return _declared_rule(self.declared[name])
+            return declared_rule(self.declared[name])
         return ColumnRule(otherwise, INFERENCE.kind_without_values)
 
     def table(self, text: pa.Table) -> pa.Table:
@@ -50,14 +50,16 @@ def typed_columns(text: pa.Table, stored: pa.Schema | None) -> pa.Table:
     return KnownTypes(stored).table(text)
 
 
-def _declared_rule(kind: pa.DataType) -> ColumnRule:
-    ways = [_exact(kind)]
+def declared_rule(kind: pa.DataType) -> ColumnRule:
+    """How a column of text is read whose type is declared; integers of more than 64 bits are decimals."""
+    ways = [exact_reading(kind)]
     if kind == UTC_TIMESTAMP:
         ways.append(Reading(kind, naive_as_utc))
     if pa.types.is_integer(kind):
-        ways.append(_exact(_LONGEST_INTEGER))
+        ways.append(exact_reading(_LONGEST_INTEGER))
     return ColumnRule(tuple(ways), kind)
 
 
-def _exact(kind: pa.DataType) -> Reading:
+def exact_reading(kind: pa.DataType) -> Reading:
+    """The way to read text as values of a type, each of them exact."""
     return Reading(kind, functools.partial(exact_values, kind=kind))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -13,6 +13,7 @@ from freezeframe.script.snapshots import Directory
 from freezeframe.script.tenants import open_tenant
 from freezeframe.store.stream import require_one_version
 from freezeframe.store.table.reader import moment
+from freezeframe.store.tenant import TenantView
 from freezeframe.store.tenant_log.version_reference import Point
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -50,7 +51,19 @@ def snapshot_views(
     require_one_version({"version": version, "as_of": as_of})
     point = version if as_of is None else moment(as_of)
     # All are read before the first view is made: an error replaces none.
-    frames = dict(_frames(snapshot_dir, point, streams))
+    return _named_views(dict(_frames(snapshot_dir, point, streams)), prefix)
+
+
+def tenant_views(tenant: TenantView, streams: Collection[str]) -> dict[str, str]:
+    """Make streams of one version of a tenant views of the process's Spark session; see ``snapshot_views``.
+
+    Raises:
+        StreamNotFound: one of ``streams`` is not there.
+    """
+    return _named_views({name: tenant.stream(name).read(as_="spark") for name in streams})
+
+
+def _named_views(frames: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
     views = {}
     for name, frame in frames.items():
         views[name] = _sql_name(f"{prefix}{name}")

@@ -10,11 +10,14 @@ from pathlib import Path
 import pytest
 
 from freezeframe.runs.warm.place import ask, runner_folder
-from freezeframe.runs.warm.shortcut import forwarded_at_once
 from freezeframe.settings import Settings
 
 pytestmark = pytest.mark.long
 
+AT_ONCE = """
+from freezeframe.runs.warm.shortcut import forwarded_at_once
+print(forwarded_at_once("command", []))
+"""
 CLIENT = """
 import sys
 if sys.argv[1:] == ["at once"]:
@@ -126,8 +129,9 @@ def test_a_runner_that_is_there_is_reached_without_the_library_of_settings(folde
 )
 def test_without_a_runner_nothing_is_done_at_once(tmp_path, monkeypatch, name, value):
     """No runner is started and no folder made; settings that are wrong are left to who checks them."""
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("FREEZEFRAME_STATE_DIR", str(tmp_path))
     monkeypatch.setenv(f"FREEZEFRAME_{name}", value)
-    assert forwarded_at_once("command", []) is None
+    asked = [sys.executable, "-c", AT_ONCE]
+    run = subprocess.run(asked, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "None\n" == run.stdout
     assert [] == [path for path in tmp_path.rglob("*") if not path.name.startswith("runner-")]

@@ -28,7 +28,7 @@ def forward(module: str, arguments: Sequence[str], settings: RunnerSettings) -> 
 
     None where nothing was run: there can be no runner here, or this process is a fork of it already.
     """
-    if _is_loaded():
+    if is_loaded():
         return None
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
@@ -44,7 +44,8 @@ def forward(module: str, arguments: Sequence[str], settings: RunnerSettings) -> 
     return code if code >= 0 else _SIGNAL_EXIT - code
 
 
-def _is_loaded() -> bool:
+def is_loaded() -> bool:
+    """Whether this process has loaded already what a runner would spare it: it may be a fork of one."""
     return "pyarrow" in sys.modules
 
 

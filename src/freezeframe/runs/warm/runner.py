@@ -25,6 +25,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
+from freezeframe.extras import missing_extra
 from freezeframe.runs.warm.forked import Child, Work, parse_work
 from freezeframe.runs.warm.messages import receive, require_own_user, send
 from freezeframe.runs.warm.place import SOCKET_NAME, listening
@@ -44,8 +45,12 @@ _FOR_JOBS = (
     # PySpark looks for its frames in the stack of each call.
     "ipykernel",
 )
-# Loaded when nobody waits: only notebooks need them.
-_FOR_LATER = ("freezeframe.runs.notebook",)
+# Loaded when nobody waits: notebooks and commands that read need them.
+_FOR_LATER = (
+    "freezeframe.runs.notebook",
+    "freezeframe.cli.stream.commands",
+    "freezeframe.cli.tenant.commands",
+)
 _REQUEST_SECONDS = 5.0
 _WAKE_SECONDS = 30.0
 _QUIET_SECONDS = 1.0
@@ -237,8 +242,9 @@ def _ignore_thread_warnings() -> Iterator[None]:
 def _import(name: str) -> None:
     try:
         importlib.import_module(name)
-    except Exception:  # noqa: BLE001 - whoever needs it meets the same error where it can be told
-        traceback.print_exc()
+    except Exception as error:  # noqa: BLE001 - whoever needs it meets the same error where it can be told
+        if not isinstance(error, ModuleNotFoundError) or missing_extra(error) is None:
+            traceback.print_exc()
 
 
 if __name__ == "__main__":

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from freezeframe.configuration.plain import plain_value
 from freezeframe.errors import FreezeframeError
-from freezeframe.runs.warm.forwarding import forward
+from freezeframe.runs.warm.forwarding import forward, is_loaded
 from freezeframe.runs.warm.place import SOCKET_NAME, is_supported, runner_folder
+from freezeframe.runs.warm.spawning import start_runner
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,8 @@ def forwarded_at_once(module: str, arguments: Sequence[str]) -> int | None:
 
     Only time rests on the settings being read right: the runner's process reads them again, and checks them.
     """
+    if is_loaded():
+        return None
     settings = plain_settings()
     if settings is None or not settings.runner_idle_seconds or not is_supported():
         return None
@@ -50,3 +54,11 @@ def forwarded_at_once(module: str, arguments: Sequence[str]) -> int | None:
     except (OSError, FreezeframeError):
         return None
     return forward(module, arguments, settings) if is_there else None
+
+
+def start_for_later() -> None:
+    """Start a runner for the commands to come, where there can be one; no harm is done where that fails."""
+    settings = plain_settings()
+    if settings is not None:
+        with suppress(FreezeframeError, OSError):
+            start_runner(settings)

@@ -1,0 +1,124 @@
+"""What an operator sees of a process: lines of its log with their context, and operations as they end.
+
+The context of log lines (request, principal, tenant, job, version) is set where it is known and goes with
+the thread or task that works on it. Without an observer an operation costs two looks at the clock.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from freezeframe.clock import moment, rfc3339
+
+LogFormat = Literal["text", "json"]
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message"}
+_context: ContextVar[dict[str, Any] | None] = ContextVar("freezeframe_log_context", default=None)
+
+
+@contextmanager
+def log_context(**fields: Any) -> Iterator[dict[str, Any]]:
+    """Within the block each line of the log has these fields, and those that ``note`` adds."""
+    known = {**(_context.get() or {}), **fields}
+    token = _context.set(known)
+    try:
+        yield known
+    finally:
+        _context.reset(token)
+
+
+def note(**fields: Any) -> None:
+    """Add fields to the lines of the innermost ``log_context``; outside of one it does nothing."""
+    known = _context.get()
+    if known is not None:
+        known.update(fields)
+
+
+@dataclass(slots=True)
+class Operation:
+    """An operation that has ended: its name, ``done`` or the error's code, its time and its retries."""
+
+    name: str
+    outcome: str = "done"
+    seconds: float = 0.0
+    retries: int = 0
+
+
+_observers: list[Callable[[Operation], None]] = []
+
+
+@contextmanager
+def observed(name: str) -> Iterator[Operation]:
+    """Tell the process's observers of what the block does, once it has ended."""
+    operation, started = Operation(name), time.perf_counter()
+    try:
+        yield operation
+    except Exception as error:
+        operation.outcome = getattr(error, "error_code", type(error).__name__)
+        raise
+    finally:
+        operation.seconds = time.perf_counter() - started
+        for observer in _observers:
+            observer(operation)
+
+
+def observe_with(observer: Callable[[Operation], None]) -> Callable[[], None]:
+    """Have the observer called with each operation; the function that is returned ends it."""
+    _observers.append(observer)
+    return lambda: _observers.remove(observer)
+
+
+class _Text(logging.Formatter):
+    """A line: moment, level, logger, message, context."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        context = " ".join(f"{name}={_plain(value)}" for name, value in _fields(record).items())
+        line = f"{_moment(record)} {record.levelname} {record.name}: {_plain(record.getMessage())}"
+        told = f"{line} {context}".rstrip()
+        return f"{told}\n{self.formatException(record.exc_info)}" if record.exc_info else told
+
+
+class _Json(logging.Formatter):
+    """A line of JSON: ``time``, ``level``, ``logger``, ``message`` and the context's fields."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        told = {
+            "time": _moment(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            **_fields(record),
+        }
+        if record.exc_info:
+            told["exception"] = self.formatException(record.exc_info)
+        return json.dumps(told, ensure_ascii=False, default=str)
+
+
+def configure_logging(kind: LogFormat, level: str) -> None:
+    """Write the process's log to standard error, in this format, from this level on."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Json() if kind == "json" else _Text())
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    for talkative in ("httpx", "httpcore", "py4j", "alembic"):
+        logging.getLogger(talkative).setLevel(max(logging.WARNING, logging.getLogger().level))
+
+
+def _fields(record: logging.LogRecord) -> dict[str, Any]:
+    own = {name: value for name, value in vars(record).items() if name not in _STANDARD}
+    return {**(_context.get() or {}), **own}
+
+
+def _moment(record: logging.LogRecord) -> str:
+    return rfc3339(moment(int(record.created * 1000)), "milliseconds")
+
+
+def _plain(value: Any) -> str:
+    """Text of one line: what a client named must not look like a line of its own."""
+    return str(value).encode("unicode_escape").decode() if not str(value).isprintable() else str(value)

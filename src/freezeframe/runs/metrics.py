@@ -1,0 +1,78 @@
+"""What a worker tells of itself in numbers, for Prometheus, at an address of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry, Gauge, Histogram, start_http_server
+
+from freezeframe.engine.server.server_status import standings
+from freezeframe.errors import InvalidOption, SetupError
+from freezeframe.observation import Operation, observe_with
+from freezeframe.settings import Settings
+
+_SECONDS = (0.5, 1, 2, 5, 10, 30, 60, 300, 900, 3600)
+
+
+class WorkerMeasurements:
+    """Attempts by their outcome with their times, and the warm Spark servers of this machine."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.registry = CollectorRegistry()
+        self._attempts = Histogram(
+            "freezeframe_job_seconds",
+            "How long attempts of jobs took here, by how they ended.",
+            ["status"],
+            buckets=_SECONDS,
+            registry=self.registry,
+        )
+        servers = Gauge("freezeframe_spark_up", "Warm Spark servers that stand here.", registry=self.registry)
+        memory = Gauge(
+            "freezeframe_spark_memory_bytes", "Memory of the warm Spark servers.", registry=self.registry
+        )
+        servers.set_function(lambda: len(standings(settings)))
+        memory.set_function(lambda: sum(one.memory_bytes or 0 for one in standings(settings)))
+
+    def observe(self, operation: Operation) -> None:
+        """Count an operation that has ended."""
+        if operation.name == "job":
+            self._attempts.labels(operation.outcome).observe(operation.seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsServer:
+    """Numbers that are served, at ``port``; ``close`` ends it."""
+
+    port: int
+    close: Callable[[], None]
+
+
+def serve_worker_metrics(address: str, settings: Settings) -> MetricsServer:
+    """Answer with the worker's numbers at ``host:port``.
+
+    Raises:
+        InvalidOption: the address is none.
+        SetupError: it cannot be listened at.
+    """
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit():
+        raise InvalidOption(f"{address!r} is no address.", remedy="Pass HOST:PORT, such as 127.0.0.1:9750.")
+    measurements = WorkerMeasurements(settings)
+    try:
+        server, thread = start_http_server(int(port), host.strip("[]"), measurements.registry)
+    except OSError as error:
+        raise SetupError(
+            f"The worker's numbers cannot be served at {address}.",
+            cause=str(error),
+            remedy="Pass another address by --metrics.",
+        ) from error
+    forget = observe_with(measurements.observe)
+
+    def close() -> None:
+        forget()
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+    return MetricsServer(int(server.server_port), close)

@@ -1,0 +1,101 @@
+"""Lines of the log with their context, in both formats, and operations as observers hear of them."""
+
+import json
+import logging
+import threading
+
+import pytest
+
+from freezeframe.errors import ConflictError
+from freezeframe.observation import configure_logging, log_context, note, observe_with, observed
+
+LOGGER = logging.getLogger("freezeframe.tests")
+
+
+@pytest.fixture
+def lines(capsys):
+    """A function that gives what was logged since; the root logger is put back."""
+    root = logging.getLogger()
+    before, level = root.handlers[:], root.level
+    root.handlers[:] = []
+
+    def begin(kind, least="info"):
+        configure_logging(kind, least)
+        return told
+
+    def told():
+        return capsys.readouterr().err.splitlines()
+
+    yield begin
+    root.handlers[:] = before
+    root.setLevel(level)
+
+
+def test_a_json_line_has_its_context(lines):
+    """Fields of the block, those that were noted within it, and the line's own; none after the block."""
+    told = lines("json")
+    with log_context(request="r1", tenant="acme"):
+        note(principal="key:1")
+        LOGGER.info("Done", extra={"seconds": 0.5})
+    note(principal="nobody")
+    LOGGER.info("After")
+    first, second = map(json.loads, told())
+
+    assert {"request": "r1", "tenant": "acme", "principal": "key:1", "seconds": 0.5}.items() <= first.items()
+    assert ("info", "freezeframe.tests", "Done") == (first["level"], first["logger"], first["message"])
+    assert {"time", "level", "logger", "message"} == second.keys()
+
+
+def test_a_text_line_stays_one_line(lines):
+    """A name with a line break in it cannot look like another line; lower levels are left out."""
+    told = lines("text", "warning")
+    with log_context(tenant="a\nERROR forged"):
+        LOGGER.info("not told")
+        LOGGER.warning("Told %s", "x\ny")
+    (line,) = told()
+
+    assert line.endswith("WARNING freezeframe.tests: Told x\\ny tenant=a\\nERROR forged")
+
+
+@pytest.mark.parametrize("kind", ["text", "json"])
+def test_an_exception_is_told_with_its_traceback(lines, kind):
+    """The traceback is in the line's JSON, or below its text."""
+    told = lines(kind)
+    try:
+        int("broken")
+    except ValueError:
+        LOGGER.exception("It failed")
+
+    assert "ValueError: invalid literal" in "\n".join(told())
+
+
+def test_contexts_of_threads_are_their_own(lines):
+    """What one thread notes is not in the lines of another."""
+    told = lines("json")
+
+    def work(number):
+        with log_context(number=number):
+            LOGGER.info("one")
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+
+    assert {0, 1, 2, 3} == {json.loads(line)["number"] for line in told()}
+
+
+def test_operations_are_told_with_their_outcome():
+    """An error's code is the outcome; an observer that was ended hears nothing more."""
+    heard = []
+    end = observe_with(lambda one: heard.append((one.name, one.outcome, one.retries)))
+    with observed("commit") as operation:
+        operation.retries += 2
+    with pytest.raises(ConflictError), observed("commit"):
+        raise ConflictError("Busy.")
+    end()
+    with observed("commit"):
+        pass
+
+    assert [("commit", "done", 2), ("commit", ConflictError.code, 0)] == heard

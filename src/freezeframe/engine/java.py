@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,13 +16,19 @@ from freezeframe.errors import JavaNotFound, JavaUnsupported
 JAVA_VERSIONS = (17, 21)
 """Major versions that Spark 4.1 runs on."""
 
+_INSTALL = (
+    "brew install openjdk@21"
+    if sys.platform == "darwin"
+    else "apt-get install openjdk-17-jre-headless (Debian 13: openjdk-21-jre-headless)"
+)
 _REMEDY = (
-    "Install one: apt-get install openjdk-17-jre-headless (or set JAVA_HOME to a Java 17 or 21)."
+    f"Install one: {_INSTALL}, or set JAVA_HOME to a Java 17 or 21."
     " With FREEZEFRAME_ENGINE=auto an upsert needs none."
 )
 _INSTALLED = (
     (Path("/usr/lib/jvm"), "*{version}*/bin/java"),
     (Path("/Library/Java/JavaVirtualMachines"), "*{version}*/Contents/Home/bin/java"),
+    (Path("/opt/homebrew/opt"), "openjdk@{version}/bin/java"),
 )
 
 

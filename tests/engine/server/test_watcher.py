@@ -249,6 +249,35 @@ def test_what_makes_the_archive_ends_with_the_watcher(watched, end):
     assert not each.archive.exists()
 
 
+DIES_BEFORE_THE_GUARD = """
+import os, subprocess, sys
+sys.path.insert(0, sys.argv[1])
+import watcher
+
+start = subprocess.Popen
+
+
+def dying(command, **options):
+    if "guard" in command:
+        os._exit(9)
+    return start(command, **options)
+
+
+subprocess.Popen = dying
+with open("log", "wb") as log:
+    watcher._start_guarded(["/bin/sh", "-c", "echo > begun", sys.argv[2]], log)
+"""
+
+
+def test_what_has_no_guard_yet_never_begins(tmp_path):
+    """A watcher that dies after it started a process and before its guard leaves no process that works."""
+    command = [sys.executable, "-c", DIES_BEFORE_THE_GUARD, str(Path(watcher.__file__).parent), str(tmp_path)]
+    assert 9 == subprocess.run(command, cwd=tmp_path, check=False).returncode
+    children = ["pgrep", "-f", f"guarded /bin/sh -c echo > begun {tmp_path}"]
+    until(lambda: subprocess.run(children, stdout=subprocess.DEVNULL, check=False).returncode)
+    assert not (tmp_path / "begun").exists()
+
+
 def test_the_server_has_the_environment_it_was_given(tmp_path, watched):
     """The token travels in the environment and is on no command line."""
     with used(tmp_path):

@@ -88,7 +88,7 @@ _SIGNS: tuple[tuple[type[FreezeframeError], str, str, tuple[str, ...]], ...] = (
     (
         CorruptData,
         "A Parquet file cannot be read.",
-        "Restore the file from a backup; `freezeframe log verify` names what is damaged.",
+        "Restore the file from a backup; `freezeframe delta verify` names what is damaged.",
         (
             "FILE_NOT_EXIST",
             "PATH_NOT_FOUND",

@@ -35,6 +35,7 @@ _STORED_AS: dict[pa.DataType, pa.DataType] = {
     pa.binary_view(): pa.binary(),
     pa.date64(): pa.date32(),
 }
+_VIEWS = (pa.string_view(), pa.binary_view())
 # Extension types that are only another way to write a plain one.
 _PLAIN = {"arrow.json": pa.string(), "arrow.bool8": pa.bool_()}
 _SPARKS_MARKS = (b"variant", b"geometry", b"geography")
@@ -151,6 +152,10 @@ def _is_encoded(kind: pa.StructType) -> bool:
 
 def _decode(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
     kind = column.type
+    if pa.types.is_dictionary(kind) and kind.value_type in _VIEWS:
+        # PyArrow 26 cannot cast a dictionary of views.
+        plain = _STORED_AS[kind.value_type]
+        return _each_chunk(column, lambda chunk: chunk.dictionary.cast(plain).take(chunk.indices), plain)
     if pa.types.is_dictionary(kind):
         return _decode(name, column.cast(kind.value_type))
     if pa.types.is_run_end_encoded(kind):

@@ -18,12 +18,13 @@ from freezeframe.engine.frames.arrow_columns import stored_column
 from freezeframe.engine.frames.pandas_columns import arrow_column
 from freezeframe.engine.frames.python_values import python_values
 from freezeframe.engine.frames.repeated_values import distinct_values, repeats
-from freezeframe.errors import BadInput, CorruptData
+from freezeframe.errors import BadInput, CorruptData, SetupError
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
 
-FrameKind = Literal["pandas", "arrow", "spark"]
+FrameKind = Literal["pandas", "arrow", "polars", "spark"]
 
 _MASKED = {
     pa.bool_(): "boolean",
@@ -36,20 +37,24 @@ _MASKED = {
 
 
 def kind_of(frame: Any) -> FrameKind:
-    """Which library's frame this is: ``"pandas"``, ``"arrow"`` or ``"spark"``.
+    """Which library's frame this is; whatever hands on rows by ``__arrow_c_stream__`` is ``"arrow"``.
 
     Raises:
         BadInput: it is none of them.
     """
     if isinstance(frame, (pa.Table, pa.RecordBatch)):
         return "arrow"
-    if any(_is_frame_of("pandas.core.", kind) for kind in type(frame).__mro__):
+    if _is_frame_of("pandas", frame):
         return "pandas"
     if is_spark(frame):
         return "spark"
+    if _is_frame_of("polars", frame):
+        return "polars"
+    if hasattr(frame, "__arrow_c_stream__") and not isinstance(frame, pa.RecordBatchReader):
+        return "arrow"
     raise BadInput(
         f"Rows cannot be read from {type(frame).__module__}.{type(frame).__qualname__}.",
-        cause="Rows come as a pandas DataFrame, a PyArrow Table or RecordBatch, or a Spark DataFrame.",
+        cause="Rows come as a pandas, Polars or Spark DataFrame, or a PyArrow Table or RecordBatch.",
         remedy="Convert them first; most libraries have to_arrow() or to_pandas().",
         type=type(frame).__qualname__,
     )
@@ -57,11 +62,12 @@ def kind_of(frame: Any) -> FrameKind:
 
 def is_spark(frame: Any) -> bool:
     """Whether it is a Spark frame, classic or Connect, without loading PySpark."""
-    return any(_is_frame_of("pyspark.sql.", kind) for kind in type(frame).__mro__)
+    return _is_frame_of("pyspark", frame)
 
 
-def _is_frame_of(package: str, kind: type) -> bool:
-    return kind.__name__ == "DataFrame" and kind.__module__.startswith(package)
+def _is_frame_of(package: str, frame: Any) -> bool:
+    kinds = type(frame).__mro__
+    return any(one.__name__ == "DataFrame" and one.__module__.split(".")[0] == package for one in kinds)
 
 
 def to_arrow(frame: Any) -> pa.Table:
@@ -73,7 +79,7 @@ def to_arrow(frame: Any) -> pa.Table:
     (``arrow_columns.stored_column``). Schema metadata is dropped.
 
     Raises:
-        BadInput: not a pandas or Arrow frame, or its column names are not text or not unique.
+        BadInput: not a pandas, Polars or Arrow frame, or its column names are not text or not unique.
         SchemaDriftError: a column mixes kinds of values or holds what cannot be kept unchanged.
     """
     given = kind_of(frame)
@@ -87,7 +93,7 @@ def to_arrow(frame: Any) -> pa.Table:
         names = _check_names(list(frame.columns))
         columns = [arrow_column(name, frame.iloc[:, place]) for place, name in enumerate(names)]
     else:
-        table = pa.table(frame) if isinstance(frame, pa.RecordBatch) else frame
+        table = frame if isinstance(frame, pa.Table) else pa.table(frame)
         names = _check_names(arrow_names(table.schema))
         columns = [stored_column(name, table.column(place)) for place, name in enumerate(names)]
     return pa.table(columns, names=names)
@@ -165,6 +171,23 @@ def to_pandas(table: pa.Table) -> pd.DataFrame:
         for name, column in zip(table.column_names, table.columns, strict=True)
     }
     return pd.DataFrame(columns, index=pd.RangeIndex(len(table)), columns=table.column_names, copy=False)
+
+
+def to_polars(table: pa.Table) -> pl.DataFrame:
+    """The rows as Polars, in the types that it has for Arrow's.
+
+    Raises:
+        SetupError: Polars is not installed.
+    """
+    try:
+        import polars as pl  # noqa: PLC0415 - a package that only those need who want such a frame
+    except ModuleNotFoundError as error:
+        raise SetupError(
+            "Rows cannot be given as Polars.",
+            cause="The package polars is not installed.",
+            remedy='Install it: pip install polars. as_="arrow" needs nothing more.',
+        ) from error
+    return pl.DataFrame(table)
 
 
 def _pandas_column(name: str, column: pa.ChunkedArray) -> pd.Series[Any]:

@@ -37,8 +37,11 @@ _REMAINS_SECONDS = 1.0
 _STOP_SECONDS = 60
 _NICEST = 19
 
-# The pipe to the guard ends with the watcher, however the watcher ends.
+# A guard reads a pipe from the watcher, which ends with the watcher, however the watcher ends.
 _GUARD = 'read -r _; kill -9 "$1"'
+# The guarded command waits for a line that the watcher writes once the guard runs, so a watcher that
+# dies between the two starts leaves nothing behind.
+_GUARDED = 'read -r _ && exec "$@" </dev/null'
 
 
 def watch(folder: Path) -> None:
@@ -47,8 +50,7 @@ def watch(folder: Path) -> None:
         fcntl.flock(life, fcntl.LOCK_EX)
         launch = json.loads((folder / "launch.json").read_text())
         (folder / "launch.json").unlink()
-        server = _start(folder, launch)
-        guard = _guard(server)
+        server, guard = _start(folder, launch)
         sharing = _ClassSharing(launch["class_sharing"])
         remains = _JobRemains(folder, launch["clear_remains"])
         try:
@@ -115,15 +117,7 @@ class _ClassSharing:
             return
         Path(order["classes_whole"]).write_bytes(listed)
         with Path(order["log"]).open("wb") as log:
-            self._process = subprocess.Popen(  # noqa: S603 - our own command line
-                order["command"],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-                preexec_fn=_stand_back,  # noqa: PLW1509 - this process has one thread
-            )
-        self._guard = _guard(self._process)
+            self._process, self._guard = _start_guarded(order["command"], log, preexec_fn=_stand_back)
 
     def _finish(self) -> None:
         """If Java is done: its archive under its name, or nothing; it is not tried again."""
@@ -189,11 +183,25 @@ def _stand_back() -> None:
         Path("/proc/self/autogroup").write_text(str(_NICEST))
 
 
-def _guard(process: subprocess.Popen[bytes]) -> subprocess.Popen[bytes]:
-    """What kills the process when this one is gone."""
-    return subprocess.Popen(  # noqa: S603 - a fixed command
+def _start_guarded(
+    command: list[str], log: IO[bytes], **options: Any
+) -> tuple[subprocess.Popen[bytes], subprocess.Popen[bytes]]:
+    """Start a process, and the guard that kills it when this process is gone; return both."""
+    process = subprocess.Popen(  # noqa: S603 - our own command line
+        ["/bin/sh", "-c", _GUARDED, "guarded", *command],
+        stdin=subprocess.PIPE,
+        stdout=log,
+        stderr=log,
+        start_new_session=True,
+        **options,
+    )
+    guard = subprocess.Popen(  # noqa: S603 - a fixed command
         ["/bin/sh", "-c", _GUARD, "guard", str(process.pid)], stdin=subprocess.PIPE, start_new_session=True
     )
+    if process.stdin:
+        with contextlib.suppress(BrokenPipeError), process.stdin as begin:
+            begin.write(b"\n")
+    return process, guard
 
 
 def _dismiss(guard: subprocess.Popen[bytes]) -> None:
@@ -204,20 +212,12 @@ def _dismiss(guard: subprocess.Popen[bytes]) -> None:
         guard.stdin.close()
 
 
-def _start(folder: Path, launch: dict[str, Any]) -> subprocess.Popen[bytes]:
+def _start(folder: Path, launch: dict[str, Any]) -> tuple[subprocess.Popen[bytes], subprocess.Popen[bytes]]:
     # A new file: a server that is still stopping keeps writing into its own.
     (folder / "server.log").unlink(missing_ok=True)
     with (folder / "server.log").open("xb") as log:
-        return subprocess.Popen(  # noqa: S603 - our own command line, from a folder of mode 0700
-            launch["command"],
-            umask=0o077,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            cwd=launch["work"],
-            env=launch["environment"],
-            start_new_session=True,
-        )
+        place = {"cwd": launch["work"], "env": launch["environment"], "umask": 0o077}
+        return _start_guarded(launch["command"], log, **place)
 
 
 def _announce(folder: Path, launch: dict[str, Any], server: subprocess.Popen[bytes]) -> bool:

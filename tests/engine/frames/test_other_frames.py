@@ -1,0 +1,98 @@
+"""Frames of Polars, of pandas 3 and of whatever hands on Arrow: in as they are, and Polars out."""
+
+import datetime as dt
+import decimal
+import sys
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from freezeframe.engine.frames.frames import kind_of, to_arrow, to_polars
+from freezeframe.errors import BadInput, SetupError
+from freezeframe.script import get_snapshot, read_csv_folder, update_snapshot
+from freezeframe.script.tenants import open_tenant
+
+ROWS = pl.DataFrame(
+    {
+        "Id": ["007", "8"],
+        "whole": [2**53 + 1, None],
+        "exact": [decimal.Decimal("1.10"), None],
+        "day": [dt.date(2026, 11, 21), None],
+        "moment": [dt.datetime(2026, 11, 21, 4, tzinfo=dt.UTC), None],
+        "kind": pl.Series(["a", None], dtype=pl.Categorical),
+        "level": pl.Series(["low", "high"], dtype=pl.Enum(["low", "high"])),
+        "small": pl.Series([255, 0], dtype=pl.UInt8),
+        "bytes": [b"\x00", None],
+        "tags": [["a", None], None],
+        "place": [{"city": "Bern"}, {"city": None}],
+    }
+)
+
+
+class ArrowStream:
+    """A frame of a library that nobody has heard of."""
+
+    def __init__(self, table):
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+def test_polars_rows_come_back_as_they_went_in(tmp_path):
+    """Every value of every type, from the update that kept them and from a read as Polars."""
+    told = update_snapshot(tmp_path, "Account", ["Id"], ROWS)
+    read = get_snapshot(tmp_path, "Account", as_="polars")
+
+    expected = ROWS.to_dicts()
+    assert (pl.DataFrame, pl.DataFrame) == (type(told), type(read))
+    assert expected == read.to_dicts() == told.to_dicts()
+    assert ["polars", "arrow"] == [kind_of(ROWS), kind_of(to_arrow(ROWS))]
+
+
+def test_changes_and_previews_are_given_as_polars(tmp_path):
+    """`changes` takes the kind; a preview is of the kind of its rows."""
+    update_snapshot(tmp_path, "Account", ["Id"], ROWS)
+    seen = update_snapshot(tmp_path, "Account", ["Id"], pl.DataFrame({"Id": ["9"]}), persist=False)
+
+    assert ["007", "8", "9"] == seen["Id"].to_list()
+    assert ["insert"] * 2 == open_tenant(tmp_path).stream("Account").changes(as_="polars")[
+        "_change_type"
+    ].to_list()
+
+
+def test_files_are_read_as_polars(tmp_path):
+    """A folder of CSV files gives Polars frames, with converters too."""
+    (tmp_path / "Account.csv").write_text("Id,n\n007,1\n")
+    plain = read_csv_folder(tmp_path, as_="polars")["Account"]
+    converted = read_csv_folder(tmp_path, converters={"Account": {"n": int}}, as_="polars")["Account"]
+
+    assert [{"Id": "007", "n": 1}] == plain.to_dicts() == converted.to_dicts()
+
+
+def test_whatever_hands_on_arrow_is_taken(tmp_path):
+    """An object with `__arrow_c_stream__` is as good as an Arrow table, which it comes back as."""
+    rows = pa.table({"Id": ["1"], "n": [1]})
+    told = update_snapshot(tmp_path, "Account", ["Id"], ArrowStream(rows))
+
+    assert ("arrow", rows) == (kind_of(ArrowStream(rows)), told)
+
+
+def test_the_module_of_pandas_frames_does_not_matter():
+    """pandas 3 tells `pandas.DataFrame` of its frames, pandas 2 `pandas.core.frame.DataFrame`."""
+    newer = type("DataFrame", (), {"__module__": "pandas"})()
+    foreign = type("DataFrame", (), {"__module__": "pandasish.core"})()
+
+    assert ["pandas", "pandas"] == [kind_of(pd.DataFrame()), kind_of(newer)]
+    with pytest.raises(BadInput, match=r"pandasish\.core\.DataFrame"):
+        kind_of(foreign)
+
+
+def test_without_polars_the_error_says_what_to_install(monkeypatch):
+    """A package that is missing is one clear sentence."""
+    monkeypatch.setitem(sys.modules, "polars", None)
+
+    with pytest.raises(SetupError, match="pip install polars"):
+        to_polars(pa.table({"Id": ["1"]}))

@@ -1,6 +1,7 @@
 """Commands run in this process, and what they print."""
 
 import json
+import logging
 
 import pytest
 
@@ -16,3 +17,13 @@ def told(capsys, snapshots, request):
         return json.loads(capsys.readouterr().out)
 
     return run
+
+
+@pytest.fixture(autouse=True)
+def log_as_before():
+    """A worker or a service run in this process sets up its log, to a stream that ends with the test."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)

@@ -1,5 +1,7 @@
 """All commands together: what holds for each of them, whoever adds one."""
 
+import shlex
+
 import pytest
 import typer
 
@@ -26,7 +28,7 @@ COMMANDS = commands()
 def test_the_tree_is_the_one_that_is_promised():
     """The groups and commands of the first level that people are told of."""
     first = {words.split()[1] for words in COMMANDS}
-    promised = "init demo tenant stream file log import export gc doctor config"
+    promised = "init demo tenant stream file delta import export gc doctor config"
 
     assert set(promised.split()) <= first
 
@@ -55,3 +57,27 @@ def test_every_command_answers_programs_and_people(words):
     assert "--json" in options
     assert (command.help or "").split("\n\n")[0].rstrip().endswith(".")
     assert [] == [one.name for one in command.params if not (one.help or "").strip()]
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_the_help_of_each_command_ends_with_an_example_that_it_takes(words, capsys):
+    """Its options are there, and its arguments are as many as it needs."""
+    command = COMMANDS[words]
+    assert main([*words.split()[1:], "--help"]) == 0
+    assert " ".join(command.epilog.split()) in " ".join(capsys.readouterr().out.split())
+    assert command.epilog.startswith(f"Example: {words}")
+
+    given = shlex.split(command.epilog.removeprefix("Example: "))[len(words.split()) :]
+    context = command.context_class(command, info_name=words)
+    values, rest, _ = command.make_parser(context).parse_args(given)
+    needed = {one.name for one in command.params if one.param_type_name == "argument" and one.required}
+    assert ([], set()) == (rest, {name for name in needed if not values.get(name)})
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_help_names_no_type_of_python(words, capsys):
+    """An option's value is TEXT, a NUMBER, a PATH, a MOMENT, or one of its choices."""
+    assert main([*words.split()[1:], "--help"]) == 0
+
+    said = capsys.readouterr().out
+    assert [] == [leak for leak in ("<str>", "<int", "<float", "<path>", "list[", "<date") if leak in said]

@@ -5,6 +5,7 @@ import json
 import shutil
 
 import pytest
+from tests.cli.test_json_output import problems
 
 from freezeframe.cli.demo import inputs
 from freezeframe.cli.demo.command import _step
@@ -24,21 +25,23 @@ def told(spark_settings, spark_session, tmp_path_factory):
         patch.setattr("sys.stdout", file)
         patch.delenv("FREEZEFRAME_ENGINE")
         assert main(["demo", "--json", "--keep", str(keep)]) == 0
-    return json.loads(printed.read_text()), keep
+    told = json.loads(printed.read_text())
+    assert [] == problems("demo", told)
+    return told, keep
 
 
 def test_each_job_counts_the_fate_of_its_rows(told):
     """The table's counts are those that follow from the two syncs themselves."""
-    updates = {(row["tenant"], row["job"], row["stream"]): row for row in told[0]["updates"]}
+    updates = {(row["tenant"], row["job_id"], row["stream"]): row for row in told[0]["updates"]}
     first, second = sync_output(1), sync_output(2)
     known = {row["Id"]: row for row in first["Lead"]}
     resent = [row for row in second["Lead"] if row == known.get(row["Id"])]
     lead = updates["acme", 2, "Lead"]
 
-    assert updates["acme", 1, "Lead"]["new"] == len(first["Lead"])
+    assert updates["acme", 1, "Lead"]["inserted"] == len(first["Lead"])
     assert lead["unchanged"] == len(resent)
-    assert lead["new"] == len([row for row in second["Lead"] if row["Id"] not in known])
-    assert lead["new"] + lead["updated"] + lead["unchanged"] == len(second["Lead"])
+    assert lead["inserted"] == len([row for row in second["Lead"] if row["Id"] not in known])
+    assert lead["inserted"] + lead["updated"] + lead["unchanged"] == len(second["Lead"])
     assert all(row["seconds"] > 0 for row in updates.values())
 
 
@@ -80,7 +83,7 @@ def test_the_neighbour_sees_nothing(told):
 
 def test_the_look_back_shows_what_changed_and_what_stayed(told):
     """The row's cells before and after are those of the two versions; an empty value cleared nothing."""
-    cells = {cell["column"]: cell for cell in told[0]["lookBack"]}
+    cells = {cell["column"]: cell for cell in told[0]["look_back"]}
 
     assert cells["Status"]["changed"]
     assert cells["Phone"]["before"] == cells["Phone"]["after"]

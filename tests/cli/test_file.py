@@ -66,7 +66,9 @@ def test_write_takes_a_file_or_standard_input(told, snapshots, tmp_path, monkeyp
     source = tmp_path / "source"
     source.write_bytes(b"from a file")
     entry = told("write", "b.txt", str(source), "--who", "ops", "--message", "Set up")
-    assert ("b.txt", 11, 3, False) == tuple(entry[name] for name in ("path", "size", "version", "sealed"))
+    assert ("b.txt", 11, 3, False) == tuple(
+        entry[name] for name in ("path", "size", "tenant_version", "sealed")
+    )
 
     monkeypatch.setattr("sys.stdin", types.SimpleNamespace(buffer=io.BytesIO(b"from a pipe")))
     told("write", "b.txt")
@@ -113,7 +115,7 @@ def test_delete_and_move_keep_the_past(told, snapshots):
 
     assert ["maps/b.bin"] == [entry["path"] for entry in told("list", "--recursive")]
     assert [(4, True), (0, False)] == [
-        (one["version"], one["deleted"]) for one in told("history", "config.json")
+        (one["tenant_version"], one["deleted"]) for one in told("history", "config.json")
     ]
     assert '{"a": 1}' == told("read", "config.json", "--version", "3")["content"]
     for arguments in (["delete", "config.json"], ["move", "config.json", "x"], ["history", "nope"]):

@@ -1,13 +1,19 @@
 """The command itself: answers quickly, never with a traceback, and by exit codes."""
 
 import json
+import os
 import subprocess
 import sys
 from importlib.metadata import version
 
+import pyarrow as pa
 import pytest
 
 from freezeframe.cli.main import main
+from freezeframe.runs.warm.place import ask, runner_folder
+from freezeframe.runs.warm.spawning import start_runner
+from freezeframe.script import open_tenant
+from freezeframe.settings import Settings
 
 
 def test_help_loads_no_heavy_library():
@@ -118,3 +124,35 @@ def test_a_mistyped_variable_is_told_by_every_command(capsys, monkeypatch, tmp_p
     ] == told
     assert [] == json.loads(printed.out)
     assert "Did you mean FREEZEFRAME_ROOT?" == json.loads(printed.err.splitlines()[0])["warning"]["remedy"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("words", ["tenant show", "stream list", "stream show Account", "tenant diff 0"])
+def test_reads_are_answered_by_the_warm_runner(tmp_path, words):
+    """With the same output and exit code, and without loading the command line or the store here."""
+    open_tenant(tmp_path / "t").stream("Account").update(pa.table({"Id": [1]}), key=["Id"])
+    settings = Settings(state_dir=tmp_path / "state", runner_idle_seconds=60)
+    variables = {"FREEZEFRAME_STATE_DIR": str(tmp_path / "state"), "FREEZEFRAME_RUNNER_IDLE_SECONDS": "60"}
+    code = (
+        "import sys\n"
+        f"sys.argv = ['freezeframe', *{words.split()}, '--dir', 't', '--json']\n"
+        "from freezeframe.cli.main import main\n"
+        "code = main()\n"
+        "print(*({'typer', 'pyarrow'} & set(sys.modules)))\n"
+        "sys.exit(code)\n"
+    )
+
+    def run():
+        command = [sys.executable, "-c", code]
+        done = subprocess.run(
+            command, cwd=tmp_path, env={**os.environ, **variables}, capture_output=True, check=True
+        )
+        return done.returncode, *done.stdout.decode().splitlines()
+
+    cold = run()
+    assert start_runner(settings)
+    warm = run()
+    ask(runner_folder(settings, os.environ), {"retire": True}, 30)
+
+    assert cold[:2] == warm[:2]
+    assert ({"typer", "pyarrow"}, set()) == (set(cold[2].split()), set(warm[2].split()))

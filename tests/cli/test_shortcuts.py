@@ -75,3 +75,21 @@ def test_a_tenant_is_exported_and_cleaned(place, capsys, tmp_path):
     assert str(archive) == json.loads(capsys.readouterr().out)["archive"]
     assert 0 == main(["gc", "--yes", "--json", *place])
     assert 0 == json.loads(capsys.readouterr().out)["files"]
+
+
+def test_all_tenants_are_cleaned_and_a_damaged_one_stops_none(place, capsys, tmp_path):
+    """A row for each tenant; the exit code tells that one could not be read."""
+    root = place[:2]
+    for name in ("b", "c"):
+        assert 0 == main(["tenant", "create", name, *root])
+    freezeframe.open(root[1]).tenant("b").files.write("f", b"1")
+    entries = (file for file in (tmp_path / "store").rglob("*.json") if "/log/" in str(file))
+    next(file for file in entries if b'"f"' in file.read_bytes()).write_bytes(b"{")
+    capsys.readouterr()
+
+    assert 2 == main(["gc", "--all", "--yes", *place])
+    assert 2 == main(["gc", "--all", *root])
+    capsys.readouterr()
+    assert 1 == main(["gc", "--all", "--yes", "--json", *root])
+    told = json.loads(capsys.readouterr().out)
+    assert [("acme", True), ("b", False), ("c", True)] == [(one["tenant"], not one["error"]) for one in told]

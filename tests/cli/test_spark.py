@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.cli.test_json_output import problems
 
 from freezeframe.cli.checks import software
 from freezeframe.cli.main import main
@@ -76,6 +77,7 @@ def test_a_server_is_started_ahead_seen_and_stopped(machine, capsys):
     """It is there before the first job, stays as long as it is told to, and goes when it is told to."""
     assert [] == told(capsys, "status")[1]["servers"]
     code, started = told(capsys, "start", "--idle-seconds", "500")
+    assert [] == problems("spark start", started)
     (server,) = started["servers"]
     assert (0, 0, False) == (code, server["clients"], server["is_retiring"])
     assert 0 == told(capsys, "start")[0]  # nothing happens to one that runs

@@ -19,9 +19,11 @@ from freezeframe.cli.lazy_group import LazyGroup, Part
 from freezeframe.cli.terminal.exit_codes import FAILED, INTERRUPTED, OK, exit_code
 from freezeframe.cli.terminal.output import Output
 from freezeframe.errors import FixTheRequest, FreezeframeError
+from freezeframe.extras import missing_extra
 
 _COMPLETION = "_FREEZEFRAME_COMPLETE"  # set by the shell when it asks what a line could go on with
 _PREFIX = "FREEZEFRAME_"
+_RENAMED = {"log": "delta"}
 _BEGIN, _JOBS, _DATA, _SERVICE, _MACHINE = "Begin", "Jobs", "Data", "Service", "This machine"
 
 
@@ -39,18 +41,22 @@ class _Commands(LazyGroup):
             "tenant.commands:app", "A store's tenants: their past, their coming and going.", _DATA
         ),
         "stream": Part("stream.commands:app", "A tenant's streams: rows, history, import, custody.", _DATA),
+        "sql": Part("sql:sql_command", "Ask Spark SQL over a tenant's streams.", _DATA),
         "file": Part("file:app", "A tenant's files: list, read, write, history.", _DATA),
         "import": Part("shortcuts:import_command", "Bring files of rows into a tenant's streams.", _DATA),
         "export": Part("shortcuts:export_command", "Write a tenant to an archive.", _DATA),
         "gc": Part("shortcuts:gc_command", "Delete what nobody can need any more.", _DATA),
-        "log": Part("log:app", "A Delta table's log: show, history, verify.", _DATA),
+        "delta": Part("delta:app", "A Delta table's log: show, history, verify.", _DATA),
         "serve": Part("service.serve:serve", "The REST service of a store.", _SERVICE),
         "key": Part(
             "service.api_key:app", "The keys of the service: create, list, rotate, revoke.", _SERVICE
         ),
         "person": Part("service.person:app", "Who may sign in to the service.", _SERVICE),
+        "audit": Part("service.audit:app", "Who did what: list, export, verify, trim.", _SERVICE),
+        "notify": Part("service.notify:notify", "Tell a webhook what went wrong.", _SERVICE),
         "spark": Part("spark:app", "The warm Spark server: status, start, stop, logs.", _MACHINE),
         "doctor": Part("setup.doctor:doctor", "Check that jobs can run here, and say what to do.", _MACHINE),
+        "prove": Part("setup.prove:prove", "Put every promise to the test on a storage.", _MACHINE),
         "config": Part(
             "setup.config:app", "The settings: show, get, set; and where each comes from.", _MACHINE
         ),
@@ -88,12 +94,13 @@ def _options(
     """What an integration keeps for each of its tenants between two sync jobs."""
 
 
-def carry_out(given: Sequence[str]) -> int:
+def carry_out(given: Sequence[str], commands: typer.Typer = app, name: str = "freezeframe") -> int:
     """Carry out one command in this process; its exit code. Nobody sees a traceback."""
     output = Output(as_json="--json" in given)
     _tell_unknown_variables(output)
     try:
-        return app(args=list(given), prog_name="freezeframe", standalone_mode=False) or OK
+        words = _with_new_names(given, output) if commands is app else list(given)
+        return commands(args=words, prog_name=name, standalone_mode=False) or OK
     except FreezeframeError as error:
         if _COMPLETION not in os.environ:  # a shell that asks while somebody types wants no sentences
             output.error(error)
@@ -115,10 +122,21 @@ def carry_out(given: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
     except Exception as error:
-        if os.environ.get("FREEZEFRAME_DEBUG"):
+        found = _as_told(error)
+        if (found is None or isinstance(error, OSError)) and os.environ.get("FREEZEFRAME_DEBUG"):
             raise
-        output.error(_refused(error) if isinstance(error, OSError) else _unexpected(error))
-        return FAILED
+        output.error(found or _unexpected(error))
+        return exit_code(found) if found else FAILED
+
+
+def _with_new_names(given: Sequence[str], output: Output) -> list[str]:
+    """The words of a command under the names that commands have now; an old name is warned of."""
+    words = list(given)
+    place = next((place for place, word in enumerate(words) if not word.startswith("-")), None)
+    if place is not None and (new := _RENAMED.get(words[place])):
+        output.warning(f"freezeframe {words[place]} is now freezeframe {new}.", "Use the new name.")
+        words[place] = new
+    return words
 
 
 def _tell_unknown_variables(output: Output) -> None:
@@ -136,6 +154,13 @@ def _usage(error: TyperException) -> FixTheRequest:
     context = getattr(error, "ctx", None)
     command = "freezeframe" if context is None else context.command_path
     return FixTheRequest(error.format_message(), remedy=f"See {command} --help.", code="USAGE")
+
+
+def _as_told(error: Exception) -> FreezeframeError | None:
+    """What an error outside of the library's tree means; None if it is not known."""
+    if isinstance(error, ModuleNotFoundError):
+        return missing_extra(error)
+    return _refused(error) if isinstance(error, OSError) else None
 
 
 def _refused(error: OSError) -> FreezeframeError:

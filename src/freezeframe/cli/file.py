@@ -19,6 +19,7 @@ from freezeframe.errors import InputNotFound, InvalidOption
 
 if TYPE_CHECKING:
     from freezeframe.store.files import Files
+    from freezeframe.store.tenant import TenantView
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -51,7 +52,7 @@ def list_files(
         output.table(
             str(place),
             [entry.to_json() for entry in entries],
-            columns=("path", "size", "modified", "sealed", "version"),
+            columns=("path", "size", "modified", "sealed", "tenant_version"),
         )
 
 
@@ -108,7 +109,7 @@ def write(
             files.write(path, content, sealed=sealed)
 
     told = _change_files(place, change, message or f"write {path}", who)
-    Output(as_json=as_json).record(told.entry(path).to_json())
+    Output(as_json=as_json).record(told.files.entry(path).to_json())
 
 
 def patch(
@@ -139,7 +140,7 @@ def patch(
     told = _change_files(
         place, lambda files: files.patch_json(path, wanted, sealed=sealed), message or f"patch {path}", who
     )
-    Output(as_json=as_json).record(told.entry(path).to_json())
+    Output(as_json=as_json).record(told.files.entry(path).to_json())
 
 
 def delete(
@@ -149,8 +150,8 @@ def delete(
 
     Its older versions can still be read and restored.
     """
-    _change_files(place, lambda files: files.delete(path), message or f"delete {path}", who)
-    Output(as_json=as_json).record({"deleted": path})
+    told = _change_files(place, lambda files: files.delete(path), message or f"delete {path}", who)
+    Output(as_json=as_json).record({"path": path, "deleted": True, "tenant_version": told.version})
 
 
 def move(
@@ -162,8 +163,8 @@ def move(
     as_json: Json = False,
 ) -> None:
     """Give a file another path."""
-    _change_files(place, lambda files: files.move(path, target), message or f"move {path}", who)
-    Output(as_json=as_json).record({"moved": path, "to": target})
+    told = _change_files(place, lambda files: files.move(path, target), message or f"move {path}", who)
+    Output(as_json=as_json).record({"path": target, "moved_from": path, "tenant_version": told.version})
 
 
 def history(place: Place, path: FileArgument, as_json: Json = False) -> None:
@@ -178,16 +179,16 @@ def history(place: Place, path: FileArgument, as_json: Json = False) -> None:
         raise FileNotFound(
             f"There is and was no file {path!r}.", remedy="Check the path; freezeframe file list shows all."
         )
-    columns = ("version", "modified", "deleted", "size", "sealed", "author", "job_id", "message")
+    columns = ("tenant_version", "modified", "deleted", "size", "sealed", "author", "job_id", "message")
     Output(as_json=as_json).table(f"History of {path}", revisions, columns)
 
 
-def _change_files(place: Place, change: Callable[[Files], Any], message: str, who: str | None) -> Files:
-    """The files as they are after a change, which is a version of its own."""
+def _change_files(place: Place, change: Callable[[Files], Any], message: str, who: str | None) -> TenantView:
+    """The tenant as it is after a change, which is a version of its own."""
     tenant = place.tenant()
     with tenant.job(message=message, who=who) as job:
         change(job.files)
-    return tenant.at(job.receipt.tenant_version).files
+    return tenant.at(job.receipt.tenant_version)
 
 
 def _content(path: str, content: bytes) -> dict[str, Any]:

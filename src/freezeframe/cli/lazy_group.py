@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from datetime import datetime
+from pathlib import Path
+from typing import Any, ClassVar, get_args
 
 import typer
 from typer.core import TyperGroup
+
+from freezeframe.cli.examples import example
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +29,52 @@ class Part:
         found = getattr(importlib.import_module(f"{__package__}.{module}"), attribute)
         holder = typer.Typer(add_completion=False, rich_markup_mode=None)
         if isinstance(found, typer.Typer):
-            holder.add_typer(found, name=name, help=self.help)
-            return typer.main.get_group(holder).commands[name]
+            holder.add_typer(typer.Typer(no_args_is_help=True), name=name, help=self.help)
+            group = typer.main.get_group(holder).commands[name]
+            group.commands = _CommandsOnDemand(name, found)  # type: ignore[attr-defined]  # it is a group
+            return group
         holder.command(name)(found)
-        return typer.main.get_command(holder)
+        return _with_plain_help(typer.main.get_command(holder), name)
+
+
+class _CommandsOnDemand(Mapping[str, Any]):
+    """A group's commands, each of which is made when it is used: most of the time goes into its options."""
+
+    def __init__(self, name: str, group: typer.Typer) -> None:
+        self._name = name
+        self._given = {
+            one.name or getattr(one.callback, "__name__", ""): one for one in group.registered_commands
+        }
+
+    def __getitem__(self, name: str) -> Any:
+        holder = typer.Typer(add_completion=False, rich_markup_mode=None)
+        holder.registered_commands = [self._given[name]]
+        command = typer.main.get_command(holder)
+        command.name = name
+        return _with_plain_help(command, f"{self._name} {name}")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._given)
+
+    def __len__(self) -> int:
+        return len(self._given)
+
+
+def _with_plain_help(command: Any, words: str) -> Any:
+    """The command with an example, and help that says TEXT, NUMBER, PATH or MOMENT for Python's types."""
+    command.epilog = example(words)
+    for one in command.params:
+        kind = one.type_descriptor
+        if one.param_type_name == "argument":
+            one.display_type_rich = lambda ctx: None  # noqa: ARG005 - its name says enough
+        elif not (one.metavar or kind.is_choice or one.is_flag):
+            one.metavar = _kind(kind.annotation)
+    return command
+
+
+def _kind(annotation: Any) -> str:
+    inner = next(iter(get_args(annotation)), annotation)
+    return {int: "NUMBER", float: "NUMBER", Path: "PATH", datetime: "MOMENT"}.get(inner, "TEXT")
 
 
 class LazyGroup(TyperGroup):

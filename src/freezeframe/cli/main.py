@@ -1,6 +1,6 @@
-"""Where the ``freezeframe`` command begins: a run goes to the warm runner if one is there.
+"""Where the ``freezeframe`` command begins: runs and reads go to the warm runner if one is there.
 
-Loading the command line and its settings takes several times as long as handing a run over.
+Loading the command line, its settings and the store takes several times as long as handing a command over.
 """
 
 from __future__ import annotations
@@ -12,6 +12,11 @@ from pathlib import Path
 from freezeframe.cli.terminal.exit_codes import INTERRUPTED
 
 _HELP = {"-h", "--help"}
+_READS = {
+    "tenant": {"list", "show", "history", "diff"},
+    "stream": {"list", "show", "history", "changes", "diff"},
+    "file": {"list", "history"},
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -19,7 +24,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Without ``arguments`` they are those of this process. With them the command is carried out in it.
     """
-    if arguments is None and _is_a_run(sys.argv):
+    is_read = arguments is None and _is_command(sys.argv) and _is_read(sys.argv)
+    if is_read or (arguments is None and _is_command(sys.argv) and sys.argv[1:2] == ["run"]):
         from freezeframe.runs.warm.shortcut import forwarded_at_once
 
         try:
@@ -30,10 +36,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return code
     from freezeframe.cli.application import carry_out
 
-    return carry_out(list(sys.argv[1:] if arguments is None else arguments))
+    code = carry_out(list(sys.argv[1:] if arguments is None else arguments))
+    if is_read and sys.stdout.isatty():  # whoever types one command types another one
+        from freezeframe.runs.warm.shortcut import start_for_later
+
+        start_for_later()
+    return code
 
 
-def _is_a_run(line: Sequence[str]) -> bool:
-    """Whether this process is the command, not a program that calls it, and is to run a script."""
-    is_command = Path(line[0]).name in {"freezeframe", "__main__.py"}
-    return is_command and line[1:2] == ["run"] and not _HELP.intersection(line)
+def _is_command(line: Sequence[str]) -> bool:
+    """Whether this process is the command, not a program that calls it, and is asked for more than help."""
+    return Path(line[0]).name in {"freezeframe", "__main__.py"} and not _HELP.intersection(line)
+
+
+def _is_read(line: Sequence[str]) -> bool:
+    return len(line) > 2 and line[2] in _READS.get(line[1], ())  # noqa: PLR2004 - a group and its command

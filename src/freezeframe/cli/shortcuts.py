@@ -12,12 +12,21 @@ import typer
 
 from freezeframe.cli.places.completion import stream_names
 from freezeframe.cli.places.options import DryRun, Json, Message, Who, Yes
-from freezeframe.cli.places.place import Place, at_place
+from freezeframe.cli.places.place import (
+    Directory,
+    Environment,
+    Place,
+    Root,
+    TenantOption,
+    at_place,
+    place_of,
+)
 from freezeframe.cli.stream.transfer import FileImport, Mode, import_as_version
 from freezeframe.cli.tenant import lifecycle, maintenance
 from freezeframe.cli.terminal.confirmation import require_yes
 from freezeframe.cli.terminal.output import Output
 from freezeframe.cli.terminal.progress import progress
+from freezeframe.cli.terminal.receipts import receipt_fields
 from freezeframe.errors import InputNotFound, InvalidOption
 
 
@@ -60,10 +69,10 @@ def import_files(
     names = ", ".join(file.name for file in files)
     with progress(f"Importing {names}", as_json=as_json):
         told = import_as_version(tenant, given, message or f"import {names}", who, dry_run=dry_run)
-    Output(as_json=as_json).table(str(place), [receipt.to_json() for receipt in told], _COLUMNS)
+    Output(as_json=as_json).table(str(place), [receipt_fields(one.to_json()) for one in told], _COLUMNS)
 
 
-_COLUMNS = ("stream", "version", "inserted", "updated", "unchanged", "deleted", "committed")
+_COLUMNS = ("stream", "tenant_version", "inserted", "updated", "unchanged", "deleted", "committed")
 
 
 def _import(file: Path, stream: str | None, key: tuple[str, ...], mode: Mode) -> FileImport:
@@ -87,6 +96,30 @@ def _stream_of(file: Path) -> str:
     return name.removesuffix(".snapshot")
 
 
+def gc_command(
+    all_tenants: Annotated[bool, typer.Option("--all", help="Clean every tenant of the store.")] = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    as_json: Json = False,
+    directory: Directory = None,
+    root: Root = None,
+    tenant_id: TenantOption = None,
+    environment: Environment = None,
+) -> None:
+    """Delete what nobody can need any more.
+
+    What the retention lets go, and what dead jobs left: of one tenant, or of each with --all.
+    """
+    how: dict[str, bool] = {"dry_run": dry_run, "yes": yes, "as_json": as_json}
+    if not all_tenants:
+        maintenance.gc(place_of(directory, root, tenant_id, environment), **how)
+        return
+    if directory is not None or tenant_id is not None:
+        raise InvalidOption(
+            "--all and a single tenant cannot be used together.", remedy="Leave --dir and --tenant out."
+        )
+    maintenance.gc_all(root, environment, **how)
+
+
 import_command = at_place(import_files)
 export_command = at_place(lifecycle.export)
-gc_command = at_place(maintenance.gc)

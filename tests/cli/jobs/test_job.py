@@ -192,3 +192,10 @@ def test_a_database_of_the_settings_is_taken(told, tmp_path, monkeypatch):
     assert [] == told("job", "list")
     assert (tmp_path / "elsewhere.db").exists()
     assert not (tmp_path / "store").exists()
+
+
+def test_waiting_without_a_worker_ends_and_says_so(place, capsys):
+    """By the limit of the wait; the job stays in the queue."""
+    submit = ["job", "submit", "etl.py", "--tenant", "acme", "--job-id", "j", "--wait", *place]
+    assert main([*submit, "--wait-timeout", "0"]) == 1
+    assert "Cause: No worker has been seen." in capsys.readouterr().err

@@ -78,6 +78,22 @@ def test_a_run_without_input_or_changes_says_so(store, capsys):
     assert "kept as version 1 of acme" in said
 
 
+def test_columns_that_came_or_lack_are_told(store, capsys, monkeypatch):
+    """A source that changed its columns is noticed with the run; the first rows of a stream are no change."""
+    monkeypatch.setenv("FREEZEFRAME_ENGINE", "auto")
+    script = _script(
+        store,
+        "import os, pandas as pd\nfrom freezeframe import update_snapshot\n"
+        "columns = os.environ['PARAM_columns'].split()\n"
+        "update_snapshot('snapshots', 'Lead', columns[0], pd.DataFrame({name: ['1'] for name in columns}))",
+    )
+    command = ["run", "--tenant", "acme", script, "--param"]
+    assert 0 == main([*command, "columns=Id City Name"])
+    assert "Columns of" not in capsys.readouterr().out
+    assert 0 == main([*command, "columns=Id Phone Name"])
+    assert "Columns of Lead: added Phone; missing City\n" in capsys.readouterr().out
+
+
 def test_json_is_the_outcome(store, capsys):
     """One JSON object on standard output, whatever the script prints; the error goes to standard error."""
     script = _script(store, "import os; print('noise'); raise SystemExit(int(os.environ['PARAM_code']))")
@@ -131,3 +147,16 @@ def test_an_interrupt_cancels_the_run(store):
     _, errors = process.communicate(timeout=300)  # half of what the script sleeps
     assert 130 == process.returncode
     assert "cancelled" in errors
+
+
+def test_output_copies_what_the_script_wrote_for_others(store, capsys):
+    """Into a folder that may be there already; a run that fails copies nothing."""
+    script = _script(
+        store, "import os; open('etl-output/a.csv', 'w').write('1'); 1 / int(os.environ['PARAM_n'])"
+    )
+    options = ["run", script, "--tenant", "acme", "--output", "out"]
+    assert 1 == main([*options, "--param", "n=0"])
+    assert not (store / "out").exists()
+    (store / "out").mkdir()
+    assert 0 == main([*options, "--param", "n=1"])
+    assert "1" == (store / "out" / "a.csv").read_text()

@@ -132,3 +132,19 @@ def test_a_store_is_no_snapshot_directory_of_a_script(root, call):
     with pytest.raises(InvalidOption, match="--tenant"):
         call(root, pd.DataFrame({"Id": ["1"]}))
     assert before == sorted(Path(root).rglob("*"))
+
+
+def test_a_forgotten_tenant_is_that_of_the_settings(capsys, root, monkeypatch, tmp_path):
+    """Where nothing names one the error says how; --tenant and --dir go first."""
+    monkeypatch.chdir(tmp_path)
+    assert 2 == main(["run", "etl.py", "--root", root])
+    assert "FREEZEFRAME_TENANT" in capsys.readouterr().err
+    assert 2 == main(["stream", "list", "--root", root])
+    assert "FREEZEFRAME_TENANT" in capsys.readouterr().err
+    monkeypatch.setenv("FREEZEFRAME_ROOT", root)
+    monkeypatch.setenv("FREEZEFRAME_TENANT", "acme")
+    assert 0 == main(["stream", "list", "--json"])
+    assert ["Account"] == [one["stream"] for one in json.loads(capsys.readouterr().out)]
+    assert 4 == main(["stream", "list", "--dir", "absent"])
+    monkeypatch.setenv("FREEZEFRAME_TENANT", "globex")
+    assert 0 == main(["stream", "list", "--tenant", "acme"])

@@ -31,8 +31,8 @@ def told(capsys, *arguments):
 
 def test_list_names_each_stream_once(capsys, snapshots):
     """Versions, key, rows and columns of each stream, by name."""
-    account = {"stream": "Account", "version": 0, "stream_version": 0, "key": ["Id"], "rows": 2}
-    owner = {"stream": "Owner", "version": 1, "stream_version": 0, "key": ["Id"], "rows": 1}
+    account = {"stream": "Account", "tenant_version": 0, "stream_version": 0, "key": ["Id"], "rows": 2}
+    owner = {"stream": "Owner", "tenant_version": 1, "stream_version": 0, "key": ["Id"], "rows": 1}
     assert told(capsys, "stream", "list", "--dir", snapshots) == [
         {**account, "columns": 2},
         {**owner, "columns": 1},
@@ -56,7 +56,7 @@ def test_a_version_is_the_tenants_on_every_command(capsys, snapshots, tmp_path):
     assert 2 == len(pd.read_csv(file))
     shown = told(capsys, "tenant", "show", "--dir", snapshots)["streams"]
     assert [("Account", 2, 1), ("Owner", 1, 0)] == [
-        (one["stream"], one["version"], one["stream_version"]) for one in shown
+        (one["stream"], one["tenant_version"], one["stream_version"]) for one in shown
     ]
 
 
@@ -98,7 +98,7 @@ def test_history_is_newest_first_and_by_stream(capsys, snapshots):
     both = told(capsys, "stream", "history", "--dir", snapshots)
     one = told(capsys, "stream", "history", "Account", "--dir", snapshots)
 
-    assert [(row["version"], row["stream"], row["new"]) for row in both] == [
+    assert [(row["tenant_version"], row["stream"], row["inserted"]) for row in both] == [
         (1, "Owner", 1),
         (0, "Account", 2),
     ]
@@ -131,3 +131,14 @@ def test_a_batch_keeps_times_that_nanoseconds_cannot_hold(tmp_path):
     file = tmp_path / "batch.parquet"
     pq.write_table(pa.table({"t": [far]}), file, use_deprecated_int96_timestamps=True)
     assert [far] == _rows(file, None)["t"].to_pylist()
+
+
+def test_path_is_the_folder_of_the_table(tmp_path, capsys):
+    """With a line for each tool; an unknown stream is an error."""
+    open_tenant(tmp_path).stream("Account").update(pd.DataFrame({"Id": [1]}), key=["Id"])
+    shown = told(capsys, "stream", "path", "Account", "--dir", str(tmp_path))
+
+    assert (tmp_path / "Account.snapshot" / "_delta_log").is_dir()
+    assert (str(tmp_path / "Account.snapshot"), 0) == (shown["path"], shown["stream_version"])
+    assert all(shown["path"] in shown[tool] for tool in ("duckdb", "polars", "delta_rs", "spark"))
+    assert 4 == main(["stream", "path", "No", "--dir", str(tmp_path)])

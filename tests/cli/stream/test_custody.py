@@ -23,7 +23,7 @@ def snapshots(tmp_path):
 
 def test_a_stream_is_released_and_taken_back(told, snapshots):
     """Released it is not listed; adopted it has its key again."""
-    assert {"released": "Account", "tenant_version": 1} == told("release", "Account", "--who", "ops")
+    assert {"stream": "Account", "tenant_version": 1} == told("release", "Account", "--who", "ops")
     assert [] == told("list")
     assert 4 == main(["stream", "release", "Account", "--dir", snapshots])
     assert ["Id"] == told("adopt", "Account")["key"]

@@ -1,5 +1,7 @@
 """``freezeframe stream changes|diff|restore`` and ``show --where``, on a stream with two versions."""
 
+import json
+
 import pandas as pd
 import pytest
 
@@ -83,3 +85,23 @@ def test_people_see_changed_cells_and_a_line_of_rows(capsys, snapshots):
     assert "w: (null) → x" in told
     assert 0 == main(["stream", "history", "Account", "--dir", snapshots])
     assert "Rows █▅ 2 at version 0, 1 now" in capsys.readouterr().out
+
+
+def test_a_row_is_told_with_what_each_version_did_to_it(snapshots, capsys):
+    """As JSON and as text; a key that is none of the stream is refused."""
+    storage = LocalStorage(snapshots)
+    tenant = Tenant(storage, ArrowEngine(storage), Settings())
+    tenant.stream("Account").update(pd.DataFrame({"Id": ["2"], "v": [5]}), key=["Id"])
+    assert 0 == main(["stream", "row", "Account", "2", "--dir", snapshots, "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert ({"Id": "2", "v": 5}, True) == (told["row"], told["is_whole"])
+    assert [(2, "update", ["v"]), (0, "insert", [])] == [
+        (one["tenant_version"], one["change"], one["changed"]) for one in told["versions"]
+    ]
+    assert 0 == main(["stream", "row", "Account", "2", "--dir", snapshots, "--limit", "1"])
+    text = capsys.readouterr().out
+    assert "v: 2 → 5" in text
+    assert "Older ones: --until 0" in text
+    assert 0 == main(["stream", "row", "Account", "3", "--dir", snapshots])
+    assert "no row 3" in capsys.readouterr().out
+    assert 2 == main(["stream", "row", "Owner", "x", "--dir", snapshots])

@@ -40,7 +40,7 @@ def test_tenants_are_made_once_and_listed_by_pages(capsys, told, root):
     """Making one again changes nothing; a page goes on after its last id; environments are apart."""
     assert 4 == main(["tenant", "list", "--root", root])
     for name in ("acme", "acme", "globex", "initech"):
-        assert {"tenant": name, "version": -1} == told("create", name)
+        assert {"tenant": name, "tenant_version": -1} == told("create", name)
     told("create", "hidden", "--env", "test")
 
     assert ["acme", "globex", "initech"] == [row["tenant"] for row in told("list")]

@@ -28,12 +28,12 @@ def snapshots(tmp_path):
 
 def test_retention_is_shown_and_set(told, snapshots):
     """Limits are set, told and taken off; contradictions are refused."""
-    assert {"keepVersions": None, "keepDays": None} == told("retention")
-    assert {"keepVersions": 3, "keepDays": 1.5} == told(
+    assert {"keep_versions": None, "keep_days": None} == told("retention")
+    assert {"keep_versions": 3, "keep_days": 1.5} == told(
         "retention", "--keep-versions", "3", "--keep-days", "1.5"
     )
-    assert {"keepVersions": 3, "keepDays": 1.5} == told("retention")
-    assert {"keepVersions": None, "keepDays": None} == told("retention", "--keep-all")
+    assert {"keep_versions": 3, "keep_days": 1.5} == told("retention")
+    assert {"keep_versions": None, "keep_days": None} == told("retention", "--keep-all")
     assert 2 == main(["tenant", "retention", "--keep-all", "--keep-days", "1", "--dir", snapshots])
     assert 2 == main(["tenant", "retention", "--keep-versions", "0", "--dir", snapshots])
 

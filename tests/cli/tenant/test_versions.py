@@ -38,16 +38,16 @@ def test_show_is_the_tenant_now_or_then(capsys, told, snapshots):
     now, then = told("tenant", "show"), told("tenant", "show", "--version", "0")
 
     assert (2, ["Account", "Lead"], ["config.json"]) == (
-        now["version"],
+        now["tenant_version"],
         [one["stream"] for one in now["streams"]],
         [one["path"] for one in now["files"]],
     )
     assert (0, ["Account"], []) == (
-        then["version"],
+        then["tenant_version"],
         [one["stream"] for one in then["streams"]],
         then["files"],
     )
-    assert 2 == told("tenant", "show", "--as-of", now["timestamp"])["version"]
+    assert 2 == told("tenant", "show", "--as-of", now["timestamp"])["tenant_version"]
     assert 2 == main(["tenant", "show", "--dir", snapshots, "--version", "0", "--as-of", "2026-01-01"])
     assert 4 == main(["tenant", "show", "--dir", snapshots, "--version", "9"])
     capsys.readouterr()
@@ -59,21 +59,21 @@ def test_show_of_nothing_is_no_error(capsys, tmp_path):
     """A directory without a commit is version -1 and empty."""
     assert 0 == main(["tenant", "show", "--dir", str(tmp_path), "--json"])
     shown = json.loads(capsys.readouterr().out)
-    assert (-1, [], []) == (shown["version"], shown["streams"], shown["files"])
+    assert (-1, [], []) == (shown["tenant_version"], shown["streams"], shown["files"])
 
 
 def test_history_is_newest_first_and_can_be_narrowed(capsys, told, snapshots):
     """Who, when, job and message; by stream, file or job."""
     everything = told("tenant", "history")
 
-    assert [2, 1, 0] == [entry["version"] for entry in everything]
+    assert [2, 1, 0] == [entry["tenant_version"] for entry in everything]
     assert ("ops", "sync-1", "Nightly", ["config.json"]) == tuple(
-        everything[1][name] for name in ("who", "jobId", "message", "filesWritten")
+        everything[1][name] for name in ("author", "job_id", "message", "files_written")
     )
-    assert [0] == [entry["version"] for entry in told("tenant", "history", "--stream", "Account")]
-    assert [2, 1] == [entry["version"] for entry in told("tenant", "history", "--file", "config.json")]
-    assert [1] == [entry["version"] for entry in told("tenant", "history", "--job", "sync-1")]
-    assert [2] == [entry["version"] for entry in told("tenant", "history", "--limit", "1")]
+    assert [0] == [entry["tenant_version"] for entry in told("tenant", "history", "--stream", "Account")]
+    assert [2, 1] == [entry["tenant_version"] for entry in told("tenant", "history", "--file", "config.json")]
+    assert [1] == [entry["tenant_version"] for entry in told("tenant", "history", "--job", "sync-1")]
+    assert [2] == [entry["tenant_version"] for entry in told("tenant", "history", "--limit", "1")]
     assert 0 == main(["tenant", "history", "--dir", snapshots])
     assert "Lead +1 ~0 -0" in capsys.readouterr().out
 
@@ -103,13 +103,13 @@ def test_restore_previews_asks_and_makes_a_version(capsys, told, snapshots):
     printed = capsys.readouterr()
     assert "--yes" in printed.err
     assert "Lead" in printed.out
-    assert 2 == told("tenant", "show")["version"]
+    assert 2 == told("tenant", "show")["tenant_version"]
 
     done = told("tenant", "restore", "0", "--yes", "--who", "ops", "--message", "Back")
     assert (True, 3) == (done["committed"], done["tenant_version"])
     (entry,) = told("tenant", "history", "--limit", "1")
-    assert ("ops", "restore version 0: Back") == (entry["who"], entry["message"])
-    assert ("restore", 0) == (entry["kind"], entry["restored"])
+    assert ("ops", "restore version 0: Back") == (entry["author"], entry["message"])
+    assert ("restore", 0) == (entry["kind"], entry["restored_version"])
     assert told("tenant", "restore", "0")["committed"] is False  # nothing differs, so nothing is asked
 
 
@@ -121,13 +121,16 @@ def test_diff_and_restore_take_tags_and_moments(capsys, told, snapshots):
     assert {"config.json"} == set(told("tenant", "diff", "go-live")["files"])
     assert {"Lead"} == set(told("tenant", "diff", "0", moment)["streams"])
     assert [] == told("stream", "diff", "Lead", "go-live")
-    assert 1 == told("tenant", "restore", "go-live", "--yes")["version"]
-    assert 0 == told("stream", "restore", "Lead", "0", "--yes")["version"]
-    assert 1 == told("stream", "restore", "Lead", moment, "--yes")["version"]
+    assert 1 == told("tenant", "restore", "go-live", "--yes")["restored_version"]
+    assert 0 == told("stream", "restore", "Lead", "0", "--yes")["restored_version"]
+    assert 1 == told("stream", "restore", "Lead", moment, "--yes")["restored_version"]
     assert 2 == main(["tenant", "restore", "yesterday", "--yes", "--dir", snapshots])
     assert "'yesterday' is no version, tag or moment" in capsys.readouterr().err
     assert 2 == main(["tenant", "diff", "yesterday", "--dir", snapshots])
-    assert ("restore", 1) == (told("tenant", "history")[0]["kind"], told("tenant", "history")[0]["restored"])
+    assert ("restore", 1) == (
+        told("tenant", "history")[0]["kind"],
+        told("tenant", "history")[0]["restored_version"],
+    )
 
 
 def test_restore_takes_parts(told):
@@ -149,7 +152,7 @@ def test_on_a_terminal_it_is_asked(monkeypatch, snapshots, answer, code, version
 
 def test_tags_name_versions(capsys, told, snapshots):
     """A tag is set on a version and taken off; a name that is taken is refused."""
-    assert {"tag": "go-live", "version": 1} == told("tenant", "tag", "go-live", "1")
+    assert {"tag": "go-live", "tenant_version": 1} == told("tenant", "tag", "go-live", "1")
     assert {"go-live": 1} == told("tenant", "show")["tags"]
     assert 2 == main(["tenant", "tag", "go-live", "0", "--dir", snapshots])
     assert {"tags": {}} == told("tenant", "untag", "go-live")

@@ -124,14 +124,11 @@ def _rows(report: JobReport) -> list[dict[str, Any]]:
     return [
         {
             "tenant": report.tenant,
-            "job": report.job,
+            "job_id": report.job,
             "stream": change.stream,
-            "version": change.version,
+            "tenant_version": change.version,
             "rows": change.rows,
-            "new": change.counts.inserted,
-            "updated": change.counts.updated,
-            "unchanged": change.counts.unchanged,
-            "deleted": change.counts.deleted,
+            **change.counts.to_json(),
             "seconds": round(change.seconds, 2),
         }
         for change in report.changes
@@ -159,12 +156,12 @@ def _as_json(
     return {
         "updates": [row for report in reports for row in _rows(report)],
         "jobs": [
-            {"tenant": r.tenant, "job": r.job, "seconds": r.seconds, "spark_seconds": r.spark_seconds}
+            {"tenant": r.tenant, "job_id": r.job, "seconds": r.seconds, "spark_seconds": r.spark_seconds}
             for r in reports
         ],
         "spark": reports[0].spark_version,
         "neighbour": {"tenant": globex.name, "streams": list(globex.tenant().streams()), "refused": refused},
-        "lookBack": [
+        "look_back": [
             {"column": cell.column, "before": cell.before, "after": cell.after, "changed": cell.is_changed}
             for cell in cells
         ],

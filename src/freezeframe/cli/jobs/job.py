@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,15 +21,15 @@ from freezeframe.cli.jobs.run_request import (
     Parameters,
     Priority,
     Script,
-    Tenant,
     Timeout,
 )
 from freezeframe.cli.places.completion import tenant_ids
 from freezeframe.cli.places.control_place import Control, control
 from freezeframe.cli.places.options import Json, Message
-from freezeframe.cli.places.place import Environment, StoreRoot
+from freezeframe.cli.places.place import Environment, NeededTenant, StoreRoot
 from freezeframe.cli.terminal.exit_codes import FAILED
 from freezeframe.cli.terminal.output import Output, write_json
+from freezeframe.cli.terminal.receipts import outcome_fields
 from freezeframe.cli.terminal.safe_text import visible_lines
 from freezeframe.errors import InvalidOption, NotFound, TryAgain
 
@@ -47,12 +47,13 @@ OfTenant = Annotated[
 ]
 _COLUMNS = ("job_id", "tenant", "status", "attempts", "created", "started", "finished")
 _LOOK_SECONDS = 0.5
+_UNSEEN_SECONDS = 5.0
 
 
 @app.command()
 def submit(
     script: Script,
-    tenant: Tenant,
+    tenant: NeededTenant,
     root: StoreRoot,
     environment: Environment = None,
     job_id: Annotated[
@@ -76,6 +77,9 @@ def submit(
     wait_for_end: Annotated[
         bool, typer.Option("--wait", help="Wait for its end: exit code 0 if it succeeded, else 1.")
     ] = False,
+    wait_timeout: Annotated[
+        float | None, typer.Option("--wait-timeout", help="Seconds to wait at most; no limit without.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Put a run of a script into the queue; a worker runs it.
@@ -102,7 +106,7 @@ def submit(
         if again and job.is_final and job.status != "succeeded":
             job = found.queue.retry(job.environment, job.tenant, job.job_id, attempts=attempts)
         if wait_for_end:
-            job = _wait_until_ended(found, job, None)
+            job = _wait_until_ended(found, job, wait_timeout, Output(as_json=as_json))
     _show(job, Output(as_json=as_json))
     if wait_for_end and job.status != "succeeded":
         raise typer.Exit(FAILED)
@@ -136,7 +140,7 @@ def list_jobs(
         )
     output = Output(as_json=as_json)
     if page.jobs or as_json:
-        output.table(root, [job.to_json() for job in page.jobs], columns=_COLUMNS)
+        output.table(root, [job_fields(job) for job in page.jobs], columns=_COLUMNS)
     else:
         output.line("There are no such jobs.")
     if page.next_cursor is not None:
@@ -240,18 +244,28 @@ def wait(
 ) -> None:
     """Wait until a job has ended: exit code 0 if it succeeded, else 1."""
     with control(root, environment) as found:
-        ended = _wait_until_ended(found, found.job(job, tenant), timeout)
+        ended = _wait_until_ended(found, found.job(job, tenant), timeout, Output(as_json=as_json))
     _show(ended, Output(as_json=as_json))
     if ended.status != "succeeded":
         raise typer.Exit(FAILED)
 
 
-def _wait_until_ended(found: Control, job: QueuedJob, timeout: float | None) -> QueuedJob:
-    end = None if timeout is None else time.monotonic() + timeout
+def _wait_until_ended(found: Control, job: QueuedJob, timeout: float | None, output: Output) -> QueuedJob:
+    begun = time.monotonic()
+    end = None if timeout is None else begun + timeout
+    is_warned = False
     while not job.is_final:
+        is_waiting = job.status == "queued" and not job.attempts and job.run_at <= datetime.now(UTC)
+        if is_waiting and not is_warned and time.monotonic() - begun >= _UNSEEN_SECONDS:
+            is_warned = True
+            output.warning(
+                f"No worker has taken job {job.job_id} for {_UNSEEN_SECONDS:g} s.",
+                f"Start one: freezeframe worker --root {found.settings.root}",
+            )
         if end is not None and time.monotonic() >= end:
             raise TryAgain(
                 f"Job {job.job_id} has not ended within {timeout:g} s: it is {job.status}.",
+                cause="No worker has been seen." if job.status == "queued" and not job.attempts else "",
                 remedy="Wait longer, and see that a worker runs.",
                 code="NOT_ENDED",
             )
@@ -270,8 +284,14 @@ def _lines(texts: Iterable[str]) -> Iterator[str]:
         yield rest
 
 
+def job_fields(job: QueuedJob) -> dict[str, Any]:
+    """A job as ``--json`` prints it."""
+    outcome = job.outcome
+    return {**job.to_json(), "outcome": None if outcome is None else outcome_fields(outcome)}
+
+
 def _show(job: QueuedJob, output: Output) -> None:
-    fields = job.to_json()
+    fields = job_fields(job)
     if not output.as_json:
         outcome = fields.pop("outcome") or {}
         error = outcome.get("error") or {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,16 +18,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from freezeframe.cli.jobs.run_report import report_run
-from freezeframe.cli.jobs.run_request import Asked, Flow, Input, Memory, Parameters, Script, Tenant, Timeout
+from freezeframe.cli.jobs.run_request import Asked, Flow, Input, Memory, Parameters, Script, Timeout
 from freezeframe.cli.places.options import Json, Message, Who
-from freezeframe.cli.places.place import Environment, StoreRoot
+from freezeframe.cli.places.place import Environment, NeededTenant, StoreRoot
 from freezeframe.cli.terminal.exit_codes import INTERRUPTED
 from freezeframe.cli.terminal.output import Output
 from freezeframe.cli.terminal.progress import ProgressLine, progress
+from freezeframe.cli.terminal.receipts import outcome_fields
 from freezeframe.cli.terminal.safe_text import visible_lines
-from freezeframe.errors import FreezeframeError, InvalidOption, kinds_of
+from freezeframe.errors import FreezeframeError, InputNotFound, InvalidOption, kinds_of
 
 if TYPE_CHECKING:
+    from freezeframe.runs.outcome import RunOutcome
+    from freezeframe.runs.request import RunRequest
     from freezeframe.settings import Settings
 
 JobId = Annotated[
@@ -51,10 +55,15 @@ KeptRoot = Annotated[
     Path | None, typer.Option("--job-root", help="A new folder to run in; all that is in it is kept.")
 ]
 
+CopiedOutput = Annotated[
+    Path | None,
+    typer.Option("--output", help="A folder that gets what the script wrote to etl-output, if it succeeds."),
+]
+
 
 def run(
     script: Script,
-    tenant: Tenant,
+    tenant: NeededTenant,
     root: StoreRoot,
     environment: Environment = None,
     flow: Flow = "",
@@ -73,6 +82,7 @@ def run(
         str, typer.Option("--sync-type", help="For the script's SYNC_TYPE; by state.json without it.")
     ] = "",
     job_root: KeptRoot = None,
+    output_dir: CopiedOutput = None,
     message: Message = None,
     who: Who = None,
     engine: Engine = None,
@@ -110,9 +120,15 @@ def run(
             on_line=_silent if as_json else _printer(line),
             is_cancelled=is_cancelled,
         )
-    output = Output(as_json=as_json)
-    if as_json:
-        output.record(outcome.to_json())
+    if output_dir is not None and outcome.is_success:
+        _copy_output(outcome.job_root / "etl-output", output_dir)
+    _end(request, outcome, Output(as_json=as_json))
+
+
+def _end(request: RunRequest, outcome: RunOutcome, output: Output) -> None:
+    """Print how the run ended; raises what the exit code follows from."""
+    if output.as_json:
+        output.record(outcome_fields(outcome.to_json()))
     else:
         report_run(request, outcome, output)
     if outcome.status == "cancelled":
@@ -120,6 +136,17 @@ def run(
         raise typer.Exit(INTERRUPTED)
     if outcome.error is not None:
         raise _error_of(outcome.error)
+
+
+def _copy_output(written: Path, target: Path) -> None:
+    """Copy what the script wrote for others; files of the same name are replaced."""
+    if not written.is_dir():
+        raise InputNotFound(
+            f"There is no output to copy to {target}.",
+            cause=f"{written} is gone: the job was run before, and its folder was cleaned away.",
+            remedy="Run the script again under another --job-id.",
+        )
+    shutil.copytree(written, target, dirs_exist_ok=True)
 
 
 def _begin(engine: str | None) -> Settings:

@@ -52,12 +52,25 @@ def _tell_changes(tenant: str, outcome: RunOutcome, receipt: Mapping[str, Any], 
             {"stream": name, **{one: told.get(one, "") for one in shown}} for name, told in streams.items()
         ]
         output.table("", rows)
+        for name, told in streams.items():
+            _tell_columns(name, told, output)
     for what, paths in zip(("written", "deleted"), files, strict=True):
         if paths:
             output.line(f"Files {what}: {', '.join(paths)}")
     is_changed = any(files) or any(told["committed"] for told in streams.values())
     # A version without a change keeps the job's id, by which it is never run twice, and shows that it ran.
     output.line(_version_line(tenant, outcome, is_changed=is_changed))
+
+
+def _tell_columns(stream: str, receipt: Mapping[str, Any], output: Output) -> None:
+    """Which columns came, went or were missing: a source that changed is noticed."""
+    told = {"added": "columns_added", "dropped": "columns_dropped", "missing": "columns_missing"}
+    found = {what: receipt.get(name) for what, name in told.items()}
+    if not receipt["stream_version"]:
+        found["added"] = None  # all columns of a new stream are new
+    parts = [f"{what} {', '.join(names)}" for what, names in found.items() if names]
+    if parts:
+        output.line(f"Columns of {stream}: {'; '.join(parts)}")
 
 
 def _version_line(tenant: str, outcome: RunOutcome, *, is_changed: bool) -> str:

@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from freezeframe.cli.places.completion import tenant_ids
 from freezeframe.errors import InvalidOption
 
 if TYPE_CHECKING:
     from freezeframe.runs.request import RunRequest, Scalar
 
 Script = Annotated[Path, typer.Argument(metavar="SCRIPT", help="The script: etl.py or etl.ipynb.")]
-Tenant = Annotated[str, typer.Option("--tenant", help="The tenant's id.", autocompletion=tenant_ids)]
 Flow = Annotated[str, typer.Option("--flow", help="The flow, for the script's FLOW.")]
 Input = Annotated[Path | None, typer.Option("--input", help="The folder with the sync's output.")]
 Parameters = Annotated[

@@ -16,12 +16,11 @@ from freezeframe.cli.jobs.run_request import (
     Parameters,
     Priority,
     Script,
-    Tenant,
     Timeout,
 )
 from freezeframe.cli.places.control_place import control
 from freezeframe.cli.places.options import Json, Message
-from freezeframe.cli.places.place import Environment, StoreRoot
+from freezeframe.cli.places.place import Environment, NeededTenant, StoreRoot
 from freezeframe.cli.terminal.output import Output
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ _COLUMNS = ("name", "tenant", "cron", "zone", "enabled", "last_due", "next_due")
 def create(
     name: NameArgument,
     script: Script,
-    tenant: Tenant,
+    tenant: NeededTenant,
     cron: Annotated[str, typer.Option("--cron", help='When: five fields as in "0 6 * * 1-5", or @daily.')],
     root: StoreRoot,
     environment: Environment = None,
@@ -105,7 +104,7 @@ def list_schedules(
 @app.command()
 def enable(
     name: NameArgument,
-    tenant: Tenant,
+    tenant: NeededTenant,
     root: StoreRoot,
     environment: Environment = None,
     as_json: Json = False,
@@ -118,7 +117,7 @@ def enable(
 @app.command()
 def disable(
     name: NameArgument,
-    tenant: Tenant,
+    tenant: NeededTenant,
     root: StoreRoot,
     environment: Environment = None,
     as_json: Json = False,
@@ -131,7 +130,7 @@ def disable(
 @app.command()
 def delete(
     name: NameArgument,
-    tenant: Tenant,
+    tenant: NeededTenant,
     root: StoreRoot,
     environment: Environment = None,
     as_json: Json = False,

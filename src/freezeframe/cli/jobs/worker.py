@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import signal
 import sys
 from types import FrameType
@@ -10,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from freezeframe.cli.jobs.job import job_fields
 from freezeframe.cli.places.control_place import control
+from freezeframe.cli.places.logging_options import LogFormatOption, LogLevelOption, begin_logging
 from freezeframe.cli.places.options import Json
 from freezeframe.cli.places.place import StoreRoot
 from freezeframe.cli.terminal.output import Output, write_json
@@ -30,6 +31,11 @@ def worker(
     drain: Annotated[bool, typer.Option("--drain", help="End when no job can be had any more.")] = False,
     poll: Annotated[float, typer.Option(help="Seconds between looks at an empty queue.")] = 1.0,
     grace: Annotated[float, typer.Option(help="Seconds that jobs may take to end after SIGTERM.")] = 20.0,
+    metrics: Annotated[
+        str | None, typer.Option(help="Where its numbers are for Prometheus: HOST:PORT, 127.0.0.1:9750.")
+    ] = None,
+    log_format: LogFormatOption = None,
+    log_level: LogLevelOption = None,
     as_json: Json = False,
 ) -> None:
     """Run jobs of the queue, until it is told to stop.
@@ -38,6 +44,7 @@ def worker(
     the grace, then they are given back for another worker; a second time: they are given back at once.
     """
     from freezeframe.runs.job_attempt import Times
+    from freezeframe.runs.metrics import serve_worker_metrics
     from freezeframe.runs.running import run
     from freezeframe.runs.worker import Worker, WorkerOptions
     from freezeframe.storage.local import keep_private
@@ -50,7 +57,9 @@ def worker(
         options = WorkerOptions(concurrency, poll, grace, times)
         one = Worker(found.database, run, found.settings, options, lambda job: _tell(job, as_json=as_json))
         _listen(one)
-        logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
+        begin_logging(log_format, log_level, root)
+        if metrics is not None:
+            serve_worker_metrics(metrics, found.settings)
         if not as_json and not (once or drain):
             Output().line(f"{one.name} works for {found.database.name}")
             sys.stdout.flush()
@@ -70,7 +79,7 @@ def _listen(worker: Worker) -> None:
 
 def _tell(job: QueuedJob, *, as_json: bool) -> None:
     if as_json:
-        write_json(job.to_json())
+        write_json(job_fields(job))
     else:
         count = f"attempt {job.attempts} of {job.attempts_max}"
         moment = job.finished or job.started or job.created

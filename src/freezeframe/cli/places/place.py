@@ -35,6 +35,18 @@ def _store_of_the_settings() -> str:
     return load_settings().root
 
 
+def _tenant_of_the_settings() -> str:
+    from freezeframe.settings import load_settings
+
+    tenant = load_settings().tenant
+    if not tenant:
+        raise InvalidOption(
+            "The tenant is not named.",
+            remedy="Name it by --tenant, FREEZEFRAME_TENANT, or tenant in the project's freezeframe.toml.",
+        )
+    return tenant
+
+
 Directory = Annotated[
     Path | None, typer.Option("--dir", help="The tenant's own directory; snapshots without it.")
 ]
@@ -44,7 +56,21 @@ Root = Annotated[
 ]
 TenantOption = Annotated[
     str | None,
-    typer.Option("--tenant", help="The tenant's id in the store.", autocompletion=tenant_ids),
+    typer.Option(
+        "--tenant",
+        help="The tenant's id in the store; that of the settings without.",
+        autocompletion=tenant_ids,
+    ),
+]
+NeededTenant = Annotated[
+    str,
+    typer.Option(
+        "--tenant",
+        help="The tenant's id; that of the settings without it.",
+        autocompletion=tenant_ids,
+        default_factory=_tenant_of_the_settings,
+        show_default=False,
+    ),
 ]
 Environment = Annotated[
     str | None, typer.Option("--env", help="The store's environment; that of the settings without it.")
@@ -89,13 +115,16 @@ class Place:
         if self.root is not None and self.tenant_id is None:
             raise InvalidOption(
                 "The store's tenant is not named.",
-                remedy="Name it by --tenant; freezeframe tenant list --root shows all.",
+                remedy="Name it by --tenant or FREEZEFRAME_TENANT; freezeframe tenant list --root shows all.",
             )
 
+    @property
+    def name(self) -> str:
+        """The tenant's id, or the path of its directory."""
+        return self.tenant_id or str(self._folder)
+
     def __str__(self) -> str:
-        if self.root is None:
-            return str(self._folder)
-        return f"{self.tenant_id} in {self.root}"
+        return self.name if self.root is None else f"{self.tenant_id} in {self.root}"
 
     def tenant(self) -> Tenant:
         """The tenant, which must be there.
@@ -149,9 +178,23 @@ class Place:
         if not self._folder.is_dir():
             raise InputNotFound(
                 f"There is no directory {self._folder}.",
-                remedy="Name the tenant's snapshot directory by --dir, or a store by --root and --tenant.",
+                remedy="Make it first, or name the tenant's snapshot directory by --dir, or a store by --root"
+                " and --tenant.",
                 path=str(self._folder),
             )
+
+
+def place_of(
+    directory: Path | None, root: str | None, tenant_id: str | None, environment: str | None
+) -> Place:
+    """The place that options say, filled up from the settings; raises as ``Place``."""
+    if directory is None:
+        from freezeframe.settings import load_settings
+
+        tenant_id = tenant_id or load_settings().tenant or None
+        if tenant_id is not None:
+            root = root or load_settings().root
+    return Place(directory, root, tenant_id, environment)
 
 
 def open_store(root: str, environment: str | None, *, create: bool = False) -> Store:
@@ -220,10 +263,7 @@ def at_place(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def placed(**arguments: Any) -> None:
         given = {name: arguments.pop(name) for name in options}
-        if given["root"] is None and given["directory"] is None and given["tenant_id"] is not None:
-            given["root"] = _store_of_the_settings()
-        place = Place(**given)
-        command(place=place, **arguments)
+        command(place=place_of(**given), **arguments)
 
     # Typer reads a command's parameters from these two.
     placed.__annotations__ = {one.name: one.annotation for one in parameters}

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from freezeframe.cli.places.control_place import control
 from freezeframe.cli.places.options import Json
 from freezeframe.cli.places.place import StoreRoot
+from freezeframe.cli.service.audited import AuditedControl, command_principal, opened_audit
 from freezeframe.cli.terminal.output import Output
 from freezeframe.errors import InvalidOption
 
@@ -50,22 +50,26 @@ def create(
         raise InvalidOption(
             "A key for a tenant needs its environment.", remedy="Name it by --env, for example --env dev."
         )
-    with _keys(root) as keys:
-        made = keys.create(
-            name,
-            scopes=scopes or (),
-            environments=environments,
-            tenants=tenants,
-            days=days,
-            created_by="command",
-        )
+    told = {"name": name, "scopes": scopes, "environments": environments, "tenants": tenants, "days": days}
+    with _keys(root) as (keys, found):
+        draft = keys.draft()
+        with found.auditing("key.create", draft.id, **told):
+            made = keys.create(
+                name,
+                scopes=scopes or (),
+                environments=environments,
+                tenants=tenants,
+                days=days,
+                created_by=command_principal(),
+                draft=draft,
+            )
         Output(as_json=as_json).record(made.to_json())
 
 
 @app.command("list")
 def list_keys(root: StoreRoot, as_json: Json = False) -> None:
     """List the keys, those that are revoked or expired too."""
-    with _keys(root) as keys:
+    with _keys(root) as (keys, _):
         found = keys.list()
     output = Output(as_json=as_json)
     if not found:
@@ -77,8 +81,9 @@ def list_keys(root: StoreRoot, as_json: Json = False) -> None:
 @app.command()
 def revoke(key: KeyArgument, root: StoreRoot, as_json: Json = False) -> None:
     """Revoke a key: a second later it is good for nothing."""
-    with _keys(root) as keys:
-        Output(as_json=as_json).record(keys.revoke(key).to_json())
+    with _keys(root) as (keys, found), found.auditing("key.revoke", key):
+        revoked = keys.revoke(key)
+    Output(as_json=as_json).record(revoked.to_json())
 
 
 @app.command()
@@ -91,14 +96,14 @@ def rotate(
     as_json: Json = False,
 ) -> None:
     """Give a key a new secret, which is printed once."""
-    with _keys(root) as keys:
-        Output(as_json=as_json).record(keys.rotate(key, overlap_hours).to_json())
+    with _keys(root) as (keys, found), found.auditing("key.rotate", key, overlap_hours=overlap_hours):
+        rotated = keys.rotate(key, overlap_hours)
+    Output(as_json=as_json).record(rotated.to_json())
 
 
 @contextmanager
-def _keys(root: str) -> Iterator[Keys]:
+def _keys(root: str) -> Iterator[tuple[Keys, AuditedControl]]:
     from freezeframe.service.identity.api_keys import Keys
-    from freezeframe.service.identity.pepper import load_pepper
 
-    with control(root, create=True) as found:
-        yield Keys(found.database, load_pepper(found.settings, root))
+    with opened_audit(root, create=True) as found:
+        yield Keys(found.control.database, found.pepper), found

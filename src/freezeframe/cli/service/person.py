@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from freezeframe.cli.places.control_place import control
 from freezeframe.cli.places.options import Json
 from freezeframe.cli.places.place import StoreRoot
+from freezeframe.cli.service.audited import AuditedControl, opened_audit
 from freezeframe.cli.terminal.output import Output
 
 if TYPE_CHECKING:
@@ -48,7 +48,8 @@ def create(
     The password is asked for, or read from standard input where there is no terminal.
     """
     password = _password()
-    with _people(root) as people:
+    told = {"role": role.value, "environments": environments, "tenants": tenants}
+    with _people(root) as (people, found), found.auditing("person.create", name, **told):
         made = people.create(name, password, role.value, environments=environments, tenants=tenants)
     Output(as_json=as_json).record(made.to_json())
 
@@ -56,7 +57,7 @@ def create(
 @app.command("list")
 def list_people(root: StoreRoot, as_json: Json = False) -> None:
     """List the people, those that may not sign in any more too."""
-    with _people(root) as people:
+    with _people(root) as (people, _):
         found = people.list()
     Output(as_json=as_json).table(
         root, [one.to_json() for one in found], columns=("name", "role", "disabled")
@@ -66,8 +67,9 @@ def list_people(root: StoreRoot, as_json: Json = False) -> None:
 @app.command()
 def disable(name: NameArgument, root: StoreRoot, as_json: Json = False) -> None:
     """Sign a person out, for good."""
-    with _people(root) as people:
-        Output(as_json=as_json).record(people.disable(name).to_json())
+    with _people(root) as (people, found), found.auditing("person.disable", name):
+        disabled = people.disable(name)
+    Output(as_json=as_json).record(disabled.to_json())
 
 
 def _password() -> str:
@@ -78,8 +80,8 @@ def _password() -> str:
 
 
 @contextmanager
-def _people(root: str) -> Iterator[People]:
+def _people(root: str) -> Iterator[tuple[People, AuditedControl]]:
     from freezeframe.service.identity.people import People
 
-    with control(root, create=True) as found:
-        yield People(found.database, found.settings.service_session_hours)
+    with opened_audit(root, create=True) as found:
+        yield People(found.control.database, found.control.settings.service_session_hours), found

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import gc
 import os
+import socket
 import tempfile
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from freezeframe.cli.places.logging_options import LogFormatOption, LogLevelOption, begin_logging
 from freezeframe.cli.places.options import Json
 from freezeframe.cli.places.place import StoreRoot
 from freezeframe.cli.terminal.output import Output
+from freezeframe.errors import InvalidOption
+from freezeframe.extras import requires_extra
 
 if TYPE_CHECKING:
     import uvicorn
@@ -30,6 +34,8 @@ def serve(
     workers: Annotated[
         int | None, typer.Option(min=1, max=64, help="How many processes answer; one for each core.")
     ] = None,
+    log_format: LogFormatOption = None,
+    log_level: LogLevelOption = None,
     as_json: Json = False,
 ) -> None:
     """Serve a store's tenants over HTTP.
@@ -40,6 +46,7 @@ def serve(
     from freezeframe.storage.local import keep_private
 
     keep_private()
+    begin_logging(log_format, log_level, root)
     output, count = Output(as_json=as_json), workers or os.cpu_count() or 1
     with tempfile.TemporaryDirectory(prefix="freezeframe-metrics-") as metrics:
         # Set before prometheus-client is loaded, which looks but then.
@@ -54,10 +61,11 @@ def serve(
 
 def _require_servable(root: str) -> None:
     """Open all that the service stands on, and warn of what should not lie there as it is."""
-    from freezeframe.control.database import ControlDatabase
-    from freezeframe.control.place import database_url
-    from freezeframe.service.access.unsealed import unsealed_configurations
-    from freezeframe.service.service import open_service
+    with requires_extra("service"):
+        from freezeframe.control.database import ControlDatabase
+        from freezeframe.control.place import database_url
+        from freezeframe.service.access.unsealed import unsealed_configurations
+        from freezeframe.service.service import open_service
     from freezeframe.settings import load_settings
 
     settings = load_settings(root=root)
@@ -80,10 +88,12 @@ def application() -> object:
     from freezeframe.asgi.application import create_application
     from freezeframe.control.database import ControlDatabase
     from freezeframe.control.place import database_url
+    from freezeframe.observation import configure_logging
     from freezeframe.settings import load_settings
 
     root = os.environ[_SERVED_ROOT]
     settings = load_settings(root=root)
+    configure_logging(settings.log_format, settings.log_level)
     made = create_application(settings, root, ControlDatabase.open(database_url(settings, root)))
     # What is loaded by now stays, and tenants' states are kept for long: to look through all of it for
     # garbage after every few hundred objects would hold up every hundredth answer.
@@ -105,7 +115,7 @@ def _config(app: object, host: str, port: int, workers: int = 1) -> uvicorn.Conf
         port=port,
         workers=workers,
         factory=isinstance(app, str),
-        log_level="warning",
+        log_config=None,
         access_log=False,
         server_header=False,
         backlog=BACKLOG,
@@ -113,6 +123,20 @@ def _config(app: object, host: str, port: int, workers: int = 1) -> uvicorn.Conf
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=_STOP_SECONDS,
     )
+
+
+def _require_free(host: str, port: int) -> None:
+    """Raises InvalidOption where nobody can listen at the address."""
+    try:
+        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as one:
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            one.bind((host, port))
+    except OSError as error:
+        raise InvalidOption(
+            f"The service cannot listen at {host}:{port}.",
+            cause=error.strerror or str(error),
+            remedy="Stop what listens there, or choose another address: --host, --port (0: a free port).",
+        ) from error
 
 
 def _run(config: uvicorn.Config, folder: str, root: str, output: Output) -> None:
@@ -125,6 +149,7 @@ def _run(config: uvicorn.Config, folder: str, root: str, output: Output) -> None
         def handle_ttou(self) -> None:
             """Nothing: a process fewer would leave its socket, and who waits there, to nobody."""
 
+    _require_free(config.host, config.port)
     # A group of sockets would let another service join in: that the address is free is asked without one.
     with config.bind_socket() as free:
         address, family = free.getsockname(), free.family

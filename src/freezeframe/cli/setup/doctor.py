@@ -29,6 +29,9 @@ def doctor(
     start_spark: Annotated[
         bool, typer.Option("--start-spark", help="Start Spark if none runs, and ask it for a row.")
     ] = False,
+    production: Annotated[
+        bool, typer.Option("--production", help="Go through the hardening checklist of a service as well.")
+    ] = False,
     bundle: Annotated[
         Path | None,
         typer.Option(help="Write versions, settings without secrets, findings and logs to a new zip."),
@@ -37,13 +40,14 @@ def doctor(
 ) -> None:
     """Check that jobs can run here, and say what to do.
 
-    The exit code is 1 if jobs could not run, or could lose what they commit.
+    The exit code is 1 if jobs could not run, or could lose what they commit; with --production also where
+    a service is not as safe as it can be.
     """
     if directory is not None and root is not None:
         raise InvalidOption("--dir and --root cannot be used together.", remedy="Give one of them.")
     if bundle is not None and (bundle.exists() or bundle.is_symlink()):
         raise InvalidOption(f"{bundle} is there already.", remedy="Name a new file.")
-    findings, settings = _examine(directory, root, start_spark=start_spark)
+    findings, settings = _examine(directory, root, start_spark=start_spark, production=production)
     output = Output(as_json=as_json)
     if as_json:
         output.table("This machine", [one.to_json() for one in findings])
@@ -63,7 +67,7 @@ def doctor(
 
 
 def _examine(
-    directory: Path | None, root: str | None, *, start_spark: bool
+    directory: Path | None, root: str | None, *, start_spark: bool, production: bool
 ) -> tuple[list[Finding], Settings]:
     from freezeframe.cli.checks import machine, places, software
     from freezeframe.cli.checks.finding import looked_at
@@ -96,6 +100,10 @@ def _examine(
         "Database": lambda: places.database(settings, settings.root),
         "Master key": lambda: places.key(settings),
     }
+    if production:
+        from freezeframe.cli.checks.production import production_looks
+
+        looks |= production_looks(settings, place)
     return [looked_at(part, look) for part, look in looks.items()], settings
 
 

@@ -11,11 +11,15 @@ from freezeframe.cli.places.options import AsOf, Json, SeenVersion, StreamArgume
 from freezeframe.cli.places.place import Place, at_place
 from freezeframe.cli.stream.custody import adopt, release, repair
 from freezeframe.cli.stream.dropping import drop
+from freezeframe.cli.stream.path import path
 from freezeframe.cli.stream.retyping import retype
+from freezeframe.cli.stream.row import row
 from freezeframe.cli.stream.transfer import export, import_rows
 from freezeframe.cli.stream.versions import changes, diff, restore
+from freezeframe.cli.tenant.versions import stream_fields
 from freezeframe.cli.terminal.cell_changes import sparkline
 from freezeframe.cli.terminal.output import Output
+from freezeframe.cli.terminal.row_output import Format, FormatOption, print_rows
 from freezeframe.errors import InputNotFound
 
 if TYPE_CHECKING:
@@ -30,19 +34,7 @@ def list_streams(place: Place, as_json: Json = False) -> None:
     Each with the tenant's version that changed it last, its own version, key, rows and columns.
     """
     tenant = place.tenant()
-    rows = []
-    for name in tenant.streams():
-        stream = tenant.stream(name)
-        rows.append(
-            {
-                "stream": name,
-                "version": stream.version(),
-                "stream_version": stream.stream_version(),
-                "key": list(stream.key()),
-                "rows": stream.row_count(),
-                "columns": len(stream.columns()),
-            }
-        )
+    rows = [stream_fields(tenant.stream(name)) for name in tenant.streams()]
     output = Output(as_json=as_json)
     if not rows:
         output.line(f"{place} holds no streams yet: a job's update_snapshot makes them.")
@@ -67,11 +59,10 @@ def show(
         list[str] | None, typer.Option("--column", "--columns", help="A column; may be repeated.")
     ] = None,
     limit: Annotated[int, typer.Option(min=1, help="How many rows at most.")] = 20,
+    form: FormatOption = Format.TABLE,
     as_json: Json = False,
 ) -> None:
     """Show rows of a stream, now or earlier."""
-    from freezeframe.engine.frames.python_values import shown_rows
-
     stream = place.tenant().stream(name)
     moment: dict[str, Any] = {
         "version": version,
@@ -81,11 +72,8 @@ def show(
     }
     condition = None if not where else _predicate(stream, where, moment)
     table = stream.read(**moment, columns=columns, where=condition, as_="arrow")
-    Output(as_json=as_json).table(
-        f"{name}: {min(limit, table.num_rows)} of {table.num_rows} rows",
-        shown_rows(table.slice(0, limit)),
-        columns=table.column_names,
-    )
+    title = f"{name}: {min(limit, table.num_rows)} of {table.num_rows} rows"
+    print_rows(title, table.slice(0, limit), form, as_json=as_json)
 
 
 def history(
@@ -104,14 +92,11 @@ def history(
         tenant.stream(name).columns()  # an unknown stream is an error, not an empty history
     rows = [
         {
-            "version": entry.version,
-            "when": entry.timestamp.isoformat(timespec="seconds"),
+            "tenant_version": entry.version,
+            "timestamp": entry.timestamp.isoformat(timespec="seconds"),
             "stream": stream,
-            "new": counts.inserted,
-            "updated": counts.updated,
-            "unchanged": counts.unchanged,
-            "deleted": counts.deleted,
-            "job": entry.job_id,
+            **counts.to_json(),
+            "job_id": entry.job_id,
         }
         for entry in tenant.history(limit=limit)
         for stream, counts in entry.streams.items()
@@ -119,7 +104,7 @@ def history(
     ]
     output = Output(as_json=as_json)
     if name is not None and rows and not as_json:
-        versions = [int(row["version"] or 0) for row in reversed(rows)]
+        versions = [int(row["tenant_version"] or 0) for row in reversed(rows)]
         counts = [_rows_at(tenant, name, version) for version in versions]
         output.line(f"Rows {sparkline(counts)} {counts[0]:,} at version {versions[0]}, {counts[-1]:,} now")
     output.table(f"History of {name or place}", rows)
@@ -194,8 +179,10 @@ app.command("list")(at_place(list_streams))
 app.command("show")(at_place(show))
 app.command("history")(at_place(history))
 app.command("changes")(at_place(changes))
+app.command("row")(at_place(row))
 app.command("diff")(at_place(diff))
 app.command("restore")(at_place(restore))
+app.command("path")(at_place(path))
 app.command("explain")(at_place(explain))
 app.command("import")(at_place(import_rows))
 app.command("export")(at_place(export))

@@ -19,7 +19,7 @@ def release(place: Place, name: StreamArgument, who: Who = None, as_json: Json =
     Its table stays where it is; adopt takes it back.
     """
     version = place.tenant().stream(name).release(who=who)
-    Output(as_json=as_json).record({"released": name, "tenant_version": version})
+    Output(as_json=as_json).record({"stream": name, "tenant_version": version})
 
 
 def adopt(
@@ -41,7 +41,7 @@ def adopt(
     tenant = place.tenant()
     version = tenant.adopt(name, () if no_key else (key or None), who=who)
     Output(as_json=as_json).record(
-        {"adopted": name, "key": list(tenant.stream(name).key()), "tenant_version": version}
+        {"stream": name, "key": list(tenant.stream(name).key()), "tenant_version": version}
     )
 
 

@@ -24,6 +24,7 @@ from freezeframe.cli.places.place import Place
 from freezeframe.cli.terminal.confirmation import require_yes
 from freezeframe.cli.terminal.output import Output
 from freezeframe.cli.terminal.progress import progress
+from freezeframe.cli.terminal.receipts import receipt_fields
 
 if TYPE_CHECKING:
     from freezeframe.store import Receipt, Tenant
@@ -76,7 +77,7 @@ def export(
 def import_rows(
     place: Place,
     name: StreamArgument,
-    file: Annotated[Path, typer.Argument(help="A .csv, .parquet or .jsonl file.")],
+    file: Annotated[Path, typer.Argument(help="A .csv, .parquet, .jsonl, .ndjson or .arrow file.")],
     key: Annotated[
         list[str] | None, typer.Option(help="A column of the key; needed by a new stream without schema.")
     ] = None,
@@ -102,7 +103,7 @@ def import_rows(
     given = FileImport(name, file, tuple(key or ()), schema, mode)
     with progress(f"Importing {file.name}", as_json=as_json):
         told = import_as_version(tenant, [given], message or f"import {file.name}", who, dry_run=dry_run)
-    Output(as_json=as_json).record(told[0].to_json())
+    Output(as_json=as_json).record(receipt_fields(told[0].to_json()))
 
 
 @dataclass(frozen=True, slots=True)

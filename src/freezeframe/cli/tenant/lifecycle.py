@@ -48,7 +48,7 @@ def create(
     The store is made with it; a tenant that is there already stays as it is.
     """
     made = open_store(root, environment, create=True).tenant(tenant, create=True)
-    Output(as_json=as_json).record({"tenant": tenant, "version": made.version})
+    Output(as_json=as_json).record({"tenant": tenant, "tenant_version": made.version})
 
 
 def delete(
@@ -70,7 +70,7 @@ def delete(
         output.record(
             {
                 "tenant": tenant,
-                "version": there.version,
+                "tenant_version": there.version,
                 "streams": list(there.streams()),
                 "files": [one.path for one in files],
             }
@@ -98,7 +98,7 @@ def clone(
     store = open_store(root, environment)
     with progress(f"Copying {source}", as_json=as_json):
         made = store.clone_tenant(source, target)
-    Output(as_json=as_json).record({"tenant": target, "version": made.version})
+    Output(as_json=as_json).record({"tenant": target, "tenant_version": made.version})
 
 
 def export(
@@ -137,4 +137,4 @@ def restored_from(
     store = open_store(root, environment, create=True)
     with progress(f"Importing {archive.name}", as_json=as_json):
         made = store.import_tenant(archive, tenant, bytes_max=bytes_max or ARCHIVE_BYTES_MAX)
-    Output(as_json=as_json).record({"tenant": tenant, "version": made.version})
+    Output(as_json=as_json).record({"tenant": tenant, "tenant_version": made.version})

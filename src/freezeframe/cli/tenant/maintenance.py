@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from freezeframe.cli.places.options import DryRun, Json, StreamArgument, Who, Yes
-from freezeframe.cli.places.place import Place
+from freezeframe.cli.places.place import Place, open_store
 from freezeframe.cli.terminal.confirmation import require_yes
 from freezeframe.cli.terminal.exit_codes import FAILED
 from freezeframe.cli.terminal.output import Output
 from freezeframe.cli.terminal.progress import progress
-from freezeframe.errors import InvalidOption
+from freezeframe.errors import FreezeframeError, InvalidOption
+
+if TYPE_CHECKING:
+    from freezeframe.store import Tenant
+
+_GC_SHOWN = ("files", "bytes", "versions_expired")
 
 
 def gc(place: Place, dry_run: DryRun = False, yes: Yes = False, as_json: Json = False) -> None:
@@ -38,6 +44,27 @@ def gc(place: Place, dry_run: DryRun = False, yes: Yes = False, as_json: Json = 
         )
     if dry_run and told.names:
         output.table("Files", [{"file": name} for name in told.names])
+
+
+def gc_all(root: str | None, environment: str | None, *, dry_run: bool, yes: bool, as_json: bool) -> None:
+    """What ``gc`` does, for each tenant of a store; one that fails does not stop the others (exit code 1)."""
+    from freezeframe.settings import load_settings
+
+    place = root or load_settings().root
+    store, output = open_store(place, environment), Output(as_json=as_json)
+    if not (dry_run or yes):
+        require_yes(f"Delete what the tenants of {place} do not need any more?")
+    rows = []
+    with progress(f"Cleaning {place}", as_json=as_json):
+        for tenant_id in itertools.chain.from_iterable(store.tenant_pages()):
+            try:
+                told = store.tenant(tenant_id).gc(dry_run=dry_run)
+                rows.append({"tenant": tenant_id, **{name: getattr(told, name) for name in _GC_SHOWN}})
+            except FreezeframeError as error:
+                rows.append({"tenant": tenant_id, **dict.fromkeys(_GC_SHOWN, 0), "error": error.problem})
+    output.table("", [{"error": "", **row} for row in rows], ("tenant", *_GC_SHOWN, "error"))
+    if any("error" in row for row in rows):
+        raise typer.Exit(FAILED)
 
 
 def verify(place: Place, as_json: Json = False) -> None:
@@ -126,7 +153,13 @@ def retention(
     tenant = place.tenant()
     if keep_all or keep_versions is not None or keep_days is not None:
         tenant.set_retention(keep_versions, keep_days, who=who)
-    Output(as_json=as_json).record(tenant.retention().to_json())
+    Output(as_json=as_json).record(retention_fields(tenant))
+
+
+def retention_fields(tenant: Tenant) -> dict[str, Any]:
+    """The limits by name."""
+    policy = tenant.retention()
+    return {"keep_versions": policy.keep_versions, "keep_days": policy.keep_days}
 
 
 def _show_erasure(output: Output, fields: dict[str, Any], *, as_json: bool) -> None:

@@ -18,6 +18,7 @@ from freezeframe.cli.places.options import (
     point,
 )
 from freezeframe.cli.places.place import Place
+from freezeframe.cli.tenant.maintenance import retention_fields
 from freezeframe.cli.terminal.confirmation import require_yes
 from freezeframe.cli.terminal.output import Output
 from freezeframe.cli.terminal.progress import progress
@@ -52,14 +53,14 @@ def show(
     if moment is None and tenant.version >= 0:
         moment = tenant.version
     seen = None if moment is None else tenant.at(moment)
-    streams = [] if seen is None else [_stream(seen.stream(name)) for name in seen.streams()]
+    streams = [] if seen is None else [stream_fields(seen.stream(name)) for name in seen.streams()]
     files = [] if seen is None else [entry.to_json() for entry in seen.files.list(recursive=True)]
     fields: dict[str, Any] = {
-        "tenant": str(place),
-        "version": -1 if seen is None else seen.version,
+        "tenant": place.name,
+        "tenant_version": -1 if seen is None else seen.version,
         "timestamp": None if seen is None else rfc3339(seen.timestamp),
         "tags": tenant.tags(),
-        "retention": tenant.retention().to_json(),
+        "retention": retention_fields(tenant),
     }
     output = Output(as_json=as_json)
     if as_json:
@@ -71,7 +72,7 @@ def show(
     if streams:
         output.table("Streams", streams)
     if files:
-        output.table("Files", files, columns=("path", "size", "modified", "sealed", "version"))
+        output.table("Files", files, columns=("path", "size", "modified", "sealed", "tenant_version"))
 
 
 def history(
@@ -185,7 +186,7 @@ def tag(
     tenant = place.tenant()
     wanted = None if version is None else tenant.at(point(version)).version
     tagged = tenant.tag(name, wanted, who=who)
-    Output(as_json=as_json).record({"tag": name, "version": tagged})
+    Output(as_json=as_json).record({"tag": name, "tenant_version": tagged})
 
 
 def untag(place: Place, name: TagName, who: Who = None, as_json: Json = False) -> None:
@@ -202,10 +203,11 @@ def untag(place: Place, name: TagName, who: Who = None, as_json: Json = False) -
         output.line(f"{place} has the tags: {_tags(tenant.tags()) or 'none'}.")
 
 
-def _stream(stream: Any) -> dict[str, Any]:
+def stream_fields(stream: Any) -> dict[str, Any]:
+    """A stream as lists show it: its versions, key and size."""
     return {
         "stream": stream.name,
-        "version": stream.version(),
+        "tenant_version": stream.version(),
         "stream_version": stream.stream_version(),
         "key": list(stream.key()),
         "rows": stream.row_count(),
@@ -218,7 +220,7 @@ def _tags(tags: dict[str, int]) -> str:
 
 
 def _retention(policy: dict[str, Any]) -> str:
-    versions, days = policy["keepVersions"], policy["keepDays"]
+    versions, days = policy["keep_versions"], policy["keep_days"]
     limits = [
         *([] if versions is None else [f"the newest {versions} versions"]),
         *([] if days is None else [f"those of the last {days:g} days"]),
@@ -229,11 +231,11 @@ def _retention(policy: dict[str, Any]) -> str:
 def _line(entry: HistoryEntry) -> dict[str, Any]:
     counts = (f"{name} +{one.inserted} ~{one.updated} -{one.deleted}" for name, one in entry.streams.items())
     return {
-        "version": entry.version,
-        "when": entry.timestamp.isoformat(timespec="seconds"),
+        "tenant_version": entry.version,
+        "timestamp": entry.timestamp.isoformat(timespec="seconds"),
         "kind": entry.kind if entry.restored is None else f"restore of {entry.restored}",
-        "who": entry.who or None,
-        "job": entry.job_id,
+        "author": entry.who or None,
+        "job_id": entry.job_id,
         "message": entry.message or None,
         "streams": [*counts, *(f"{name} dropped" for name in entry.streams_dropped)],
         "files": [*entry.files_written, *(f"{path} deleted" for path in entry.files_deleted)],

@@ -1,0 +1,117 @@
+"""The hardening checklist of a service: what a security team asks before it lets one into production."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from freezeframe.cli.checks.finding import Finding
+from freezeframe.settings import Settings
+
+_QUOTAS = (
+    "service_requests_per_minute",
+    "service_tenant_requests_per_minute",
+    "service_tenant_upload_bytes_per_minute",
+    "service_tenant_download_bytes_per_minute",
+    "service_tenant_stored_bytes_max",
+)
+
+
+def production_looks(settings: Settings, root: str) -> dict[str, Callable[[], Finding]]:
+    """The looks of the checklist by their parts; see ``docs/explanation/threat-model.md``."""
+    return {
+        "Service secret": lambda: _secret(settings, root),
+        "Service address": lambda: _address(settings),
+        "Quotas": lambda: _quotas(settings),
+        "Audit sink": lambda: _sink(settings),
+        "Scripts": lambda: _scripts(settings),
+        "Account": _account,
+    }
+
+
+def _secret(settings: Settings, root: str) -> Finding:
+    from freezeframe.service.identity.pepper import load_pepper
+
+    if settings.service_secret_file is None:
+        told = "the secret of keys and the audit lies in the store, or is not made yet"
+        remedy = "Set service_secret_file to a file of mode 0600 that the workers' scripts cannot read."
+        return Finding("Service secret", "error", told, remedy)
+    if not settings.service_secret_file.is_file():
+        told = f"there is no file {settings.service_secret_file}"
+        return Finding("Service secret", "error", told, "Put 32 random bytes into it, mode 0600.")
+    load_pepper(settings, root)
+    return Finding("Service secret", "ok", f"{settings.service_secret_file}, mode 0600")
+
+
+def _address(settings: Settings) -> Finding:
+    if urlsplit(settings.service_url).scheme != "https":
+        told = f"browsers reach it at {settings.service_url or 'whatever address they ask'}"
+        remedy = (
+            "Put a proxy with TLS in front, serve at 127.0.0.1, and set service_url to its https address."
+        )
+        return Finding("Service address", "error", told, remedy)
+    return Finding("Service address", "ok", settings.service_url)
+
+
+def _quotas(settings: Settings) -> Finding:
+    missing = [name for name in _QUOTAS if not getattr(settings, name)]
+    if missing:
+        told = f"no limit: {', '.join(missing)}"
+        return Finding("Quotas", "warning", told, "Set them to what the largest tenant needs, twice.")
+    return Finding("Quotas", "ok", "requests, bytes of transfers and stored bytes are limited")
+
+
+def _sink(settings: Settings) -> Finding:
+    from freezeframe.service.access.audit_sink import audit_sink
+
+    sink = audit_sink(settings)
+    if sink is None:
+        told = "the audit is in the control database alone"
+        remedy = "Set audit_sink to where who writes to the database cannot write."
+        return Finding("Audit sink", "error", told, remedy)
+    sink.close()
+    return Finding("Audit sink", "ok", f"by {urlsplit(settings.audit_sink).scheme}")
+
+
+def _scripts(settings: Settings) -> Finding:
+    folder = settings.service_scripts_dir
+    if folder is None:
+        return Finding("Scripts", "ok", "none: jobs are imports only")
+    open_to = [one for one in (folder, *folder.rglob("*")) if _is_open(one)]
+    if open_to:
+        told = f"others may write to {open_to[0]}"
+        return Finding(
+            "Scripts", "error", told, f"chmod -R go-w {folder}: who writes there runs as the worker."
+        )
+    return Finding("Scripts", "ok", f"{folder}, written by its owner alone")
+
+
+def _is_open(path: Path) -> bool:
+    return not path.is_symlink() and bool(path.stat().st_mode & 0o022)
+
+
+def _account() -> Finding:
+    user = os.geteuid()
+    if user == 0:
+        told = "this is root"
+        return Finding(
+            "Account", "error", told, "Run service and workers as users without rights of their own."
+        )
+    worker = next(_workers_of(user), None)
+    if worker is not None:
+        told = f"process {worker} is a worker of the same user {user}: its scripts can read this secret"
+        remedy = "Give workers a user or a container of their own: docs/how-to/deploy.md."
+        return Finding("Account", "error", told, remedy)
+    return Finding("Account", "ok", f"user {user}, which no worker of this machine has")
+
+
+def _workers_of(user: int) -> Iterator[int]:
+    import psutil
+
+    for process in psutil.process_iter(["uids", "cmdline"]):
+        command, uids = process.info["cmdline"] or [], process.info["uids"]
+        ours = any(Path(part).name == "freezeframe" for part in command[:3])
+        if ours and "worker" in command[2:4] and uids is not None and uids.real == user:
+            yield process.pid

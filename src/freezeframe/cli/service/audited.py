@@ -1,0 +1,60 @@
+"""The audit as commands write it: who at this machine did what to the service's keys and people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from freezeframe.cli.places.control_place import Control, control
+
+if TYPE_CHECKING:
+    from freezeframe.service.access.audit import Audit, AuditedOperation
+
+
+def command_principal() -> str:
+    """Who runs the command, as the audit tells it."""
+    from freezeframe.store.model.system_user import system_user
+
+    return f"command:{system_user()}"
+
+
+@dataclass(frozen=True, slots=True)
+class AuditedControl:
+    """An open control database with the audit in it."""
+
+    control: Control
+    audit: Audit
+    pepper: bytes = field(repr=False)
+
+    def auditing(
+        self, action: str, subject: str = "", **details: Any
+    ) -> AbstractContextManager[AuditedOperation]:
+        """Change keys or people in a ``with`` block that is entered once the service's audit has it."""
+        from freezeframe.service.access.audit_entry import AuditPlace
+
+        who = {"principal": command_principal(), "action": action, "request_id": ""}
+        return self.audit.undertaking(AuditPlace(), (subject,), details=details, **who)
+
+
+@contextmanager
+def opened_audit(
+    root: str, environment: str | None = None, *, create: bool = False
+) -> Iterator[AuditedControl]:
+    """The control database of the store at ``root`` and the audit in it; see ``control``.
+
+    When the block ends, the sink has been sent each entry.
+    """
+    from freezeframe.service.access.audit import Audit
+    from freezeframe.service.access.audit_entry import AuditKeys
+    from freezeframe.service.access.audit_sink import audit_sink
+    from freezeframe.service.identity.pepper import load_pepper
+
+    with control(root, environment, create=create) as found:
+        pepper = load_pepper(found.settings, root)
+        sink = audit_sink(found.settings)
+        with closing(sink) if sink else nullcontext():
+            audit = Audit(found.database, AuditKeys.of(pepper), sink)
+            audit.seal(command_principal())
+            yield AuditedControl(found, audit, pepper)

@@ -1,0 +1,135 @@
+"""``freezeframe audit``: what commands leave in it, what verify finds, export and trim."""
+
+import io
+import json
+
+import pytest
+from sqlalchemy import delete, update
+
+from freezeframe.cli.main import main
+from freezeframe.control.database import ControlDatabase
+from freezeframe.control.schema.audit import audit as table
+from freezeframe.service.access.access import audit_place
+from freezeframe.service.service import open_service
+from freezeframe.settings import Settings
+from freezeframe.store.model.request_context import AuditHead, RequestContext
+
+
+@pytest.fixture
+def root(tmp_path):
+    """A store's root."""
+    return tmp_path / "store"
+
+
+@pytest.fixture
+def said(capsys, root):
+    """A function that runs a command on the store and gives its JSON."""
+
+    def run(*arguments):
+        code = main([*arguments, "--root", str(root), "--json"])
+        captured = capsys.readouterr()
+        return code, json.loads(captured.out or captured.err)
+
+    return run
+
+
+def _run(root, statement):
+    database = ControlDatabase.open(f"sqlite:///{root}/_freezeframe/control.db")
+    with database.begin() as connection:
+        connection.execute(statement)
+    database.close()
+
+
+def test_commands_are_audited(said, monkeypatch):
+    """Keys and people that a command makes, changes or ends are told, refusals too."""
+    _, made = said("key", "create", "--scope", "snapshots:read")
+    said("key", "rotate", made["id"])
+    said("key", "revoke", made["id"])
+    said("key", "revoke", "nobody")
+    monkeypatch.setattr("sys.stdin", io.StringIO("short\n"))
+    said("person", "create", "ada")
+    _, told = said("audit", "list")
+
+    assert [
+        ("person.create", "ada", "refused"),
+        ("person.create", "ada", None),
+        ("key.revoke", "nobody", "refused"),
+        ("key.revoke", "nobody", None),
+        ("key.revoke", made["id"], None),
+        ("key.rotate", made["id"], None),
+        ("key.create", made["id"], None),
+    ] == [(one["action"], one["subject"], one["details"].get("outcome")) for one in told]
+    assert all(one["principal"].startswith("command:") for one in told)
+
+
+@pytest.mark.parametrize(
+    ("attack", "broken_at"),
+    [
+        (update(table).where(table.c.number == 1).values(principal="command:somebody"), 1),
+        (delete(table).where(table.c.number == 0), 0),
+        (delete(table).where(table.c.number == 2), 2),
+        (delete(table), 0),
+    ],
+)
+def test_verify_finds_what_somebody_did_to_the_database(said, root, monkeypatch, attack, broken_at):
+    """With the lines that a sink has, rewriting, removal and truncation are all found."""
+    sink = root.parent / "sink.jsonl"
+    monkeypatch.setenv("FREEZEFRAME_AUDIT_SINK", f"file://{sink}")
+    for _ in range(3):
+        said("key", "create")
+    code, before = said("audit", "verify", "--heads", str(_flushed(sink)))
+    _run(root, attack)
+    found, after = said("audit", "verify", "--heads", str(sink))
+
+    assert (0, [True], [3]) == (code, [one["is_whole"] for one in before], [one["heads"] for one in before])
+    assert (1, [broken_at]) == (found, [one["broken_at"] for one in after])
+
+
+def _flushed(path):
+    assert 3 == len(path.read_text().splitlines())
+    return path
+
+
+def test_verify_goes_through_the_tenants_too(said, root):
+    """A tenant's chain that is cut off is missed by its versions."""
+    said("key", "create")
+    database = ControlDatabase.open(f"sqlite:///{root}/_freezeframe/control.db")
+    service = open_service(str(root), Settings(state_dir=root.parent / "state"), database)
+    tenant = service.stores.environment("dev").tenant("acme", create=True)
+    place = audit_place(service.stores, "dev", "acme")
+    entry = service.audit.write(place, principal="key:1", action="file.write", subject="a")
+    request = RequestContext("r", audit=AuditHead(entry.number, entry.hash))
+    tenant.on(request).files.write("a", b"x")
+    database.close()
+    whole, _ = said("audit", "verify")
+    _run(root, delete(table).where(table.c.environment == "dev"))
+    cut, told = said("audit", "verify")
+    one, _ = said("audit", "verify", "--env", "dev", "--tenant", "acme")
+
+    assert (0, 1, 1) == (whole, cut, one)
+    assert {"": True, "dev": False} == {each["environment"]: each["is_whole"] for each in told}
+
+
+def test_trim_needs_a_yes_and_keeps_what_is_young(said):
+    """Nothing is deleted without --yes, nor what is not old enough; a tenant that is not there is told."""
+    said("key", "create")
+    asked, _ = said("audit", "trim", "--days", "30")
+    done, told = said("audit", "trim", "--days", "30", "--yes")
+    absent, _ = said("audit", "list", "--tenant", "nobody")
+
+    assert (2, 0, {"deleted": 0}, 4) == (asked, done, told, absent)
+
+
+def test_export_writes_lines(capsys, root, said):
+    """Each line is an entry, the oldest first; a bad file of heads is refused by its line."""
+    said("key", "create")
+    said("key", "create")
+    main(["audit", "export", "--root", str(root), "--action", "key.create"])
+    lines = capsys.readouterr().out.splitlines()
+    bad = root.parent / "bad.jsonl"
+    bad.write_text('{"number": 1}\n')
+    code, told = said("audit", "verify", "--heads", str(bad))
+
+    assert [0, 1] == [json.loads(line)["number"] for line in lines]
+    assert 2 == code
+    assert "Line 1" in told["error"]["problem"]

@@ -1,0 +1,95 @@
+"""``freezeframe doctor --production``: the hardening checklist, each point good and bad."""
+
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from freezeframe.cli.checks import production
+from freezeframe.cli.checks.finding import looked_at
+from freezeframe.cli.checks.production import production_looks
+from freezeframe.settings import Settings
+
+
+@pytest.fixture
+def hardened(tmp_path, monkeypatch):
+    """Settings that pass, for a test to spoil one of."""
+    secret = tmp_path / "service.secret"
+    secret.write_bytes(b"s" * 32)
+    secret.chmod(0o600)
+    scripts = tmp_path / "scripts"
+    scripts.mkdir(mode=0o755)
+    (scripts / "etl.py").write_text("")
+    (scripts / "etl.py").chmod(0o644)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    return {
+        "service_secret_file": secret,
+        "service_url": "https://snapshots.example.org",
+        "audit_sink": f"file://{tmp_path}/audit.jsonl",
+        "service_scripts_dir": scripts,
+        "service_tenant_upload_bytes_per_minute": 1,
+        "service_tenant_download_bytes_per_minute": 1,
+        "service_tenant_stored_bytes_max": 1,
+    }
+
+
+def _levels(settings, root):
+    looks = production_looks(Settings(**settings), root)
+    return {part: looked_at(part, look).level for part, look in looks.items()}
+
+
+def test_a_hardened_service_passes(hardened, tmp_path):
+    """Every point is ok."""
+    assert {"ok"} == set(_levels(hardened, str(tmp_path)).values())
+
+
+@pytest.mark.parametrize(
+    ("part", "spoiled", "level"),
+    [
+        ("Service secret", {"service_secret_file": None}, "error"),
+        ("Service address", {"service_url": "http://snapshots.example.org"}, "error"),
+        ("Service address", {"service_url": ""}, "error"),
+        ("Quotas", {"service_requests_per_minute": 0}, "warning"),
+        ("Audit sink", {"audit_sink": ""}, "error"),
+        ("Audit sink", {"audit_sink": "nowhere"}, "error"),
+    ],
+)
+def test_a_point_that_is_not_met_is_told(hardened, tmp_path, part, spoiled, level):
+    """That point alone, as an error or a warning."""
+    levels = _levels({**hardened, **spoiled}, str(tmp_path))
+
+    assert {part: level} == {one: found for one, found in levels.items() if found != "ok"}
+
+
+@pytest.mark.parametrize(("name", "mode"), [("service.secret", 0o644), ("scripts/etl.py", 0o666)])
+def test_a_mode_that_lets_others_in_is_told(hardened, tmp_path, name, mode):
+    """A secret that others read, a script that others write."""
+    (tmp_path / name).chmod(mode)
+
+    assert ["error"] == [one for one in _levels(hardened, str(tmp_path)).values() if one != "ok"]
+
+
+def test_root_is_told(hardened, tmp_path, monkeypatch):
+    """Neither service nor worker need be root."""
+    monkeypatch.setattr(production.os, "geteuid", lambda: 0)
+
+    assert "error" == _levels(hardened, str(tmp_path))["Account"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root starts a process of another user")
+def test_a_worker_of_the_same_user_is_told(hardened, tmp_path):
+    """A script of that worker could read the secret; a worker of another user is none of this check's."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        command = Path(folder) / "freezeframe"
+        command.write_text("#!/bin/sh\nread line\n")
+        command.chmod(0o755)
+        Path(folder).chmod(0o755)
+        levels = []
+        for user in (1000, 1001):
+            with subprocess.Popen(["/bin/sh", command, "worker"], stdin=subprocess.PIPE, user=user) as worker:
+                levels.append(_levels(hardened, str(tmp_path))["Account"])
+                worker.communicate()
+
+    assert ["error", "ok"] == levels

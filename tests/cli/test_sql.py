@@ -1,0 +1,76 @@
+"""Spark SQL over a tenant's streams, from the command line."""
+
+import json
+
+import pyarrow as pa
+import pytest
+
+import freezeframe
+from freezeframe.cli.main import main
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    """A store with a tenant of two versions: a stream with an awkward name, and one that came later."""
+    root = str(tmp_path_factory.mktemp("sql") / "store")
+    acme = freezeframe.open(root, engine="auto").tenant("acme", create=True)
+    acme.stream("Account@qbo").update(pa.table({"Id": ["007", "8"], "Name": ["Ada", ""]}), key="Id")
+    acme.stream("Invoice").update(
+        pa.table({"Id": [1, 2], "Account": ["007", None], "Total": [90.5, 9.5]}), key="Id"
+    )
+    return root
+
+
+@pytest.fixture
+def asked(root, capsys, spark_session):
+    """Ask a query; its exit code, output and errors."""
+
+    def ask(query, *options):
+        code = main(["sql", query, "--root", root, "--tenant", "acme", *options])
+        return code, *capsys.readouterr()
+
+    return ask
+
+
+def test_streams_join_and_values_keep_their_types(asked):
+    """JSON has an object for each row, text stays text."""
+    joined = "`Account@qbo` a JOIN Invoice i ON i.Account = a.Id"
+    query = f"SELECT a.Id, sum(i.Total) AS billed FROM {joined} GROUP BY a.Id"
+    code, out, _ = asked(query, "--json")
+    assert (0, [{"Id": "007", "billed": 90.5}]) == (code, json.loads(out))
+
+
+def test_csv_tells_the_empty_text_from_the_missing_value(asked):
+    """As exports do."""
+    assert (
+        'Id,Name\n007,Ada\n8,""\n' == asked("SELECT * FROM `Account@qbo` ORDER BY Id", "--format", "csv")[1]
+    )
+    assert "Account\n007\n\n" == asked("SELECT Account FROM Invoice ORDER BY Id", "--format", "csv")[1]
+
+
+def test_all_streams_are_of_the_version_that_is_asked(asked):
+    """A stream that came later is not there yet; the remedy says which are."""
+    code, _, err = asked("SELECT * FROM Invoice", "--version", "0")
+    assert (2, True) == (code, "The streams at version 0 are: Account@qbo." in err)
+    assert "JVM stacktrace" not in err
+
+
+def test_a_limit_is_told(asked):
+    """The title says that there are more rows."""
+    assert "the first 1 rows" in asked("SELECT * FROM Invoice", "--limit", "1")[1]
+
+
+@pytest.mark.parametrize("query", ["SELEC 1", "SELECT nothing FROM Invoice", "SELECT 1 / 0 FROM Invoice"])
+def test_a_query_that_cannot_be_answered_is_refused(asked, query):
+    """Exit code 2, with what Spark says."""
+    code, _, err = asked(query)
+    assert (2, True) == (code, "Spark cannot answer the query." in err), err
+
+
+def test_nothing_can_be_changed(asked):
+    """A view takes no rows."""
+    code, _, _ = asked("INSERT INTO Invoice VALUES (3, '8', 1.0)")
+    assert 2 == code
+    assert "2 rows" in asked("SELECT * FROM Invoice")[1]

@@ -6,9 +6,11 @@ from playwright.sync_api import expect
 
 pytestmark = pytest.mark.browser
 PAGES = {
+    "overview": ("/overview", "region", "Largest tenants"),
     "tenants": ("/tenants", "grid", "Tenants"),
     "panel": ("/tenants/acme?panel=snapshots", "grid", "Snapshots"),
     "stream": ("/tenants/acme?panel=snapshots&stream=Invoice", "grid", "Rows of Invoice"),
+    "row": ("/tenants/acme?panel=snapshots&stream=Account&row=001", "table", "Fields"),
     "past": ("/tenants/acme?panel=snapshots&v=0", "grid", "Snapshots"),
     "timeline": ("/tenants/acme?panel=history", "region", "Versions"),
     "rows": ("/tenants/acme?panel=history&before=2&after=3", "grid", "Rows of Invoice that differ"),
@@ -20,6 +22,7 @@ PAGES = {
     "jobs": ("/tenants/acme?panel=jobs", "tabpanel", "Jobs"),
     "settings": ("/tenants/acme?panel=settings", "region", "Retention"),
     "all jobs": ("/jobs", "heading", "Jobs"),
+    "schedules": ("/schedules", "heading", "Schedules"),
     "keys": ("/keys", "button", "Create key"),
     "audit": ("/audit?tenant=acme", "combobox", "Tenant"),
 }
@@ -134,7 +137,7 @@ def test_all_can_be_done_by_keyboard(page):
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_have_count(0)
     page.keyboard.press("Control+k")
-    expect(page.get_by_label("Tenant, stream or job")).to_be_focused()
+    expect(page.get_by_role("combobox", name="Tenant, stream, file, job, page or key")).to_be_focused()
     page.keyboard.type("globex")
     page.keyboard.press("Enter")
     expect(page.get_by_role("dialog", name="globex")).to_be_visible()

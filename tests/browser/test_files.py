@@ -2,6 +2,7 @@
 
 import pytest
 from playwright.sync_api import expect
+from tests.browser.saving import saving
 
 pytestmark = pytest.mark.browser
 LIGHTNESS = """(element, property) => {
@@ -53,8 +54,8 @@ def test_what_is_typed_stays_while_others_save_and_both_are_joined(page, keep):
     page.get_by_role("button", name="Save").click()
     dialog = page.get_by_role("dialog", name="Somebody saved plan.json meanwhile")
     expect(dialog.get_by_text("your changes and theirs, which are of different lines")).to_be_visible()
-    dialog.get_by_role("button", name="Save the right side").click()
-    expect(page.get_by_text("Saved plan.json as a new version.")).to_be_visible()
+    with saving(page, "plan.json"):
+        dialog.get_by_role("button", name="Save the right side").click()
     assert {"a": 11, "b": 22} == page.request.get(url).json()
     expect(text).to_contain_text('"a": 11')
     expect(page.get_by_role("button", name="Save")).to_be_disabled()
@@ -120,5 +121,5 @@ def test_what_is_typed_on_a_dark_page_is_seen(page, keep):
     assert light > 150, "The caret is dark on a dark ground."
     for one in text.locator("span").all():
         assert one.evaluate(LIGHTNESS, "color") > 150, one.inner_text()
-    page.keyboard.press("Control+s")
-    expect(page.get_by_text("Saved dark.json")).to_be_visible()
+    with saving(page, "dark.json"):
+        page.keyboard.press("Control+s")

@@ -94,8 +94,8 @@ def test_a_job_is_found_by_its_id_alone(page, worker):
     page.goto("/tenants")
     page.get_by_role("grid", name="Tenants").wait_for()
     page.keyboard.press("Control+k")
-    page.get_by_label("Tenant, stream or job").fill("job-by-its-id")
-    expect(page.get_by_role("button", name="customer-0014 / job job-by-its-id")).to_be_visible()
+    page.get_by_role("combobox", name="Tenant, stream, file, job, page or key").fill("job-by-its-id")
+    expect(page.get_by_role("option", name="job customer-0014 / job-by-its-id")).to_be_visible()
     page.keyboard.press("Enter")
     expect(page.get_by_role("dialog", name="customer-0014")).to_contain_text("job-by-its-id")
 
@@ -139,3 +139,17 @@ def test_the_audit_tells_what_was_done_and_that_nothing_is_missing(page, served)
     expect(grid.get_by_role("row")).to_have_count(2)
     expect(grid).to_contain_text("a.txt")
     page.wait_for_url(re.compile("action=file.delete"))
+    page.get_by_label("To (UTC)").fill("2020-01-01")
+    expect(page.get_by_text("Nothing of the kind was done.")).to_be_visible()
+    page.get_by_label("To (UTC)").fill("")
+    expect(grid).to_contain_text("a.txt")
+
+
+def test_the_services_own_audit_is_shown_and_downloaded(page):
+    """Without a tenant: sign-ins, keys and people, as a list and as CSV."""
+    page.goto("/audit")
+    grid = page.get_by_role("grid", name="Audit of the service")
+    expect(grid).to_contain_text("Signed in")
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download CSV").click()
+    assert "session.begin" in download.value.path().read_text()

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
+from tests.browser.saving import saving
 
 pytestmark = pytest.mark.browser
 
@@ -130,8 +131,8 @@ def test_a_file_is_edited_and_a_past_stream_downloaded_without_a_mouse(page, pre
     page.keyboard.type(" and second")
     press("Escape")  # leaves the editor, whose Tab would be a tab
     tab_to(page, page.get_by_role("button", name="Save"), most=60)
-    press("Enter")
-    expect(page.get_by_text("Saved note.txt")).to_be_visible()
+    with saving(page, "note.txt"):
+        press("Enter")
     assert "first and second" == page.request.get(f"{place}/files/note.txt").text()
     open_tenant(page, "acme")
     expect(page.get_by_role("grid", name="Snapshots")).to_be_focused()

@@ -6,6 +6,7 @@ import zipfile
 
 import pytest
 from playwright.sync_api import expect
+from tests.browser.saving import saving
 
 pytestmark = pytest.mark.browser
 
@@ -141,15 +142,15 @@ def test_a_conflict_shows_both_texts(visit, served):
         page.keyboard.press("Control+End")
     mine.keyboard.type("4,mine")
     theirs.keyboard.type("3,theirs")
-    theirs.get_by_role("button", name="Save").click()
-    expect(theirs.get_by_text("Saved mappings/accounts.csv")).to_be_visible()
+    with saving(theirs, "mappings/accounts.csv"):
+        theirs.get_by_role("button", name="Save").click()
     expect(mine.get_by_text("Somebody saved this file meanwhile.")).to_be_visible()
     mine.get_by_role("button", name="Save").click()
     dialog = mine.get_by_role("dialog", name="Somebody saved mappings/accounts.csv meanwhile")
     expect(dialog.get_by_label("Left text")).to_contain_text("3,theirs")
     expect(dialog.get_by_label("Right text")).to_contain_text("4,mine")
-    dialog.get_by_role("button", name="Save the right side").click()
-    expect(mine.get_by_text("Saved mappings/accounts.csv")).to_be_visible()
+    with saving(mine, "mappings/accounts.csv"):
+        dialog.get_by_role("button", name="Save the right side").click()
     kept = mine.request.get(
         f"{served.url}/api/v1/environments/default/tenants/acme/files/mappings/accounts.csv"
     )

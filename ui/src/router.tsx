@@ -12,11 +12,10 @@ import { asProblem } from "./api/problem";
 import { whoQuery } from "./api/queries";
 import { LateSkeleton } from "./parts/LateSkeleton";
 import { PartProblem } from "./parts/PartProblem";
-import { jobsSearch, panelSearch, tenantsSearch } from "./search";
+import { auditSearch, jobsSearch, overviewSearch, panelSearch, tenantsSearch } from "./search";
 import { SignedIn } from "./session/SignedIn";
 import { SignInPage } from "./session/SignInPage";
 import { MissingPage } from "./shell/MissingPage";
-import { TenantPanel } from "./tenants/TenantPanel";
 import { TenantsPage } from "./tenants/TenantsPage";
 
 const SIGNED_OUT = 401;
@@ -53,8 +52,15 @@ const start = createRoute({
   getParentRoute: () => signedIn,
   path: "/",
   beforeLoad: () => {
-    throw redirect({ to: "/tenants" });
+    throw redirect({ to: "/overview" });
   },
+});
+
+const overview = createRoute({
+  getParentRoute: () => signedIn,
+  path: "/overview",
+  validateSearch: overviewSearch,
+  component: lazyRouteComponent(() => import("./overview/OverviewPage"), "OverviewPage"),
 });
 
 const tenants = createRoute({
@@ -68,7 +74,7 @@ const tenant = createRoute({
   getParentRoute: () => tenants,
   path: "$tenant",
   validateSearch: panelSearch,
-  component: TenantPanel,
+  component: lazyRouteComponent(() => import("./tenants/TenantPanel"), "TenantPanel"),
 });
 
 const jobs = createRoute({
@@ -76,6 +82,13 @@ const jobs = createRoute({
   path: "/jobs",
   validateSearch: jobsSearch,
   component: lazyRouteComponent(() => import("./jobs/JobsPage"), "JobsPage"),
+});
+
+const schedules = createRoute({
+  getParentRoute: () => signedIn,
+  path: "/schedules",
+  validateSearch: (raw: Record<string, unknown>) => ({ env: jobsSearch(raw).env }),
+  component: lazyRouteComponent(() => import("./schedules/SchedulesPage"), "SchedulesPage"),
 });
 
 const keys = createRoute({
@@ -87,18 +100,13 @@ const keys = createRoute({
 const audit = createRoute({
   getParentRoute: () => signedIn,
   path: "/audit",
-  validateSearch: (raw: Record<string, unknown>) => ({
-    env: typeof raw.env === "string" ? raw.env : undefined,
-    tenant: typeof raw.tenant === "string" ? raw.tenant : undefined,
-    action: typeof raw.action === "string" ? raw.action : undefined,
-    subject: typeof raw.subject === "string" ? raw.subject : undefined,
-  }),
+  validateSearch: auditSearch,
   component: lazyRouteComponent(() => import("./audit/AuditPage"), "AuditPage"),
 });
 
 const tree = root.addChildren([
   signIn,
-  signedIn.addChildren([start, tenants.addChildren([tenant]), jobs, keys, audit]),
+  signedIn.addChildren([start, overview, tenants.addChildren([tenant]), jobs, schedules, keys, audit]),
 ]);
 
 export function makeRouter(client: QueryClient) {

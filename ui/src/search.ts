@@ -16,10 +16,15 @@ export type PanelTab = (typeof PANEL_TABS)[number];
 export const STREAM_VIEWS = ["preview", "schema", "versions"] as const;
 export type StreamView = (typeof STREAM_VIEWS)[number];
 
+export const TENANT_CHIPS = ["failed", "stale", "changed"] as const;
+export type TenantChip = (typeof TENANT_CHIPS)[number];
+
 export interface TenantsSearch {
   env?: string | undefined;
   q?: string | undefined;
   sort?: string | undefined;
+  /** Only tenants of which that holds. */
+  only?: TenantChip | undefined;
 }
 
 export interface PanelSearch extends TenantsSearch {
@@ -32,6 +37,8 @@ export interface PanelSearch extends TenantsSearch {
   where?: string[] | undefined;
   /** The stream's columns that are shown; without it all. */
   columns?: string[] | undefined;
+  /** The key of the row that is open, as the service takes it. */
+  row?: string | undefined;
   /** By which column a stream's rows are sorted: `Amount`, `-Amount`. */
   by?: string | undefined;
   /** A file of rows as text, where it would be a table. */
@@ -58,7 +65,12 @@ export interface JobsSearch {
 type Raw = Record<string, unknown>;
 
 export function tenantsSearch(raw: Raw): TenantsSearch {
-  return compact({ env: text(raw.env), q: text(raw.q), sort: text(raw.sort) });
+  return compact({
+    env: text(raw.env),
+    q: text(raw.q),
+    sort: text(raw.sort),
+    only: TENANT_CHIPS.find((chip) => chip === raw.only),
+  });
 }
 
 export function panelSearch(raw: Raw): PanelSearch {
@@ -72,6 +84,7 @@ export function panelSearch(raw: Raw): PanelSearch {
     where: texts(raw.where),
     columns: texts(raw.columns),
     by: text(raw.by),
+    row: text(raw.row),
     period: text(raw.period),
     as: raw.as === "text" ? "text" : undefined,
     find: text(raw.find),
@@ -85,12 +98,45 @@ export function panelSearch(raw: Raw): PanelSearch {
   });
 }
 
+export const OVERVIEW_DAYS = [1, 7, 30] as const;
+
+export function overviewSearch(raw: Raw): { env?: string | undefined; days?: number | undefined } {
+  return compact({ env: text(raw.env), days: OVERVIEW_DAYS.find((days) => days === raw.days) });
+}
+
 export function jobsSearch(raw: Raw): JobsSearch {
   return compact({
     env: text(raw.env),
     status: JOB_STATUSES.find((status) => status === raw.status),
     tenant: text(raw.tenant),
   });
+}
+
+export interface AuditSearch {
+  env?: string | undefined;
+  tenant?: string | undefined;
+  action?: string | undefined;
+  subject?: string | undefined;
+  /** The first and the last day, in UTC. */
+  since?: string | undefined;
+  until?: string | undefined;
+}
+
+export function auditSearch(raw: Raw): AuditSearch {
+  return compact({
+    env: text(raw.env),
+    tenant: text(raw.tenant),
+    action: text(raw.action),
+    subject: text(raw.subject),
+    since: day(raw.since),
+    until: day(raw.until),
+  });
+}
+
+/** A day as `2026-11-20`; undefined where it is none. */
+function day(value: unknown): string | undefined {
+  const isDay = typeof value === "string" && /^\d{4}-\d{2}-\d{2}$/.test(value);
+  return isDay && !Number.isNaN(Date.parse(value)) ? value : undefined;
 }
 
 function text(value: unknown): string | undefined {

@@ -256,11 +256,23 @@ export function jobQuery(place: Place, jobId: string) {
   });
 }
 
-export function auditQuery(place: Place, choice: { action?: string; subject?: string } = {}) {
+export interface AuditChoice {
+  action?: string | undefined;
+  subject?: string | undefined;
+  since?: string | undefined;
+  until?: string | undefined;
+}
+
+/** Of a tenant; null: the service's own, which concerns no tenant. */
+export function auditAddress(place: Place | null): string {
+  return place ? `${tenantAddress(place)}/audit` : address`/audit`;
+}
+
+export function auditQuery(place: Place | null, choice: AuditChoice = {}) {
   return infiniteQueryOptions({
-    queryKey: ["audit", place.environment, place.tenant, choice],
+    queryKey: ["audit", auditAddress(place), choice],
     queryFn: ({ signal, pageParam }) =>
-      get<AuditPage>(`${tenantAddress(place)}/audit`, { limit: 100, cursor: pageParam, ...choice }, signal),
+      get<AuditPage>(auditAddress(place), { limit: 100, cursor: pageParam, ...choice }, signal),
     initialPageParam: null as string | null,
     getNextPageParam: (page) => page.next_cursor,
     staleTime: 1_000,
@@ -290,11 +302,11 @@ export function tagsQuery(place: Place) {
   });
 }
 
-export function auditProofQuery(place: Place) {
+export function auditProofQuery(place: Place | null) {
   return queryOptions({
-    queryKey: ["audit-proof", place.environment, place.tenant],
+    queryKey: ["audit-proof", auditAddress(place)],
     queryFn: ({ signal }) =>
-      get<{ is_whole: boolean; broken_at: number | null }>(`${tenantAddress(place)}/audit/proof`, {}, signal),
+      get<{ is_whole: boolean; broken_at: number | null }>(`${auditAddress(place)}/proof`, {}, signal),
     staleTime: FRESH_MS,
   });
 }

@@ -1,9 +1,11 @@
-// Who did what to a tenant, for admins: each entry stands in a chain that shows if one was changed.
-import { Badge, Group, Select, Text, TextInput } from "@mantine/core";
+// Who did what to a tenant or to the service, for admins: a chain shows if an entry was changed.
+import { Badge, Button, Group, Select, Text, TextInput } from "@mantine/core";
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo } from "react";
-import { auditProofQuery, auditQuery, tenantsQuery } from "@/api/queries";
+import { withQuery } from "@/api/client";
+import type { Place } from "@/api/place";
+import { type AuditChoice, auditAddress, auditProofQuery, auditQuery, tenantsQuery } from "@/api/queries";
 import type { AuditEntry } from "@/api/types";
 import { CopyText } from "@/parts/CopyText";
 import { EmptyNote } from "@/parts/EmptyNote";
@@ -14,6 +16,18 @@ import { type Column, VirtualGrid } from "@/parts/VirtualGrid";
 import { useEnvironment } from "@/session/session";
 import { principalName } from "./principal-name";
 
+const SERVICE_ACTIONS = [
+  { value: "session.begin", label: "Signed in" },
+  { value: "session.refuse", label: "Sign-in refused" },
+  { value: "session.end", label: "Signed out" },
+  { value: "key.create", label: "Key created" },
+  { value: "key.rotate", label: "Key rotated" },
+  { value: "key.revoke", label: "Key revoked" },
+  { value: "person.create", label: "Person invited" },
+  { value: "person.change", label: "Person changed" },
+  { value: "person.password", label: "Password changed" },
+  { value: "tenant.delete", label: "Tenant deleted" },
+];
 const ACTIONS = [
   { value: "file.unseal", label: "Sealed file read" },
   { value: "file.write", label: "File written" },
@@ -25,7 +39,11 @@ const ACTIONS = [
   { value: "stream.drop", label: "Stream deleted" },
   { value: "stream.import", label: "Rows imported" },
   { value: "job.run", label: "Job run" },
+  { value: "schedule.create", label: "Schedule created" },
+  { value: "schedule.change", label: "Schedule changed" },
+  { value: "schedule.delete", label: "Schedule deleted" },
 ];
+const DAY_MS = 86_400_000;
 const COLUMNS: readonly Column<AuditEntry>[] = [
   { id: "at", header: "When", width: "92px", cell: (entry) => <Moment at={entry.moment} /> },
   {
@@ -38,7 +56,8 @@ const COLUMNS: readonly Column<AuditEntry>[] = [
     id: "action",
     header: "Did",
     width: "140px",
-    cell: (entry) => ACTIONS.find((one) => one.value === entry.action)?.label ?? entry.action,
+    cell: (entry) =>
+      [...ACTIONS, ...SERVICE_ACTIONS].find((one) => one.value === entry.action)?.label ?? entry.action,
   },
   {
     id: "subject",
@@ -72,58 +91,67 @@ export function AuditPage() {
   const ids = useMemo(() => tenants.data?.pages.flatMap((page) => page.tenants) ?? [], [tenants.data]);
   const go = (changes: Partial<typeof search>) =>
     void navigate({ search: (before) => ({ ...before, ...changes }) });
+  const place = search.tenant ? { environment, tenant: search.tenant } : null;
+  const choice: AuditChoice = {
+    action: search.action,
+    subject: search.subject,
+    since: search.since && `${search.since}T00:00:00Z`,
+    // The last day is meant as well.
+    until: search.until && new Date(Date.parse(search.until) + DAY_MS).toISOString(),
+  };
   return (
     <div className="page">
       <div className="page-head">
         <h1>Audit</h1>
         <Select
           aria-label="Tenant"
-          placeholder="Choose a tenant"
+          placeholder="The service itself"
           searchable
+          clearable
           limit={50}
           data={search.tenant && !ids.includes(search.tenant) ? [search.tenant, ...ids] : ids}
           value={search.tenant ?? null}
-          onChange={(value) => go({ tenant: value ?? undefined })}
+          onChange={(value) => go({ tenant: value ?? undefined, action: undefined })}
         />
         <Select
           aria-label="Action"
           placeholder="Any action"
           clearable
-          data={ACTIONS}
+          data={search.tenant ? ACTIONS : SERVICE_ACTIONS}
           value={search.action ?? null}
           onChange={(value) => go({ action: value ?? undefined })}
         />
         <TextInput
-          aria-label="File, stream or job"
-          placeholder="File, stream or job"
+          aria-label="Subject"
+          placeholder={search.tenant ? "File, stream or job" : "Key, person or tenant"}
           value={search.subject ?? ""}
           onChange={(event) => go({ subject: event.currentTarget.value || undefined })}
         />
+        {(["since", "until"] as const).map((end) => (
+          <TextInput
+            key={end}
+            type="date"
+            aria-label={end === "since" ? "From (UTC)" : "To (UTC)"}
+            value={search[end] ?? ""}
+            onChange={(event) => go({ [end]: event.currentTarget.value || undefined })}
+          />
+        ))}
+        <Button
+          component="a"
+          variant="default"
+          size="sm"
+          download
+          href={withQuery(`${auditAddress(place)}/export`, { ...choice, format: "csv" })}
+        >
+          Download CSV
+        </Button>
       </div>
-      {search.tenant ? (
-        <Entries
-          environment={environment}
-          tenant={search.tenant}
-          action={search.action}
-          subject={search.subject}
-        />
-      ) : (
-        <EmptyNote title="Choose a tenant.">Every tenant has an audit of its own.</EmptyNote>
-      )}
+      <Entries place={place} choice={choice} />
     </div>
   );
 }
 
-interface EntriesProps {
-  environment: string;
-  tenant: string;
-  action: string | undefined;
-  subject: string | undefined;
-}
-
-function Entries({ environment, tenant, action, subject }: EntriesProps) {
-  const place = { environment, tenant };
-  const choice = { ...(action && { action }), ...(subject && { subject }) };
+function Entries({ place, choice }: { place: Place | null; choice: AuditChoice }) {
   const list = useInfiniteQuery(auditQuery(place, choice));
   const proof = useQuery(auditProofQuery(place));
   const entries = useMemo(() => list.data?.pages.flatMap((page) => page.entries) ?? [], [list.data]);
@@ -133,7 +161,7 @@ function Entries({ environment, tenant, action, subject }: EntriesProps) {
   return (
     <>
       <VirtualGrid
-        label={`Audit of ${tenant}`}
+        label={`Audit of ${place?.tenant ?? "the service"}`}
         rows={entries}
         columns={COLUMNS}
         keyOf={(entry) => String(entry.number)}

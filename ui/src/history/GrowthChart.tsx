@@ -1,27 +1,16 @@
 // Rows and bytes over time; dragging over a period leaves its versions in the list.
-import { LineChart } from "echarts/charts";
-import {
-  AriaComponent,
-  BrushComponent,
-  GridComponent,
-  ToolboxComponent,
-  TooltipComponent,
-} from "echarts/components";
-import { type EChartsType, init, use } from "echarts/core";
-import { SVGRenderer } from "echarts/renderers";
-import { useEffect, useRef } from "react";
+import { useElementSize } from "@mantine/hooks";
+import { type PointerEvent, useState } from "react";
 import { bytesText, countText, exactText } from "@/parts/formats";
-import { bytesAxis, type ChartPoint, type Period } from "./growth";
+import { bytesAxis, type ChartPoint, countAxis, type Period, stepsPath, timeTicks } from "./growth";
 
-use([
-  LineChart,
-  AriaComponent,
-  BrushComponent,
-  GridComponent,
-  ToolboxComponent,
-  TooltipComponent,
-  SVGRenderer,
-]);
+const HEIGHT = 112;
+const PAD = { left: 52, right: 60, top: 8, bottom: 22 };
+const DOTS_MAX = 40;
+const TICK_WIDTH = 110;
+/** A click is no period. */
+const DRAGGED_MIN = 3;
+const TIP_WIDTH = 210;
 
 interface GrowthChartProps {
   points: readonly ChartPoint[];
@@ -30,48 +19,40 @@ interface GrowthChartProps {
 }
 
 export default function GrowthChart({ points, period, onPeriod }: GrowthChartProps) {
-  const place = useRef<HTMLDivElement>(null);
-  const chart = useRef<EChartsType | null>(null);
-  const chosen = useRef(onPeriod);
-  chosen.current = onPeriod;
-
-  useEffect(() => {
-    if (!place.current) return;
-    const made = init(place.current, null, { renderer: "svg" });
-    chart.current = made;
-    made.on("brushEnd", (event) => {
-      const [area] = (event as { areas?: { coordRange?: [number, number] }[] }).areas ?? [];
-      const range = area?.coordRange;
-      if (range) chosen.current({ from: Math.floor(range[0]), to: Math.ceil(range[1]) });
-    });
-    const resized = new ResizeObserver(() => made.resize());
-    resized.observe(place.current);
-    return () => {
-      resized.disconnect();
-      made.dispose();
-    };
-  }, []);
-
-  useEffect(() => {
-    const draw = () => chart.current?.setOption(optionsOf(points, getComputedStyle(document.body)));
-    draw();
-    chart.current?.dispatchAction({
-      type: "takeGlobalCursor",
-      key: "brush",
-      brushOption: { brushType: "lineX", brushMode: "single" },
-    });
-    // Its colours are the page's, and change with them.
-    const watcher = new MutationObserver(draw);
-    watcher.observe(document.documentElement, { attributeFilter: ["data-mantine-color-scheme"] });
-    return () => watcher.disconnect();
-  }, [points]);
-
-  useEffect(() => {
-    const areas = period ? [{ brushType: "lineX", coordRange: [period.from, period.to], xAxisIndex: 0 }] : [];
-    chart.current?.dispatchAction({ type: "brush", areas });
-  }, [period]);
-
+  const { ref, width } = useElementSize();
+  const [begun, setBegun] = useState<number | null>(null);
+  const [pointer, setPointer] = useState<number | null>(null);
   const last = points.at(-1);
+  const first = points[0]?.at ?? 0;
+  const span = Math.max(1, (last?.at ?? 0) - first);
+  const right = Math.max(PAD.left + 1, width - PAD.right);
+  const bottom = HEIGHT - PAD.bottom;
+  const rows = countAxis(Math.max(1, ...points.map((point) => point.rows)));
+  const bytes = bytesAxis(Math.max(1, ...points.map((point) => point.bytes)));
+  const byteTicks = Array.from(
+    { length: bytes.max / bytes.interval + 1 },
+    (_, step) => step * bytes.interval,
+  );
+  const x = (at: number) => PAD.left + ((at - first) / span) * (right - PAD.left);
+  const y = (value: number, max: number) => bottom - (value / max) * (bottom - PAD.top);
+  const timeAt = (place: number) => first + ((place - PAD.left) / (right - PAD.left)) * span;
+  const place = (event: PointerEvent<SVGSVGElement>) =>
+    Math.min(right, Math.max(PAD.left, event.clientX - event.currentTarget.getBoundingClientRect().left));
+  const line = (value: (point: ChartPoint) => number, max: number) =>
+    stepsPath(points.map((point) => [x(point.at), y(value(point), max)]));
+  const rowsLine = line((point) => point.rows, rows.max);
+  const shown = pointer === null ? undefined : points.findLast((point) => x(point.at) <= pointer + 1);
+  const chosen =
+    begun !== null && pointer !== null
+      ? { from: Math.min(begun, pointer), to: Math.max(begun, pointer) }
+      : period && { from: Math.max(PAD.left, x(period.from)), to: Math.min(right, x(period.to)) };
+
+  function end() {
+    setBegun(null);
+    if (chosen && begun !== null && chosen.to - chosen.from >= DRAGGED_MIN)
+      onPeriod({ from: Math.floor(timeAt(chosen.from)), to: Math.ceil(timeAt(chosen.to)) });
+  }
+
   const told = `Over time: ${countText(last?.rows ?? 0)} rows and ${bytesText(last?.bytes ?? 0)} now, after ${countText(points.length)} versions.`;
   return (
     <figure className="growth">
@@ -84,78 +65,88 @@ export default function GrowthChart({ points, period, onPeriod }: GrowthChartPro
         </span>
         <span className="dim growth-hint">Drag over a time to see its versions</span>
       </figcaption>
-      <div ref={place} className="chart" role="img" aria-label={told} />
+      <div ref={ref} className="chart growth-chart">
+        <svg
+          role="img"
+          aria-label={told}
+          width="100%"
+          height={HEIGHT}
+          onPointerDown={(event) => {
+            event.currentTarget.setPointerCapture(event.pointerId);
+            setBegun(place(event));
+            setPointer(place(event));
+          }}
+          onPointerMove={(event) => setPointer(place(event))}
+          onPointerUp={end}
+          onPointerCancel={() => setBegun(null)}
+          onPointerLeave={() => setPointer(null)}
+        >
+          {[0, 1, 2].map((step) => (
+            <g key={step}>
+              <line
+                x1={PAD.left}
+                x2={right}
+                y1={y(step, 2)}
+                y2={y(step, 2)}
+                className={step === 0 ? "growth-axis" : "growth-grid"}
+              />
+              <text x={PAD.left - 6} y={y(step, 2)} dy="0.32em" textAnchor="end">
+                {shortCount((rows.max * step) / 2)}
+              </text>
+            </g>
+          ))}
+          {byteTicks.map((value) => (
+            <text key={value} x={right + 6} y={y(value, bytes.max)} dy="0.32em">
+              {bytesText(value)}
+            </text>
+          ))}
+          {points.length > 0 &&
+            timeTicks(first, first + span, Math.floor((right - PAD.left) / TICK_WIDTH)).map((tick) => (
+              <text key={tick.at} x={x(tick.at)} y={HEIGHT - 6} textAnchor={tick.anchor}>
+                {tick.label}
+              </text>
+            ))}
+          {chosen && (
+            <rect
+              x={chosen.from}
+              width={Math.max(1, chosen.to - chosen.from)}
+              y={PAD.top}
+              height={bottom - PAD.top}
+              className="growth-period"
+            />
+          )}
+          {points.length > 0 && (
+            <>
+              <path d={`${rowsLine}V${bottom}H${x(first)}Z`} className="growth-area" />
+              <path d={rowsLine} className="growth-rows" />
+              <path d={line((point) => point.bytes, bytes.max)} className="growth-bytes" />
+            </>
+          )}
+          {points.length <= DOTS_MAX &&
+            points.map((point) => (
+              <circle key={point.version} cx={x(point.at)} cy={y(point.rows, rows.max)} r={2.5} />
+            ))}
+          {shown && (
+            <line x1={x(shown.at)} x2={x(shown.at)} y1={PAD.top} y2={bottom} className="growth-axis" />
+          )}
+        </svg>
+        {shown && (
+          <div
+            className="growth-tip"
+            style={{ left: Math.max(0, Math.min(x(shown.at) + 10, width - TIP_WIDTH)), width: TIP_WIDTH }}
+          >
+            Version {shown.version}, {exactText(new Date(shown.at).toISOString())}
+            <br />
+            Rows: {countText(shown.rows)}
+            <br />
+            Bytes: {bytesText(shown.bytes)}
+          </div>
+        )}
+      </div>
     </figure>
   );
 }
 
-function optionsOf(points: readonly ChartPoint[], style: CSSStyleDeclaration) {
-  const colour = (name: string) => style.getPropertyValue(name).trim();
-  const text = { color: colour("--mantine-color-dimmed"), fontSize: 11 };
-  const line = { lineStyle: { color: colour("--console-line") } };
-  const shared = { type: "line", step: "end", symbol: points.length > 40 ? "none" : "circle", symbolSize: 5 };
-  return {
-    animation: false,
-    grid: { left: 52, right: 60, top: 8, bottom: 22 },
-    tooltip: { trigger: "axis", formatter: tip, confine: true, textStyle: { fontSize: 12 } },
-    toolbox: { show: false },
-    brush: {
-      xAxisIndex: 0,
-      toolbox: [],
-      brushType: "lineX",
-      throttleType: "debounce",
-      transformable: false,
-      outOfBrush: { colorAlpha: 0.35 },
-    },
-    xAxis: {
-      type: "time",
-      axisLabel: { ...text, hideOverlap: true },
-      axisLine: line,
-      splitLine: { show: false },
-    },
-    yAxis: [
-      { type: "value", axisLabel: { ...text, formatter: shortCount }, splitLine: line, splitNumber: 2 },
-      {
-        type: "value",
-        axisLabel: { ...text, formatter: bytesText },
-        splitLine: { show: false },
-        // Round numbers of bytes are powers of two, which an axis does not choose by itself.
-        ...bytesAxis(Math.max(1, ...points.map((point) => point.bytes))),
-      },
-    ],
-    series: [
-      {
-        ...shared,
-        name: "Rows",
-        color: colour("--console-changed"),
-        areaStyle: { opacity: 0.1 },
-        data: points.map((point) => [point.at, point.rows, point.version]),
-      },
-      {
-        ...shared,
-        name: "Bytes",
-        yAxisIndex: 1,
-        color: colour("--mantine-color-dimmed"),
-        lineStyle: { type: "dashed", width: 1.5 },
-        data: points.map((point) => [point.at, point.bytes, point.version]),
-      },
-    ],
-  };
-}
-
 function shortCount(value: number): string {
   return new Intl.NumberFormat("en-US", { notation: "compact" }).format(value);
-}
-
-function tip(given: unknown): string {
-  const series = given as { seriesName: string; value: [number, number, number] }[];
-  const [first] = series;
-  if (!first) return "";
-  const lines = series.map((one) => {
-    const value = one.seriesName === "Bytes" ? bytesText(one.value[1]) : countText(one.value[1]);
-    return `${one.seriesName}: ${value}`;
-  });
-  return [`Version ${first.value[2]}, ${exactText(new Date(first.value[0]).toISOString())}`, ...lines].join(
-    "<br>",
-  );
 }

@@ -16,19 +16,22 @@ interface RestoreRowsDialogProps {
   stream: string;
   version: number;
   keys: RowKey[];
+  /** Only these cells of the rows. */
+  columns?: readonly string[];
   onClose: () => void;
 }
 
-export function RestoreRowsDialog({ stream, version, keys, onClose }: RestoreRowsDialogProps) {
+export function RestoreRowsDialog({ stream, version, keys, columns = [], onClose }: RestoreRowsDialogProps) {
   const { place } = usePanel();
-  const order = { version, keys, message: "" };
+  const order = { version, keys, columns: [...columns], message: "" };
   const effect = useQuery({
-    queryKey: [...tenantKey(place), "row-restoration", stream, version, keys],
+    queryKey: [...tenantKey(place), "row-restoration", stream, version, keys, columns],
     queryFn: () => restoreRows(place, stream, { ...order, dry_run: true }),
     gcTime: 0,
   });
   const restoring = useRestoring(() => restoreRows(place, stream, { ...order, dry_run: false }), onClose);
-  const count = `${countText(keys.length)} ${keys.length === 1 ? "row" : "rows"}`;
+  const rows = `${countText(keys.length)} ${keys.length === 1 ? "row" : "rows"}`;
+  const count = columns.length > 0 ? `${columns.join(", ")} in ${rows}` : rows;
   const isEmpty = effect.data?.rows.length === 0;
   return (
     <RestoreFrame

@@ -1,6 +1,17 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { TenantVersion } from "@/api/types";
-import { barParts, bytesAxis, chartPoints, largestChange, periodFrom, periodText, within } from "./growth";
+import {
+  barParts,
+  bytesAxis,
+  chartPoints,
+  countAxis,
+  largestChange,
+  periodFrom,
+  periodText,
+  stepsPath,
+  timeTicks,
+  within,
+} from "./growth";
 
 function version(number: number, day: number, inserted: number, deleted: number): TenantVersion {
   return {
@@ -55,4 +66,30 @@ test("an axis of bytes has steps of a power of two and ends above the most", () 
 test("a period comes back from the address as it went in; anything else is none", () => {
   expect(periodFrom(periodText({ from: 5, to: 9 }))).toEqual({ from: 5, to: 9 });
   for (const text of [undefined, "", "9-5", "a-b", "5"]) expect(periodFrom(text)).toBe(null);
+});
+
+describe("the chart", () => {
+  test("ends at a number whose half is round", () => {
+    expect([1, 2, 3, 200, 201, 999_999].map((most) => countAxis(most).max)).toEqual([
+      2, 2, 4, 200, 400, 1_000_000,
+    ]);
+  });
+
+  test("goes level from point to point", () => {
+    expect(stepsPath([])).toBe("");
+    expect(
+      stepsPath([
+        [1, 9],
+        [4, 5],
+        [6, 5],
+      ]),
+    ).toBe("M1,9H4V5H6V5");
+  });
+
+  test("has labels at both ends of its time", () => {
+    const ticks = timeTicks(1_700_000_000_000, 1_700_900_000_000, 4);
+    expect(ticks.map((tick) => tick.anchor)).toEqual(["start", "middle", "middle", "end"]);
+    expect([ticks[0]?.at, ticks.at(-1)?.at]).toEqual([1_700_000_000_000, 1_700_900_000_000]);
+    expect(timeTicks(0, 1, 0)).toHaveLength(2);
+  });
 });

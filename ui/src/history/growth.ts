@@ -67,6 +67,40 @@ export function bytesAxis(most: number): { max: number; interval: number } {
   return { max: interval * Math.max(1, Math.ceil(most / interval)), interval };
 }
 
+/** Where a chart of up to that many rows ends: twice 1, 2 or 5 times a power of ten, so that its half is round. */
+export function countAxis(most: number): { max: number } {
+  const half = Math.max(1, most / 2);
+  const power = 10 ** Math.floor(Math.log10(half));
+  const factor = [1, 2, 5, 10].find((one) => one * power >= half) ?? 10;
+  return { max: 2 * factor * power };
+}
+
+/** An SVG path through points, level until the next one. */
+export function stepsPath(points: readonly (readonly [x: number, y: number])[]): string {
+  return points.map(([x, y], place) => (place === 0 ? `M${x},${y}` : `H${x}V${y}`)).join("");
+}
+
+const DAY_MS = 86_400_000;
+const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
+
+/** Labels along a time, at both ends and between them; the last ones are set so that they do not stick out. */
+export function timeTicks(
+  from: number,
+  to: number,
+  most: number,
+): { at: number; label: string; anchor: "start" | "middle" | "end" }[] {
+  const count = Math.max(2, Math.min(6, most));
+  const format = to - from > 3 * DAY_MS ? day : to - from > DAY_MS / 4 ? moment : time;
+  return Array.from({ length: count }, (_, place) => {
+    const at = from + ((to - from) * place) / (count - 1);
+    return {
+      at,
+      label: format.format(at),
+      anchor: place === 0 ? "start" : place === count - 1 ? "end" : "middle",
+    };
+  });
+}
+
 /** A period as the address has it: `1700000000000-1700003600000`. */
 export function periodText(period: Period): string {
   return `${Math.round(period.from)}-${Math.round(period.to)}`;

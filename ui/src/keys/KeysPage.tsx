@@ -33,6 +33,7 @@ const SCOPES: Scope[] = [
   "snapshots:delete",
   "jobs:read",
   "jobs:run",
+  "secrets:read",
   "admin",
 ];
 const OVERLAP_HOURS = 24;

@@ -22,6 +22,7 @@ test("moments are told relative to now, on either side of it", () => {
   expect(agoText("2026-11-20T11:57:00Z", now)).toBe("3 min ago");
   expect(agoText("2026-11-19T12:00:00Z", now)).toBe("24 h ago");
   expect(agoText("2026-11-20T14:00:00Z", now)).toBe("in 2 h");
+  expect(agoText("2026-11-20T12:00:25Z", now)).toBe("now");
 });
 
 test("an exact moment is told in the zone that is asked for", () => {

@@ -23,11 +23,14 @@ export function bytesText(bytes: number): string {
   return `${unit === 0 ? size : size < 10 ? size.toFixed(1) : Math.round(size)} ${UNITS[unit]}`;
 }
 
+const CLOCK_SECONDS = 60;
+
 /** "3 min ago", "in 2 h", "now"; whole numbers only. */
 export function agoText(moment: string, now: number = Date.now()): string {
   const seconds = (now - Date.parse(moment)) / 1000;
   const distance = Math.abs(seconds);
-  if (distance < 5) return "now";
+  // The page's clock ticks every 20 seconds and may be behind the server's: what has just happened is no future.
+  if (distance < 5 || (seconds < 0 && distance < CLOCK_SECONDS)) return "now";
   const [, unit, name] = STEPS.find(([limit]) => distance < limit) ?? [0, 365.25 * 86400, "y"];
   const text = `${Math.round(distance / unit)} ${name}`;
   return seconds < 0 ? `in ${text}` : `${text} ago`;

@@ -24,7 +24,7 @@ export function SignInPage() {
       client.setQueryData(whoQuery.queryKey, who);
       // Only an address of these pages: never one that a link could have brought from elsewhere.
       const isOurs = to?.startsWith("/") && !to.startsWith("//") && !to.startsWith("/\\");
-      void navigate({ href: isOurs ? to : "/tenants", replace: true } as never);
+      void navigate({ href: isOurs ? to : "/", replace: true } as never);
     },
   });
 

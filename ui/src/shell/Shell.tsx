@@ -10,8 +10,10 @@ import {
 } from "@mantine/core";
 import {
   IconBuilding,
+  IconCalendarTime,
   IconHistory,
   IconKey,
+  IconLayoutDashboard,
   IconLogout,
   IconMoon,
   IconPlayerPlay,
@@ -20,16 +22,17 @@ import {
 } from "@tabler/icons-react";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
-import { type ReactNode, useState } from "react";
+import { lazy, type ReactNode, Suspense, useState } from "react";
 import { signOut } from "@/api/changes";
 import { environmentsQuery, whoQuery } from "@/api/queries";
 import { useEvents } from "@/events/useEvents";
 import { undoLast } from "@/parts/toasts";
 import { rememberEnvironment, useEnvironment, useMay } from "@/session/session";
-import { JumpTo } from "./JumpTo";
 import { ShortcutList } from "./ShortcutList";
 import { useShortcuts } from "./shortcuts";
 import { useDropGuard } from "./useDropGuard";
+
+const Palette = lazy(() => import("./Palette").then((module) => ({ default: module.Palette })));
 
 export function Shell({ children }: { children: ReactNode }) {
   const may = useMay();
@@ -47,9 +50,23 @@ export function Shell({ children }: { children: ReactNode }) {
           <img src="/assets/icon.svg" alt="" width={22} height={22} />
           <span>freezeframe</span>
         </div>
+        <Entry
+          to="/overview"
+          icon={<IconLayoutDashboard size={17} />}
+          label="Overview"
+          environment={environment}
+        />
         <Entry to="/tenants" icon={<IconBuilding size={17} />} label="Tenants" environment={environment} />
         {may("jobs:read") && (
           <Entry to="/jobs" icon={<IconPlayerPlay size={17} />} label="Jobs" environment={environment} />
+        )}
+        {may("jobs:read") && (
+          <Entry
+            to="/schedules"
+            icon={<IconCalendarTime size={17} />}
+            label="Schedules"
+            environment={environment}
+          />
         )}
         {may("admin") && (
           <Entry to="/keys" icon={<IconKey size={17} />} label="Keys" environment={environment} />
@@ -58,7 +75,7 @@ export function Shell({ children }: { children: ReactNode }) {
           <Entry to="/audit" icon={<IconHistory size={17} />} label="Audit" environment={environment} />
         )}
         <div className="shell-foot">
-          <Tooltip label="Jump to a tenant, stream or job (Ctrl+K)">
+          <Tooltip label="Jump to a tenant, stream, file, job or row (Ctrl+K)">
             <ActionIcon variant="default" aria-label="Jump to" onClick={() => setJumping(true)}>
               <IconSearch size={16} />
             </ActionIcon>
@@ -68,14 +85,18 @@ export function Shell({ children }: { children: ReactNode }) {
         </div>
       </nav>
       <main className="shell-main">{children}</main>
-      <JumpTo isOpen={isJumping} onClose={() => setJumping(false)} environment={environment} />
+      {isJumping && (
+        <Suspense>
+          <Palette onClose={() => setJumping(false)} environment={environment} />
+        </Suspense>
+      )}
       <ShortcutList isOpen={isHelping} onClose={() => setHelping(false)} />
     </div>
   );
 }
 
 function Entry(props: {
-  to: "/tenants" | "/jobs" | "/keys" | "/audit";
+  to: "/overview" | "/tenants" | "/jobs" | "/schedules" | "/keys" | "/audit";
   icon: ReactNode;
   label: string;
   environment: string;

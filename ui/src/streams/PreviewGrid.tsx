@@ -4,6 +4,7 @@ import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { asProblem } from "@/api/problem";
 import { rowsQuery, streamQuery } from "@/api/queries";
+import { keyText } from "@/history/row-keys";
 import { EmptyNote } from "@/parts/EmptyNote";
 import { countText } from "@/parts/formats";
 import { LateSkeleton } from "@/parts/LateSkeleton";
@@ -67,6 +68,10 @@ export function PreviewGrid({ stream }: { stream: string }) {
   const total = latest?.total ?? 0;
   const isTotalExact = latest !== undefined && isExact(latest);
 
+  function openRow({ values }: Row) {
+    if (keyNames.every((name) => name in values)) go({ row: keyText(values, keyNames) });
+  }
+
   return (
     <>
       <Group gap="xs">
@@ -111,6 +116,7 @@ export function PreviewGrid({ stream }: { stream: string }) {
           minWidth={columns.reduce((sum, column) => sum + widthOf(column.id) + COLUMN_GAP, 0)}
           {...(sort && { sort })}
           onSort={(column) => go({ by: nextSort(sort, column) }, true)}
+          {...(keyNames.length > 0 && { onOpen: openRow })}
           onNearEnd={() => {
             if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
           }}

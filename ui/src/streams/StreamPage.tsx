@@ -17,6 +17,7 @@ import { UploadList } from "@/uploads/UploadList";
 import { AsOfStepper } from "./AsOfStepper";
 import { ImportDialog } from "./ImportDialog";
 import { PreviewGrid } from "./PreviewGrid";
+import { RowSheet } from "./RowSheet";
 import { SchemaView } from "./SchemaView";
 import { StreamVersions } from "./StreamVersions";
 import "./streams.css";
@@ -90,6 +91,7 @@ export default function StreamPage() {
       {view === "preview" && <PreviewGrid stream={stream} />}
       {view === "schema" && <SchemaView stream={stream} />}
       {view === "versions" && <StreamVersions stream={stream} />}
+      {search.row !== undefined && <RowSheet key={search.row} stream={stream} rowKey={search.row} />}
       {isImporting && (
         <ImportDialog stream={stream} streamKey={known?.key ?? []} onClose={() => setImporting(false)} />
       )}

@@ -4,13 +4,30 @@ import { type ImportOrder, MEDIA_TYPES } from "@/api/changes";
 import { call, get } from "@/api/client";
 import { type Place, streamAddress, tenantKey } from "@/api/place";
 import type { RowsChoice } from "@/api/queries";
-import type { ImportPreview, SortedRows, StreamStatistics } from "@/api/types";
+import type { ImportPreview, RowHistory, SortedRows, StreamStatistics } from "@/api/types";
 import type { Sort } from "@/parts/VirtualGrid";
 
 const ROWS_PAGE = 200;
+const ROW_VERSIONS_PAGE = 50;
 const FRESH_MS = 5_000;
 /** As far down as the service sorts. */
 export const SORTED_MAX = 10_000;
+
+/** A row and the versions that touched it; `key` is its key's text (`keyText`). */
+export function rowHistoryQuery(place: Place, stream: string, key: string, version?: number) {
+  return infiniteQueryOptions({
+    queryKey: [...tenantKey(place), "row-history", stream, key, version ?? "now"],
+    queryFn: ({ signal, pageParam }) =>
+      get<RowHistory>(
+        `${streamAddress(place, stream)}/rows/${encodeURIComponent(key)}/history`,
+        { until: pageParam ?? version, limit: ROW_VERSIONS_PAGE },
+        signal,
+      ),
+    initialPageParam: null as number | null,
+    getNextPageParam: (page) => page.following,
+    staleTime: FRESH_MS,
+  });
+}
 
 export function sortedRowsQuery(place: Place, stream: string, sort: Sort, choice: RowsChoice) {
   return infiniteQueryOptions({

@@ -10,7 +10,9 @@ import { countText } from "@/parts/formats";
 import { LateSkeleton } from "@/parts/LateSkeleton";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { useEnvironment, useMay } from "@/session/session";
+import { useChosenTenants } from "../overview/useFindings";
 import { CreateTenant } from "./CreateTenant";
+import { CHIP_LABELS, TenantChips } from "./TenantChips";
 import { TenantTable } from "./TenantTable";
 
 export function TenantsPage() {
@@ -24,12 +26,19 @@ export function TenantsPage() {
   const { hasNextPage, isFetchingNextPage, fetchNextPage } = tenants;
   const ids = useMemo(() => tenants.data?.pages.flatMap((page) => page.tenants) ?? [], [tenants.data]);
   const text = search.q ?? "";
-  const shown = useMemo(() => ids.filter((id) => id.toLowerCase().includes(text.toLowerCase())), [ids, text]);
+  const chosen = useChosenTenants(environment, search.only);
+  const shown = useMemo(
+    () => ids.filter((id) => id.toLowerCase().includes(text.toLowerCase()) && (chosen.all || chosen.has(id))),
+    [ids, text, chosen],
+  );
 
   // Ids are short: all pages are fetched, so that the search finds every tenant.
   useEffect(() => {
     if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
   }, [hasNextPage, isFetchingNextPage, fetchNextPage]);
+
+  // What one is about to open is there by then.
+  useEffect(() => void import("./TenantPanel"), []);
 
   function openTenant(tenant: string) {
     void navigate({
@@ -63,6 +72,12 @@ export function TenantsPage() {
           }
           onKeyDown={onSearchKey}
         />
+        <TenantChips
+          only={search.only}
+          onOnly={(only) =>
+            void navigate({ to: ".", search: (before) => ({ ...before, only }), replace: true })
+          }
+        />
         {may("snapshots:write") && (
           <Button
             size="sm"
@@ -85,6 +100,12 @@ export function TenantsPage() {
         >
           A job's first <code>update_snapshot</code>, or the button above, makes one.
         </EmptyNote>
+      ) : chosen.error ? (
+        <ProblemNote error={chosen.error} onRetry={chosen.retry} />
+      ) : shown.length === 0 && chosen.isLooking ? (
+        <LateSkeleton lines={12} label="Looking at all tenants" />
+      ) : shown.length === 0 && search.only ? (
+        <EmptyNote title={`No tenant is “${CHIP_LABELS[search.only].toLowerCase()}”.`} />
       ) : shown.length === 0 ? (
         <EmptyNote title={`No tenant's id contains “${text}”.`}>
           {countText(ids.length)} tenants are in {environment}. Look in another environment, or for a part of

@@ -42,6 +42,7 @@ export const NOTHING_OPEN: PanelSearch = {
   where: undefined,
   columns: undefined,
   by: undefined,
+  row: undefined,
   period: undefined,
   as: undefined,
   find: undefined,

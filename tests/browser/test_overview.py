@@ -1,0 +1,83 @@
+"""The overview, whose lines lead to their causes, and the chips of the list of tenants."""
+
+import json
+import re
+
+import pyarrow as pa
+import pytest
+from playwright.sync_api import expect
+from tests.browser.queued import Worker
+
+from freezeframe.service.access.stores import Stores
+from freezeframe.settings import load_settings
+
+pytestmark = pytest.mark.browser
+PLACE = "?env=attention"
+
+
+@pytest.fixture(scope="module")
+def attention(served):
+    """An environment with a failed job, drift, growth, an unsealed configuration; and a quiet tenant."""
+    settings = load_settings(root=str(served.root))
+    store = Stores(str(served.root), settings).environment("attention")
+    loud = store.tenant("loud", create=True)
+    stream = loud.stream("Invoice")
+    stream.update(pa.table({"Id": list(range(200))}), "Id")
+    stream.update(pa.table({"Id": [1], "Note": ["checked"]}), "Id")
+    stream.update(pa.table({"Id": list(range(1000))}), "Id")
+    loud.files.write("flow/tenant-config.json", b"{}")
+    store.tenant("quiet", create=True)
+    worker = Worker(served.root, served.root.parent / "scripts")
+    error = {"code": "SCRIPT_FAILED", "problem": "The script failed.", "cause": "KeyError: 'Amount'\nmore"}
+    worker.queue.submit(
+        "{}", environment="attention", tenant="loud", job_id="job-9", attempts_max=1, priority=9
+    )
+    while (job := worker.queue.claim("worker")).job_id != "job-9":
+        worker.queue.finish(job, "failed", "{}")
+    worker.queue.finish(job, "failed", json.dumps({"error": error}))
+    worker.close()
+
+
+def part(page, name):
+    return page.get_by_role("region", name=name)
+
+
+def test_the_overview_leads_to_each_cause(page, attention, picture):
+    """A failed job with its error, growth, drift and an unsealed configuration: each line is a link to it."""
+    page.goto("/")
+    page.wait_for_url(re.compile("/overview"))
+    page.goto(f"/overview{PLACE}")
+    failed = part(page, "Failed jobs").get_by_role("link")
+    expect(failed).to_contain_text("KeyError: 'Amount'")
+    expect(part(page, "Schema drift").get_by_role("link")).to_contain_text("+ Note (string)")
+    expect(part(page, "Unusual deletions and growth").get_by_role("link")).to_contain_text("+800 of 200 rows")
+    expect(part(page, "Stale tenants")).to_contain_text("Every tenant was synced")
+    expect(part(page, "Largest tenants").get_by_role("link").first).to_contain_text("loud")
+    expect(page.get_by_role("status")).to_contain_text("2 tenants looked at")
+    picture(page, "overview-causes")
+    for name, shown in (
+        ("Failed jobs", lambda panel: panel.get_by_text("job-9").first),
+        ("Schema drift", lambda panel: panel.get_by_role("grid", name="Rows of Invoice that differ")),
+        ("Unsealed configurations", lambda panel: panel.get_by_text("tenant-config.json").first),
+    ):
+        part(page, name).get_by_role("link").click()
+        expect(shown(page.get_by_role("dialog", name="loud"))).to_be_visible()
+        page.goto(f"/overview{PLACE}")
+
+
+def test_chips_leave_the_tenants_of_which_they_say_so(page, attention):
+    """Failed, stale, changed today; the chip is in the address and taken off by another click."""
+    page.goto(f"/tenants{PLACE}")
+    grid = page.get_by_role("grid", name="Tenants")
+    chips = page.get_by_role("group", name="Only tenants that are")
+    expect(grid.get_by_role("gridcell", name="quiet")).to_be_visible()
+    chips.get_by_role("button", name="Failed").click()
+    expect(grid.get_by_role("gridcell", name="quiet")).to_have_count(0)
+    expect(grid.get_by_role("gridcell", name="loud")).to_be_visible()
+    page.wait_for_url(re.compile("only=failed"))
+    chips.get_by_role("button", name="Stale").click()
+    expect(page.get_by_text("No tenant is “stale”.")).to_be_visible()
+    chips.get_by_role("button", name="Changed today").click()
+    expect(grid.get_by_role("row")).to_have_count(2)
+    chips.get_by_role("button", name="Changed today").click()
+    expect(grid.get_by_role("gridcell", name="quiet")).to_be_visible()

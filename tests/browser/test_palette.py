@@ -1,0 +1,37 @@
+"""Ctrl+K finds what has a name or a key, and is a combobox."""
+
+import pytest
+from playwright.sync_api import expect
+from tests.browser.test_console import grave_findings
+
+pytestmark = pytest.mark.browser
+
+
+def test_rows_files_and_pages_are_found_by_typing(page, picture):
+    """A row by its key, a file by a part of its path, a page by its name; the chosen option is named."""
+    page.goto("/tenants/acme?panel=snapshots")
+    expect(page.get_by_role("grid", name="Snapshots")).to_be_visible()
+    field = page.get_by_role("combobox", name="Tenant, stream, file, job, page or key")
+    page.keyboard.press("Control+k")
+    field.fill("007")
+    row = page.get_by_role("option", name="row acme / Account / 007")
+    expect(row).to_be_visible()
+    expect(row).to_have_attribute("aria-selected", "true")
+    assert field.get_attribute("aria-activedescendant") == row.get_attribute("id")
+    assert [] == grave_findings(page, None)
+    picture(page, "palette")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("table", name="Fields")).to_contain_text("007")
+    page.goto("/overview")
+    page.get_by_role("heading", name="Overview").wait_for()
+    page.keyboard.press("Control+k")
+    field.fill("acme/accounts.csv")
+    page.get_by_role("option", name="file acme / mappings/accounts.csv").click()
+    expect(page.get_by_role("dialog", name="acme")).to_contain_text("accounts.csv")
+    page.goto("/tenants")
+    page.get_by_role("grid", name="Tenants").wait_for()
+    page.keyboard.press("Control+k")
+    field.fill("audit")
+    expect(page.get_by_role("option", name="page Audit")).to_be_visible()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Audit")).to_be_visible()

@@ -1,0 +1,99 @@
+"""One row in the browser: its fields, every version that touched it, and the way back."""
+
+import pyarrow as pa
+import pytest
+from playwright.sync_api import expect
+
+from freezeframe.service.access.stores import Stores
+from freezeframe.settings import load_settings
+
+pytestmark = pytest.mark.browser
+PANEL = "/tenants/rows-acme?panel=snapshots&stream=Lead"
+
+
+@pytest.fixture(scope="module")
+def tenant(served):
+    """A tenant whose row 007 changes at version 1, in two cells, and at version 2; 008 goes at version 2."""
+    store = Stores(str(served.root), load_settings(root=str(served.root))).environment("default")
+    tenant = store.tenant("rows-acme", create=True)
+    steps = (
+        (["007", "008", "a/b", '["x"]'], "new", 1.5),
+        (["007", "008", "a/b", '["x"]'], "open", 2.5),
+        (["007", "a/b", '["x"]'], "won", 2.5),
+    )
+    for number, (ids, stage, score) in enumerate(steps):
+        table = pa.table({"Id": ids, "Stage": [stage] * len(ids), "Score": [score] * len(ids)})
+        with tenant.job(f"job-{number}", who="sync", message=f"step {number}") as job:
+            job.stream("Lead").update(table, "Id", override=True)
+    return tenant
+
+
+def test_what_happened_to_a_row_is_seen_in_three_actions(visit, tenant, picture):
+    """The tenant, the stream, the row: its fields, and old and new values with the job that made them."""
+    page = visit(color_scheme="light")
+    page.goto("/tenants/rows-acme?panel=snapshots")
+    page.get_by_role("gridcell", name="Stream Lead").click()
+    page.get_by_role("grid", name="Rows of Lead").get_by_text("007").click()
+    sheet = page.get_by_role("dialog", name="Lead 007")
+    expect(sheet.get_by_role("table", name="Fields")).to_contain_text("Stage")
+    newest = sheet.get_by_role("article", name="Version 2")
+    expect(newest.locator("del")).to_have_text("open")
+    expect(newest.locator("ins")).to_have_text("won")
+    expect(newest).to_contain_text("job-2")
+    expect(sheet.get_by_role("article")).to_have_count(3)
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        picture(page, f"row-{scheme}")
+    page.set_viewport_size({"width": 390, "height": 800})
+    expect(newest.locator("ins")).to_be_in_viewport()
+    picture(page, "row-narrow")
+    page.keyboard.press("Escape")
+    expect(sheet).to_have_count(0)
+    expect(page.get_by_role("grid", name="Rows of Lead")).to_be_visible()
+
+
+@pytest.mark.parametrize("key", ["a/b", '["x"]'])
+def test_a_row_has_an_address_whatever_its_key(page, tenant, key):
+    """A link to it opens it; the link that a click makes names the same row."""
+    page.goto(PANEL)
+    page.get_by_role("grid", name="Rows of Lead").get_by_text(key, exact=True).click()
+    fields = page.get_by_role("table", name="Fields")
+    expect(fields).to_contain_text(key)
+    page.goto(page.url)
+    expect(fields).to_contain_text(key)
+
+
+def test_a_row_that_is_gone_is_told_and_comes_back(page, tenant):
+    """By the address of its key; what it was before its deletion is one button away."""
+    page.goto(f"{PANEL}&row=008")
+    sheet = page.get_by_role("dialog", name="Lead 008")
+    expect(sheet.get_by_role("status")).to_have_text("There is no such row now.")
+    sheet.get_by_role("article", name="Version 2").get_by_role("button", name="Restore this row…").click()
+    dialog = page.get_by_role("dialog", name="Restore 1 row of Lead as of version 1")
+    expect(dialog.get_by_text("1 brought back")).to_be_visible()
+    dialog.get_by_role("button", name="Restore", exact=True).click()
+    expect(page.get_by_role("article", name="Version 3")).to_be_visible()
+    assert "open" == tenant.stream("Lead").row_history("008").row["Stage"]
+
+
+def test_cells_alone_are_brought_back(page, tenant):
+    """The cells that a version changed get their old values, the row's other cells stay."""
+    page.goto(f"{PANEL}&row=007")
+    sheet = page.get_by_role("dialog", name="Lead 007")
+    sheet.get_by_role("article", name="Version 2").get_by_role("button", name="Restore these cells…").click()
+    dialog = page.get_by_role("dialog", name="Restore Stage in 1 row of Lead as of version 1")
+    expect(dialog.locator("ins").first).to_have_text("open")
+    dialog.get_by_role("button", name="Restore", exact=True).click()
+    expect(page.get_by_role("article", name="Version 4")).to_be_visible()
+    assert ("open", 2.5) == tuple(
+        tenant.stream("Lead").row_history("007").row[name] for name in ("Stage", "Score")
+    )
+
+
+def test_who_may_not_write_sees_no_restoration(visit, tenant):
+    """The history is there, its buttons are not."""
+    page = visit("viewer")
+    page.goto(f"{PANEL}&row=007")
+    sheet = page.get_by_role("dialog", name="Lead 007")
+    expect(sheet.get_by_role("article", name="Version 1")).to_be_visible()
+    expect(sheet.get_by_role("button", name="Restore this row…")).to_have_count(0)

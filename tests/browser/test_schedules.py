@@ -1,0 +1,44 @@
+"""Schedules as a page: made, paused, run at once and deleted."""
+
+import pytest
+from playwright.sync_api import expect
+
+pytestmark = pytest.mark.browser
+
+
+def test_a_schedule_is_made_paused_run_and_deleted(page, picture):
+    """Made by a dialog; its row tells the next run; its run is a job of the tenant."""
+    page.goto("/overview")
+    page.get_by_role("navigation", name="Main").get_by_role("link", name="Schedules").click()
+    page.get_by_role("button", name="Create schedule").click()
+    dialog = page.get_by_role("dialog", name="Create schedule")
+    dialog.get_by_role("combobox", name="Tenant").fill("customer-0700")
+    page.get_by_role("option", name="customer-0700").click()
+    dialog.get_by_label("Name").fill("nightly")
+    dialog.get_by_role("textbox", name="Script").fill("none.py")
+    dialog.get_by_role("button", name="Create", exact=True).click()
+    expect(dialog.get_by_role("alert")).to_contain_text("There is no script")
+    dialog.get_by_role("textbox", name="Script").fill("etl.py")
+    dialog.get_by_role("button", name="Create", exact=True).click()
+    row = page.get_by_role("grid", name="Schedules").get_by_role("row").filter(has_text="nightly")
+    expect(row).to_contain_text("in ")
+    picture(page, "schedules-made")
+    row.get_by_role("button", name="Pause").click()
+    expect(row).to_contain_text("paused")
+    with page.expect_response(lambda answer: answer.url.endswith("/schedules/nightly/runs")) as answer:
+        row.get_by_role("button", name="Run now").click()
+    job = answer.value.json()["job_id"]
+    page.goto("/jobs?tenant=customer-0700")
+    expect(page.get_by_role("grid", name="Jobs")).to_contain_text(job)
+    page.goto("/schedules")
+    row.get_by_role("button", name="Delete").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(row).to_have_count(0)
+
+
+def test_a_viewer_sees_schedules_and_changes_none(visit):
+    """Without the scope to run jobs there are no buttons."""
+    page = visit("viewer")
+    page.goto("/schedules")
+    expect(page.get_by_role("heading", name="Schedules")).to_be_visible()
+    expect(page.get_by_role("button", name="Create schedule")).to_have_count(0)

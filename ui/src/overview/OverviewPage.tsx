@@ -1,0 +1,271 @@
+// What somebody should look at in an environment; each line leads to its cause.
+import { Button, SegmentedControl, Text } from "@mantine/core";
+import { Link, useNavigate, useSearch } from "@tanstack/react-router";
+import { type ReactNode, useMemo } from "react";
+import type { ColumnChanges, EnvironmentOverview, TenantWithFindings } from "@/api/types";
+import { JobStatus } from "@/jobs/jobColumns";
+import { bytesText, countText, durationText } from "@/parts/formats";
+import { LateSkeleton } from "@/parts/LateSkeleton";
+import { Moment } from "@/parts/Moment";
+import { ProblemNote } from "@/parts/ProblemNote";
+import { OVERVIEW_DAYS, type PanelSearch } from "@/search";
+import { useEnvironment, useMay } from "@/session/session";
+import "./overview.css";
+import { useFindings } from "./useFindings";
+
+const DAYS = 7;
+const SHOWN_MAX = 50;
+const LARGEST_MAX = 10;
+
+interface Line {
+  id: string;
+  tenant: string;
+  search: PanelSearch;
+  /** What the line is about, beside the tenant. */
+  subject?: ReactNode;
+  text: ReactNode;
+  at?: string | undefined;
+}
+
+interface Part {
+  title: string;
+  none: string;
+  lines: Line[];
+}
+
+export function OverviewPage() {
+  const environment = useEnvironment();
+  const search = useSearch({ from: "/signed-in/overview" });
+  const navigate = useNavigate({ from: "/overview" });
+  const may = useMay();
+  const days = search.days ?? DAYS;
+  const found = useFindings(environment, days);
+  const pages = found.data?.pages;
+  const tenants = useMemo(() => pages?.flatMap((page) => page.tenants) ?? [], [pages]);
+  const parts = useMemo(() => partsOf(pages ?? [], tenants, days), [pages, tenants, days]);
+  const shown = may("jobs:read") ? parts : parts.slice(1);
+  return (
+    <div className="page">
+      <div className="page-head">
+        <h1>Overview</h1>
+        <SegmentedControl
+          size="xs"
+          aria-label="Period"
+          data={OVERVIEW_DAYS.map((value) => ({
+            value: String(value),
+            label: value === 1 ? "24 h" : `${value} days`,
+          }))}
+          value={String(days)}
+          onChange={(value) => void navigate({ search: (before) => ({ ...before, days: Number(value) }) })}
+        />
+      </div>
+      {found.isPending ? (
+        <LateSkeleton lines={12} />
+      ) : found.isError ? (
+        <ProblemNote error={found.error} onRetry={() => found.refetch()} />
+      ) : (
+        <div className="overview-parts">
+          {shown.map((part) => (
+            <Section key={part.title} part={part} environment={environment} />
+          ))}
+          <Largest tenants={tenants} environment={environment} />
+        </div>
+      )}
+      {pages && (
+        <Text size="xs" c="dimmed" role="status">
+          {countText(tenants.length)} {tenants.length === 1 ? "tenant" : "tenants"} looked at,{" "}
+          {bytesText(tenants.reduce((sum, one) => sum + one.size_bytes, 0))}
+          {found.goesOn && " · looking at more"}
+          {found.hasNextPage && !found.goesOn && (
+            <Button
+              ml="xs"
+              size="compact-xs"
+              variant="default"
+              loading={found.isFetchingNextPage}
+              onClick={() => found.fetchNextPage()}
+            >
+              Look at more tenants
+            </Button>
+          )}
+        </Text>
+      )}
+    </div>
+  );
+}
+
+function Section({ part, environment }: { part: Part; environment: string }) {
+  const count = part.lines.length;
+  return (
+    <section className="overview-part" aria-label={part.title}>
+      <h2>
+        {part.title} {count > 0 && <span className="overview-count number">{countText(count)}</span>}
+      </h2>
+      {count === 0 && <p className="dim">{part.none}</p>}
+      <ul>
+        {part.lines.slice(0, SHOWN_MAX).map((line) => (
+          <li key={line.id}>
+            <Link
+              to="/tenants/$tenant"
+              params={{ tenant: line.tenant }}
+              search={{ env: environment, ...line.search }}
+              className="overview-line"
+            >
+              <strong>{line.tenant}</strong>
+              {line.subject && <span className="overview-subject">{line.subject}</span>}
+              <span className="overview-text">{line.text}</span>
+              {line.at && <Moment at={line.at} className="dim overview-at" />}
+            </Link>
+          </li>
+        ))}
+      </ul>
+      {count > SHOWN_MAX && <p className="dim">and {countText(count - SHOWN_MAX)} more</p>}
+    </section>
+  );
+}
+
+function Largest({ tenants, environment }: { tenants: readonly TenantWithFindings[]; environment: string }) {
+  const largest = tenants
+    .filter((one) => one.size_bytes > 0)
+    .sort((one, other) => other.size_bytes - one.size_bytes)
+    .slice(0, LARGEST_MAX);
+  const most = largest[0]?.size_bytes || 1;
+  return (
+    <section className="overview-part" aria-label="Largest tenants">
+      <h2>Largest tenants</h2>
+      {largest.length === 0 && <p className="dim">No tenant in {environment} holds anything yet.</p>}
+      <ul>
+        {largest.map((one) => (
+          <li key={one.tenant}>
+            <Link
+              to="/tenants/$tenant"
+              params={{ tenant: one.tenant }}
+              search={{ env: environment, panel: "snapshots" }}
+              className="overview-line"
+            >
+              <strong>{one.tenant}</strong>
+              <meter min={0} max={most} value={one.size_bytes} aria-label={`Size of ${one.tenant}`} />
+              <span className="overview-at number">{bytesText(one.size_bytes)}</span>
+            </Link>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function partsOf(
+  pages: readonly EnvironmentOverview[],
+  tenants: readonly TenantWithFindings[],
+  days: number,
+): Part[] {
+  const period = days === 1 ? "24 hours" : `${days} days`;
+  const change = (version: number, stream: string): PanelSearch =>
+    version > 0
+      ? { panel: "history", before: version - 1, after: version, diff: `stream ${stream}` }
+      : { panel: "history" };
+  return [
+    {
+      title: "Failed jobs",
+      none: `No job failed in the last ${period}.`,
+      lines: pages
+        .flatMap((page) => page.failed_jobs)
+        .map((job) => ({
+          id: `${job.tenant} ${job.job_id}`,
+          tenant: job.tenant,
+          search: { panel: "jobs", job: job.job_id },
+          subject: <JobStatus status={job.status} />,
+          text: job.error || job.job_id,
+          at: job.finished,
+        })),
+    },
+    {
+      title: "Stale tenants",
+      none: "Every tenant was synced within its usual time.",
+      lines: tenants.flatMap(({ tenant, stale }) =>
+        stale
+          ? {
+              id: tenant,
+              tenant,
+              search: { panel: "jobs" as const },
+              text: `usually every ${durationText(stale.usual_seconds)}, last sync`,
+              at: stale.last_sync,
+            }
+          : [],
+      ),
+    },
+    {
+      title: "Unusual deletions and growth",
+      none: `Nothing unusual in the last ${period}.`,
+      lines: newestFirst(
+        tenants.flatMap(({ tenant, unusual }) =>
+          unusual.map((one) => ({
+            id: `${tenant} ${one.stream} ${one.version} ${one.kind}`,
+            tenant,
+            search: change(one.version, one.stream),
+            subject: one.stream,
+            text: (
+              <span className={one.kind === "deletion" ? "mark-gone" : "mark-new"}>
+                {one.kind === "deletion" ? "-" : "+"}
+                {countText(one.rows)} of {countText(one.rows_before)} rows
+              </span>
+            ),
+            at: one.timestamp,
+          })),
+        ),
+      ),
+    },
+    {
+      title: "Schema drift",
+      none: `No columns changed in the last ${period}.`,
+      lines: newestFirst(
+        tenants.flatMap(({ tenant, drift }) =>
+          drift.map((one) => ({
+            id: `${tenant} ${one.stream} ${one.version}`,
+            tenant,
+            search: change(one.version, one.stream),
+            subject: one.stream,
+            text: columnsText(one.columns),
+            at: one.timestamp,
+          })),
+        ),
+      ),
+    },
+    {
+      title: "Unsealed configurations",
+      none: "No configuration lies in the store as plain text.",
+      lines: tenants.flatMap(({ tenant, unsealed }) =>
+        unsealed.map((path) => ({
+          id: `${tenant} ${path}`,
+          tenant,
+          search: { panel: "snapshots" as const, file: path },
+          text: path,
+        })),
+      ),
+    },
+    ...unreadable(pages),
+  ];
+}
+
+function unreadable(pages: readonly EnvironmentOverview[]): Part[] {
+  const lines = pages.flatMap((page) =>
+    page.unreadable.map(({ tenant, code }) => ({
+      id: tenant,
+      tenant,
+      search: { panel: "history" as const },
+      text: `cannot be read (${code})`,
+    })),
+  );
+  return lines.length > 0 ? [{ title: "Damaged tenants", none: "", lines }] : [];
+}
+
+function newestFirst(lines: Line[]): Line[] {
+  return lines.sort((one, other) => (other.at ?? "").localeCompare(one.at ?? ""));
+}
+
+function columnsText({ added, dropped, retyped }: ColumnChanges): string {
+  return [
+    ...Object.entries(added).map(([name, kind]) => `+ ${name} (${kind})`),
+    ...Object.keys(dropped).map((name) => `- ${name}`),
+    ...Object.entries(retyped).map(([name, [before, after]]) => `${name}: ${before} → ${after}`),
+  ].join(", ");
+}

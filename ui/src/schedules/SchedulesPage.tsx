@@ -1,0 +1,205 @@
+// Scripts that are run again and again: when, the next times, paused or run at once.
+import { Button, Group, Modal, Text } from "@mantine/core";
+import { useInfiniteQuery, useMutation, useQueryClient } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import { useMemo, useState } from "react";
+import type { Place } from "@/api/place";
+import type { Schedule } from "@/api/types";
+import { EmptyNote } from "@/parts/EmptyNote";
+import { countText, exactText } from "@/parts/formats";
+import { LateSkeleton } from "@/parts/LateSkeleton";
+import { Moment } from "@/parts/Moment";
+import { ProblemNote } from "@/parts/ProblemNote";
+import { tell, tellProblem } from "@/parts/toasts";
+import { type Column, VirtualGrid } from "@/parts/VirtualGrid";
+import { useEnvironment, useMay } from "@/session/session";
+import { CreateSchedule } from "./CreateSchedule";
+import { deleteSchedule, enableSchedule, runSchedule, schedulesKey, schedulesQuery } from "./schedules";
+
+export function SchedulesPage() {
+  const environment = useEnvironment();
+  const may = useMay();
+  const client = useQueryClient();
+  const navigate = useNavigate();
+  const list = useInfiniteQuery(schedulesQuery(environment));
+  const schedules = useMemo(() => list.data?.pages.flatMap((page) => page.schedules) ?? [], [list.data]);
+  const [isCreating, setCreating] = useState(false);
+  const [ending, setEnding] = useState<Schedule | null>(null);
+  const refresh = () => client.invalidateQueries({ queryKey: schedulesKey(environment) });
+  const change = useMutation({
+    mutationFn: ({ act }: { act: () => Promise<unknown> }) => act(),
+    onSuccess: () => setEnding(null),
+    onError: tellProblem,
+    onSettled: refresh,
+  });
+  const run = useMutation({
+    mutationFn: (one: Schedule) => runSchedule(placeOf(one), one.name),
+    onSuccess: (job) => tell(`${job.tenant}: job ${job.job_id} is queued.`),
+    onError: tellProblem,
+  });
+  const columns = columnsOf(may("jobs:run"), change.isPending || run.isPending, {
+    pause: (one) => change.mutate({ act: () => enableSchedule(placeOf(one), one.name, !one.enabled) }),
+    run: (one) => run.mutate(one),
+    end: setEnding,
+  });
+  return (
+    <div className="page">
+      <div className="page-head">
+        <h1>Schedules</h1>
+        {may("jobs:run") && (
+          <Button size="sm" onClick={() => setCreating(true)}>
+            Create schedule
+          </Button>
+        )}
+      </div>
+      {list.isPending ? (
+        <LateSkeleton />
+      ) : list.isError ? (
+        <ProblemNote error={list.error} onRetry={() => list.refetch()} />
+      ) : schedules.length === 0 ? (
+        <EmptyNote
+          title={`No schedule in ${environment} yet.`}
+          example={`freezeframe schedule create nightly etl.py --tenant acme --cron "0 6 * * *"`}
+        >
+          A schedule runs a script for a tenant again and again; a worker does it.
+        </EmptyNote>
+      ) : (
+        <>
+          <VirtualGrid
+            label="Schedules"
+            rows={schedules}
+            columns={columns}
+            keyOf={(one) => `${one.tenant} ${one.name}`}
+            nameOf={(one) => one.name}
+            minWidth={760}
+            onOpen={(one) =>
+              void navigate({
+                to: "/tenants/$tenant",
+                params: { tenant: one.tenant },
+                search: { env: environment, panel: "jobs" },
+              })
+            }
+            onNearEnd={() => {
+              if (list.hasNextPage && !list.isFetchingNextPage) void list.fetchNextPage();
+            }}
+          />
+          <Text size="xs" c="dimmed" role="status">
+            {countText(schedules.length)} {schedules.length === 1 ? "schedule" : "schedules"}
+            {list.hasNextPage && " · scroll for more"}
+          </Text>
+        </>
+      )}
+      {isCreating && (
+        <CreateSchedule
+          environment={environment}
+          onClose={() => setCreating(false)}
+          onCreated={() => {
+            setCreating(false);
+            void refresh();
+          }}
+        />
+      )}
+      <Modal opened={ending !== null} onClose={() => setEnding(null)} title={`Delete ${ending?.name}?`}>
+        <Text size="sm">It is not run for {ending?.tenant} any more; jobs that it made stay.</Text>
+        <Group justify="flex-end" mt="md">
+          <Button variant="default" onClick={() => setEnding(null)}>
+            Cancel
+          </Button>
+          <Button
+            color="red"
+            data-autofocus
+            loading={change.isPending}
+            onClick={() =>
+              ending && change.mutate({ act: () => deleteSchedule(placeOf(ending), ending.name) })
+            }
+          >
+            Delete
+          </Button>
+        </Group>
+      </Modal>
+    </div>
+  );
+}
+
+function placeOf(schedule: Schedule): Place {
+  return { environment: schedule.environment, tenant: schedule.tenant };
+}
+
+type Act = (schedule: Schedule) => void;
+
+function columnsOf(
+  canRun: boolean,
+  isBusy: boolean,
+  acts: { pause: Act; run: Act; end: Act },
+): Column<Schedule>[] {
+  const actions: Column<Schedule> = {
+    id: "actions",
+    header: "Actions",
+    width: "216px",
+    align: "right",
+    cell: (one) => (
+      <Group gap={4} wrap="nowrap" justify="flex-end">
+        {(
+          [
+            ["Run now", acts.run],
+            [one.enabled ? "Pause" : "Resume", acts.pause],
+            ["Delete", acts.end],
+          ] as const
+        ).map(([label, act]) => (
+          <Button
+            key={label}
+            size="compact-xs"
+            variant="default"
+            disabled={isBusy}
+            aria-label={`${label}: ${one.name} of ${one.tenant}`}
+            onClick={(event) => {
+              event.stopPropagation();
+              act(one);
+            }}
+          >
+            {label}
+          </Button>
+        ))}
+      </Group>
+    ),
+  };
+  return [
+    {
+      id: "tenant",
+      header: "Tenant",
+      width: "minmax(80px, 0.8fr)",
+      cell: (one) => <strong className="tenant-id">{one.tenant}</strong>,
+    },
+    { id: "name", header: "Schedule", width: "minmax(80px, 1fr)", cell: (one) => one.name },
+    {
+      id: "script",
+      header: "Script",
+      width: "minmax(80px, 0.8fr)",
+      cell: (one) => <span className="mono">{one.script}</span>,
+    },
+    {
+      id: "cron",
+      header: "When",
+      width: "minmax(110px, 1fr)",
+      cell: (one) => (
+        <span title={one.zone}>
+          <span className="mono">{one.cron}</span> <span className="dim">{one.zone}</span>
+        </span>
+      ),
+    },
+    {
+      id: "next",
+      header: "Next runs",
+      width: "minmax(90px, 0.8fr)",
+      cell: (one) =>
+        one.enabled && one.next_due ? (
+          <span title={one.next_runs.map((moment) => exactText(moment, one.zone)).join("\n")}>
+            <Moment at={one.next_due} />
+          </span>
+        ) : (
+          <span className="dim">paused</span>
+        ),
+    },
+    ...(canRun ? [actions] : []),
+  ];
+}

@@ -1,0 +1,210 @@
+// One row in a sheet at the side: all its fields, and each version that touched it, with the way back.
+import { Anchor, Badge, Button, Drawer, Group, Stack, Table, Text } from "@mantine/core";
+import { useMediaQuery } from "@mantine/hooks";
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import type { RowHistory, RowVersion } from "@/api/types";
+import { jobOf, makerText } from "@/history/maker";
+import { RestoreRowsDialog } from "@/history/RestoreRowsDialog";
+import type { RowKey } from "@/history/row-keys";
+import { LateSkeleton } from "@/parts/LateSkeleton";
+import { Moment } from "@/parts/Moment";
+import { ProblemNote } from "@/parts/ProblemNote";
+import { useMay } from "@/session/session";
+import { NOTHING_OPEN, usePanel } from "@/tenants/panel";
+import { Cell } from "./Cell";
+import { DiffCell } from "./DiffCell";
+import { rowHistoryQuery } from "./stream-queries";
+
+const FATES = { insert: "Inserted", update: "Changed", delete: "Deleted" } as const;
+
+interface Order {
+  version: number;
+  columns: readonly string[];
+}
+
+export function RowSheet({ stream, rowKey }: { stream: string; rowKey: string }) {
+  const { place, version, go } = usePanel();
+  const isNarrow = useMediaQuery("(max-width: 56em)", false, { getInitialValueInEffect: false });
+  const [order, setOrder] = useState<Order>();
+  const history = useInfiniteQuery(rowHistoryQuery(place, stream, rowKey, version));
+  const first = history.data?.pages[0];
+  const versions = history.data?.pages.flatMap((page) => page.versions) ?? [];
+  return (
+    <Drawer
+      opened
+      onClose={() => go({ row: undefined })}
+      position="right"
+      size={isNarrow ? "100%" : "520px"}
+      transitionProps={{ duration: 0 }}
+      overlayProps={{ backgroundOpacity: 0.1 }}
+      title={`${stream} ${rowKey}`}
+      closeButtonProps={{ "aria-label": "Close the row" }}
+    >
+      {history.isPending ? (
+        <LateSkeleton lines={8} label="Looking up the row" />
+      ) : history.isError ? (
+        <ProblemNote error={history.error} onRetry={() => void history.refetch()} />
+      ) : (
+        <Stack gap="md">
+          {first && <Fields history={first} isPast={version !== undefined} />}
+          <section aria-label="Versions of the row">
+            <Text fw={600} size="sm" component="h3">
+              Versions that touched it
+            </Text>
+            {versions.map((one) => (
+              <Touched key={one.version} one={one} stream={stream} onRestore={setOrder} />
+            ))}
+            {history.hasNextPage && (
+              <Button
+                size="compact-sm"
+                variant="default"
+                mt="xs"
+                loading={history.isFetchingNextPage}
+                onClick={() => void history.fetchNextPage()}
+              >
+                Older versions
+              </Button>
+            )}
+            {versions.length === 0 && (
+              <Text size="sm" c="dimmed">
+                No version that is kept touched it.
+              </Text>
+            )}
+            {first && !first.is_whole && (
+              <Text size="xs" c="dimmed" mt="xs">
+                Older versions are not kept any more, or had another key.
+              </Text>
+            )}
+          </section>
+        </Stack>
+      )}
+      {order && first && (
+        <RestoreRowsDialog
+          stream={stream}
+          version={order.version}
+          keys={[first.key as RowKey]}
+          columns={order.columns}
+          onClose={() => setOrder(undefined)}
+        />
+      )}
+    </Drawer>
+  );
+}
+
+function Fields({ history, isPast }: { history: RowHistory; isPast: boolean }) {
+  if (history.row === null)
+    return (
+      <Text size="sm" role="status">
+        {isPast ? "There was no such row at this version." : "There is no such row now."}
+      </Text>
+    );
+  return (
+    <Table aria-label="Fields" className="row-fields" layout="fixed" withRowBorders={false}>
+      <Table.Tbody>
+        {Object.entries(history.row).map(([name, value]) => (
+          <Table.Tr key={name}>
+            <Table.Th scope="row">{name in history.key ? `${name} (key)` : name}</Table.Th>
+            <Table.Td>
+              <Cell value={value} />
+            </Table.Td>
+          </Table.Tr>
+        ))}
+      </Table.Tbody>
+    </Table>
+  );
+}
+
+interface TouchedProps {
+  one: RowVersion;
+  stream: string;
+  onRestore: (order: Order) => void;
+}
+
+/** What one version did to the row, and how to bring back what was there before it. */
+function Touched({ one, stream, onRestore }: TouchedProps) {
+  const { go } = usePanel();
+  const may = useMay();
+  const { row, version } = one;
+  const job = jobOf(one);
+  const canRestore = may("snapshots:write") && row.fate !== "insert";
+  return (
+    <article className="row-version" aria-label={`Version ${version}`}>
+      <Group gap={6}>
+        <Button
+          size="compact-xs"
+          variant="subtle"
+          onClick={() =>
+            go({
+              ...NOTHING_OPEN,
+              panel: "history",
+              before: Math.max(0, version - 1),
+              after: version,
+              diff: `stream ${stream}`,
+            })
+          }
+        >
+          Version {version}
+        </Button>
+        <span className="row-fate" data-fate={row.fate}>
+          {FATES[row.fate]}
+        </span>
+        {one.restored !== null && (
+          <Badge size="sm" color="gray">
+            restore of {one.restored}
+          </Badge>
+        )}
+        <Text size="xs" c="dimmed" component="span">
+          <Moment at={one.timestamp} />
+          {" by "}
+          {job ? (
+            <Anchor
+              component="button"
+              size="xs"
+              type="button"
+              onClick={() => go({ ...NOTHING_OPEN, panel: "jobs", job })}
+            >
+              {job}
+            </Anchor>
+          ) : (
+            makerText(one)
+          )}
+          {job && one.who && `, ${one.who}`}
+        </Text>
+      </Group>
+      {one.message && <Text size="xs">{one.message}</Text>}
+      {row.changed.length > 0 && (
+        <dl className="row-cells">
+          {row.changed.map((name) => (
+            <div key={name}>
+              <dt>{name}</dt>
+              <dd>
+                <DiffCell row={row} name={name} />
+              </dd>
+            </div>
+          ))}
+        </dl>
+      )}
+      {canRestore && version > 0 && (
+        <Group gap={6} mt={4}>
+          {row.fate === "update" && (
+            <Button
+              size="compact-xs"
+              variant="default"
+              onClick={() => onRestore({ version: version - 1, columns: row.changed })}
+            >
+              Restore these cells…
+            </Button>
+          )}
+          <Button
+            size="compact-xs"
+            variant="default"
+            onClick={() => onRestore({ version: version - 1, columns: [] })}
+          >
+            Restore this row…
+          </Button>
+        </Group>
+      )}
+    </article>
+  );
+}

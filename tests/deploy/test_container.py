@@ -1,0 +1,50 @@
+"""The container files: what a script's container holds, and that the image is what was tried."""
+
+import re
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+CONTAINERFILE = (ROOT / "deploy" / "Containerfile").read_text()
+COMPOSE = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text())
+OURS = ("service", "worker")
+
+
+def test_the_secret_is_the_services_alone():
+    """The worker is handed neither the file nor the setting, and no network but the inner one."""
+    service, worker = (COMPOSE["services"][name] for name in OURS)
+
+    assert {"service.secret", "master.key"} == set(service["secrets"])
+    assert ["master.key"] == worker["secrets"]
+    assert {"FREEZEFRAME_SERVICE_SECRET_FILE"} <= set(service["environment"])
+    assert "SECRET_FILE" not in str(worker["environment"])
+    assert ["inside"] == worker["networks"]
+    assert COMPOSE["networks"]["inside"]["internal"]
+
+
+def test_our_containers_have_no_rights():
+    """A read-only root, the image's user, no capabilities, limits of memory and processes."""
+    for container in (COMPOSE["services"][name] for name in OURS):
+        assert container["read_only"]
+        assert f"USER {container['user']}\n" in CONTAINERFILE
+        assert ["ALL"] == container["cap_drop"]
+        assert ["no-new-privileges:true"] == container["security_opt"]
+        assert container["mem_limit"]
+        assert container["pids_limit"]
+
+
+def test_service_and_worker_share_what_waits_for_a_tenant():
+    """A queued import's file lies with the service where the store is a bucket: the worker finds it there."""
+    shared = "uploads:/var/lib/freezeframe/state/service/uploads"
+
+    assert all(shared in COMPOSE["services"][name]["volumes"] for name in OURS)
+    assert shared.partition(":")[2] in CONTAINERFILE
+
+
+def test_the_image_is_made_by_the_tools_that_the_repository_is_made_by():
+    """uv's version is that of the set-up, packages are the locked ones, and Python is one that is tested."""
+    setup = (ROOT / "tools" / "setup.sh").read_text()
+
+    assert re.search(r"uv_version=(.+)", setup)[1] == re.search(r"UV_VERSION=(.+)", CONTAINERFILE)[1]
+    assert CONTAINERFILE.count("uv sync --locked --no-default-groups") == 2

@@ -1,6 +1,6 @@
 # Each target sets up what it needs by itself (virtual environment, Java, jars) and skips what is there.
 .DEFAULT_GOAL := help
-.PHONY: help demo test fast check nightly bench clean
+.PHONY: help demo test fast check nightly bench docs sbom clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 18
@@ -39,5 +39,14 @@ bench: ## Measure; results go to benchmarks/results/
 	@tools/run.sh python benchmarks/update_steps.py
 	@tools/run.sh python benchmarks/updates.py
 
+docs: ## Build the documentation as a site in site/; a link that leads nowhere fails it
+	@tools/setup.sh python
+	@NO_MKDOCS_2_WARNING=1 tools/run.sh mkdocs build --quiet --strict
+	@echo "The documentation is in site/index.html"
+
+sbom: ## Write the lists of what a release consists of (CycloneDX) to dist/
+	@tools/setup.sh python console
+	@tools/run.sh tools/sbom.sh
+
 clean: ## Remove what the other targets made here
-	rm -rf .venv .cache ui/node_modules ui/dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	rm -rf .venv .cache ui/node_modules ui/dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist site

@@ -10,5 +10,5 @@ for name in "${PYTHON:-}" python3.11 python3.12 python3.13 python3; do
         exit 0
     fi
 done
-echo "freezeframe needs Python 3.11, 3.12 or 3.13 and found none: install python3 (Debian 12: apt-get install python3 python3-venv) or name one by PYTHON=/path/to/python3.11." >&2
+echo "freezeframe needs Python 3.11, 3.12 or 3.13 and found none: install python3 (Debian: apt-get install python3 python3-venv; macOS: brew install python@3.13) or name one by PYTHON=/path/to/python3.11." >&2
 exit 1

@@ -4,7 +4,8 @@ set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 
 export PATH="$root/.venv/bin:$PATH"
-if [ -z "${JAVA_HOME:-}" ] && [ -f "$root/.cache/stamps/java" ]; then
+# A JAVA_HOME of another version than Spark runs on gives way to the Java that setup.sh found.
+if ! grep -qE '^JAVA_VERSION="(17|21)' "${JAVA_HOME:-}/release" 2>/dev/null && [ -f "$root/.cache/stamps/java" ]; then
     JAVA_HOME=$(cat "$root/.cache/stamps/java")
     export JAVA_HOME
 fi

@@ -12,6 +12,25 @@ is_done() { # part key
     [ -f "$stamps/$1" ] && [ "$(cat "$stamps/$1")" = "$2" ]
 }
 
+download() { # WHAT COMMAND ...: where the network is the reason of a failure, one sentence says so
+    what=$1
+    shift
+    log=$(mktemp)
+    if "$@" </dev/null >"$log" 2>&1; then
+        cat "$log" >&2 && rm -f "$log"
+        return
+    fi
+    offline='failed to establish a new connection|no matching distribution|name resolution|dns error|failed to fetch'
+    if grep -qiE "$offline|connection refused|network is unreachable" "$log"; then
+        echo "$what cannot be downloaded: this machine does not reach the Python package index. Connect it, or" \
+            "name a mirror by PIP_INDEX_URL and UV_DEFAULT_INDEX." >&2
+    else
+        cat "$log" >&2
+    fi
+    rm -f "$log"
+    exit 1
+}
+
 setup_python() {
     # Scripts in a virtual environment hold its absolute path, so a moved folder needs a new one.
     key="$uv_version $(cat uv.lock pyproject.toml | cksum) $PWD ${PYTHON:-}"
@@ -24,7 +43,8 @@ setup_python() {
         echo "Installing uv $uv_version into .cache/uv" >&2
         rm -rf .cache/uv
         "$python" -m venv .cache/uv
-        .cache/uv/bin/python -m pip install --quiet --disable-pip-version-check "uv==$uv_version" </dev/null
+        download "uv $uv_version" .cache/uv/bin/python -m pip install --quiet --disable-pip-version-check \
+            --retries 1 "uv==$uv_version"
     fi
     echo "Installing the locked packages into .venv (the first time takes a few minutes)" >&2
     sync_packages --python "$python"
@@ -46,8 +66,8 @@ sync_packages() { # option ...
     # uv brings its own list of certificate authorities; a company's own one is in the system's.
     if [ -f /etc/ssl/certs/ca-certificates.crt ]; then export UV_SYSTEM_CERTS=1; fi
     # The console's pages are a part of their own (below): most commands need none, and so no Node.js.
-    FREEZEFRAME_SKIP_CONSOLE="${with_console-1}" UV_PYTHON_DOWNLOADS=never \
-        .cache/uv/bin/uv sync --locked --quiet "$@" </dev/null
+    export FREEZEFRAME_SKIP_CONSOLE="${with_console-1}" UV_PYTHON_DOWNLOADS=never
+    download "The locked packages" .cache/uv/bin/uv sync --locked --quiet "$@"
 }
 
 setup_console() {
@@ -68,7 +88,8 @@ setup_browser() {
 setup_java() {
     if [ -f "$stamps/java" ] && [ -x "$(cat "$stamps/java")/bin/java" ]; then return; fi
     if ! home=$(tools/find-java.sh); then
-        tools/install-debian-package.sh openjdk-17-jre-headless "Spark needs Java 17 or 21 and there is none."
+        tools/install-debian-package.sh "openjdk-17-jre-headless openjdk-21-jre-headless" \
+            "Spark needs Java 17 or 21 and there is none."
         home=$(tools/find-java.sh)
     fi
     echo "$home" >"$stamps/java"

@@ -41,6 +41,17 @@ else
     begin other "$others" "$@"
 fi
 
+follow() { # follow LOG PROCESS: shows what the process writes, until it has ended (macOS has no tail --pid)
+    shown=0 is_over=''
+    while [ -z "$is_over" ]; do
+        kill -0 "$2" 2>/dev/null || is_over=yes
+        size=$(wc -c <"$1")
+        if [ "$size" -gt "$shown" ]; then tail -c +$((shown + 1)) "$1" | head -c $((size - shown)); fi
+        shown=$size
+        if [ -z "$is_over" ]; then sleep 1; fi
+    done
+}
+
 processes=$(for part in $started; do echo "${part##*:}"; done)
 # shellcheck disable=SC2086 # each of the numbers is a word
 trap 'kill $processes 2>/dev/null; interrupted=yes' INT TERM
@@ -49,7 +60,7 @@ statuses=''
 for part in $started; do
     name=${part%%:*} process=${part##*:}
     echo "--- the $name tests:"
-    tail -n +1 -f --pid="$process" ".cache/$name-tests.log"
+    follow ".cache/$name-tests.log" "$process"
     wait "$process"
     statuses="$statuses $?"
 done

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import typer
+from json_output import page, schema
 from type_matrix import SIZES, TYPES, Cell, Place, Policy, cells
 
 from freezeframe import errors
@@ -34,6 +35,8 @@ def main(arguments: list[str]) -> int:
         "settings.md": settings(),
         "errors.md": error_tree(),
         "type-matrix.md": type_matrix(),
+        "json-output.md": page(ORIGIN),
+        "json-output.schema.json": json.dumps(schema(), indent=1) + "\n",
     }
     stale = 0
     for name, text in pages.items():
@@ -100,10 +103,10 @@ _COMMAND_WORDS = [
     "| 130 | interrupted; nothing is half done |",
     "",
     "Results go to standard output, errors and progress to standard error; `--json` makes results and errors",
-    "JSON. `freezeframe --quiet COMMAND` shows no progress, `freezeframe --version` prints the version, and",
-    "`freezeframe --install-completion` lets bash, zsh or fish complete commands, tenants and streams.",
-    "`NO_COLOR` and `TERM=dumb` are heeded. An option without a default is left out, or is as the",
-    "[settings](settings.md) say.",
+    "[JSON](json-output.md). `freezeframe --quiet COMMAND` shows no progress, `freezeframe --version` prints",
+    "the version, and `freezeframe --install-completion` lets bash, zsh or fish complete commands, tenants",
+    "and streams. `NO_COLOR` and `TERM=dumb` are heeded. An option without a default is left out, or is as",
+    "the [settings](settings.md) say.",
     "",
 ]
 _SETTING_WORDS = [
@@ -206,6 +209,7 @@ def _commands(name: str, command: Any) -> Iterator[tuple[str, Any]]:
 
 def _command(name: str, command: Any) -> Iterator[str]:
     yield from (f"### `{name}`", "", (command.help or "").strip(), "")
+    yield from ("```", (command.epilog or "").removeprefix("Example: "), "```", "")
     parameters = [one for one in command.params if one.name != "help"]
     if parameters:
         yield from ("| | | default |", "| --- | --- | --- |", *map(_parameter, parameters), "")

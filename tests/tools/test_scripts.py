@@ -44,6 +44,172 @@ def test_a_java_that_is_too_old_is_passed_over(tmp_path):
     assert str(tmp_path) not in done.stdout
 
 
+def machine(folder, **programs):
+    """The PATH of a machine that has these programs, and the few that every system has."""
+    for name in ("sh", "sed", "cat", "grep", "dirname", "readlink", "mktemp", "rm", "printf"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).symlink_to(shutil.which(name))
+    for name, line in programs.items():
+        fake(folder / name.replace("_", "-"), line)
+    return str(folder)
+
+
+OLD_JAVA = "echo 'openjdk version \"11.0.2\" 2019-01-15' >&2"
+JAVAS = "openjdk-17-jre-headless openjdk-21-jre-headless"
+
+
+def test_only_an_old_java_is_named(tmp_path):
+    """A machine with Java 11 alone is told which one that is."""
+    path = machine(tmp_path / "bin", java=OLD_JAVA)
+    done = run("find-java.sh", PATH=path, JAVA_HOME="", JAVA_ROOT=str(tmp_path))
+
+    sentence = f"Spark does not run on the Java of this machine: {path}/java is Java 11.\n"
+    assert (1, "", sentence) == (done.returncode, done.stdout, done.stderr)
+
+
+@pytest.mark.parametrize(
+    "home", ["Library/Java/JavaVirtualMachines/temurin-17.jdk/Contents/Home", "opt/homebrew/opt/openjdk@21"]
+)
+def test_a_java_of_macos_is_found(tmp_path, home):
+    """Where macOS and Homebrew install it, behind a command that only says that there is none."""
+    path = machine(tmp_path / "bin", java="exit 1")
+    version = "17.0.9" if "17" in home else "21.0.2"
+    fake(tmp_path / home / "bin" / "java", f"echo 'openjdk version \"{version}\" 2024-01-16' >&2")
+    done = run("find-java.sh", PATH=path, JAVA_HOME="", JAVA_ROOT=str(tmp_path))
+
+    assert (0, f"{tmp_path / home}\n") == (done.returncode, done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("programs", "sentence"),
+    [
+        ({"uname": "echo Darwin"}, "None. Install it once: brew install openjdk@21\n"),
+        (
+            {"uname": "echo Linux"},
+            f"None. Install it once with the packages of your system (Debian's name: {JAVAS}).\n",
+        ),
+        (
+            {"apt_get": "exit 1", "id": "echo 1000"},
+            f"None. Install it once as root: apt-get install {JAVAS.replace(' ', ' (or ')})\n",
+        ),
+        (
+            {"apt_get": "exit 1", "id": "echo 0"},
+            f"None. apt-get could not install it ({JAVAS}): see above, and check that a mirror is reached.\n",
+        ),
+    ],
+    ids=["macOS", "another Linux", "no root", "offline"],
+)
+def test_who_should_install_is_one_sentence(tmp_path, programs, sentence):
+    """Each system is told its own command; apt-get is named only where it is."""
+    path = machine(tmp_path / "bin", **programs)
+    done = subprocess.run(
+        [TOOLS / "install-debian-package.sh", JAVAS, "None."],
+        env={"PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (1, sentence) == (done.returncode, done.stderr)
+
+
+def test_debian_13_gets_the_java_that_it_has(tmp_path):
+    """Where openjdk-17 is unknown, openjdk-21 is installed."""
+    path = machine(
+        tmp_path / "bin",
+        apt_get=f'echo "$@" >>{tmp_path}/told',
+        apt_cache='test "$2" = openjdk-21-jre-headless',
+        id="echo 0",
+    )
+    done = subprocess.run(
+        [TOOLS / "install-debian-package.sh", JAVAS, "None."],
+        env={"PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (0, "Installing openjdk-21-jre-headless: None.\n") == (done.returncode, done.stderr)
+    assert "openjdk-21-jre-headless" in (tmp_path / "told").read_text()
+    assert "openjdk-17" not in (tmp_path / "told").read_text()
+
+
+@pytest.mark.parametrize(
+    ("version", "kept"), [("17.0.9", True), ("21", True), ("11.0.2", False), (None, False)]
+)
+def test_a_java_home_that_spark_runs_on_is_kept(tmp_path, version, kept):
+    """run.sh puts the Java that was found in the place of an old one, or of a folder that is none."""
+    shutil.copytree(TOOLS, tmp_path / "tools")
+    (tmp_path / ".cache" / "stamps").mkdir(parents=True)
+    (tmp_path / ".cache" / "stamps" / "java").write_text("/found\n")
+    home = tmp_path / "home"
+    home.mkdir()
+    if version is not None:
+        (home / "release").write_text(f'IMPLEMENTOR="x"\nJAVA_VERSION="{version}"\n')
+    done = subprocess.run(
+        [tmp_path / "tools" / "run.sh", "sh", "-c", 'echo "$JAVA_HOME"'],
+        env={**os.environ, "JAVA_HOME": str(home)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert (str(home) if kept else "/found") == done.stdout.strip()
+
+
+@pytest.mark.parametrize(
+    ("says", "told"),
+    [
+        ("ERROR: No matching distribution found for uv", "does not reach the Python package index"),
+        ("ERROR: something else", "ERROR: something else"),
+    ],
+)
+def test_a_machine_that_is_offline_gets_one_sentence(tmp_path, says, told):
+    """What pip says of the network is replaced; any other failure is shown as it is."""
+    shutil.copytree(TOOLS, tmp_path / "tools")
+    (tmp_path / "uv.lock").write_text("")
+    (tmp_path / "pyproject.toml").write_text("")
+    # The environment's interpreter is whichever the venv module of this fake puts there.
+    pip = tmp_path / "pip"
+    fake(pip, f'echo "{says}" >&2', "exit 1")
+    python = fake(
+        tmp_path / "bin" / "python3.11",
+        f'if [ "$2" = venv ]; then mkdir -p "$3/bin" && cp {pip} "$3/bin/python"; fi',
+        'if [ "$1" = -c ]; then echo "$0"; fi',
+    )
+    done = subprocess.run(
+        [tmp_path / "tools" / "setup.sh", "python"],
+        env={**os.environ, "PYTHON": str(python)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert 1 == done.returncode
+    assert told in done.stderr
+    assert ("ERROR" in done.stderr) == ("else" in says)
+
+
+def test_the_output_of_tests_is_shown_without_gnu_tail(tmp_path):
+    """test.sh follows a run that writes in two steps, with a `tail` that knows no `--pid`."""
+    (tmp_path / "tools").mkdir()
+    shutil.copy(TOOLS / "test.sh", tmp_path / "tools" / "test.sh")
+    fake(tmp_path / "bin" / "pytest", "echo first", "sleep 0.2", "printf 'last'")
+    fake(
+        tmp_path / "bin" / "tail", 'case "$*" in *--pid*) exit 1 ;; esac', f'exec {shutil.which("tail")} "$@"'
+    )
+    done = subprocess.run(
+        [tmp_path / "tools" / "test.sh", "fast"],
+        env={**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    shown = "--- the other tests:\nfirst\nlast--- the store tests:\nfirst\nlast"
+    assert (0, shown, "") == (done.returncode, done.stdout, done.stderr)
+
+
 def test_a_python_that_only_claims_to_be_one_is_passed_over(tmp_path):
     """A version manager's command that fails when run is not taken for a Python."""
     done = run("find-python.sh", PYTHON=str(fake(tmp_path / "python3.11", "exit 127")))
@@ -104,3 +270,23 @@ def test_scripts_are_clean():
     done = subprocess.run(["shellcheck", *scripts], capture_output=True, text=True, check=False)
 
     assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("said", "code", "expected"),
+    [
+        ("exit 0", 0, "No known vulnerability in the Python packages."),
+        (
+            "echo 'error sending request for url' >&2; exit 2",
+            0,
+            "Not audited: the Python packages. The database of vulnerabilities cannot be reached from here.",
+        ),
+        ("echo 'jinja2 2.0 has GHSA-1'; exit 1", 1, "jinja2 2.0 has GHSA-1"),
+    ],
+)
+def test_an_audit_tells_a_vulnerability_from_a_database_that_is_not_there(tmp_path, said, code, expected):
+    """A known vulnerability ends it with 1; offline it says that nothing was asked."""
+    done = run("audit.sh", UV=str(fake(tmp_path / "uv", said)), PATH=machine(tmp_path / "bin", npm="exit 0"))
+
+    assert (code, True) == (done.returncode, expected in done.stdout)
+    assert "No known vulnerability in the packages of the console." in done.stdout

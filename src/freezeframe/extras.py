@@ -1,0 +1,68 @@
+"""Extras: parts of freezeframe whose packages are installed on request, as ``freezeframe[service]``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from freezeframe.errors import MissingExtra
+
+_PART = {
+    "client": "The client of the REST service",
+    "jobs": "The queue of jobs and its schedules",
+    "notebooks": "Running a notebook",
+    "postgresql": "A control database in PostgreSQL",
+    "s3": "A store in a bucket",
+    "service": "The REST service",
+}
+_PACKAGES = {
+    "client": ("httpx",),
+    "jobs": ("alembic", "croniter", "sqlalchemy"),
+    "notebooks": ("IPython", "ipykernel", "nbformat", "papermill", "traitlets"),
+    "postgresql": ("psycopg",),
+    "s3": ("obstore",),
+    "service": (
+        "argon2",
+        "authlib",
+        "fastapi",
+        "joserfc",
+        "multipart",
+        "prometheus_client",
+        "python_multipart",
+        "starlette",
+        "uvicorn",
+    ),
+}
+_EXTRA = {package: extra for extra, packages in _PACKAGES.items() for package in packages}
+
+
+@contextmanager
+def requires_extra(extra: str) -> Iterator[None]:
+    """Import packages of an extra in this block.
+
+    Raises:
+        MissingExtra: one of the packages is not installed.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise missing_extra(error, extra) or error from error
+
+
+def missing_extra(error: ModuleNotFoundError, part: str | None = None) -> MissingExtra | None:
+    """The error for a package that an extra brings; None if no extra brings it.
+
+    ``part`` is the extra whose part of freezeframe asked, where it is not the first one to bring the package.
+    """
+    package = (error.name or "").partition(".")[0]
+    extra = _EXTRA.get(package)
+    if extra is None:
+        return None
+    wanted = part or extra
+    return MissingExtra(
+        f"{_PART[wanted]} needs the extra '{wanted}', which is not installed.",
+        cause=f"There is no package {package}.",
+        remedy=f"pip install 'freezeframe[{wanted}]'",
+        extra=wanted,
+        package=package,
+    )

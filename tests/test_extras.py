@@ -1,0 +1,104 @@
+"""A part whose packages are not installed says which extra brings them."""
+
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+import freezeframe
+from freezeframe import extras
+from freezeframe.errors import MissingExtra
+from freezeframe.extras import missing_extra, requires_extra
+
+PROJECT = Path(__file__).parent.parent / "pyproject.toml"
+
+WITHOUT = """
+import importlib.abc, sys
+
+class Absent(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {absent!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Absent())
+"""
+
+
+def without_extras(code):
+    """Run Python code in a process that finds none of the extras' packages."""
+    absent = {package for packages in extras._PACKAGES.values() for package in packages}
+    return subprocess.run(
+        [sys.executable, "-c", WITHOUT.format(absent=absent) + code],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_each_package_belongs_to_an_extra_of_the_project():
+    """The extras here are those of pyproject.toml."""
+    declared = tomllib.loads(PROJECT.read_text())["project"]["optional-dependencies"]
+    assert set(extras._PACKAGES) == set(extras._PART) == set(declared) - {"all"}
+
+
+def test_the_error_names_the_extra_and_the_command():
+    """Problem, cause, remedy."""
+    with pytest.raises(MissingExtra) as raised, requires_extra("s3"):
+        raise ModuleNotFoundError("No module named 'obstore.store'", name="obstore.store")
+    assert "A store in a bucket needs the extra 's3', which is not installed." == raised.value.problem
+    assert "pip install 'freezeframe[s3]'" == raised.value.remedy
+
+
+def test_a_package_of_two_extras_is_told_for_the_part_that_asked():
+    """The service needs the jobs' packages: whoever serves is told of the service."""
+    error = ModuleNotFoundError("No module named 'sqlalchemy'", name="sqlalchemy")
+    assert "jobs" == missing_extra(error).details["extra"]
+    assert "service" == missing_extra(error, "service").details["extra"]
+
+
+def test_another_missing_module_stays_what_it_is():
+    """A script's own missing import is not an extra of freezeframe."""
+    assert missing_extra(ModuleNotFoundError("No module named 'mine'", name="mine")) is None
+    with pytest.raises(ModuleNotFoundError, match="mine"), requires_extra("s3"):
+        raise ModuleNotFoundError("No module named 'mine'", name="mine")
+
+
+@pytest.mark.parametrize(
+    ("command", "extra"),
+    [
+        (["job", "list"], "jobs"),
+        (["serve", "--root", "STORE"], "service"),
+        (["key", "list"], "jobs"),
+    ],
+    ids=" ".join,
+)
+def test_a_command_without_its_extra_says_which(tmp_path, command, extra):
+    """Exit code 2 and one sentence, no traceback."""
+    line = [str(tmp_path) if word == "STORE" else word for word in command]
+    done = without_extras(
+        f"import os; os.chdir({str(tmp_path)!r}); os.environ['FREEZEFRAME_ROOT'] = {str(tmp_path)!r}\n"
+        f"from freezeframe.cli.main import main; sys.exit(main({line!r}))"
+    )
+    assert (2, True) == (done.returncode, f"pip install 'freezeframe[{extra}]'" in done.stderr), done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_core_works_without_any_extra(tmp_path):
+    """A stream is written, read and shown where only the core's packages are."""
+    done = without_extras(
+        "import freezeframe, pyarrow as pa\n"
+        "from freezeframe.cli.main import main\n"
+        f"tenant = freezeframe.open({str(tmp_path)!r}, engine='auto').tenant('acme', create=True)\n"
+        "tenant.stream('Account').update(pa.table({'Id': ['007'], 'Name': ['Ada']}), key='Id')\n"
+        "tenant.stream('Account').update(pa.table({'Id': ['007'], 'Name': ['Bob']}), key='Id')\n"
+        f"sys.exit(main(['stream', 'show', 'Account', '--root', {str(tmp_path)!r}, '--tenant', 'acme']))"
+    )
+    assert (0, True) == (done.returncode, "Bob" in done.stdout), done.stderr
+
+
+def test_the_version_is_that_of_the_package():
+    """`freezeframe.__version__` is what pip shows."""
+    assert version("freezeframe") == freezeframe.__version__

@@ -5,7 +5,7 @@ import os
 from pyspark.sql import functions as F
 
 import freezeframe.gluestick as gs
-from freezeframe import script as util
+from freezeframe.script import get_snapshot, read_csv_folder, update_snapshot
 
 # The job's folders
 ROOT_DIR = os.environ.get("ROOT_DIR", ".")
@@ -14,16 +14,16 @@ OUTPUT_DIR = f"{ROOT_DIR}/etl-output"
 SNAPSHOT_DIR = f"{ROOT_DIR}/snapshots"
 
 # Read the input: a lazy Spark frame for each stream
-input_data = util.read_csv_folder(INPUT_DIR, as_="spark")
+input_data = read_csv_folder(INPUT_DIR, as_="spark")
 
 # Update the snapshot of each stream that the sync brought
 for stream in ("Account", "Invoice"):
     if stream in input_data:
-        util.update_snapshot(SNAPSHOT_DIR, stream, ["Id"], input_data[stream])
+        update_snapshot(SNAPSHOT_DIR, stream, ["Id"], input_data[stream])
 
 # Read the snapshots: all rows of all syncs until now
-accounts = util.get_snapshot(SNAPSHOT_DIR, "Account", as_="spark")
-invoices = util.get_snapshot(SNAPSHOT_DIR, "Invoice", as_="spark")
+accounts = get_snapshot(SNAPSHOT_DIR, "Account", as_="spark")
+invoices = get_snapshot(SNAPSHOT_DIR, "Invoice", as_="spark")
 
 # Join them and export the result
 if accounts is not None and invoices is not None:

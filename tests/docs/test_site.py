@@ -1,0 +1,57 @@
+"""The documentation is a site: every page is on it, and every link leads somewhere."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parent.parent.parent
+
+
+@pytest.fixture(scope="module")
+def site_links():
+    """What turns a page's links into those of the site."""
+    spec = importlib.util.spec_from_file_location("docs_pages", REPOSITORY / "tools" / "docs_pages.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.site_links
+
+
+KNOWN = frozenset({"index.md", "architecture.md", "tutorial.md", "how-to/serve.md", "decisions/README.md"})
+
+
+@pytest.mark.parametrize(
+    ("page", "markdown", "expected"),
+    [
+        ("index.md", "[a](docs/tutorial.md#x)", "[a](tutorial.md#x)"),
+        ("how-to/serve.md", "[a](../../ARCHITECTURE.md)", "[a](../architecture.md)"),
+        ("how-to/serve.md", "[a](../tutorial.md)", "[a](../tutorial.md)"),
+        ("architecture.md", "[`a`](docs/decisions/README.md)", "[`a`](decisions/README.md)"),
+        ("how-to/serve.md", "[results](../../benchmarks/jobs.py)", "results"),
+        ("how-to/serve.md", "[a](absent.md)", "[a](absent.md)"),
+        ("index.md", "[a](https://example.org/b.md)", "[a](https://example.org/b.md)"),
+        ("index.md", "![a](docs/assets/console.png)", "![a](assets/console.png)"),
+    ],
+)
+def test_links_fit_the_site(site_links, page, markdown, expected):
+    """A page of the site is linked; another file of the repository becomes its text."""
+    assert expected == site_links(markdown, page, KNOWN)
+
+
+@pytest.mark.long
+def test_the_site_is_built_without_a_warning(tmp_path):
+    """A page without a title, a link that leads nowhere or an unknown name in the reference fails."""
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")],
+        cwd=REPOSITORY,
+        env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "site" / "reference" / "python" / "freezeframe.html").read_text(encoding="utf-8")
+    assert "update_snapshot" in page

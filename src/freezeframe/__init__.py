@@ -1,4 +1,4 @@
-"""What an integration keeps for each of its tenants between two sync jobs.
+"""Versioned snapshot storage for multi-tenant ETL, as Delta tables.
 
 The public names are here; each is loaded when it is first used, so that ``import freezeframe``
 costs next to nothing and a program that only reads never loads Spark.
@@ -44,7 +44,9 @@ _HOME = {
 
 
 def __getattr__(name: str) -> Any:
-    """A public name, from the module where it lives."""
+    """A public name, from the module where it lives; ``__version__`` is that of the installed package."""
+    if name == "__version__":
+        return importlib.import_module("importlib.metadata").version("freezeframe")
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(_HOME[name]), name)

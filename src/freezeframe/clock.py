@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
+
+_clock: Callable[[], int] | None = None
 
 
 def now_ms() -> int:
     """Milliseconds since 1970, in UTC."""
-    return time.time_ns() // 1_000_000
+    return time.time_ns() // 1_000_000 if _clock is None else _clock()
+
+
+@contextmanager
+def another_clock(read_ms: Callable[[], int]) -> Iterator[None]:
+    """Within the block ``now_ms`` is what ``read_ms`` returns, in this whole process: for simulations."""
+    global _clock  # noqa: PLW0603 - a process has one clock
+    before, _clock = _clock, read_ms
+    try:
+        yield
+    finally:
+        _clock = before
 
 
 def moment(milliseconds: int) -> datetime:

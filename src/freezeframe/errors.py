@@ -36,6 +36,7 @@
     │   ├── TooLarge                  more bytes than the service takes
     │   ├── UnreadableRequest         a request that cannot be read as what it says it is
     │   └── SetupError                the machine lacks something
+    │       ├── MissingExtra            packages of an extra are not installed
     │       ├── JavaNotFound
     │       ├── JavaUnsupported
     │       ├── StorageNotShared        Spark and Python do not see the same files
@@ -324,6 +325,12 @@ class SetupError(FixTheRequest):
     """The machine or its configuration lacks something; the remedy says what to do."""
 
     code = "SETUP"
+
+
+class MissingExtra(SetupError):
+    """A part of freezeframe was used whose packages are not installed (``freezeframe[service]``)."""
+
+    code = "MISSING_EXTRA"
 
 
 class JavaNotFound(SetupError):

@@ -44,6 +44,10 @@ class Settings(BaseSettings):
     environment: str = Field(
         default="default", description="Whose tenants of the store are meant where no `--env` is given."
     )
+    tenant: str = Field(
+        default="",
+        description="Whose data is meant where a command names no tenant by `--tenant` or `--dir`.",
+    )
     spark: str = Field(
         default="auto",
         description="Where Spark is: `auto` (a warm local server, started on demand), `local` (in this "
@@ -180,6 +184,11 @@ class Settings(BaseSettings):
         description="How long `gc` waits between declaring something garbage and deleting it: longer than "
         "any read takes.",
     )
+    gc_automatic: bool = Field(
+        default=True,
+        description="Whether jobs delete what a tenant's retention policy lets go, as `gc` does: after every "
+        "32nd version, of tenants of up to 50,000 files.",
+    )
     master_key_file: Path | None = Field(
         default=None,
         description="A file of mode 0600 with the master key for sealed files: 32 random bytes, raw, as hex "
@@ -214,6 +223,30 @@ class Settings(BaseSettings):
         default=None,
         description="A file of mode 0600 with at least 32 random bytes, the same for all workers of a "
         "service: keys are hashed with it. Without it, one is made in the store's own directory.",
+    )
+    log_format: Literal["text", "json"] = Field(
+        default="text", description="How the service and workers write their log to standard error."
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="warning",
+        description="From which level on they do; `info` has a line for each request and job. With `debug` "
+        "the traceback of a script that a call of this package refused has the package's own frames as well.",
+    )
+    audit_sink: str = Field(
+        default="",
+        description="Where each new entry of the audit is sent as well, as a line of JSON: `file:///path`, "
+        "`syslog:///dev/log`, `syslog://host:514` or `https://host/path`.",
+        json_schema_extra={"secret": True},
+    )
+    notify_url: str = Field(
+        default="",
+        description="The webhook that `freezeframe notify` tells of failed jobs, refused deletions, schema "
+        "drift and stale tenants: `https://host/path`.",
+        json_schema_extra={"secret": True},
+    )
+    notify_secret_file: Path | None = Field(
+        default=None,
+        description="A file with a random secret of at least 16 bytes, which signs notifications.",
     )
     service_requests_per_minute: int = Field(
         default=6000,
@@ -325,6 +358,12 @@ class Settings(BaseSettings):
         description="What the claim's values mean here: `ops-team=admin, support=viewer`. Without it they "
         "are `admin`, `editor` and `viewer` themselves. Of several the highest counts.",
     )
+    service_oidc_environment_claim: str = Field(
+        default="",
+        description="The claim that tells the environments that a person is bound to: a text or a list, `*` "
+        "for all. Without it an admin says so; with it who has none sees nothing.",
+    )
+    service_oidc_tenant_claim: str = Field(default="", description="The same for tenants.")
 
 
 def load_settings(**flags: Any) -> Settings:

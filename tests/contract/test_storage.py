@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from obstore.store import MemoryStore
 from tests.examples import examples
-from tests.faulty import FaultyStorage
 
 from freezeframe.errors import InvalidName
 from freezeframe.storage import LocalStorage, MemoryStorage, PrefixStorage
+from freezeframe.storage.faulty import FaultyStorage
 from freezeframe.storage.objects import ObjectStorage
 from freezeframe.storage.overlay import OverlayStorage
 

@@ -2,10 +2,10 @@
 
 import pyarrow as pa
 import pytest
-from tests.faulty import Crash, Fault, FaultyStorage, Way
 
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage
+from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
 from freezeframe.store import Tenant
 
 ROWS = pa.table({"Id": ["1"], "v": [1]})

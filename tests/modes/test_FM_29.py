@@ -1,10 +1,10 @@
 """A kill anywhere: the state before or the one after, and what was left over is swept."""
 
 import pytest
-from tests.faulty import Crash, Fault, FaultyStorage, Way
 
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage
+from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
 from freezeframe.store import Tenant
 
 

@@ -9,7 +9,7 @@ from tests.buckets import made_bucket
 
 from freezeframe.log.actions.actions import Add, Metadata, Protocol, Txn, parse_line
 from freezeframe.log.commits.commit import Committed, commit_name
-from freezeframe.log.table.delta_log import DeltaLog
+from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.write.post_commit import Upkeep
 from freezeframe.log.write.transaction import Transaction
 from freezeframe.script.stores import storage_at

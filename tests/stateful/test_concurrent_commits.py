@@ -14,7 +14,7 @@ import pytest
 
 from freezeframe.log.actions.actions import Add, CommitInfo, Metadata, Protocol, Txn, parse_line
 from freezeframe.log.commits.commit import Committed
-from freezeframe.log.table.delta_log import DeltaLog
+from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.write.post_commit import Upkeep
 from freezeframe.log.write.transaction import Transaction
 from freezeframe.storage import LocalStorage

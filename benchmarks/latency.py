@@ -39,13 +39,13 @@ def in_sequence(requests: Iterable[Request]) -> tuple[Request, ...]:
 
 
 class LatencyStorage:
-    """``inner`` behind a line on which a request takes ``seconds``. There are no local paths."""
+    """``inner`` behind a line on which a request takes ``seconds`` (may be changed). It has no local paths."""
 
     def __init__(self, inner: Storage, seconds: float) -> None:
         if seconds < 0:
             raise InvalidOption(f"A request cannot take {seconds} seconds.", remedy="Pass 0 or more.")
         self._inner = inner
-        self._seconds = seconds
+        self.seconds = seconds
         self._requests: list[Request] = []
         self._lock = threading.Lock()
 
@@ -98,7 +98,7 @@ class LatencyStorage:
 
     def _asked(self, verb: str, name: str, ask: Callable[[], _T]) -> _T:
         began = time.monotonic()
-        time.sleep(self._seconds)
+        time.sleep(self.seconds)
         try:
             return ask()
         finally:

@@ -30,13 +30,23 @@ def _is_of_a_log(request):
     return not request.name.endswith(".parquet")
 
 
+def tries(storage):
+    """Numbers of up to six tries, each with requests that take twice as long as those of the try before.
+
+    A machine under load starts a thread late, and what was side by side looks like one after the other,
+    unless a request takes longer than the thread is late.
+    """
+    for number in range(6):
+        storage.seconds = SECONDS * 2**number
+        yield number
+
+
 def fewest_waits(storage, change, expected):
     """How often ``change(number)`` has to wait for logs, registry and lease, and all of its requests.
 
-    A machine under load starts a thread late, and what was side by side looks like one after the other; so
-    it is done again, up to five times, until it waits no more often than ``expected``.
+    It is done again, while ``tries`` lasts, until it waits no more often than ``expected``.
     """
-    for number in range(5):
+    for number in tries(storage):
         before = len(storage.requests)
         change(-1 - number)
         asked = storage.requests[before:]
@@ -73,7 +83,7 @@ def test_an_update_after_somebody_elses_reads_what_they_committed(place):
         asked.append([one for one in storage.requests[before:] if _is_of_a_log(one)])
 
     asked = []
-    for number in range(5):
+    for number in tries(storage):
         update(-1 - number)
         if len(in_sequence(asked[-1])) <= 8:
             break
@@ -87,7 +97,7 @@ def test_a_job_of_many_streams_waits_for_their_tables_together(place):
     storage, tenant = place
     names = [f"S{number}" for number in range(8)]
     asked = []
-    for number in range(5):
+    for number in tries(storage):
         with tenant.job(f"job {number}") as job:
             for name in names:
                 job.stream(name).update(ROWS.head(3).assign(v=number), key="Id")

@@ -39,7 +39,7 @@ def in_sequence(requests: Iterable[Request]) -> tuple[Request, ...]:
 
 
 class LatencyStorage:
-    """``inner`` behind a line on which a request takes ``seconds`` (may be changed). It has no local paths."""
+    """``inner`` behind a line on which a request takes ``seconds``, which may be changed. No local paths."""
 
     def __init__(self, inner: Storage, seconds: float) -> None:
         if seconds < 0:

@@ -22,8 +22,10 @@ fi
 
 begin() { # begin NAME MARKS [pytest options]: its output goes to a file, which is shown when its turn comes
     name=$1 marks=$2
+    rm -rf ".cache/pytest/$1"
     shift 2
-    pytest -o tmp_path_retention_policy=failed -m "$marks and not nightly" "$@" >".cache/$name-tests.log" 2>&1 &
+    pytest -o tmp_path_retention_policy=failed -o cache_dir=".cache/pytest/$name" -m "$marks and not nightly" "$@" \
+        >".cache/$name-tests.log" 2>&1 &
     started="$name:$! $started"
 }
 
@@ -56,13 +58,28 @@ processes=$(for part in $started; do echo "${part##*:}"; done)
 # shellcheck disable=SC2086 # each of the numbers is a word
 trap 'kill $processes 2>/dev/null; interrupted=yes' INT TERM
 
-statuses=''
+statuses='' failed=''
 for part in $started; do
     name=${part%%:*} process=${part##*:}
     echo "--- the $name tests:"
     follow ".cache/$name-tests.log" "$process"
     wait "$process"
-    statuses="$statuses $?"
+    status=$?
+    if [ "$status" -eq 1 ]; then failed="$failed $name"; else statuses="$statuses $status"; fi
+done
+
+# Four parts on two cores leave a test waiting for seconds at a time. Up to three tests that failed there are run
+# once more with nothing beside them, and named: what fails again, or more than three, fails the run.
+for name in $failed; do
+    count=$(grep -c '": true' ".cache/pytest/$name/v/cache/lastfailed" || true)
+    if [ -z "$interrupted" ] && [ "$count" -ge 1 ] && [ "$count" -le 3 ]; then
+        echo "--- $count of the $name tests failed beside the others; alone:"
+        pytest -o tmp_path_retention_policy=failed -o cache_dir=".cache/pytest/$name" -m "not nightly" \
+            --last-failed --last-failed-no-failures none -v
+        statuses="$statuses $?"
+    else
+        statuses="$statuses 1"
+    fi
 done
 
 remove_folders() {

@@ -64,17 +64,21 @@ def test_what_this_process_adds_is_not_listed_but_now_and_then(storage):
 
 
 def test_a_log_that_was_put_back_from_a_backup_is_read_anew(storage, tmp_path):
-    """A log of the same length with other entries is not taken for the one that was seen."""
+    """A log of the same length with other entries is not taken for the one that was seen.
+
+    Its entry has another size: two of one size may have been written in one tick of a file system's clock.
+    """
+    three = b"three" * 20
     tenant = _tenant(storage)
     tenant.files.write("a.csv", b"1")
     shutil.copytree(storage.root, tmp_path / "backup")
     tenant.files.write("a.csv", b"two")
     other = _tenant(LocalStorage(tmp_path / "backup"))
-    other.files.write("a.csv", b"three")
+    other.files.write("a.csv", three)
     shutil.rmtree(storage.root)
     (tmp_path / "backup").rename(storage.root)
     assert 1 == tenant.version
-    assert b"three" == tenant.files.read("a.csv")
+    assert three == tenant.files.read("a.csv")
 
 
 def test_a_log_whose_past_was_erased_is_listed(storage):

@@ -10,6 +10,7 @@ from freezeframe.control.backoff import Backoff
 from freezeframe.control.cursor import cursor_after
 from freezeframe.control.database import ControlDatabase
 from freezeframe.control.queue import JobQueue
+from freezeframe.control.submission import Submission
 from freezeframe.errors import IdempotencyConflict, InvalidName, InvalidOption, JobRevoked, NotFound
 
 REQUEST = '{"script": "etl.py"}'
@@ -35,6 +36,27 @@ def submit(queue, job_id, tenant="acme", **options):
 
 def status(queue, job_id, tenant="acme"):
     return queue.get("dev", tenant, job_id).status
+
+
+def test_a_run_begins_without_waiting_for_its_turn(queue, clock):
+    """Beside its tenant's jobs; what waits, runs or has succeeded under that name stays as it is."""
+
+    def begin(job_id, request=REQUEST):
+        given = Submission(request, "dev", "acme", job_id, attempts_max=1, lane="runs", running_max=9)
+        return queue.begin(given, "w", lease_seconds=30)
+
+    submit(queue, "queued")
+    assert [None, 1, None] == [began and began.attempts for began in map(begin, ["queued", "r", "r"])]
+    run = queue.get("dev", "acme", "r")
+    assert ("running", timedelta(seconds=30)) == (run.status, run.lease_until - run.started)
+    queue.finish(run, "failed", '{"exit_code": 1}')
+
+    again = begin("r", '{"script": "other.py"}')
+    assert ("running", 2, 2, None) == (again.status, again.attempts, again.attempts_max, again.outcome)
+    assert '{"script":"other.py"}' == again.request
+    queue.finish(again, "succeeded")
+    assert begin("r") is None
+    assert "queued" == queue.claim("w2").job_id
 
 
 def test_a_job_goes_from_the_queue_to_its_end(queue, clock):

@@ -57,7 +57,7 @@ def claim_queued(connection: Connection, worker: str, clock: Clock, lease_ms: in
         earlier.c.sequence < jobs.c.sequence,
     )
     row = connection.execute(
-        select(jobs.c.sequence, jobs.c.lane, jobs.c.attempts)
+        select(jobs.c.sequence)
         .join(lanes, lanes.c.name == jobs.c.lane)
         .where(
             jobs.c.status == "queued",
@@ -70,19 +70,23 @@ def claim_queued(connection: Connection, worker: str, clock: Clock, lease_ms: in
         # PostgreSQL looks again at rows that changed since it read them: a lane that filled up is no hit.
         .with_for_update(skip_locked=True, of=[jobs, lanes])
     ).one_or_none()
-    if row is None:
-        return None
-    connection.execute(update(lanes).where(lanes.c.name == row.lane).values(running=lanes.c.running + 1))
+    return None if row is None else start_job(connection, row.sequence, worker, clock, lease_ms)
+
+
+def start_job(connection: Connection, sequence: int, worker: str, clock: Clock, lease_ms: int) -> QueuedJob:
+    """The job of that place, locked and not running, as one that runs and is this worker's."""
+    job = job_at(connection, sequence)
+    connection.execute(update(lanes).where(lanes.c.name == job.lane).values(running=lanes.c.running + 1))
     # A search that took long must not have used up the lease.
     now_ms = clock(connection)
     return _store_lease(
         connection,
-        row.sequence,
+        sequence,
         {
             **_lease(worker, now_ms, lease_ms),
             "status": "running",
             "started_ms": now_ms,
-            "attempts": row.attempts + 1,
+            "attempts": job.attempts + 1,
             "taken_over_from": "",
             "only_close": False,
         },

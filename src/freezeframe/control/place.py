@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from sqlalchemy import URL
 
+from freezeframe.control.control_file import control_file
 from freezeframe.errors import InvalidOption
 from freezeframe.settings import Settings
-
-_FILE = Path("_freezeframe") / "control.db"
 
 
 def database_url(settings: Settings, root: str) -> str:
@@ -27,8 +24,3 @@ def database_url(settings: Settings, root: str) -> str:
             remedy="Set database_url (FREEZEFRAME_DATABASE_URL) to sqlite:///path or postgresql://….",
         )
     return URL.create("sqlite", database=str(control_file(root))).render_as_string()
-
-
-def control_file(root: str) -> Path:
-    """The file that the control database of a local store is, unless the settings name another one."""
-    return Path(root).resolve() / _FILE

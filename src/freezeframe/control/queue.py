@@ -28,7 +28,7 @@ from freezeframe.control.job import (
 )
 from freezeframe.control.job_rows import find_job, job_at, job_of, of_incarnation
 from freezeframe.control.schema import jobs
-from freezeframe.control.submission import Submission, insert_job
+from freezeframe.control.submission import Submission, begin_job, insert_job
 from freezeframe.errors import InvalidOption, JobRevoked, NotFound
 
 LEASE_SECONDS = 30.0
@@ -173,6 +173,24 @@ class JobQueue:
             clock = self._database.now_ms
             return claim_silent(connection, worker, clock, lease_ms) or claim_queued(
                 connection, worker, clock, lease_ms
+            )
+
+    def begin(
+        self, submission: Submission, worker: str, lease_seconds: float = LEASE_SECONDS
+    ) -> QueuedJob | None:
+        """The submitted job, running and this worker's, without waiting for its turn.
+
+        A job of that name that ended without success takes the new request and runs again.
+
+        Returns:
+            None where a job of that name waits, runs or has succeeded: nothing was changed.
+
+        Raises:
+            TryAgain: the database cannot be reached.
+        """
+        with self._database.begin() as connection:
+            return begin_job(
+                connection, submission, worker, self._database.now_ms, round(lease_seconds * 1000)
             )
 
     def heartbeat(self, job: QueuedJob, lease_seconds: float = LEASE_SECONDS) -> LeaseState:

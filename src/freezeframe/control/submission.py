@@ -7,8 +7,8 @@ from datetime import datetime
 
 from sqlalchemy import Connection, delete, select, update
 
-from freezeframe.control.claiming import leave_lane
-from freezeframe.control.clock import milliseconds
+from freezeframe.control.claiming import leave_lane, start_job
+from freezeframe.control.clock import Clock, milliseconds
 from freezeframe.control.database import insert_if_absent
 from freezeframe.control.job import (
     ATTEMPTS_MAX,
@@ -78,10 +78,53 @@ def insert_job(connection: Connection, submission: Submission, now_ms: int) -> Q
     Raises:
         IdempotencyConflict: a job of that name has another request.
     """
+    _insert(connection, submission, now_ms)
+    found = find_job(connection, submission.environment, submission.tenant, submission.job_id)
+    if found.request != submission.request:
+        raise IdempotencyConflict(
+            f"Job {submission.job_id} of tenant {submission.tenant} was submitted with another request.",
+            cause="A job id names one run; the one that is there keeps its request.",
+            remedy="Submit other work by an id of its own.",
+        )
+    return found
+
+
+def begin_job(
+    connection: Connection, submission: Submission, worker: str, clock: Clock, lease_ms: int
+) -> QueuedJob | None:
+    """The submitted job, running at once and this worker's, whatever else runs in its lane.
+
+    A job of that name that ended without success takes the new request and runs again.
+
+    Returns:
+        None where a job of that name waits, runs or has succeeded: nothing was changed.
+    """
+    is_new = _insert(connection, submission, clock(connection))
+    found = find_job(connection, submission.environment, submission.tenant, submission.job_id, lock=True)
+    if not is_new:
+        if not found.is_final or found.status == "succeeded":
+            return None
+        connection.execute(
+            update(jobs)
+            .where(jobs.c.sequence == found.sequence)
+            .values(
+                request=submission.request,
+                lane=submission.lane,
+                attempts_max=found.attempts + 1,
+                cancel_requested=False,
+                finished_ms=None,
+                outcome=None,
+            )
+        )
+    return start_job(connection, found.sequence, worker, clock, lease_ms)
+
+
+def _insert(connection: Connection, submission: Submission, now_ms: int) -> bool:
+    """Whether the job was not there before."""
     _make_lane(connection, submission)
     _forget_former(connection, submission)
     run_at_ms = now_ms if submission.run_at is None else milliseconds(submission.run_at)
-    insert_if_absent(
+    return insert_if_absent(
         connection,
         jobs,
         {
@@ -100,14 +143,6 @@ def insert_job(connection: Connection, submission: Submission, now_ms: int) -> Q
             "incarnation": submission.incarnation,
         },
     )
-    found = find_job(connection, submission.environment, submission.tenant, submission.job_id)
-    if found.request != submission.request:
-        raise IdempotencyConflict(
-            f"Job {submission.job_id} of tenant {submission.tenant} was submitted with another request.",
-            cause="A job id names one run; the one that is there keeps its request.",
-            remedy="Submit other work by an id of its own.",
-        )
-    return found
 
 
 def _forget_former(connection: Connection, submission: Submission) -> None:

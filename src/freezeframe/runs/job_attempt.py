@@ -36,7 +36,7 @@ from freezeframe.store.transaction.job_status import find_committed_job
 
 _logger = logging.getLogger(__name__)
 _WAITS_SECONDS = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0)
-_ENDS: dict[str, FinalStatus] = {
+FINAL_STATUS: dict[str, FinalStatus] = {
     "succeeded": "succeeded",
     "repeated": "succeeded",
     "failed": "failed",
@@ -108,12 +108,7 @@ class JobAttempt:
             except Exception as error:
                 # A mistake of ours must not stop the worker, nor be taken for one of the script.
                 _logger.exception("Job %s of %s met something unexpected", job.job_id, job.tenant)
-                unexpected = FreezeframeError(
-                    "The worker met something that it did not expect.",
-                    cause=f"{type(error).__name__}: {error}",
-                    remedy="See the worker's log, and report it.",
-                )
-                report = _Report("failed", {"error": unexpected.to_json()}, may_retry=True)
+                report = _Report("failed", {"error": unexpected_error(error).to_json()}, may_retry=True)
             return self._send_report(heartbeat, report)
 
     def _report(self, heartbeat: Heartbeat) -> _Report | None:
@@ -131,7 +126,7 @@ class JobAttempt:
         )
         if outcome.status == "cancelled" and heartbeat.state == "held":
             return None
-        return _Report(_ENDS[outcome.status], outcome.to_json(), _may_help(outcome.error))
+        return _Report(FINAL_STATUS[outcome.status], outcome.to_json(), _may_help(outcome.error))
 
     def _request(self) -> RunRequest:
         request = parse_run_request(self.job.request)
@@ -207,6 +202,15 @@ class JobAttempt:
             return self.queue.give_back(self.job)
         outcome = None if report.outcome is None else json.dumps(report.outcome, default=str)
         return self.queue.finish(self.job, report.status, outcome, may_retry=report.may_retry)
+
+
+def unexpected_error(error: BaseException) -> FreezeframeError:
+    """What a job ended with that no script and no rule of ours accounts for."""
+    return FreezeframeError(
+        "The run met something that it did not expect.",
+        cause=f"{type(error).__name__}: {error}",
+        remedy="See the log of what ran it, and report it.",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,6 +132,35 @@ def test_a_wrong_call_runs_nothing(store, capsys, options, code):
     assert not (store / "freezeframe-data").exists()
 
 
+def test_a_run_is_among_the_jobs_of_its_store(store, capsys):
+    """Where the store has a control database: with its outcome, its log, and `run` as what it was."""
+    script = _script(store, "print('hello'); raise SystemExit(len(open('parameters.json').read()) > 5)")
+    assert 0 == main(["run", "--tenant", "acme", "--job-id", "before", script])
+    assert 0 == main(["job", "submit", "--tenant", "beta", "--job-id", "queued", script])
+    assert 0 == main(["run", "--tenant", "acme", "--job-id", "good", script])
+    assert 0 != main(["run", "--tenant", "acme", "--job-id", "bad", "--param", "long=enough", script])
+    capsys.readouterr()
+
+    assert 0 == main(["job", "list", "--json"])
+    listed = json.loads(capsys.readouterr().out)
+    assert [("bad", "failed"), ("good", "succeeded"), ("queued", "queued")] == [
+        (one["job_id"], one["status"]) for one in listed
+    ]
+    assert 0 == main(["job", "logs", "bad"])
+    assert "hello" in capsys.readouterr().out
+
+
+def test_a_control_database_that_cannot_be_opened_keeps_no_script_from_running(store, capsys, caplog):
+    """The script is run; that it is not among the jobs is a warning."""
+    control = store / "freezeframe-data" / "_freezeframe" / "control.db"
+    script = _script(store, "print('done')")
+    assert 0 == main(["run", "--tenant", "acme", script])
+    control.write_text("no database")
+
+    assert 0 == main(["run", "--tenant", "acme", script])
+    assert "not listed among the jobs" in caplog.text
+
+
 def test_an_interrupt_cancels_the_run(store):
     """Ctrl-C: the script is stopped with time to tidy up, nothing changed, exit code 130."""
     script = _script(store, "import time; print('begun', flush=True); time.sleep(600)")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,7 @@ import typer
 
 from freezeframe.cli.jobs.run_report import report_run
 from freezeframe.cli.jobs.run_request import Asked, Flow, Input, Memory, Parameters, Script, Timeout
+from freezeframe.cli.places.control_place import present_control
 from freezeframe.cli.places.options import Json, Message, Who
 from freezeframe.cli.places.place import Environment, NeededTenant, StoreRoot
 from freezeframe.cli.terminal.exit_codes import INTERRUPTED
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from freezeframe.runs.outcome import RunOutcome
     from freezeframe.runs.request import RunRequest
     from freezeframe.settings import Settings
+
+_logger = logging.getLogger(__name__)
 
 JobId = Annotated[
     str | None,
@@ -103,26 +107,44 @@ def run(
     name = job_id or f"run-{secrets.token_hex(8)}"
     request = replace(
         asked.request(root, environment or settings.environment, tenant, name),
-        config=config,
-        state=state,
-        catalog=catalog,
+        config=_absolute(config),
+        state=_absolute(state),
+        catalog=_absolute(catalog),
         connector_id=connector,
         job_type=job_type,
         sync_type=sync_type,
-        job_root=job_root,
+        job_root=_absolute(job_root),
         who=who or "",
     )
+    given = dict(map(_variable, variables or ()))
     with _cancel_on_signal() as is_cancelled, progress("", as_json=as_json) as line:
-        outcome = run_request(
-            request,
-            settings=settings,
-            variables=dict(map(_variable, variables or ())),
-            on_line=_silent if as_json else _printer(line),
-            is_cancelled=is_cancelled,
+        run_it = partial(
+            run_request, settings=settings, variables=given, on_line=_silent if as_json else _printer(line)
         )
+        outcome = _listed(request, settings, lambda asked, ask: run_it(asked, is_cancelled=ask), is_cancelled)
     if output_dir is not None and outcome.is_success:
         _copy_output(outcome.job_root / "etl-output", output_dir)
     _end(request, outcome, Output(as_json=as_json))
+
+
+def _listed(
+    request: RunRequest,
+    settings: Settings,
+    run_it: Callable[[RunRequest, Callable[[], bool]], RunOutcome],
+    is_cancelled: Callable[[], bool],
+) -> RunOutcome:
+    """Run it as one of the store's jobs, where the store has a control database."""
+    with ExitStack() as stack:
+        try:
+            found = stack.enter_context(present_control(request.root, request.environment))
+        except FreezeframeError as error:
+            _logger.warning("The run is not listed among the jobs: %s", error)
+            found = None
+        if found is None:
+            return run_it(request, is_cancelled)
+        from freezeframe.runs.listed_run import run_listed
+
+        return run_listed(found.queue, request, settings, run_it, is_cancelled)
 
 
 def _end(request: RunRequest, outcome: RunOutcome, output: Output) -> None:
@@ -147,6 +169,11 @@ def _copy_output(written: Path, target: Path) -> None:
             remedy="Run the script again under another --job-id.",
         )
     shutil.copytree(written, target, dirs_exist_ok=True)
+
+
+def _absolute(path: Path | None) -> Path | None:
+    """The path as a worker that stands elsewhere would need it."""
+    return None if path is None else path.absolute()
 
 
 def _begin(engine: str | None) -> Settings:

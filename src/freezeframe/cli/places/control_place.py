@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from freezeframe.cli.places.place import require_root
+from freezeframe.control.control_file import control_file
 from freezeframe.errors import InvalidOption, NotFound
 
 if TYPE_CHECKING:
@@ -85,18 +86,29 @@ def control(root: str, environment: str | None = None, *, create: bool = False) 
         database.close()
 
 
+@contextmanager
+def present_control(root: str, environment: str | None = None) -> Iterator[Control | None]:
+    """The control database of the store at ``root`` as ``control`` gives it; None where it has none.
+
+    Raises:
+        InvalidOption, SetupError, TryAgain: as ``ControlDatabase.open``.
+    """
+    from freezeframe.settings import load_settings
+
+    if not load_settings(root=root).database_url and ("://" in root or not control_file(root).is_file()):
+        yield None
+        return
+    with control(root, environment) as found:
+        yield found
+
+
 def forget_jobs(root: str, environment: str, tenant: str) -> None:
     """Take a tenant's schedules and jobs out of the control database of its store, where it has one.
 
     Raises:
-        SetupError, TryAgain: as ``ControlDatabase.open``.
+        InvalidOption, SetupError, TryAgain: as ``ControlDatabase.open``.
     """
-    from freezeframe.control.place import control_file
-    from freezeframe.settings import load_settings
-
-    settings = load_settings(root=root)
-    if not settings.database_url and ("://" in root or not control_file(root).is_file()):
-        return
-    with control(root, environment) as found:
-        found.schedules.forget(environment, tenant)  # first: what comes due makes jobs
-        found.queue.forget(environment, tenant)
+    with present_control(root, environment) as found:
+        if found is not None:
+            found.schedules.forget(environment, tenant)  # first: what comes due makes jobs
+            found.queue.forget(environment, tenant)

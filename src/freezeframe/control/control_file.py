@@ -1,0 +1,12 @@
+"""The file of a local store's control database; found without the packages that open it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_FILE = Path("_freezeframe") / "control.db"
+
+
+def control_file(root: str) -> Path:
+    """The file that the control database of a local store is, unless the settings name another one."""
+    return Path(root).resolve() / _FILE

@@ -3,6 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 from tests.browser.saving import saving
+from tests.browser.seeding import PASSWORD
 
 pytestmark = pytest.mark.browser
 LIGHTNESS = """(element, property) => {
@@ -100,10 +101,60 @@ def test_what_was_revealed_is_hidden_after_its_time_but_not_while_unsaved(page):
     page.keyboard.type(" ")
     page.clock.run_for(60_000)
     expect(text).to_contain_text("the secret")
+    assert [] == page.evaluate("Object.keys(localStorage).filter((key) => key.includes('draft'))")
     page.get_by_role("button", name="Discard").click()
     page.clock.run_for(31_000)
     expect(page.get_by_text("This file is sealed.")).to_be_visible()
     expect(text).to_have_count(0)
+
+
+def test_what_is_typed_survives_every_way_out(page, keep, picture):
+    """Closing asks; what was left as a draft is there again, joined where the file was saved meanwhile."""
+    url = keep("draft.txt", "one\ntwo\nthree\n")
+    page.goto(f"{PANEL}&file=draft.txt")
+    text = page.get_by_label("Content of draft.txt")
+    text.get_by_text("three").dblclick()
+    page.keyboard.type("3")
+    question = page.get_by_role("dialog", name="draft.txt has changes that are not saved")
+    page.get_by_role("tab", name="History").click()
+    picture(page, "unsaved-asked")
+    question.get_by_role("button", name="Stay").click()
+    expect(question).to_have_count(0)
+    page.get_by_role("button", name="Close the panel").click()
+    question.get_by_role("button", name="Leave, keep the draft").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    page.goto(f"{PANEL}&file=draft.txt")
+    expect(page.get_by_text("Your draft, typed")).to_be_visible()
+    expect(text).to_contain_text("3")
+    page.goto("/tenants")
+    keep("draft.txt", "1\ntwo\nthree\n")
+    page.goto(f"{PANEL}&file=draft.txt")
+    page.get_by_role("button", name="Show both").click()
+    picture(page, "draft-joined")
+    with saving(page, "draft.txt"):
+        page.get_by_role("button", name="Save the right side").click()
+    assert "1\ntwo\n3\n" == page.request.get(url).text()
+    expect(page.get_by_role("button", name="Save")).to_be_disabled()
+    expect(page.get_by_text("never saved")).to_have_count(0)
+
+
+def test_a_session_that_ends_takes_nothing_that_is_typed(page, keep, picture):
+    """Signing in happens over the page, as the same person, and the save is sent again."""
+    url = keep("typed.txt", "first")
+    page.goto(f"{PANEL}&file=typed.txt")
+    page.get_by_label("Content of typed.txt").click()
+    page.keyboard.type("typed ")
+    page.context.clear_cookies()
+    page.get_by_role("button", name="Save").click()
+    dialog = page.get_by_role("dialog", name="Your session has ended")
+    expect(dialog.get_by_role("textbox", name="Name")).to_have_value("admin")
+    picture(page, "session-ended")
+    dialog.locator("input[type=password]").fill(PASSWORD)
+    dialog.get_by_role("button", name="Sign in").click()
+    expect(dialog).to_have_count(0)
+    with saving(page, "typed.txt"):
+        page.get_by_role("button", name="Save").click()
+    assert "typed" in page.request.get(url).text()
 
 
 def test_what_is_typed_on_a_dark_page_is_seen(page, keep):

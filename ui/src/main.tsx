@@ -13,6 +13,7 @@ import { whoQuery } from "./api/queries";
 import { refreshTenant } from "./events/refresh";
 import { styleNonce } from "./nonce";
 import { makeRouter } from "./router";
+import { setEnded } from "./session/ended";
 import { cssVariables, theme } from "./theme";
 import { whenLanded } from "./uploads/queue";
 
@@ -20,12 +21,10 @@ const SIGNED_OUT = 401;
 const RETRIES_MAX = 2;
 const LANDED_MS = 250;
 
-/** A session that is over shows itself at any request; who asks is then asked again. */
+/** A session that is over shows itself at any request; who was signed in is then asked to sign in again. */
 function noticeSignedOut(error: unknown) {
-  if (!(error instanceof Problem && error.status === SIGNED_OUT) || !client.getQueryData(whoQuery.queryKey))
-    return;
-  client.removeQueries({ queryKey: whoQuery.queryKey });
-  void router.invalidate();
+  if (error instanceof Problem && error.status === SIGNED_OUT && client.getQueryData(whoQuery.queryKey))
+    setEnded(true);
 }
 
 const client: QueryClient = new QueryClient({

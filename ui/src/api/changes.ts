@@ -70,12 +70,17 @@ export async function readFile(place: Place, path: string, version?: number): Pr
   }
 }
 
-/** Keep a new version of a file, if it still is what it was; a `Problem` of status 412 says it is not. */
-export function writeFile(place: Place, path: string, text: string, etag: string): Promise<FileEntry> {
-  return call("PUT", fileAddress(place, path), {
+/**
+ * Keep a new version of a file, if it still is what it was; a `Problem` of status 412 says it is not.
+ *
+ * The entity tag of the new version.
+ */
+export async function writeFile(place: Place, path: string, text: string, etag: string): Promise<string> {
+  const answer = await send("PUT", fileAddress(place, path), {
     content: new Blob([text], { type: "application/octet-stream" }),
     headers: { "If-Match": etag, "Content-Type": "application/octet-stream" },
   });
+  return answer.headers.get("ETag") ?? "";
 }
 
 export function setTag(place: Place, name: string, version: number): Promise<unknown> {

@@ -11,6 +11,7 @@ interface FileContentProps {
   text: string;
   etag: string;
   isReadOnly: boolean;
+  isSealed: boolean;
   /** Whether somebody else saved while there is something unsaved here. */
   isBehind: boolean;
   onChanged: (isChanged: boolean) => void;

@@ -1,20 +1,25 @@
 // A text file in place: typing shows at once what differs from what is kept, saving makes a new version.
 //
 // JSON is checked while one types; a save that would overwrite somebody else's asks with both side by side.
-import { Button, Group, Text } from "@mantine/core";
+import { Alert, Button, Group, Text } from "@mantine/core";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { lazy, Suspense, useEffect, useState } from "react";
 import { readFile, writeFile } from "@/api/changes";
 import { tenantKey } from "@/api/place";
 import { asProblem } from "@/api/problem";
 import { LateSkeleton } from "@/parts/LateSkeleton";
+import { LeaveDialog } from "@/parts/LeaveDialog";
+import { Moment } from "@/parts/Moment";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { tell } from "@/parts/toasts";
+import type { PanelSearch } from "@/search";
 import { usePanel } from "@/tenants/panel";
 import { jsonProblem } from "./json-problem";
+import { useDraft } from "./useDraft";
 
 const TextEditor = lazy(() => import("./TextEditor"));
 const ConflictDialog = lazy(() => import("./ConflictDialog"));
+const SIGNED_OUT = 401; // a dialog asks to sign in again
 const PRECONDITION_FAILED = 412;
 
 interface FileEditorProps {
@@ -22,21 +27,42 @@ interface FileEditorProps {
   text: string;
   etag: string;
   isReadOnly: boolean;
+  /** What is typed into a sealed file stays in the page. */
+  isSealed: boolean;
   isBehind?: boolean;
   /** Told whenever there begins or ceases to be something that is not saved. */
   onChanged?: (isChanged: boolean) => void;
 }
 
-interface Theirs {
-  text: string;
+/** Two texts that began as the same one and are to become one again. */
+interface Joining {
+  base: string;
+  theirs: string;
+  mine: string;
   etag: string;
 }
 
-export function FileEditor({ path, text, etag, isReadOnly, isBehind = false, onChanged }: FileEditorProps) {
+interface Order {
+  text: string;
+  etag: string;
+  /** What the editor had at that moment. */
+  typed: string;
+}
+
+export function FileEditor({
+  path,
+  text,
+  etag,
+  isReadOnly,
+  isSealed,
+  isBehind = false,
+  onChanged,
+}: FileEditorProps) {
   const { place } = usePanel();
   const client = useQueryClient();
-  const [draft, setDraft] = useState(text);
-  const [theirs, setTheirs] = useState<Theirs | null>(null);
+  const typed = useDraft({ path, text, etag, isKept: !isReadOnly && !isSealed });
+  const draft = typed.text;
+  const [joining, setJoining] = useState<Joining | null>(null);
   const isJson = path.endsWith(".json");
   const problem = isJson ? jsonProblem(draft) : null;
   const isChanged = draft !== text;
@@ -48,9 +74,10 @@ export function FileEditor({ path, text, etag, isReadOnly, isBehind = false, onC
   }
 
   const saving = useMutation({
-    mutationFn: (order: { text: string; etag: string }) => writeFile(place, path, order.text, order.etag),
-    onSuccess: async () => {
-      setTheirs(null);
+    mutationFn: (order: Order) => writeFile(place, path, order.text, order.etag),
+    onSuccess: async (newEtag, order) => {
+      setJoining(null);
+      typed.onSaved(order.typed, order.text, newEtag);
       tell(`Saved ${path} as a new version.`);
       onChanged?.(false);
       await refresh();
@@ -58,44 +85,75 @@ export function FileEditor({ path, text, etag, isReadOnly, isBehind = false, onC
     onError: async (error) => {
       if (asProblem(error).status !== PRECONDITION_FAILED) return;
       const newest = await readFile(place, path);
-      if (newest) setTheirs(newest);
+      if (newest) setJoining({ base: text, theirs: newest.text, mine: draft, etag: newest.etag });
     },
   });
   const canSave = !isReadOnly && isChanged && problem === null && !saving.isPending;
   function save() {
-    if (canSave) saving.mutate({ text: draft, etag });
+    if (canSave) saving.mutate({ text: draft, etag, typed: draft });
   }
-  const isConflict = saving.isError && asProblem(saving.error).status === PRECONDITION_FAILED;
+  const isTold =
+    saving.isError && ![SIGNED_OUT, PRECONDITION_FAILED].includes(asProblem(saving.error).status);
+  const isUnsaved = isChanged && !(saving.isSuccess && saving.variables.typed === draft);
 
   return (
     <>
+      {typed.earlier && (
+        <Alert color="yellow" title="You typed something here that was never saved." mb="xs">
+          <Group gap="xs">
+            <span>
+              <Moment at={new Date(typed.earlier.at).toISOString()} />, and the file was saved since.
+            </span>
+            <Button
+              size="compact-sm"
+              onClick={() => {
+                const { base = "", text: mine = "" } = typed.earlier ?? {};
+                setJoining({ base, theirs: text, mine, etag });
+              }}
+            >
+              Show both
+            </Button>
+            <Button size="compact-sm" variant="default" onClick={typed.forget}>
+              Discard the draft
+            </Button>
+          </Group>
+        </Alert>
+      )}
       <div className="editor">
         <Suspense fallback={<LateSkeleton />}>
           <TextEditor
             path={path}
             original={text}
             value={draft}
-            onChange={setDraft}
+            onChange={typed.set}
             onSave={save}
-            isReadOnly={isReadOnly}
+            // What is typed now would take the place of the earlier draft.
+            isReadOnly={isReadOnly || typed.earlier !== undefined}
           />
         </Suspense>
       </div>
-      {saving.isError && !isConflict && <ProblemNote error={saving.error} />}
+      {isTold && <ProblemNote error={saving.error} />}
       {!isReadOnly && (
         <Group justify="space-between">
           <Text size="sm" role="status" c={problem ? "var(--mantine-color-error)" : "dimmed"}>
             {problem ??
-              (isBehind
-                ? "Somebody saved this file meanwhile. Save shows both texts."
-                : isChanged
-                  ? "Lines that differ are marked; the old ones stand above them."
-                  : isJson
-                    ? "Valid JSON"
-                    : "")}
+              (isBehind ? (
+                "Somebody saved this file meanwhile. Save shows both texts."
+              ) : typed.restoredFrom !== undefined ? (
+                <>
+                  Your draft, typed <Moment at={new Date(typed.restoredFrom).toISOString()} />. It is not
+                  saved.
+                </>
+              ) : isChanged ? (
+                "Lines that differ are marked; the old ones stand above them."
+              ) : isJson ? (
+                "Valid JSON"
+              ) : (
+                ""
+              ))}
           </Text>
           <Group gap="xs">
-            <Button size="xs" variant="default" disabled={!isChanged} onClick={() => setDraft(text)}>
+            <Button size="xs" variant="default" disabled={!isChanged} onClick={() => typed.set(text)}>
               Discard
             </Button>
             <Button
@@ -109,24 +167,45 @@ export function FileEditor({ path, text, etag, isReadOnly, isBehind = false, onC
           </Group>
         </Group>
       )}
-      {theirs && (
+      <LeaveDialog
+        title={`${path} has changes that are not saved`}
+        isUnsaved={isUnsaved}
+        isLost={typed.isLost}
+        isSamePlace={isSameFile}
+        onDiscard={typed.forget}
+      >
+        {typed.isLost
+          ? isSealed
+            ? "Nothing of a sealed file is kept in this browser: what you typed is lost when you leave."
+            : "The text is too long to be kept in this browser: what you typed is lost when you leave."
+          : "The draft stays in this browser until you save it, discard it or sign out."}
+      </LeaveDialog>
+      {joining && (
         <Suspense fallback={null}>
           <ConflictDialog
             path={path}
-            base={text}
-            theirs={theirs.text}
-            mine={draft}
+            base={joining.base}
+            theirs={joining.theirs}
+            mine={joining.mine}
             isSaving={saving.isPending}
-            onSave={(merged) => saving.mutate({ text: merged, etag: theirs.etag })}
+            onSave={(merged) => saving.mutate({ text: merged, etag: joining.etag, typed: draft })}
             onTakeTheirs={() => {
-              setTheirs(null);
+              setJoining(null);
               saving.reset();
+              typed.set(text);
+              typed.forget();
               void refresh();
             }}
-            onClose={() => setTheirs(null)}
+            onClose={() => setJoining(null)}
           />
         </Suspense>
       )}
     </>
   );
+}
+
+const OPENED = ["env", "panel", "file", "v", "as"] as const;
+
+function isSameFile(current: PanelSearch, next: PanelSearch): boolean {
+  return OPENED.every((name) => current[name] === next[name]);
 }

@@ -116,6 +116,7 @@ export default function FilePage() {
           text={content.data.text}
           etag={content.data.etag}
           isReadOnly={version !== undefined || !may("snapshots:write")}
+          isSealed={isSealed}
           isBehind={isChanged && seen.current !== revision.version}
           onChanged={onChanged}
         />

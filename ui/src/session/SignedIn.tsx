@@ -1,12 +1,16 @@
 // Everything behind the sign-in; who is not signed in is sent there first (see the router) and comes back.
 import { useQuery } from "@tanstack/react-query";
 import { Outlet } from "@tanstack/react-router";
-import { useEffect } from "react";
+import { lazy, Suspense, useEffect } from "react";
 import { whoQuery } from "@/api/queries";
 import { Shell } from "@/shell/Shell";
 import { setWholeBytesMax } from "@/uploads/queue";
+import { useEnded } from "./ended";
+
+const SignInAgain = lazy(() => import("./SignInAgain"));
 
 export function SignedIn() {
+  const isEnded = useEnded();
   const bytesMax = useQuery(whoQuery).data?.body_bytes_max;
   useEffect(() => {
     if (bytesMax !== undefined) setWholeBytesMax(bytesMax);
@@ -14,6 +18,11 @@ export function SignedIn() {
   return (
     <Shell>
       <Outlet />
+      {isEnded && (
+        <Suspense>
+          <SignInAgain />
+        </Suspense>
+      )}
     </Shell>
   );
 }

@@ -21,11 +21,12 @@ import {
   IconSun,
 } from "@tabler/icons-react";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { Link, useNavigate, useParams } from "@tanstack/react-router";
+import { Link, useNavigate, useParams, useRouter } from "@tanstack/react-router";
 import { lazy, type ReactNode, Suspense, useState } from "react";
 import { signOut } from "@/api/changes";
 import { environmentsQuery, whoQuery } from "@/api/queries";
 import { useEvents } from "@/events/useEvents";
+import { forgetAllDrafts } from "@/files/drafts";
 import { undoLast } from "@/parts/toasts";
 import { rememberEnvironment, useEnvironment, useMay } from "@/session/session";
 import { ShortcutList } from "./ShortcutList";
@@ -138,13 +139,17 @@ function Person() {
   const { data: who } = useQuery(whoQuery);
   const client = useQueryClient();
   const navigate = useNavigate();
+  const router = useRouter();
   const scheme = useComputedColorScheme("light");
   const { setColorScheme } = useMantineColorScheme();
   const other = scheme === "dark" ? "light" : "dark";
   async function leave() {
-    await signOut();
-    client.clear();
+    // First away from the page: it may ask whether what is typed there is to go.
     await navigate({ to: "/sign-in", search: { to: undefined } });
+    if (router.state.location.pathname !== "/sign-in") return;
+    await signOut();
+    forgetAllDrafts();
+    client.clear();
   }
   return (
     <Group gap={4} wrap="nowrap" justify="space-between">

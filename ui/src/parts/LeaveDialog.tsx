@@ -1,0 +1,62 @@
+// Asks before what was typed is left: by a link, Back, a closed panel, another tab, or a reload.
+import { Button, Group, Modal, Text } from "@mantine/core";
+import { useBlocker } from "@tanstack/react-router";
+import type { ReactNode } from "react";
+import type { PanelSearch } from "@/search";
+import { useFocusBack } from "./useFocusBack";
+
+interface LeaveDialogProps {
+  title: string;
+  isUnsaved: boolean;
+  /** Whether the typed text is lost by leaving. */
+  isLost: boolean;
+  /** What else of the address may change without leaving, if anything does. */
+  isSamePlace: (current: PanelSearch, next: PanelSearch) => boolean;
+  onDiscard: () => void;
+  children: ReactNode;
+}
+
+export function LeaveDialog(props: LeaveDialogProps) {
+  const leaving = useBlocker({
+    shouldBlockFn: ({ current, next }) =>
+      props.isUnsaved &&
+      (current.pathname !== next.pathname ||
+        !props.isSamePlace(current.search as PanelSearch, next.search as PanelSearch)),
+    enableBeforeUnload: () => props.isUnsaved,
+    withResolver: true,
+  });
+  if (leaving.status !== "blocked") return null;
+  return (
+    <Question title={props.title} onStay={leaving.reset}>
+      <Text size="sm">{props.children}</Text>
+      <Group justify="flex-end" mt="md">
+        <Button
+          variant="default"
+          onClick={() => {
+            props.onDiscard();
+            leaving.proceed();
+          }}
+        >
+          Discard and leave
+        </Button>
+        {!props.isLost && (
+          <Button variant="default" onClick={leaving.proceed}>
+            Leave, keep the draft
+          </Button>
+        )}
+        <Button data-autofocus onClick={leaving.reset}>
+          Stay
+        </Button>
+      </Group>
+    </Question>
+  );
+}
+
+function Question(props: { title: string; onStay: () => void; children: ReactNode }) {
+  useFocusBack();
+  return (
+    <Modal opened onClose={props.onStay} title={props.title} size="lg" zIndex={300}>
+      {props.children}
+    </Modal>
+  );
+}

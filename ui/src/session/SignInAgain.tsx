@@ -1,0 +1,52 @@
+// The session has ended under an open page: signing in happens over it, and nothing that is typed goes.
+import { Modal, Text } from "@mantine/core";
+import { useQueryClient } from "@tanstack/react-query";
+import { useEffect } from "react";
+import { address, get } from "@/api/client";
+import { whoQuery } from "@/api/queries";
+import type { Who } from "@/api/types";
+import { setEnded } from "./ended";
+import { SignInForm } from "./SignInForm";
+
+export default function SignInAgain() {
+  const client = useQueryClient();
+  const before = client.getQueryData(whoQuery.queryKey);
+
+  function onEntered(who: Who) {
+    setEnded(false);
+    if (before && before.id !== who.id) {
+      // What is on the page is of somebody else.
+      location.assign("/");
+      return;
+    }
+    client.setQueryData(whoQuery.queryKey, who);
+    void client.invalidateQueries();
+  }
+
+  // Who signs in in another tab, at the provider say, comes back to this one.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: it looks at what is there at that moment
+  useEffect(() => {
+    function look() {
+      get<Who>(address`/session`).then(onEntered, () => {});
+    }
+    window.addEventListener("focus", look);
+    return () => window.removeEventListener("focus", look);
+  }, []);
+
+  return (
+    <Modal
+      opened
+      onClose={() => {}}
+      withCloseButton={false}
+      closeOnEscape={false}
+      closeOnClickOutside={false}
+      title="Your session has ended"
+      zIndex={400}
+    >
+      <Text size="sm" mb="md">
+        Sign in again; what you typed is still there.
+      </Text>
+      <SignInForm name={before?.kind === "person" ? before.name : ""} isInDialog onEntered={onEntered} />
+    </Modal>
+  );
+}

@@ -118,6 +118,35 @@ def test_an_upload_that_failed_is_tried_again_and_one_under_way_is_cancelled(pag
     expect(page.get_by_role("gridcell", name="File b.txt")).to_have_count(0)
 
 
+def test_an_upload_is_seen_from_everywhere_and_one_that_a_reload_cut_off_is_listed(page, tmp_path, picture):
+    """Elsewhere a tray has it; the browser asks before the page goes, and afterwards its name is told."""
+    file = tmp_path / "slow.txt"
+    file.write_text("kept")
+    place = "**/tenants/customer-0023/files/**"
+    page.route(place, lambda _: None)  # it is sent, and never answered
+    page.goto("/tenants/customer-0023?panel=snapshots")
+    page.get_by_label("Files to upload").set_input_files(file)
+    tray = page.get_by_role("region", name="Uploads of all tenants")
+    expect(page.get_by_role("button", name="Cancel all")).to_be_visible()
+    expect(tray).to_have_count(0)
+    page.get_by_role("button", name="Close the panel").click()
+    expect(tray).to_contain_text("customer-0023: Uploading: 0 of 1 done")
+    picture(page, "upload-tray")
+    asked = []
+    page.on("dialog", lambda dialog: (asked.append(dialog.type), dialog.accept()))
+    page.reload()
+    assert ["beforeunload"] == asked
+    expect(tray).to_contain_text("slow.txt. Choose them again")
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.emulate_media(color_scheme="dark")
+    picture(page, "upload-tray-narrow")
+    page.unroute(place)
+    tray.get_by_role("link", name="Open customer-0023").click()
+    page.get_by_label("Files to upload").set_input_files(file)
+    expect(page.get_by_role("gridcell", name="File slow.txt")).to_be_visible()
+    expect(tray).to_have_count(0)
+
+
 @pytest.fixture
 def restarting(tmp_path):
     """A service of one process and one tenant, to be ended in the middle of something."""

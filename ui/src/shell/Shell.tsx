@@ -29,6 +29,7 @@ import { useEvents } from "@/events/useEvents";
 import { forgetAllDrafts } from "@/files/drafts";
 import { undoLast } from "@/parts/toasts";
 import { rememberEnvironment, useEnvironment, useMay } from "@/session/session";
+import { UploadTray } from "@/uploads/UploadTray";
 import { ShortcutList } from "./ShortcutList";
 import { useShortcuts } from "./shortcuts";
 import { useDropGuard } from "./useDropGuard";
@@ -86,6 +87,7 @@ export function Shell({ children }: { children: ReactNode }) {
         </div>
       </nav>
       <main className="shell-main">{children}</main>
+      <UploadTray />
       {isJumping && (
         <Suspense>
           <Palette onClose={() => setJumping(false)} environment={environment} />

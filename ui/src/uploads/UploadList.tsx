@@ -12,13 +12,13 @@ import {
   type Upload,
   useUploads,
 } from "./queue";
+import { toldAll } from "./told";
 
 const SHOWN_MAX = 200;
 
 export function UploadList({ place }: { place: Place }) {
   const uploads = useUploads(place);
   if (uploads.length === 0) return null;
-  const done = uploads.filter((one) => one.state === "done").length;
   const open = uploads.filter((one) => one.state !== "done" && one.state !== "cancelled");
   const asked = uploads.filter((one) => one.state === "exists");
   const failed = uploads.filter((one) => one.state === "failed");
@@ -26,11 +26,7 @@ export function UploadList({ place }: { place: Place }) {
     <section aria-label="Uploads">
       <Group justify="space-between" mb={4}>
         <Text size="sm" role="status">
-          {open.length === 0
-            ? `${countText(done)} uploaded`
-            : open.length === failed.length
-              ? `${countText(done)} uploaded, ${countText(failed.length)} failed`
-              : `Uploading: ${countText(done)} of ${countText(uploads.length)} done`}
+          {toldAll(uploads)}
         </Text>
         <Group gap={4}>
           {asked.length > 1 && (

@@ -6,6 +6,8 @@ import { useSyncExternalStore } from "react";
 import type { Place } from "@/api/place";
 import { asProblem } from "@/api/problem";
 import { tell } from "@/parts/toasts";
+import { setEnded } from "@/session/ended";
+import { forgetInterrupted } from "./interrupted";
 import { type RowsOrder, type Running, type Sendable, sendResumable, sendRows, sendWhole } from "./sending";
 
 export type UploadState = "waiting" | "sending" | "exists" | "done" | "failed" | "cancelled";
@@ -19,6 +21,7 @@ export interface Upload extends Sendable {
 }
 
 const AT_ONCE_MAX = 4;
+const SIGNED_OUT = 401;
 const PRECONDITION_FAILED = 412;
 
 // Until the service has said so nothing is small enough.
@@ -43,18 +46,30 @@ export function whenLanded(landed: (place: Place) => void): void {
   onLanded = landed;
 }
 
-export function useUploads(place: Place): readonly Upload[] {
-  const all = useSyncExternalStore(
+export function useAllUploads(): readonly Upload[] {
+  return useSyncExternalStore(
     (listener) => {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
     () => uploads,
   );
-  return all.filter((one) => isOfPlace(one, place));
 }
 
-function isOfPlace(one: Upload, place: Place): boolean {
+export function useUploads(place: Place): readonly Upload[] {
+  return useAllUploads().filter((one) => isOfPlace(one, place));
+}
+
+export function isUnderWay(one: Upload): boolean {
+  return one.state === "waiting" || one.state === "sending";
+}
+
+/** Those that the service has not taken, and that nobody gave up. */
+export function unsentUploads(): readonly Upload[] {
+  return uploads.filter((one) => one.state !== "done" && one.state !== "cancelled");
+}
+
+function isOfPlace(one: { place: Place }, place: Place): boolean {
   return one.place.tenant === place.tenant && one.place.environment === place.environment;
 }
 
@@ -72,6 +87,7 @@ function add(files: readonly Sendable[]): void {
     lastId += 1;
     return { ...one, id: lastId, state: "waiting", sent: 0, bytesPerSecond: 0, problem: "" };
   });
+  forgetInterrupted((gone) => added.some((one) => isOfPlace(gone, one.place) && gone.path === one.path));
   set([...uploads, ...added]);
   startNext();
 }
@@ -147,6 +163,7 @@ async function start(upload: Upload): Promise<void> {
     onLanded(upload.place);
   } catch (error) {
     const problem = asProblem(error);
+    if (problem.status === SIGNED_OUT) setEnded(true);
     const isThere = problem.status === PRECONDITION_FAILED;
     const isStopped = uploads.find((one) => one.id === upload.id)?.state === "cancelled";
     if (!isStopped) change(upload.id, { state: isThere ? "exists" : "failed", problem: problem.title });

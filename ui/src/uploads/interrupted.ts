@@ -1,0 +1,57 @@
+// Uploads that the end of a page cut off: listed when it is there again, until they are sent anew or dismissed.
+//
+// In the session's storage, for each browser tab its own: what another tab is sending was not interrupted.
+import { useSyncExternalStore } from "react";
+import type { Place } from "@/api/place";
+
+const KEY = "freezeframe.interrupted";
+
+export interface Interrupted {
+  place: Place;
+  path: string;
+}
+
+const listeners = new Set<() => void>();
+let interrupted: readonly Interrupted[] = read();
+
+export function useInterrupted(): readonly Interrupted[] {
+  return useSyncExternalStore(
+    (listener) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    () => interrupted,
+  );
+}
+
+export function forgetInterrupted(isGone: (one: Interrupted) => boolean): void {
+  if (interrupted.some(isGone)) set(interrupted.filter((one) => !isGone(one)));
+}
+
+/** To be called at the end of a page, with what it had not sent. */
+export function noteInterrupted(unsent: readonly Interrupted[]): void {
+  if (unsent.length > 0) set([...interrupted, ...unsent.map(({ place, path }) => ({ place, path }))]);
+}
+
+function set(next: readonly Interrupted[]): void {
+  interrupted = next;
+  try {
+    sessionStorage.setItem(KEY, JSON.stringify(next));
+  } catch {
+    // Without room for it the list ends with the page.
+  }
+  for (const listener of listeners) listener();
+}
+
+function read(): readonly Interrupted[] {
+  try {
+    const kept: unknown = JSON.parse(globalThis.sessionStorage?.getItem(KEY) ?? "[]");
+    return Array.isArray(kept) ? kept.filter(isOne) : [];
+  } catch {
+    return [];
+  }
+}
+
+function isOne(kept: Partial<Interrupted> | null): kept is Interrupted {
+  return typeof kept?.path === "string" && typeof kept.place?.tenant === "string";
+}

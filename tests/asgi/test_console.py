@@ -51,6 +51,16 @@ def test_a_browser_gets_the_page_and_a_program_the_answer(ask):
     assert content_security_policy(nonce) == first.headers["content-security-policy"]
 
 
+def test_an_address_without_a_page_is_a_page_for_browsers_alone(ask):
+    """With the status 404; programs, and whoever asks the API, have the application's own answer."""
+    missing = ask("/nowhere/at/all", accept="text/html")
+
+    assert (404, True) == (missing.status_code, "nonce" in missing.text)
+    for path, kind in (("/nowhere", "application/json"), ("/api/v1/nowhere", "text/html")):
+        answer = ask(path, accept=kind)
+        assert (404, "Not Found") == (answer.status_code, answer.json()["detail"]), path
+
+
 def test_scripts_are_sent_compressed_to_who_takes_that(ask):
     """The same bytes either way; a browser may keep them for ever, by encoding."""
     plain = ask("/assets/index-1a2b.js", accept_encoding="identity")

@@ -154,3 +154,35 @@ def test_a_tenant_that_is_not_there_is_told(page):
     """The panel says so, with what to do."""
     page.goto("/tenants/nobody?panel=snapshots")
     expect(page.get_by_role("alert").first).to_contain_text("There is no tenant 'nobody'")
+
+
+def test_an_unknown_address_is_a_page_and_titles_say_what_is_open(page):
+    """Typed into the browser it has a way back; the tab's title names stream, tab and tenant."""
+    answer = page.goto("/tenant-list")
+    assert 404 == answer.status
+    page.get_by_role("link", name="Go to the tenants").click()
+    expect(page).to_have_title("Tenants · freezeframe")
+    page.goto("/tenants/acme?panel=snapshots&stream=Invoice")
+    expect(page).to_have_title("Invoice · Snapshots · acme · freezeframe")
+
+
+def test_a_service_that_is_away_is_told_and_what_is_shown_stays(browser, served, sessions, picture):
+    """The age of what is shown is there, what was typed too; when it answers again the note goes."""
+    # A page of its own: that requests fail is what the browser would complain about.
+    context = browser.new_context(base_url=served.url, storage_state=sessions["admin"], color_scheme="dark")
+    page = context.new_page()
+    page.goto("/tenants/acme?panel=snapshots&file=readme.txt")
+    text = page.get_by_label("Content of readme.txt")
+    text.click()
+    page.keyboard.type("typed ")
+    page.route("**/api/**", lambda route: route.abort())
+    page.get_by_role("button", name="Save").click()
+    note = page.get_by_text("The service cannot be reached. Its last answer:")
+    expect(note).to_be_visible()
+    picture(page, "unreachable")
+    expect(text).to_contain_text("typed")
+    page.unroute("**/api/**")
+    expect(note).to_have_count(0)
+    page.get_by_role("button", name="Discard").click()
+    expect(text).not_to_contain_text("typed")
+    context.close()

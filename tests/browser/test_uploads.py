@@ -126,7 +126,7 @@ def test_an_upload_is_seen_from_everywhere_and_one_that_a_reload_cut_off_is_list
     page.route(place, lambda _: None)  # it is sent, and never answered
     page.goto("/tenants/customer-0023?panel=snapshots")
     page.get_by_label("Files to upload").set_input_files(file)
-    tray = page.get_by_role("region", name="Uploads of all tenants")
+    tray = page.get_by_role("region", name="Files on their way")
     expect(page.get_by_role("button", name="Cancel all")).to_be_visible()
     expect(tray).to_have_count(0)
     page.get_by_role("button", name="Close the panel").click()

@@ -3,13 +3,20 @@ import "@mantine/notifications/styles.css";
 import "./console.css";
 import { MantineProvider } from "@mantine/core";
 import { Notifications } from "@mantine/notifications";
-import { MutationCache, QueryCache, QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import {
+  MutationCache,
+  type Query,
+  QueryCache,
+  QueryClient,
+  QueryClientProvider,
+} from "@tanstack/react-query";
 import { RouterProvider } from "@tanstack/react-router";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { tenantKey } from "./api/place";
 import { asProblem, Problem } from "./api/problem";
 import { whoQuery } from "./api/queries";
+import { noteAnswer, noteUnreachable } from "./events/connection";
 import { refreshTenant } from "./events/refresh";
 import { styleNonce } from "./nonce";
 import { makeRouter } from "./router";
@@ -21,15 +28,25 @@ const SIGNED_OUT = 401;
 const RETRIES_MAX = 2;
 const LANDED_MS = 250;
 
-/** A session that is over shows itself at any request; who was signed in is then asked to sign in again. */
-function noticeSignedOut(error: unknown) {
-  if (error instanceof Problem && error.status === SIGNED_OUT && client.getQueryData(whoQuery.queryKey))
-    setEnded(true);
+const PASSING = new Set([0, SIGNED_OUT, 429, 503]);
+
+/** What was refused for good is no longer shown; what was not reached stays, and its age is told. */
+function noticeProblem(error: unknown, query: Query<unknown, unknown>) {
+  noticeAway(error);
+  if (!PASSING.has(asProblem(error).status) && query.state.data !== undefined)
+    query.setState({ data: undefined });
+}
+
+/** A session that is over shows itself at any request, as does a service that cannot be reached. */
+function noticeAway(error: unknown) {
+  const { status, code } = asProblem(error);
+  if (status === SIGNED_OUT && client.getQueryData(whoQuery.queryKey)) setEnded(true);
+  if (code === "UNREACHABLE") noteUnreachable();
 }
 
 const client: QueryClient = new QueryClient({
-  queryCache: new QueryCache({ onError: noticeSignedOut }),
-  mutationCache: new MutationCache({ onError: noticeSignedOut }),
+  queryCache: new QueryCache({ onError: noticeProblem, onSuccess: noteAnswer }),
+  mutationCache: new MutationCache({ onError: noticeAway }),
   defaultOptions: {
     queries: {
       // What was refused stays refused; only what was not reached is worth a second try.

@@ -17,10 +17,12 @@ from pathlib import Path
 from fastapi import FastAPI
 from fastapi.responses import FileResponse, PlainTextResponse, Response
 from starlette.requests import Request
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 PAGES = frozenset({"", "overview", "tenants", "jobs", "schedules", "keys", "audit", "sign-in"})
 _ASSETS = "/assets/"
+_PROGRAMS = frozenset({"api", "assets", "tenant"})
+_OK, _NOT_FOUND = 200, 404
 _NONCE = "__STYLE_NONCE__"
 _NONCE_BYTES = 18
 _ACCEPTED = "Accept-Encoding"
@@ -69,7 +71,26 @@ class Console:
             if answer is not None:
                 await answer(scope, receive, send)
                 return
+            if _is_browsed(request):
+                send = self._with_missing_page(scope, receive, send)
         await self._application(scope, receive, send)
+
+    def _with_missing_page(self, scope: Scope, receive: Receive, send: Send) -> Send:
+        """A browser that asks for an address that there is not gets the console's page, which says so."""
+        is_missing = False
+
+        async def answer(message: Message) -> None:
+            nonlocal is_missing
+            if message["type"] == "http.response.start" and message["status"] == _NOT_FOUND:
+                is_missing = True
+                page = self._page()
+                if page.status_code == _OK:
+                    page.status_code = _NOT_FOUND
+                await page(scope, receive, send)
+            elif not is_missing:
+                await send(message)
+
+        return answer
 
     def _asset(self, request: Request) -> Response | None:
         file = self._assets.get(request.url.path)
@@ -103,8 +124,20 @@ class Console:
 
 def is_page(request: Request) -> bool:
     """Whether a browser asks for one of the console's pages, not a program for the API at that address."""
-    first = request.url.path.strip("/").partition("/")[0]
-    return first in PAGES and "text/html" in request.headers.get("accept", "")
+    return _first_name(request) in PAGES and _takes_pages(request)
+
+
+def _is_browsed(request: Request) -> bool:
+    """Whether somebody may have typed the address: it is neither of the API nor of the pages' parts."""
+    return _first_name(request) not in _PROGRAMS and _takes_pages(request)
+
+
+def _first_name(request: Request) -> str:
+    return request.url.path.strip("/").partition("/")[0]
+
+
+def _takes_pages(request: Request) -> bool:
+    return "text/html" in request.headers.get("accept", "")
 
 
 def _takes_gzip(request: Request) -> bool:

@@ -156,7 +156,7 @@ function Entries({ place, choice }: { place: Place | null; choice: AuditChoice }
   const proof = useQuery(auditProofQuery(place));
   const entries = useMemo(() => list.data?.pages.flatMap((page) => page.entries) ?? [], [list.data]);
   if (list.isPending) return <LateSkeleton />;
-  if (list.isError) return <ProblemNote error={list.error} onRetry={() => list.refetch()} />;
+  if (list.isLoadingError) return <ProblemNote error={list.error} onRetry={() => list.refetch()} />;
   if (entries.length === 0) return <EmptyNote title="Nothing of the kind was done." />;
   return (
     <>
@@ -171,8 +171,8 @@ function Entries({ place, choice }: { place: Place | null; choice: AuditChoice }
       />
       {proof.data && (
         <Group gap="xs">
-          <Badge color={proof.data.is_whole ? "green" : "red"} variant="outline" size="sm">
-            {proof.data.is_whole ? "chain whole" : "chain broken"}
+          <Badge color={proof.data.is_whole ? "green" : "red"} variant="dot" size="sm">
+            {proof.data.is_whole ? "chain intact" : "chain broken"}
           </Badge>
           <Text size="xs" c="dimmed">
             {proof.data.is_whole

@@ -6,7 +6,7 @@ import { type QueryClient, useQueryClient } from "@tanstack/react-query";
 import { useEffect } from "react";
 import { address, withQuery } from "@/api/client";
 import { type Place, tenantKey } from "@/api/place";
-import { allJobsKey, overviewQuery } from "@/api/queries";
+import { allJobsKey, overviewQuery, whoQuery } from "@/api/queries";
 import { setLive } from "./live";
 import { refreshTenant } from "./refresh";
 
@@ -93,6 +93,8 @@ class Line {
     source.onerror = () => {
       wasAway = true;
       setLive(false);
+      // Whether the service itself is away shows at any answer of its own.
+      void this.client.fetchQuery({ ...whoQuery, staleTime: 0 }).catch(() => {});
       // What was refused is not tried again by the browser; what was cut is, at once and again and again.
       if (source.readyState === EventSource.CLOSED) this.timer = setTimeout(() => this.open(), AGAIN_MS);
     };

@@ -57,7 +57,8 @@ export default function FilePage() {
   );
 
   if (revisions.isPending) return <LateSkeleton />;
-  if (revisions.isError) return <ProblemNote error={revisions.error} onRetry={() => revisions.refetch()} />;
+  if (revisions.isLoadingError)
+    return <ProblemNote error={revisions.error} onRetry={() => revisions.refetch()} />;
   if (!revision || revision.deleted)
     return (
       <EmptyNote title="There is no such file at this version.">
@@ -103,7 +104,7 @@ export default function FilePage() {
         <EmptyNote title={`${bytesText(revision.size)} are too much to be shown here.`}>
           Download the file to see it.
         </EmptyNote>
-      ) : content.isError ? (
+      ) : content.isLoadingError ? (
         <ProblemNote error={content.error} onRetry={() => content.refetch()} />
       ) : content.isPending ? (
         <LateSkeleton />

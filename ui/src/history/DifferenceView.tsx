@@ -61,7 +61,7 @@ export function DifferenceView({ before, after }: { before: number; after: numbe
       </Group>
       {difference.isPending ? (
         <LateSkeleton />
-      ) : difference.isError ? (
+      ) : difference.isLoadingError ? (
         <ProblemNote error={difference.error} onRetry={() => difference.refetch()} />
       ) : streams.length + files.length === 0 ? (
         <EmptyNote title="The two versions hold the same." />
@@ -142,7 +142,7 @@ function FileDifference({ path, before, after, fate, isSealed }: FileDifferenceP
   });
   if (isSealed) return <EmptyNote title="This file is sealed: its differences are not shown." />;
   if (texts.isPending) return <LateSkeleton />;
-  if (texts.isError) return <ProblemNote error={texts.error} />;
+  if (texts.isLoadingError) return <ProblemNote error={texts.error} />;
   if (texts.data === null) return <EmptyNote title="This file is no text." />;
   return (
     <div className="editor">

@@ -44,7 +44,7 @@ export function RowDifferenceGrid({ stream, before, after, canRestore = false }:
   // biome-ignore lint/correctness/useExhaustiveDependencies: other versions have other rows
   useEffect(() => setTicked(NONE), [stream, before, after]);
   if (difference.isPending) return <LateSkeleton />;
-  if (difference.isError)
+  if (difference.isLoadingError)
     return <ProblemNote error={difference.error} onRetry={() => difference.refetch()} />;
   if (!first || rows.length === 0)
     return (

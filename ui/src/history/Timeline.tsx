@@ -67,7 +67,7 @@ export function Timeline() {
   }
 
   if (history.isPending) return <LateSkeleton lines={10} />;
-  if (history.isError) return <ProblemNote error={history.error} onRetry={() => history.refetch()} />;
+  if (history.isLoadingError) return <ProblemNote error={history.error} onRetry={() => history.refetch()} />;
   if (all.length === 0)
     return <EmptyNote title="No version yet.">The first job, upload or import makes version 0.</EmptyNote>;
   return (

@@ -40,7 +40,7 @@ export function JobDetail({ jobId }: { jobId: string }) {
   const isNotebook = hasNotebook && search.show === "notebook";
   const version = job.data?.outcome?.tenant_version;
   const error = job.data?.outcome?.error as JobError | null | undefined;
-  if (job.isError && asProblem(job.error).status === MISSING) return <ElsewhereJob jobId={jobId} />;
+  if (job.isLoadingError && asProblem(job.error).status === MISSING) return <ElsewhereJob jobId={jobId} />;
   return (
     <>
       <Group gap="sm">
@@ -78,7 +78,7 @@ export function JobDetail({ jobId }: { jobId: string }) {
         </Group>
       </Group>
       {job.isPending && <LateSkeleton lines={3} />}
-      {job.isError && <ProblemNote error={job.error} onRetry={() => job.refetch()} />}
+      {job.isLoadingError && <ProblemNote error={job.error} onRetry={() => job.refetch()} />}
       {error?.problem && (
         <Text size="sm" c="var(--mantine-color-error)">
           {[error.problem, error.cause, error.remedy].filter(Boolean).join(" ")}

@@ -66,7 +66,7 @@ export function JobsPage() {
       </div>
       {list.isPending ? (
         <LateSkeleton lines={12} />
-      ) : list.isError ? (
+      ) : list.isLoadingError ? (
         <ProblemNote error={list.error} onRetry={() => list.refetch()} />
       ) : jobs.length === 0 ? (
         isFiltered ? (

@@ -28,7 +28,7 @@ function JobList() {
   const list = useInfiniteQuery({ ...jobsQuery(place), refetchInterval: useLookAgain() });
   const jobs = useMemo(() => list.data?.pages.flatMap((page) => page.jobs) ?? [], [list.data]);
   if (list.isPending) return <LateSkeleton />;
-  if (list.isError) return <ProblemNote error={list.error} onRetry={() => list.refetch()} />;
+  if (list.isLoadingError) return <ProblemNote error={list.error} onRetry={() => list.refetch()} />;
   return (
     <>
       {may("jobs:run") && (

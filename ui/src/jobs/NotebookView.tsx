@@ -11,7 +11,8 @@ import { type NotebookOutput, notebookCells } from "./notebook";
 export default function NotebookView({ place, jobId }: { place: Place; jobId: string }) {
   const notebook = useQuery(notebookQuery(place, jobId));
   if (notebook.isPending) return <LateSkeleton />;
-  if (notebook.isError) return <ProblemNote error={notebook.error} onRetry={() => notebook.refetch()} />;
+  if (notebook.isLoadingError)
+    return <ProblemNote error={notebook.error} onRetry={() => notebook.refetch()} />;
   const cells = notebookCells(notebook.data);
   if (!cells) return <EmptyNote title="This notebook cannot be shown.">Download it instead.</EmptyNote>;
   return (

@@ -59,7 +59,7 @@ export function KeysPage() {
     onError: tellProblem,
     onSettled: refresh,
   });
-  const columns = columnsOf((id) => rotating.mutate(id), setRevoked);
+  const columns = columnsOf((id) => void (rotating.isPending || rotating.mutate(id)), setRevoked);
   return (
     <div className="page">
       <div className="page-head">
@@ -72,7 +72,7 @@ export function KeysPage() {
       </div>
       {list.isPending ? (
         <LateSkeleton />
-      ) : list.isError ? (
+      ) : list.isLoadingError ? (
         <ProblemNote error={list.error} onRetry={() => list.refetch()} />
       ) : keys.length === 0 ? (
         <EmptyNote title="No key yet.">A program needs one to use the API.</EmptyNote>

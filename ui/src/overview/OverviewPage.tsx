@@ -61,7 +61,7 @@ export function OverviewPage() {
       </div>
       {found.isPending ? (
         <LateSkeleton lines={12} />
-      ) : found.isError ? (
+      ) : found.isLoadingError ? (
         <ProblemNote error={found.error} onRetry={() => found.refetch()} />
       ) : (
         <div className="overview-parts">

@@ -27,7 +27,7 @@ export function NameDialog(props: NameDialogProps) {
   });
   function submit(event: FormEvent) {
     event.preventDefault();
-    submitting.mutate();
+    if (!submitting.isPending) submitting.mutate();
   }
   return (
     <Modal opened onClose={props.onClose} title={props.title}>

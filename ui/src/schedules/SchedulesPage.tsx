@@ -54,7 +54,7 @@ export function SchedulesPage() {
       </div>
       {list.isPending ? (
         <LateSkeleton />
-      ) : list.isError ? (
+      ) : list.isLoadingError ? (
         <ProblemNote error={list.error} onRetry={() => list.refetch()} />
       ) : schedules.length === 0 ? (
         <EmptyNote

@@ -30,9 +30,11 @@ import { forgetAllDrafts } from "@/files/drafts";
 import { undoLast } from "@/parts/toasts";
 import { rememberEnvironment, useEnvironment, useMay } from "@/session/session";
 import { UploadTray } from "@/uploads/UploadTray";
+import { ConnectionBar } from "./ConnectionBar";
 import { ShortcutList } from "./ShortcutList";
 import { useShortcuts } from "./shortcuts";
 import { useDropGuard } from "./useDropGuard";
+import { useTitle } from "./useTitle";
 
 const Palette = lazy(() => import("./Palette").then((module) => ({ default: module.Palette })));
 
@@ -42,6 +44,7 @@ export function Shell({ children }: { children: ReactNode }) {
   const { tenant } = useParams({ strict: false });
   useEvents(environment, tenant);
   useDropGuard();
+  useTitle();
   const [isJumping, setJumping] = useState(false);
   const [isHelping, setHelping] = useState(false);
   useShortcuts({ "mod+k": () => setJumping(true), "?": () => setHelping(true), "mod+z": undoLast });
@@ -87,6 +90,7 @@ export function Shell({ children }: { children: ReactNode }) {
         </div>
       </nav>
       <main className="shell-main">{children}</main>
+      <ConnectionBar />
       <UploadTray />
       {isJumping && (
         <Suspense>

@@ -102,7 +102,7 @@ export function FolderList() {
         />
       </div>
       <UploadList place={place} />
-      {content.isError ? (
+      {content.isLoadingError ? (
         <ProblemNote error={content.error} onRetry={() => content.refetch()} />
       ) : content.isPending || overview.isPending ? (
         <LateSkeleton lines={10} />

@@ -95,7 +95,7 @@ export function PreviewGrid({ stream }: { stream: string }) {
           />
         </Group>
       </Group>
-      {rows.isError ? (
+      {rows.isLoadingError ? (
         <ProblemNote
           error={rows.error}
           {...(asProblem(rows.error).status >= 500 ? { onRetry: () => void rows.refetch() } : {})}
@@ -123,7 +123,9 @@ export function PreviewGrid({ stream }: { stream: string }) {
         />
       )}
       <Text size="xs" c="dimmed" role="status">
-        {first && !rows.isError && toldCount(total, isTotalExact, where.length > 0, sort !== undefined)}
+        {first &&
+          !rows.isLoadingError &&
+          toldCount(total, isTotalExact, where.length > 0, sort !== undefined)}
       </Text>
     </>
   );

@@ -43,7 +43,7 @@ export function RowSheet({ stream, rowKey }: { stream: string; rowKey: string })
     >
       {history.isPending ? (
         <LateSkeleton lines={8} label="Looking up the row" />
-      ) : history.isError ? (
+      ) : history.isLoadingError ? (
         <ProblemNote error={history.error} onRetry={() => void history.refetch()} />
       ) : (
         <Stack gap="md">

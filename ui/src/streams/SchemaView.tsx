@@ -16,7 +16,7 @@ export function SchemaView({ stream }: { stream: string }) {
   const detail = useQuery(streamQuery(place, stream));
   const statistics = useQuery(statisticsQuery(place, stream, version));
   if (statistics.isPending || detail.isPending) return <LateSkeleton label="Reading what the columns hold" />;
-  if (statistics.isError)
+  if (statistics.isLoadingError)
     return <ProblemNote error={statistics.error} onRetry={() => statistics.refetch()} />;
   const { columns, rows } = statistics.data;
   const isUnread = columns.some((one) => one.rows_read === 0) && rows > 0;

@@ -46,7 +46,7 @@ export function StreamVersions({ stream }: { stream: string }) {
     },
   ];
   if (history.isPending) return <LateSkeleton />;
-  if (history.isError) return <ProblemNote error={history.error} onRetry={() => history.refetch()} />;
+  if (history.isLoadingError) return <ProblemNote error={history.error} onRetry={() => history.refetch()} />;
   return (
     <VirtualGrid
       label={`Versions of ${stream}`}

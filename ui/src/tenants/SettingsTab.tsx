@@ -46,7 +46,7 @@ function Retention() {
     onSuccess: () => client.invalidateQueries({ queryKey: policyQuery(place).queryKey }),
   });
   if (policy.isPending) return <LateSkeleton lines={2} />;
-  if (policy.isError) return <ProblemNote error={policy.error} />;
+  if (policy.isLoadingError) return <ProblemNote error={policy.error} />;
   const isAdmin = may("admin");
   return (
     <section aria-label="Retention">
@@ -100,7 +100,7 @@ function Tags() {
       <Title order={3} size="h5">
         Tags
       </Title>
-      {tags.isError && <ProblemNote error={tags.error} />}
+      {tags.isLoadingError && <ProblemNote error={tags.error} />}
       {found.length === 0 ? (
         <Text size="sm" c="dimmed">
           None yet. A tag names a version in the History tab and keeps it, whatever the retention says.

@@ -91,7 +91,7 @@ export function TenantsPage() {
       </div>
       {tenants.isPending ? (
         <LateSkeleton lines={12} />
-      ) : tenants.isError ? (
+      ) : tenants.isLoadingError ? (
         <ProblemNote error={tenants.error} onRetry={() => tenants.refetch()} />
       ) : ids.length === 0 ? (
         <EmptyNote

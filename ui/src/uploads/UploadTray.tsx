@@ -19,7 +19,7 @@ export function UploadTray() {
   const interrupted = grouped(useInterrupted());
   if (uploads.length + interrupted.length === 0) return null;
   return (
-    <section className="upload-tray" aria-label="Uploads of all tenants">
+    <section className="upload-tray" aria-label="Files on their way">
       {uploads.map(([name, of]) => (
         <Sent key={name} uploads={of} />
       ))}

@@ -1,5 +1,6 @@
 """One warm Spark server for the whole run: the product's own, with Delta's jars beside it as the oracle."""
 
+import gc
 import os
 import signal
 from pathlib import Path
@@ -29,6 +30,12 @@ def pytest_sessionstart():
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # Most tests need no Spark; those of the default engine ask for `default_engine` or `asked_spark`.
     os.environ["FREEZEFRAME_ENGINE"] = "auto"
+
+
+def pytest_collection_finish():
+    """Collections of garbage pass over the modules and cases, which live as long as the run."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

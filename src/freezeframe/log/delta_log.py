@@ -210,11 +210,12 @@ class DeltaLog(TableLog):
 
     @classmethod
     def _expire(cls) -> None:
+        """Let go what was not used for long, or is too much; what was used last is at the cache's end."""
         oldest = time.monotonic() - cls.cache_retention_seconds
-        expired = [key for key, entry in cls._cache.items() if entry.used_at < oldest]
-        for key in expired:
-            del cls._cache[key]
-        while len(cls._cache) > max(0, cls.cache_size):
+        while cls._cache:
+            entry = next(iter(cls._cache.values()))
+            if entry.used_at >= oldest and len(cls._cache) <= max(0, cls.cache_size):
+                break
             cls._cache.popitem(last=False)
 
     # Reading

@@ -6,6 +6,9 @@ import uuid
 import pytest
 from tests.quick_java import with_classes
 
+from freezeframe.control.backoff import Backoff
+from freezeframe.control.database import ControlDatabase
+from freezeframe.control.queue import JobQueue
 from freezeframe.runs.request import RunRequest
 from freezeframe.runs.running import run
 from freezeframe.script import stores
@@ -20,6 +23,26 @@ def run_settings(tmp_path_factory):
         runner_idle_seconds=20,
         lease_heartbeat_seconds=5,
     )
+
+
+@pytest.fixture
+def settings(tmp_path):
+    """Settings of a machine of its own."""
+    return Settings(state_dir=tmp_path / "state")
+
+
+@pytest.fixture
+def database(tmp_path):
+    """An empty control database."""
+    opened = ControlDatabase.open(f"sqlite:///{tmp_path / 'control.db'}")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def queue(database):
+    """Its jobs; failed ones wait for nothing."""
+    return JobQueue(database, Backoff(0, 0))
 
 
 class Runs:

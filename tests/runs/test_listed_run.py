@@ -6,36 +6,12 @@ import pytest
 from sqlalchemy import text
 from tests.runs.file_run import file_run, ledger, order
 
-from freezeframe.control.backoff import Backoff
-from freezeframe.control.database import ControlDatabase
-from freezeframe.control.queue import JobQueue
 from freezeframe.control.submission import Submission
 from freezeframe.errors import InputNotFound
 from freezeframe.runs.job_attempt import Times
 from freezeframe.runs.listed_run import run_listed
 from freezeframe.runs.request import parse_run_request
 from freezeframe.runs.worker import Worker, WorkerOptions
-from freezeframe.settings import Settings
-
-
-@pytest.fixture
-def settings(tmp_path):
-    """Settings of a machine of its own."""
-    return Settings(state_dir=tmp_path / "state")
-
-
-@pytest.fixture
-def database(tmp_path):
-    """An empty control database."""
-    opened = ControlDatabase.open(f"sqlite:///{tmp_path / 'control.db'}")
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def queue(database):
-    """Its jobs; failed ones wait for nothing."""
-    return JobQueue(database, Backoff(0, 0))
 
 
 @pytest.fixture

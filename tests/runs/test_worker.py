@@ -9,7 +9,6 @@ import pytest
 from tests.control.manual_clock import ManualClock
 from tests.runs.file_run import file_run, ledger, order
 
-from freezeframe.control.backoff import Backoff
 from freezeframe.control.database import ControlDatabase
 from freezeframe.control.queue import JobQueue
 from freezeframe.control.schedule import ScheduleRequest
@@ -21,33 +20,12 @@ from freezeframe.runs.heartbeat import Heartbeat
 from freezeframe.runs.job_attempt import JobAttempt, Times
 from freezeframe.runs.tenants import request_store
 from freezeframe.runs.worker import Worker, WorkerOptions
-from freezeframe.settings import Settings
 from freezeframe.store.run_tenant import open_job_tenant
 from freezeframe.store.transaction.job_status import find_committed_job
 
 pytestmark = pytest.mark.long
 
 SHORT = Times(lease_seconds=1.0, beat_seconds=0.05)
-
-
-@pytest.fixture
-def settings(tmp_path):
-    """Settings of a machine of its own."""
-    return Settings(state_dir=tmp_path / "state")
-
-
-@pytest.fixture
-def database(tmp_path):
-    """An empty control database."""
-    opened = ControlDatabase.open(f"sqlite:///{tmp_path / 'control.db'}")
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def queue(database):
-    """Its jobs; failed ones wait for nothing."""
-    return JobQueue(database, Backoff(0, 0))
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import { RouterProvider } from "@tanstack/react-router";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { tenantKey } from "./api/place";
-import { asProblem, Problem } from "./api/problem";
+import { asProblem, Problem, SIGNED_OUT } from "./api/problem";
 import { whoQuery } from "./api/queries";
 import { noteAnswer, noteUnreachable } from "./events/connection";
 import { refreshTenant } from "./events/refresh";
@@ -24,7 +24,6 @@ import { setEnded } from "./session/ended";
 import { cssVariables, theme } from "./theme";
 import { whenLanded } from "./uploads/queue";
 
-const SIGNED_OUT = 401;
 const RETRIES_MAX = 2;
 const LANDED_MS = 250;
 

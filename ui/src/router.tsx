@@ -8,7 +8,7 @@ import {
   Outlet,
   redirect,
 } from "@tanstack/react-router";
-import { asProblem } from "./api/problem";
+import { asProblem, SIGNED_OUT } from "./api/problem";
 import { whoQuery } from "./api/queries";
 import { LateSkeleton } from "./parts/LateSkeleton";
 import { PartProblem } from "./parts/PartProblem";
@@ -17,8 +17,6 @@ import { SignedIn } from "./session/SignedIn";
 import { SignInPage } from "./session/SignInPage";
 import { MissingPage } from "./shell/MissingPage";
 import { TenantsPage } from "./tenants/TenantsPage";
-
-const SIGNED_OUT = 401;
 
 const root = createRootRouteWithContext<{ client: QueryClient }>()({
   component: Outlet,

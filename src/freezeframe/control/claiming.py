@@ -75,8 +75,8 @@ def claim_queued(connection: Connection, worker: str, clock: Clock, lease_ms: in
 
 def start_job(connection: Connection, sequence: int, worker: str, clock: Clock, lease_ms: int) -> QueuedJob:
     """The job of that place, locked and not running, as one that runs and is this worker's."""
-    job = job_at(connection, sequence)
-    connection.execute(update(lanes).where(lanes.c.name == job.lane).values(running=lanes.c.running + 1))
+    lane = select(jobs.c.lane).where(jobs.c.sequence == sequence).scalar_subquery()
+    connection.execute(update(lanes).where(lanes.c.name == lane).values(running=lanes.c.running + 1))
     # A search that took long must not have used up the lease.
     now_ms = clock(connection)
     return _store_lease(
@@ -86,7 +86,7 @@ def start_job(connection: Connection, sequence: int, worker: str, clock: Clock, 
             **_lease(worker, now_ms, lease_ms),
             "status": "running",
             "started_ms": now_ms,
-            "attempts": job.attempts + 1,
+            "attempts": jobs.c.attempts + 1,
             "taken_over_from": "",
             "only_close": False,
         },

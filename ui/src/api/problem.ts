@@ -1,5 +1,10 @@
 // What the service says about a request that it refused (RFC 9457), or about one that never arrived.
 
+/** The session has ended: a dialog asks to sign in again. */
+export const SIGNED_OUT = 401;
+/** It is there already, or not what it was when it was read. */
+export const PRECONDITION_FAILED = 412;
+
 export class Problem extends Error {
   constructor(
     readonly status: number,

@@ -1,32 +1,17 @@
 // Whether the service answers, and when it did last: that is the age of what the page shows.
-import { useSyncExternalStore } from "react";
+import { followed } from "@/parts/followed";
 
-const listeners = new Set<() => void>();
 let lastAnswer = Date.now();
-let lostAt: number | undefined;
+const lost = followed<number | undefined>(undefined);
 
 export function noteAnswer(): void {
   lastAnswer = Date.now();
-  set(undefined);
+  lost.set(undefined);
 }
 
 export function noteUnreachable(): void {
-  set(lostAt ?? lastAnswer);
+  lost.set(lost.get() ?? lastAnswer);
 }
 
 /** When the service answered last, in milliseconds, while it does not; else undefined. */
-export function useLostSince(): number | undefined {
-  return useSyncExternalStore(
-    (listener) => {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
-    () => lostAt,
-  );
-}
-
-function set(next: number | undefined): void {
-  if (next === lostAt) return;
-  lostAt = next;
-  for (const listener of listeners) listener();
-}
+export const useLostSince = lost.useValue;

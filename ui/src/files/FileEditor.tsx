@@ -6,7 +6,7 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { lazy, Suspense, useEffect, useState } from "react";
 import { readFile, writeFile } from "@/api/changes";
 import { tenantKey } from "@/api/place";
-import { asProblem } from "@/api/problem";
+import { asProblem, PRECONDITION_FAILED, SIGNED_OUT } from "@/api/problem";
 import { LateSkeleton } from "@/parts/LateSkeleton";
 import { LeaveDialog } from "@/parts/LeaveDialog";
 import { Moment } from "@/parts/Moment";
@@ -19,8 +19,6 @@ import { useDraft } from "./useDraft";
 
 const TextEditor = lazy(() => import("./TextEditor"));
 const ConflictDialog = lazy(() => import("./ConflictDialog"));
-const SIGNED_OUT = 401; // a dialog asks to sign in again
-const PRECONDITION_FAILED = 412;
 
 interface FileEditorProps {
   path: string;

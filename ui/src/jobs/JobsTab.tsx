@@ -7,6 +7,7 @@ import { tenantKey } from "@/api/place";
 import { jobsQuery } from "@/api/queries";
 import { useLookAgain } from "@/events/live";
 import { EmptyNote } from "@/parts/EmptyNote";
+import { FormEnd } from "@/parts/FormEnd";
 import { LateSkeleton } from "@/parts/LateSkeleton";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { useFocusBack } from "@/parts/useFocusBack";
@@ -91,15 +92,7 @@ function RunDialog({ onClose }: { onClose: () => void }) {
             value={script}
             onChange={(event) => setScript(event.currentTarget.value)}
           />
-          {running.isError && <ProblemNote error={running.error} />}
-          <Group justify="flex-end">
-            <Button variant="default" onClick={onClose}>
-              Cancel
-            </Button>
-            <Button type="submit" loading={running.isPending}>
-              Run
-            </Button>
-          </Group>
+          <FormEnd sending={running} verb="Run" onClose={onClose} />
         </Stack>
       </form>
     </Modal>

@@ -18,6 +18,7 @@ import { createKey, revokeKey, rotateKey } from "@/api/changes";
 import { keysQuery } from "@/api/queries";
 import type { Key, Scope } from "@/api/types";
 import { EmptyNote } from "@/parts/EmptyNote";
+import { FormEnd } from "@/parts/FormEnd";
 import { LateSkeleton } from "@/parts/LateSkeleton";
 import { Moment } from "@/parts/Moment";
 import { ProblemNote } from "@/parts/ProblemNote";
@@ -243,15 +244,7 @@ function CreateKey({ onClose, onCreated }: { onClose: () => void; onCreated: (te
             value={days}
             onChange={setDays}
           />
-          {creating.isError && <ProblemNote error={creating.error} />}
-          <Group justify="flex-end">
-            <Button variant="default" onClick={onClose}>
-              Cancel
-            </Button>
-            <Button type="submit" loading={creating.isPending}>
-              Create
-            </Button>
-          </Group>
+          <FormEnd sending={creating} verb="Create" onClose={onClose} />
         </Stack>
       </form>
     </Modal>

@@ -1,9 +1,9 @@
 // A script of the service's folder, for a tenant, at times that a cron expression says.
-import { Autocomplete, Button, Group, Modal, Select, Stack, TextInput } from "@mantine/core";
+import { Autocomplete, Modal, Select, Stack, TextInput } from "@mantine/core";
 import { useInfiniteQuery, useMutation } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { tenantsQuery } from "@/api/queries";
-import { ProblemNote } from "@/parts/ProblemNote";
+import { FormEnd } from "@/parts/FormEnd";
 import { useFocusBack } from "@/parts/useFocusBack";
 import { createSchedule } from "./schedules";
 
@@ -78,15 +78,7 @@ export function CreateSchedule({ environment, onClose, onCreated }: CreateSchedu
             value={zone}
             onChange={(event) => setZone(event.currentTarget.value)}
           />
-          {creating.isError && <ProblemNote error={creating.error} />}
-          <Group justify="flex-end">
-            <Button variant="default" onClick={onClose}>
-              Cancel
-            </Button>
-            <Button type="submit" loading={creating.isPending}>
-              Create
-            </Button>
-          </Group>
+          <FormEnd sending={creating} verb="Create" onClose={onClose} />
         </Stack>
       </form>
     </Modal>

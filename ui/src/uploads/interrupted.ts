@@ -1,8 +1,8 @@
 // Uploads that the end of a page cut off: listed when it is there again, until they are sent anew or dismissed.
 //
 // In the session's storage, for each browser tab its own: what another tab is sending was not interrupted.
-import { useSyncExternalStore } from "react";
 import type { Place } from "@/api/place";
+import { followed } from "@/parts/followed";
 
 const KEY = "freezeframe.interrupted";
 
@@ -11,36 +11,27 @@ export interface Interrupted {
   path: string;
 }
 
-const listeners = new Set<() => void>();
-let interrupted: readonly Interrupted[] = read();
+const interrupted = followed(read());
 
-export function useInterrupted(): readonly Interrupted[] {
-  return useSyncExternalStore(
-    (listener) => {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
-    () => interrupted,
-  );
-}
+export const useInterrupted = interrupted.useValue;
 
 export function forgetInterrupted(isGone: (one: Interrupted) => boolean): void {
-  if (interrupted.some(isGone)) set(interrupted.filter((one) => !isGone(one)));
+  const known = interrupted.get();
+  if (known.some(isGone)) set(known.filter((one) => !isGone(one)));
 }
 
 /** To be called at the end of a page, with what it had not sent. */
 export function noteInterrupted(unsent: readonly Interrupted[]): void {
-  if (unsent.length > 0) set([...interrupted, ...unsent.map(({ place, path }) => ({ place, path }))]);
+  if (unsent.length > 0) set([...interrupted.get(), ...unsent.map(({ place, path }) => ({ place, path }))]);
 }
 
 function set(next: readonly Interrupted[]): void {
-  interrupted = next;
   try {
     sessionStorage.setItem(KEY, JSON.stringify(next));
   } catch {
     // Without room for it the list ends with the page.
   }
-  for (const listener of listeners) listener();
+  interrupted.set(next);
 }
 
 function read(): readonly Interrupted[] {

@@ -2,9 +2,9 @@
 //
 // What the service takes at once is one request with progress; larger files go by tus in pieces, and go on
 // where they stopped after the network or the service was away. A file that is there is never replaced unasked.
-import { useSyncExternalStore } from "react";
 import type { Place } from "@/api/place";
-import { asProblem } from "@/api/problem";
+import { asProblem, PRECONDITION_FAILED, SIGNED_OUT } from "@/api/problem";
+import { followed } from "@/parts/followed";
 import { tell } from "@/parts/toasts";
 import { setEnded } from "@/session/ended";
 import { forgetInterrupted } from "./interrupted";
@@ -21,14 +21,11 @@ export interface Upload extends Sendable {
 }
 
 const AT_ONCE_MAX = 4;
-const SIGNED_OUT = 401;
-const PRECONDITION_FAILED = 412;
 
 // Until the service has said so nothing is small enough.
 let wholeBytesMax = 0;
-let uploads: readonly Upload[] = [];
+const uploads = followed<readonly Upload[]>([]);
 let lastId = 0;
-const listeners = new Set<() => void>();
 const running = new Map<number, Running>();
 let onLanded: (place: Place) => void = () => {};
 
@@ -46,15 +43,7 @@ export function whenLanded(landed: (place: Place) => void): void {
   onLanded = landed;
 }
 
-export function useAllUploads(): readonly Upload[] {
-  return useSyncExternalStore(
-    (listener) => {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
-    () => uploads,
-  );
-}
+export const useAllUploads = uploads.useValue;
 
 export function useUploads(place: Place): readonly Upload[] {
   return useAllUploads().filter((one) => isOfPlace(one, place));
@@ -66,7 +55,7 @@ export function isUnderWay(one: Upload): boolean {
 
 /** Those that the service has not taken, and that nobody gave up. */
 export function unsentUploads(): readonly Upload[] {
-  return uploads.filter((one) => one.state !== "done" && one.state !== "cancelled");
+  return uploads.get().filter((one) => one.state !== "done" && one.state !== "cancelled");
 }
 
 function isOfPlace(one: { place: Place }, place: Place): boolean {
@@ -88,7 +77,7 @@ function add(files: readonly Sendable[]): void {
     return { ...one, id: lastId, state: "waiting", sent: 0, bytesPerSecond: 0, problem: "" };
   });
   forgetInterrupted((gone) => added.some((one) => isOfPlace(gone, one.place) && gone.path === one.path));
-  set([...uploads, ...added]);
+  uploads.set([...uploads.get(), ...added]);
   startNext();
 }
 
@@ -101,7 +90,7 @@ export function cancelUpload(id: number): void {
 
 /** Stops all of a tenant that wait or are sent. */
 export function cancelAll(place: Place): void {
-  const those = uploads.filter((one) => isOfPlace(one, place));
+  const those = uploads.get().filter((one) => isOfPlace(one, place));
   // Those that wait first, so that none of them begins in the place of one that was stopped.
   for (const state of ["waiting", "sending"])
     for (const one of those) if (one.state === state) cancelUpload(one.id);
@@ -117,7 +106,7 @@ export type Answer = "replace" | "keep both" | "skip";
 
 /** The answer to "there is such a file": a new version of it, another name beside it, or neither. */
 export function settleUpload(id: number, answer: Answer): void {
-  const upload = uploads.find((one) => one.id === id);
+  const upload = uploads.get().find((one) => one.id === id);
   if (!upload) return;
   if (answer === "skip") change(id, { state: "cancelled" });
   else if (answer === "replace") change(id, { state: "waiting", replaces: true });
@@ -127,7 +116,7 @@ export function settleUpload(id: number, answer: Answer): void {
 
 export function forgetFinished(place: Place): void {
   const isOver = (one: Upload) => one.state === "done" || one.state === "cancelled";
-  set(uploads.filter((one) => !isOfPlace(one, place) || !isOver(one)));
+  uploads.set(uploads.get().filter((one) => !isOfPlace(one, place) || !isOver(one)));
 }
 
 /** "a/report.csv" beside itself: "a/report (2).csv", "a/report (3).csv" ... */
@@ -141,7 +130,7 @@ export function besides(path: string): string {
 }
 
 function startNext(): void {
-  for (const upload of uploads) {
+  for (const upload of uploads.get()) {
     if (running.size >= AT_ONCE_MAX) return;
     if (upload.state === "waiting" && !running.has(upload.id)) void start(upload);
   }
@@ -165,7 +154,7 @@ async function start(upload: Upload): Promise<void> {
     const problem = asProblem(error);
     if (problem.status === SIGNED_OUT) setEnded(true);
     const isThere = problem.status === PRECONDITION_FAILED;
-    const isStopped = uploads.find((one) => one.id === upload.id)?.state === "cancelled";
+    const isStopped = uploads.get().find((one) => one.id === upload.id)?.state === "cancelled";
     if (!isStopped) change(upload.id, { state: isThere ? "exists" : "failed", problem: problem.title });
   } finally {
     running.delete(upload.id);
@@ -183,10 +172,5 @@ function sendingOf(upload: Upload, onProgress: (sent: number) => void): Running 
 }
 
 function change(id: number, changes: Partial<Upload>): void {
-  set(uploads.map((one) => (one.id === id ? { ...one, ...changes } : one)));
-}
-
-function set(next: readonly Upload[]): void {
-  uploads = next;
-  for (const listener of listeners) listener();
+  uploads.set(uploads.get().map((one) => (one.id === id ? { ...one, ...changes } : one)));
 }

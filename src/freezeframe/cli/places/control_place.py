@@ -72,18 +72,13 @@ def control(root: str, environment: str | None = None, *, create: bool = False) 
         InputNotFound: there is no such directory.
         InvalidOption, SetupError, TryAgain: as ``ControlDatabase.open``.
     """
-    from freezeframe.control.database import ControlDatabase
-    from freezeframe.control.place import database_url
     from freezeframe.settings import load_settings
 
     settings = load_settings(root=root, environment=environment)
     if not create and not settings.database_url:
         require_root(root)
-    database = ControlDatabase.open(database_url(settings, root))
-    try:
-        yield Control(settings, database, settings.environment)
-    finally:
-        database.close()
+    with _opened(root, settings) as found:
+        yield found
 
 
 @contextmanager
@@ -95,11 +90,24 @@ def present_control(root: str, environment: str | None = None) -> Iterator[Contr
     """
     from freezeframe.settings import load_settings
 
-    if not load_settings(root=root).database_url and ("://" in root or not control_file(root).is_file()):
+    settings = load_settings(root=root, environment=environment)
+    if not settings.database_url and ("://" in root or not control_file(root).is_file()):
         yield None
         return
-    with control(root, environment) as found:
+    with _opened(root, settings) as found:
         yield found
+
+
+@contextmanager
+def _opened(root: str, settings: Settings) -> Iterator[Control]:
+    from freezeframe.control.database import ControlDatabase
+    from freezeframe.control.place import database_url
+
+    database = ControlDatabase.open(database_url(settings, root))
+    try:
+        yield Control(settings, database, settings.environment)
+    finally:
+        database.close()
 
 
 def forget_jobs(root: str, environment: str, tenant: str) -> None:

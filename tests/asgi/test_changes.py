@@ -15,6 +15,7 @@ from tests.asgi.test_isolation import World
 
 from freezeframe.asgi.application import create_application
 from freezeframe.control.database import ControlDatabase
+from freezeframe.control.job_filter import JobFilter
 from freezeframe.control.place import database_url
 from freezeframe.control.schema import audit, idempotency, metadata
 from freezeframe.errors import StorageUnavailable
@@ -103,7 +104,7 @@ class Case:
     def made(self):
         """How much there is of all that operations make."""
         service = self.world.served.service
-        jobs = service.jobs.page("dev", self.tenant).jobs
+        jobs = service.jobs.page(JobFilter(environment="dev", tenant=self.tenant)).jobs
         uploads = list(self.world.served.uploads.glob("*/*"))
         tenants = service.stores.environment("dev").tenants(limit=100_000)
         keys = {one.id for one in service.keys.list(limit=100_000)}

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from freezeframe.control.database import ControlDatabase
 from freezeframe.control.place import database_url
 from freezeframe.control.queue import JobQueue
+from freezeframe.control.submission import Submission
 from freezeframe.runs.job_root import make_job_root
 from freezeframe.runs.request import RunRequest, parse_run_request
 from freezeframe.runs.tenants import request_tenant
@@ -71,7 +72,7 @@ class Worker:
             job_id=job_id,
         )
         text = json.dumps(request.to_json())
-        return self.queue.submit(text, environment="default", tenant=tenant, job_id=job_id)
+        return self.queue.submit(Submission(text, environment="default", tenant=tenant, job_id=job_id))
 
     @contextmanager
     def running(self, tenant, job_id):

@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import expect
 from tests.browser.queued import Worker
 
+from freezeframe.control.submission import Submission
 from freezeframe.service.access.stores import Stores
 from freezeframe.settings import load_settings
 
@@ -30,7 +31,7 @@ def attention(served):
     worker = Worker(served.root, served.root.parent / "scripts")
     error = {"code": "SCRIPT_FAILED", "problem": "The script failed.", "cause": "KeyError: 'Amount'\nmore"}
     worker.queue.submit(
-        "{}", environment="attention", tenant="loud", job_id="job-9", attempts_max=1, priority=9
+        Submission("{}", environment="attention", tenant="loud", job_id="job-9", attempts_max=1, priority=9)
     )
     while (job := worker.queue.claim("worker")).job_id != "job-9":
         worker.queue.finish(job, "failed", "{}")

@@ -11,6 +11,7 @@ from sqlalchemy import insert, select
 from freezeframe.control.database import ControlDatabase
 from freezeframe.control.queue import JobQueue
 from freezeframe.control.schema import jobs
+from freezeframe.control.submission import Submission
 
 # Forked, so that the libraries are loaded once; each process has a connection of its own.
 WORK = """
@@ -43,7 +44,9 @@ def test_eight_processes_claim_all_jobs(database_url, run_python, count):
     with closing(ControlDatabase.open(database_url)) as database:
         queue = JobQueue(database)
         for number in range(count):
-            queue.submit("{}", environment="dev", tenant=f"t{number % (count // 6)}", job_id=f"j{number}")
+            queue.submit(
+                Submission("{}", environment="dev", tenant=f"t{number % (count // 6)}", job_id=f"j{number}")
+            )
         out, error = run_python(WORK, database_url, PROCESSES).communicate(timeout=120)
         claimed = [job_id for line in out.splitlines() for job_id in json.loads(line)]
         # A worker ends when each tenant with work has a job running elsewhere, so a few may be left.
@@ -62,14 +65,14 @@ def test_eight_processes_claim_all_jobs(database_url, run_python, count):
 def test_a_long_queue_of_one_tenant_holds_nobody_up(database):
     """Another's job is found at once behind 5,000, also while one of those waits for its next attempt."""
     queue = JobQueue(database)
-    queue.submit("{}", environment="dev", tenant="busy", job_id="first")
+    queue.submit(Submission("{}", environment="dev", tenant="busy", job_id="first"))
     with database.begin() as connection:
         row = connection.execute(select(jobs)).one()._asdict()
         del row["sequence"]
         connection.execute(insert(jobs), [{**row, "job_id": f"j{number}"} for number in range(5000)])
     first = queue.claim("w")
     for tenant in ("late", "later"):
-        queue.submit("{}", environment="dev", tenant=tenant, job_id="x")
+        queue.submit(Submission("{}", environment="dev", tenant=tenant, job_id="x"))
 
     started = time.monotonic()
     assert "late" == queue.claim("w").tenant

@@ -9,6 +9,7 @@ from tests.control.manual_clock import ManualClock
 from freezeframe.control.backoff import Backoff
 from freezeframe.control.cursor import cursor_after
 from freezeframe.control.database import ControlDatabase
+from freezeframe.control.job_filter import JobFilter
 from freezeframe.control.queue import JobQueue
 from freezeframe.control.submission import Submission
 from freezeframe.errors import IdempotencyConflict, InvalidName, InvalidOption, JobRevoked, NotFound
@@ -31,7 +32,7 @@ def queue(database_url, clock):
 
 
 def submit(queue, job_id, tenant="acme", **options):
-    return queue.submit(REQUEST, environment="dev", tenant=tenant, job_id=job_id, **options)
+    return queue.submit(Submission(REQUEST, environment="dev", tenant=tenant, job_id=job_id, **options))
 
 
 def status(queue, job_id, tenant="acme"):
@@ -84,14 +85,16 @@ def test_a_job_goes_from_the_queue_to_its_end(queue, clock):
 
 def test_the_same_submission_is_the_same_job(queue):
     """Whatever the order of the request's fields; another request under the name is a conflict."""
-    first = queue.submit('{"a": 1, "b": 2}', environment="dev", tenant="acme", job_id="j")
-    again = queue.submit('{"b": 2, "a": 1}', environment="dev", tenant="acme", job_id="j", priority=5)
+    first = queue.submit(Submission('{"a": 1, "b": 2}', environment="dev", tenant="acme", job_id="j"))
+    again = queue.submit(
+        Submission('{"b": 2, "a": 1}', environment="dev", tenant="acme", job_id="j", priority=5)
+    )
 
     assert first == again
     with pytest.raises(IdempotencyConflict, match="another request"):
-        queue.submit('{"a": 2}', environment="dev", tenant="acme", job_id="j")
+        queue.submit(Submission('{"a": 2}', environment="dev", tenant="acme", job_id="j"))
     others = [
-        queue.submit("{}", environment=environment, tenant=tenant, job_id="j")
+        queue.submit(Submission("{}", environment=environment, tenant=tenant, job_id="j"))
         for environment, tenant in (("dev", "other"), ("prod", "acme"))
     ]
     assert 3 == len({first.sequence, *(other.sequence for other in others)})
@@ -113,10 +116,10 @@ def test_a_tenants_jobs_run_one_at_a_time_in_order(queue):
 def test_more_at_once_by_a_key(queue):
     """A key of several tenants counts them together; the newest number holds."""
     for number, tenant in enumerate(("a", "b", "c")):
-        submit(queue, f"j{number}", tenant=tenant, concurrency_key="api", concurrency_max=2)
+        submit(queue, f"j{number}", tenant=tenant, lane="api", running_max=2)
 
     assert ["j0", "j1", None] == [job and job.job_id for job in (queue.claim("w") for _ in range(3))]
-    submit(queue, "j3", tenant="d", concurrency_key="api", concurrency_max=3)
+    submit(queue, "j3", tenant="d", lane="api", running_max=3)
     assert "j2" == queue.claim("w").job_id
 
 
@@ -254,22 +257,24 @@ def test_lists_go_by_pages(queue):
         submit(queue, f"j{number}", tenant="acme" if number % 2 else "beta")
     found, cursor, pages = [], None, 0
     while pages == 0 or cursor is not None:
-        page = queue.list(environment="dev", limit=3, cursor=cursor)
+        page = queue.list(JobFilter(environment="dev"), limit=3, cursor=cursor)
         found += [job.job_id for job in page.jobs]
         cursor, pages = page.next_cursor, pages + 1
 
     assert [f"j{number}" for number in range(6, -1, -1)] == found
     assert 3 == pages
-    assert ["j5", "j3", "j1"] == [job.job_id for job in queue.list(tenant="acme").jobs]
+    assert ["j5", "j3", "j1"] == [job.job_id for job in queue.list(JobFilter(tenant="acme")).jobs]
     queue.claim("w")
-    assert ["j0"] == [job.job_id for job in queue.list(status="running").jobs]
+    assert ["j0"] == [job.job_id for job in queue.list(JobFilter(status="running")).jobs]
     assert (1, 6, 0) == tuple(queue.counts()[one] for one in ("running", "queued", "dead"))
     for wrong in ("", "x", "ajE6LTE", "ajE6", f"{cursor_after(3)}="):
         with pytest.raises(InvalidOption, match="is no cursor"):
             queue.list(cursor=wrong)
-    for options in ({"limit": 0}, {"limit": 1001}, {"status": "lost"}):
+    for limit in (0, 1001):
         with pytest.raises(InvalidOption):
-            queue.list(**options)
+            queue.list(limit=limit)
+    with pytest.raises(InvalidOption, match="no status"):
+        JobFilter(status="lost")
 
 
 @pytest.mark.parametrize(
@@ -280,13 +285,13 @@ def test_lists_go_by_pages(queue):
         ({"job_id": " "}, InvalidOption),
         ({"job_id": "a\nb"}, InvalidOption),
         ({"job_id": "x" * 501}, InvalidOption),
-        ({"request_json": "[]"}, InvalidOption),
-        ({"request_json": "{"}, InvalidOption),
-        ({"request_json": json.dumps({"a": "x" * 1_100_000})}, InvalidOption),
+        ({"request": "[]"}, InvalidOption),
+        ({"request": "{"}, InvalidOption),
+        ({"request": json.dumps({"a": "x" * 1_100_000})}, InvalidOption),
         ({"attempts_max": 0}, InvalidOption),
         ({"priority": 1001}, InvalidOption),
-        ({"concurrency_max": 0}, InvalidOption),
-        ({"concurrency_key": "k" * 501}, InvalidOption),
+        ({"running_max": 0}, InvalidOption),
+        ({"lane": "k" * 501}, InvalidOption),
         ({"run_at": datetime(2026, 1, 1)}, InvalidOption),  # noqa: DTZ001 - the point of it
     ],
 )
@@ -294,10 +299,10 @@ def test_what_cannot_be_a_job_is_refused(tmp_path, options, error):
     """Before anything is written."""
     database = ControlDatabase.open(f"sqlite:///{tmp_path / 'control.db'}")
     queue = JobQueue(database)
-    good = {"request_json": REQUEST, "environment": "dev", "tenant": "acme", "job_id": "j"}
+    good = {"request": REQUEST, "environment": "dev", "tenant": "acme", "job_id": "j"}
 
     with pytest.raises(error):
-        queue.submit(**{**good, **options})
+        queue.submit(Submission(**{**good, **options}))
     assert () == queue.list().jobs
     with pytest.raises(NotFound):
         queue.get("dev", "acme", "j")
@@ -308,7 +313,7 @@ def test_odd_names_come_back_as_they_went_in(queue):
     """Quotes, letters of all alphabets and half a surrogate in a request are kept, and no SQL."""
     job_id = "j'; DROP TABLE jobs; -- ü 日本 😀"
     request = json.dumps({"parameters": {"p": "\ud800 \x00 '"}})
-    queue.submit(request, environment="dév", tenant="O'Brien & Söhne", job_id=job_id)
+    queue.submit(Submission(request, environment="dév", tenant="O'Brien & Söhne", job_id=job_id))
     found = queue.claim("w")
 
     assert ("dév", "O'Brien & Söhne", job_id) == (found.environment, found.tenant, found.job_id)

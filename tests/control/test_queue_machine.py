@@ -19,6 +19,7 @@ from freezeframe.control.backoff import Backoff
 from freezeframe.control.database import ControlDatabase
 from freezeframe.control.queue import JobQueue
 from freezeframe.control.schema import jobs, lanes
+from freezeframe.control.submission import Submission
 from freezeframe.errors import InvalidOption, JobRevoked
 
 LEASE_SECONDS = 30
@@ -55,12 +56,14 @@ class QueueMachine(RuleBasedStateMachine):
     def submit(self, tenant, name, attempts_max, priority):
         job_id = f"j{name}"
         found = self.queue.submit(
-            "{}",
-            environment="dev",
-            tenant=tenant,
-            job_id=job_id,
-            attempts_max=attempts_max,
-            priority=priority,
+            Submission(
+                "{}",
+                environment="dev",
+                tenant=tenant,
+                job_id=job_id,
+                attempts_max=attempts_max,
+                priority=priority,
+            )
         )
         known = self.known(tenant, job_id)
         if known is None:

@@ -7,6 +7,7 @@ import pytest
 from tests.control.manual_clock import ManualClock
 
 from freezeframe.control.database import ControlDatabase
+from freezeframe.control.job_filter import JobFilter
 from freezeframe.control.queue import JobQueue
 from freezeframe.control.schedule import ScheduleRequest
 from freezeframe.control.schedules import Schedules
@@ -49,7 +50,7 @@ def test_a_due_time_makes_one_job(database, clock):
     assert f"sync-{made.sequence}-20261121T090000Z" == job.job_id
     assert {"script": "etl.py", "job_id": job.job_id} == json.loads(job.request)
     assert ("sync", 3, 2, "queued") == (job.schedule, job.priority, job.attempts_max, job.status)
-    assert (job,) == queue.list(schedule="sync").jobs
+    assert (job,) == queue.list(JobFilter(schedule="sync")).jobs
     found = schedules.get("dev", "acme", "sync").to_json()
     assert ["2026-11-21T09:00:00.000Z", "2026-11-21T10:00:00.000Z"] == [found["last_due"], found["next_due"]]
 

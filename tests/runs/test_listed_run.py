@@ -38,7 +38,7 @@ def run_it(queue, settings, tmp_path):
 )
 def test_a_run_is_a_job_with_its_outcome(queue, run_it, parameters, status, code):
     """It runs at once, though another job of the tenant runs, and the queue says how it ended."""
-    queue.submit("{}", environment="dev", tenant="acme", job_id="other")
+    queue.submit(Submission("{}", environment="dev", tenant="acme", job_id="other"))
     assert "other" == queue.claim("w").job_id
     outcome = run_it("r", **parameters)
 
@@ -63,7 +63,7 @@ def test_a_run_that_failed_is_tried_again_with_another_request(queue, run_it):
 def test_a_run_of_a_queued_job_leaves_it_in_the_queue(queue, run_it, settings, tmp_path):
     """The script is run, unlisted; whoever gets the job finds it committed."""
     request = order(tmp_path / "store", "acme", "r")
-    queue.submit(json.dumps(request.to_json()), environment="dev", tenant="acme", job_id="r")
+    queue.submit(Submission(json.dumps(request.to_json()), environment="dev", tenant="acme", job_id="r"))
 
     assert "succeeded" == run_it("r").status
     assert "queued" == queue.get("dev", "acme", "r").status

@@ -13,6 +13,7 @@ from freezeframe.control.database import ControlDatabase
 from freezeframe.control.queue import JobQueue
 from freezeframe.control.schedule import ScheduleRequest
 from freezeframe.control.schedules import Schedules
+from freezeframe.control.submission import Submission
 from freezeframe.control.timing import Timing
 from freezeframe.errors import InvalidOption, JobRevoked
 from freezeframe.runs.attempt_token import attempt_token
@@ -46,11 +47,13 @@ def submit(queue, tmp_path):
     def put(job_id, tenant="acme", attempts_max=3, **parameters):
         request = order(tmp_path / "store", tenant, job_id, **parameters)
         return queue.submit(
-            json.dumps(request.to_json()),
-            environment="dev",
-            tenant=tenant,
-            job_id=job_id,
-            attempts_max=attempts_max,
+            Submission(
+                json.dumps(request.to_json()),
+                environment="dev",
+                tenant=tenant,
+                job_id=job_id,
+                attempts_max=attempts_max,
+            )
         )
 
     return put
@@ -101,11 +104,13 @@ def test_a_job_is_not_run_for_the_next_tenant_of_the_id(queue, make_worker, sett
     for job_id, folder in (("j", store.folder("acme")), ("old", "0" * 32)):
         request = order(tmp_path / "store", "acme", job_id)
         queue.submit(
-            json.dumps(request.to_json()),
-            environment="dev",
-            tenant="acme",
-            job_id=job_id,
-            incarnation=folder,
+            Submission(
+                json.dumps(request.to_json()),
+                environment="dev",
+                tenant="acme",
+                job_id=job_id,
+                incarnation=folder,
+            )
         )
 
     assert 2 == make_worker().work("empty")
@@ -163,8 +168,8 @@ def test_a_failure_is_retried_where_that_may_help(database, make_worker, submit,
 def test_a_job_may_only_be_what_the_queue_knows_it_as(queue, make_worker, tmp_path, settings):
     """A request for another tenant is refused, and nothing of it is done."""
     request = json.dumps(order(tmp_path / "store", "victim", "j").to_json())
-    queue.submit(request, environment="dev", tenant="acme", job_id="j")
-    queue.submit("{}", environment="dev", tenant="acme", job_id="empty")
+    queue.submit(Submission(request, environment="dev", tenant="acme", job_id="j"))
+    queue.submit(Submission("{}", environment="dev", tenant="acme", job_id="empty"))
     make_worker().work("empty")
 
     assert [("failed", "INVALID_OPTION")] * 2 == [

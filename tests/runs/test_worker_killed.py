@@ -15,7 +15,9 @@ from tests.control.conftest import database_url, postgresql_server  # noqa: F401
 from tests.runs.file_run import file_run, ledger, order
 
 from freezeframe.control.database import ControlDatabase
+from freezeframe.control.job_filter import JobFilter
 from freezeframe.control.queue import JobQueue
+from freezeframe.control.submission import Submission
 from freezeframe.runs.job_attempt import Times
 from freezeframe.runs.worker import Worker, WorkerOptions
 from freezeframe.settings import Settings
@@ -93,7 +95,9 @@ def put(queue, root, tenant, job_id, **parameters):
     """A job in the queue, with attempts enough for every kill."""
     request = order(root, tenant, job_id, **parameters)
     queue.submit(
-        json.dumps(request.to_json()), environment="dev", tenant=tenant, job_id=job_id, attempts_max=90
+        Submission(
+            json.dumps(request.to_json()), environment="dev", tenant=tenant, job_id=job_id, attempts_max=90
+        )
     )
 
 
@@ -147,7 +151,7 @@ def test_many_killed_workers_lose_nothing(database_url, workers, tmp_path, seed)
 
 def victim(chance, queue, workers):
     """A worker that is just at work, if one is."""
-    busy = {int(job.worker.split(":")[1]) for job in queue.list(status="running").jobs}
+    busy = {int(job.worker.split(":")[1]) for job in queue.list(JobFilter(status="running")).jobs}
     return chance.choice([one for one in workers.living if one in busy] or workers.living)
 
 
@@ -164,7 +168,7 @@ def kill_some(url, workers, folder, kills, seed):
         workers.start()
         for _ in range(kills):
             workers.start()
-            eventually(lambda: queue.list(status="running").jobs)
+            eventually(lambda: queue.list(JobFilter(status="running")).jobs)
             time.sleep(chance.uniform(0, 0.2))
             workers.kill(victim(chance, queue, workers))
         workers.start()

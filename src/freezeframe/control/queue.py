@@ -6,8 +6,7 @@ decides. The lease's id is the fencing token: what comes under an older one is r
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from datetime import datetime
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from sqlalchemy import Connection, delete, func, select, update
@@ -26,7 +25,8 @@ from freezeframe.control.job import (
     canonical_request,
     require_between,
 )
-from freezeframe.control.job_rows import find_job, job_at, job_of, of_incarnation
+from freezeframe.control.job_filter import JobFilter
+from freezeframe.control.job_rows import find_job, job_at, job_of
 from freezeframe.control.schema import jobs
 from freezeframe.control.submission import Submission, begin_job, insert_job
 from freezeframe.errors import InvalidOption, JobRevoked, NotFound
@@ -44,44 +44,15 @@ class JobQueue:
         self._database = database
         self._backoff = backoff or Backoff()
 
-    def submit(
-        self,
-        request_json: str,
-        *,
-        environment: str,
-        tenant: str,
-        job_id: str,
-        attempts_max: int = 3,
-        run_at: datetime | None = None,
-        priority: int = 0,
-        concurrency_key: str = "",
-        concurrency_max: int = 1,
-        incarnation: str = "",
-    ) -> QueuedJob:
+    def submit(self, submission: Submission) -> QueuedJob:
         """Put a job into the queue, or find the one that is there by the same environment, tenant and id.
 
-        It runs at ``run_at`` (now without one) or later, higher priorities first, else in the order of
-        submission. At most ``concurrency_max`` jobs of one ``concurrency_key`` run at once; without
-        a key it is the tenant's own. The newest number given for a key holds for all its jobs.
-        Jobs of one ``incarnation`` of a tenant are not those of a later one with the same id.
+        Higher priorities run first, jobs of one priority in the order of submission.
 
         Raises:
-            InvalidName, InvalidOption: an argument is outside what it may be.
             IdempotencyConflict: the job is there with another request.
             TryAgain: the database cannot be reached.
         """
-        submission = Submission(
-            request_json,
-            environment,
-            tenant,
-            job_id,
-            attempts_max=attempts_max,
-            run_at=run_at,
-            priority=priority,
-            lane=concurrency_key,
-            running_max=concurrency_max,
-            incarnation=incarnation,
-        )
         with self._database.begin() as connection:
             return insert_job(connection, submission, self._database.now_ms(connection))
 
@@ -95,47 +66,18 @@ class JobQueue:
             return find_job(connection, environment, tenant, job_id, incarnation=incarnation)
 
     def list(
-        self,
-        *,
-        environment: str | None = None,
-        tenant: str | None = None,
-        tenants: Collection[str] | None = None,
-        status: JobStatus | None = None,
-        job_id: str | None = None,
-        schedule: str | None = None,
-        incarnation: str = "",
-        limit: int = 100,
-        cursor: str | None = None,
+        self, wanted: JobFilter | None = None, *, limit: int = 100, cursor: str | None = None
     ) -> JobPage:
-        """The jobs that fit all that is given, newest first, a page at a time.
-
-        ``tenants`` leaves only jobs of some of them.
+        """The jobs that ``wanted`` names (None: all), newest first, a page at a time.
 
         Raises:
-            InvalidOption: no such status, a page of less than 1 or more than 1,000, or no cursor of a list.
+            InvalidOption: a page of less than 1 or more than 1,000, or no cursor of a list.
         """
         require_between("A page's length", limit, 1, PAGE_MAX)
-        if status is not None and status not in STATUSES:
-            raise InvalidOption(
-                f"{status!r} is no status of a job.", remedy=f"Pass one of {', '.join(STATUSES)}."
-            )
-        wanted = {
-            "environment": environment,
-            "tenant": tenant,
-            "status": status,
-            "job_id": job_id,
-            "schedule": schedule,
-        }
-        query = select(jobs).order_by(jobs.c.sequence.desc()).limit(limit + 1)
-        for name, value in wanted.items():
-            if value is not None:
-                query = query.where(jobs.c[name] == value)
-        if tenants is not None:
-            query = query.where(jobs.c.tenant.in_(tenants))
-        if incarnation:
-            query = query.where(of_incarnation(incarnation))
+        conditions = [] if wanted is None else wanted.conditions()
         if cursor is not None:
-            query = query.where(jobs.c.sequence < sequence_of(cursor))
+            conditions.append(jobs.c.sequence < sequence_of(cursor))
+        query = select(jobs).where(*conditions).order_by(jobs.c.sequence.desc()).limit(limit + 1)
         with self._database.read() as connection:
             found = [job_of(row) for row in connection.execute(query)]
         page = tuple(found[:limit])

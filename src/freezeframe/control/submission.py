@@ -31,7 +31,10 @@ RUNNING_MAX = 1000
 class Submission:
     """A job to be run; the constructor refuses what cannot be one.
 
-    ``lane`` is what ``running_max`` counts in; "" is the tenant's own.
+    ``request`` is JSON text. The job runs at ``run_at`` (now without one) or later. At most ``running_max``
+    jobs of one ``lane`` run at once; without a lane it is the tenant's own, and the newest number
+    given for a lane holds for all its jobs. ``schedule`` made it, where one did. Jobs of one
+    ``incarnation`` of a tenant are not those of a later one with the same id.
 
     Raises:
         InvalidName, InvalidOption: a name, number or the request is outside what it may be.

@@ -4,6 +4,8 @@ import uuid
 
 import pytest
 
+from freezeframe.control.submission import Submission
+
 ENVIRONMENT = "dev"
 PLACE = f"/api/v1/environments/{ENVIRONMENT}/jobs"
 
@@ -16,7 +18,7 @@ def jobs(served):
     for tenant in ("globex", "initech", "globex"):
         served.tenant(tenant)
         made.append(uuid.uuid4().hex)
-        queue.submit("{}", environment=ENVIRONMENT, tenant=tenant, job_id=made[-1])
+        queue.submit(Submission("{}", environment=ENVIRONMENT, tenant=tenant, job_id=made[-1]))
     queue.cancel(ENVIRONMENT, "initech", made[1])
     return made
 
@@ -54,7 +56,7 @@ def test_jobs_of_an_earlier_tenant_of_the_same_id_are_not_listed(served, api):
     folder = served.service.stores.environment(ENVIRONMENT).folder(tenant)
     queue = served.service.jobs._queue
     place = {"environment": ENVIRONMENT, "tenant": tenant}
-    mine = queue.submit("{}", job_id=uuid.uuid4().hex, incarnation=folder, **place)
+    mine = queue.submit(Submission("{}", job_id=uuid.uuid4().hex, incarnation=folder, **place))
     assert [mine.job_id] == ids(api.get(PLACE, params={"tenant": tenant}))
     served.service.stores.environment(ENVIRONMENT).delete_tenant(tenant)
     served.service.stores.environment(ENVIRONMENT).tenant(tenant, create=True)

@@ -5,6 +5,8 @@ import uuid
 
 import pytest
 
+from freezeframe.control.submission import Submission
+
 pytestmark = pytest.mark.long
 
 ENVIRONMENT = "dev"
@@ -40,7 +42,7 @@ class Following:
 def submitted(served, tenant):
     """A job of the tenant in the queue, as the service's own routes put it there."""
     queue = served.service.jobs._queue
-    return queue.submit("{}", environment=ENVIRONMENT, tenant=tenant, job_id=uuid.uuid4().hex)
+    return queue.submit(Submission("{}", environment=ENVIRONMENT, tenant=tenant, job_id=uuid.uuid4().hex))
 
 
 def test_a_watched_tenants_versions_and_all_jobs_are_told(served, api, acme):

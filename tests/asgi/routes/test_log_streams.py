@@ -9,6 +9,7 @@ import pytest
 from tests.asgi.routes.test_events import ENVIRONMENT, EVENTS, Following
 
 from freezeframe.asgi.middleware.open_streams import OpenStreams
+from freezeframe.control.submission import Submission
 from freezeframe.runs.request import RunRequest
 
 pytestmark = pytest.mark.long
@@ -27,7 +28,9 @@ def waiting_log(served, path):
     tenant, job_id = path.rpartition("/")[2], uuid.uuid4().hex
     request = RunRequest(served.root, ENVIRONMENT, tenant, Path("etl.py"), job_id)
     queue = served.service.jobs._queue
-    queue.submit(json.dumps(request.to_json()), environment=ENVIRONMENT, tenant=tenant, job_id=job_id)
+    queue.submit(
+        Submission(json.dumps(request.to_json()), environment=ENVIRONMENT, tenant=tenant, job_id=job_id)
+    )
     return f"{path}/jobs/{job_id}/logs"
 
 

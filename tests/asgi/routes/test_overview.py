@@ -7,6 +7,8 @@ import zipfile
 import pyarrow as pa
 import pytest
 
+from freezeframe.control.submission import Submission
+
 CSV = b"Id,City\n007,Bern\n1,Basel\n2,Thun\n"
 
 
@@ -59,7 +61,7 @@ def test_files_folders_and_streams_come_as_one_zip(api, tenant):
 def test_what_a_list_shows_comes_for_many_tenants_at_once(served, api, tenant):
     """Sums of streams and files, the last job; tenants that are not there or not one's own are left out."""
     name, other = tenant.rpartition("/")[2], served.tenant("initech").rpartition("/")[2]
-    served.service.jobs._queue.submit("{}", environment="dev", tenant=name, job_id="job-1")
+    served.service.jobs._queue.submit(Submission("{}", environment="dev", tenant=name, job_id="job-1"))
     place = "/api/v1/environments/dev/overviews"
     both = api.get(place, params={"tenant": [other, name, "nobody"]}).json()["tenants"]
     with served.client(served.key("snapshots:read", tenants=[name])) as bound:
@@ -99,7 +101,9 @@ def test_an_environment_at_a_glance(served):
         store.tenant("acme").stream("Account").update(pa.table(table), "Id")
     error = {"code": "SCRIPT_FAILED", "problem": "The script failed.", "cause": "KeyError: 'Id'\nand more"}
     queue = served.service.jobs._queue
-    queue.submit("{}", environment="attention", tenant="acme", job_id="job-7", attempts_max=1, priority=9)
+    queue.submit(
+        Submission("{}", environment="attention", tenant="acme", job_id="job-7", attempts_max=1, priority=9)
+    )
     queue.finish(queue.claim("worker"), "failed", json.dumps({"error": error}))
     with served.client() as api:
         api.put(f"{acme}/files/tenant-config.json", content=b"{}").raise_for_status()

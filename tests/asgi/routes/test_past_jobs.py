@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from freezeframe.control.submission import Submission
 from freezeframe.runs.request import RunRequest
 
 NOTEBOOK = b'{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}'
@@ -62,7 +63,13 @@ def test_what_others_submitted_is_not_run_again(running, client, jobs, tmp_path)
     """A script from elsewhere is not run by who may only run the service's."""
     request = RunRequest(running.root, "dev", "acme", tmp_path / "other.py", "elsewhere")
     running.service.jobs._queue.submit(
-        json.dumps(request.to_json()), environment="dev", tenant="acme", job_id="elsewhere", attempts_max=1
+        Submission(
+            json.dumps(request.to_json()),
+            environment="dev",
+            tenant="acme",
+            job_id="elsewhere",
+            attempts_max=1,
+        )
     )
     ended(running, {})
     answer = client.post(f"{jobs}/elsewhere/repetitions")

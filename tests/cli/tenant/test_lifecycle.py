@@ -10,6 +10,7 @@ from freezeframe.cli.main import main
 from freezeframe.control.database import ControlDatabase
 from freezeframe.control.queue import JobQueue
 from freezeframe.control.schedules import Schedules
+from freezeframe.control.submission import Submission
 
 
 @pytest.fixture
@@ -78,8 +79,8 @@ def test_jobs_go_with_their_tenant(capsys, told, root):
     filled(root)
     database = ControlDatabase.open(f"sqlite:///{root}/_freezeframe/control.db")
     queue = JobQueue(database)
-    queue.submit("{}", environment="default", tenant="acme", job_id="j")
-    queue.submit("{}", environment="default", tenant="globex", job_id="j")
+    queue.submit(Submission("{}", environment="default", tenant="acme", job_id="j"))
+    queue.submit(Submission("{}", environment="default", tenant="globex", job_id="j"))
     create = ["schedule", "create", "s", __file__, "--cron", "@daily", "--root", root, "--tenant"]
     assert [0, 0] == [main([*create, tenant]) for tenant in ("acme", "globex")]
     capsys.readouterr()

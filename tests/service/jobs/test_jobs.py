@@ -65,6 +65,19 @@ def test_nothing_of_the_machine_is_told(place, queue, jobs):
     assert "etl.py failed" in told
 
 
+def test_as_many_jobs_of_a_tenant_run_at_once_as_the_settings_say(place, queue):
+    """A job that comes by the service does not bring the number back to one."""
+    settings = Settings(
+        service_scripts_dir=place / "scripts", state_dir=place / "state", jobs_per_tenant_max=2
+    )
+    schedules, uploads = Schedules(queue._database), Uploads(place / "uploads", settings)
+    service = TenantJobs(queue, schedules, settings, str(place / "store"), uploads)
+    for name in ("j1", "j2", "j3"):
+        service.submit(TenantJob("dev", "acme", name), JobRequest("sub/etl.py"), "ada")
+
+    assert ["j1", "j2", None] == [job and job.job_id for job in (queue.claim("worker") for _ in range(3))]
+
+
 def test_a_log_is_told_line_by_line_and_goes_on(place, queue, jobs):
     """Each line has the place behind it; from there on the next ones are told, and another attempt's anew."""
     jobs.submit(JOB, JobRequest("sub/etl.py"), "ada")

@@ -15,6 +15,7 @@ from freezeframe.control.backoff import Backoff
 from freezeframe.control.database import ControlDatabase
 from freezeframe.control.notifications import ATTEMPTS_MAX, Notifications
 from freezeframe.control.queue import JobQueue
+from freezeframe.control.submission import Submission
 from freezeframe.errors import InvalidOption, SetupError
 from freezeframe.service.access.stores import Stores
 from freezeframe.service.overview.findings import TenantFindings
@@ -91,7 +92,7 @@ def notifier(database, settings, tmp_path):
 def failed(database, job_id, code, environment="dev"):
     """A job of acme that has failed."""
     queue = JobQueue(database)
-    queue.submit("{}", environment=environment, tenant="acme", job_id=job_id, attempts_max=1)
+    queue.submit(Submission("{}", environment=environment, tenant="acme", job_id=job_id, attempts_max=1))
     error = {"code": code, "problem": "Too many rows would go.", "cause": "ValueError: no rows\nmore"}
     queue.finish(queue.claim("worker"), "failed", json.dumps({"error": error}))
 

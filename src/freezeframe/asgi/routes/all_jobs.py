@@ -11,6 +11,7 @@ from freezeframe.asgi.models.jobs import Job, JobPage
 from freezeframe.asgi.routes.parameters import CursorText, Limit
 from freezeframe.asgi.routes.routing import api_router
 from freezeframe.control.job import JobStatus
+from freezeframe.control.job_filter import JobFilter
 from freezeframe.identifiers import TenantId
 
 router = api_router("jobs")
@@ -36,9 +37,8 @@ def list_all_jobs(
         seen = frozenset({wanted} if caller.principal.sees(environment, wanted) else ())
     listing = f"jobs\n{environment!r}\n{wanted!r}\n{status}\n{job_id!r}"
     place = None if cursor is None else str(caller.service.cursors.read(listing, cursor))
-    page = caller.service.jobs.page_of_all(
-        environment, seen, status=status, job_id=job_id, limit=limit, cursor=place
-    )
+    fitting = JobFilter(environment=environment, tenants=seen, status=status, job_id=job_id)
+    page = caller.service.jobs.page(fitting, limit=limit, cursor=place)
     following = None if page.next_cursor is None else caller.service.cursors.made(listing, page.next_cursor)
     shown = filter(caller.service.stores.is_current, page.jobs)
     return JobPage(

@@ -21,6 +21,7 @@ from freezeframe.asgi.routes.parameters import CursorText, Limit
 from freezeframe.asgi.routes.routing import tenant_router
 from freezeframe.asgi.routes.streams import attachment, job_location
 from freezeframe.control.job import JobStatus
+from freezeframe.control.job_filter import JobFilter
 from freezeframe.errors import FreezeframeError
 from freezeframe.service.jobs.jobs import JobRequest, LogPlace, TenantJob, parse_log_place
 from freezeframe.service.jobs.past_jobs import executed_notebook, repeated_order
@@ -43,14 +44,10 @@ def list_jobs(
     caller.tenant("jobs:read")
     listing = caller.listing("jobs", status)
     place = None if cursor is None else str(caller.service.cursors.read(listing, cursor))
-    page = caller.service.jobs.page(
-        caller.environment,
-        caller.tenant_id,
-        folder=caller.folder(),
-        status=status,
-        limit=limit,
-        cursor=place,
+    wanted = JobFilter(
+        environment=caller.environment, tenant=caller.tenant_id, status=status, incarnation=caller.folder()
     )
+    page = caller.service.jobs.page(wanted, limit=limit, cursor=place)
     following = None if page.next_cursor is None else caller.service.cursors.made(listing, page.next_cursor)
     return JobPage(
         jobs=[Job(**caller.service.jobs.describe_job(one)) for one in page.jobs], next_cursor=following

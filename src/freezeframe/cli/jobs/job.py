@@ -88,20 +88,23 @@ def submit(
     """
     asked = Asked(script, flow, input_dir, parameters or (), timeout, memory, message or "")
     run_at = None if at is None else _moment(at)
+    from freezeframe.control.submission import Submission
     from freezeframe.runs.permitted_script import with_permitted_script
 
     with control(root, environment, create=True) as found:
         name = job_id or f"job-{secrets.token_hex(8)}"
         request = with_permitted_script(asked.request(root, found.environment, tenant, name), found.settings)
         job = found.queue.submit(
-            json.dumps(request.to_json()),
-            environment=found.environment,
-            tenant=tenant,
-            job_id=name,
-            attempts_max=attempts,
-            priority=priority,
-            run_at=run_at,
-            concurrency_max=found.settings.jobs_per_tenant_max,
+            Submission(
+                json.dumps(request.to_json()),
+                environment=found.environment,
+                tenant=tenant,
+                job_id=name,
+                attempts_max=attempts,
+                priority=priority,
+                run_at=run_at,
+                running_max=found.settings.jobs_per_tenant_max,
+            )
         )
         if again and job.is_final and job.status != "succeeded":
             job = found.queue.retry(job.environment, job.tenant, job.job_id, attempts=attempts)
@@ -129,15 +132,16 @@ def list_jobs(
     as_json: Json = False,
 ) -> None:
     """List jobs, the newest first, a page at a time."""
+    from freezeframe.control.job_filter import JobFilter
+
     with control(root, environment) as found:
-        page = found.queue.list(
+        wanted = JobFilter(
             environment=found.environment,
             tenant=tenant,
             status=status,  # type: ignore[arg-type]  # checked there
             schedule=schedule,
-            limit=limit,
-            cursor=cursor,
         )
+        page = found.queue.list(wanted, limit=limit, cursor=cursor)
     output = Output(as_json=as_json)
     if page.jobs or as_json:
         output.table(root, [job_fields(job) for job in page.jobs], columns=_COLUMNS)

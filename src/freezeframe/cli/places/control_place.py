@@ -49,7 +49,10 @@ class Control:
             InvalidOption: several tenants have one.
         """
         if tenant is None:
-            found = self.queue.list(environment=self.environment, job_id=job_id, limit=2).jobs
+            from freezeframe.control.job_filter import JobFilter
+
+            wanted = JobFilter(environment=self.environment, job_id=job_id)
+            found = self.queue.list(wanted, limit=2).jobs
             if len(found) > 1:
                 raise InvalidOption(
                     f"Several tenants have a job {job_id}.", remedy="Name the tenant by --tenant."

@@ -6,15 +6,17 @@ import hashlib
 import json
 import re
 import shutil
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from freezeframe.control.job import JobPage, JobStatus, QueuedJob
+from freezeframe.control.job_filter import JobFilter
 from freezeframe.control.queue import JobQueue
 from freezeframe.control.schedules import Schedules
+from freezeframe.control.submission import Submission
 from freezeframe.errors import InvalidOption, NotFound, UnreadableRequest
 from freezeframe.identifiers import EnvironmentName, FilePath, StreamName, TenantId
 from freezeframe.runs.job_log import log_path
@@ -214,45 +216,9 @@ class TenantJobs:
         """
         return self._queue.get(job.environment, job.tenant, job.job_id, job.folder)
 
-    def page(
-        self,
-        environment: EnvironmentName,
-        tenant: TenantId,
-        *,
-        folder: str = "",
-        status: JobStatus | None = None,
-        limit: int = 100,
-        cursor: str | None = None,
-    ) -> JobPage:
-        """The tenant's jobs, newest first; with its ``folder`` not those of one that had the id before."""
-        return self._queue.list(
-            environment=environment,
-            tenant=tenant,
-            status=status,
-            incarnation=folder,
-            limit=limit,
-            cursor=cursor,
-        )
-
-    def page_of_all(
-        self,
-        environment: EnvironmentName,
-        tenants: Collection[str] | None,
-        *,
-        status: JobStatus | None = None,
-        job_id: str | None = None,
-        limit: int = 100,
-        cursor: str | None = None,
-    ) -> JobPage:
-        """The jobs of an environment's tenants (None: of all of them), newest first."""
-        return self._queue.list(
-            environment=environment,
-            tenants=tenants,
-            status=status,
-            job_id=job_id,
-            limit=limit,
-            cursor=cursor,
-        )
+    def page(self, wanted: JobFilter, *, limit: int = 100, cursor: str | None = None) -> JobPage:
+        """The jobs that ``wanted`` names, newest first."""
+        return self._queue.list(wanted, limit=limit, cursor=cursor)
 
     def cancel(self, job: TenantJob) -> QueuedJob:
         """Ask for the job's end; one that has ended stays as it is.
@@ -314,12 +280,15 @@ class TenantJobs:
 
     def _submit(self, request: RunRequest, attempts_max: int, folder: str) -> QueuedJob:
         return self._queue.submit(
-            json.dumps(request.to_json()),
-            environment=request.environment,
-            tenant=request.tenant,
-            job_id=request.job_id,
-            attempts_max=attempts_max,
-            incarnation=folder,
+            Submission(
+                json.dumps(request.to_json()),
+                environment=request.environment,
+                tenant=request.tenant,
+                job_id=request.job_id,
+                attempts_max=attempts_max,
+                running_max=self.running_max,
+                incarnation=folder,
+            )
         )
 
     def _script(self, name: str) -> Path:

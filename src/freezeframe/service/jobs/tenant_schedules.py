@@ -12,6 +12,7 @@ from freezeframe.control.job import QueuedJob
 from freezeframe.control.queue import JobQueue
 from freezeframe.control.schedule import Schedule, ScheduleRequest
 from freezeframe.control.schedules import Schedules
+from freezeframe.control.submission import Submission
 from freezeframe.control.timing import Missed, Timing
 from freezeframe.errors import ConflictError, NotFound
 from freezeframe.identifiers import EnvironmentName
@@ -120,14 +121,16 @@ class TenantSchedules:
         job = replace(named, job_id=job_id)
         request = {**json.loads(asked.request), "job_id": job.job_id}
         return self._queue.submit(
-            json.dumps(request),
-            environment=job.environment,
-            tenant=job.tenant,
-            job_id=job.job_id,
-            attempts_max=asked.attempts_max,
-            priority=asked.priority,
-            concurrency_max=asked.running_max,
-            incarnation=asked.incarnation,
+            Submission(
+                json.dumps(request),
+                environment=job.environment,
+                tenant=job.tenant,
+                job_id=job.job_id,
+                attempts_max=asked.attempts_max,
+                priority=asked.priority,
+                running_max=asked.running_max,
+                incarnation=asked.incarnation,
+            )
         )
 
 

@@ -12,6 +12,12 @@ SOURCE = Path(__file__).parent.parent / "src" / "freezeframe"
 MODULES = sorted(SOURCE.rglob("*.py"))
 MODULE_LINES_MAX = 600
 FUNCTION_LINES_MAX = 70
+PARAMETERS_MAX = 7
+METHODS_MAX = 15
+DOCUMENTED_VERBS = {"get_snapshot", "update_snapshot", "snapshot_records", "read"}
+"""Their parameters are options that a script writes by name."""
+OPTIONS_OF = ("asgi/routes/", "cli/", "client/")
+"""Where a function is a route, a command or a request, and its parameters are that one's options."""
 BANNED_NAMES = {"utils", "util", "common", "helpers", "misc"}
 
 
@@ -62,6 +68,31 @@ def test_modules_and_functions_stay_small(path):
 
     assert MODULE_LINES_MAX >= len(text.splitlines())
     assert [] == long
+
+
+def test_functions_take_few_parameters_and_classes_have_few_methods():
+    """At most seven parameters besides ``self``, unless they are options; at most fifteen public methods."""
+    broad = []
+    for path in MODULES:
+        name = path.relative_to(SOURCE).as_posix()
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                count = len([one for one in node.body if _is_public_method(one)])
+                broad += [f"{name}: {node.name}, {count} methods"] if count > METHODS_MAX else []
+            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+                count = len([one for one in given if one.arg not in ("self", "cls")])
+                is_options = name.startswith(OPTIONS_OF) or node.name in DOCUMENTED_VERBS
+                if count > PARAMETERS_MAX and not is_options:
+                    broad.append(f"{name}: {node.name}, {count} parameters")
+
+    assert [] == broad
+
+
+def _is_public_method(node):
+    is_method = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_")
+    decorators = {getattr(one, "id", "") for one in getattr(node, "decorator_list", ())}
+    return is_method and decorators.isdisjoint({"property", "cached_property"})
 
 
 @pytest.mark.parametrize("path", MODULES, ids=_ids)

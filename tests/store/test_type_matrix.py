@@ -23,7 +23,7 @@ from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
 from freezeframe.store.maintenance.references import referenced_files
-from freezeframe.store.schema.schema_evolution import evolve
+from freezeframe.store.schema.schema_evolution import TYPES_ALONE, evolve
 from freezeframe.store.schema.type_compatibility import cast_to
 from freezeframe.store.tenant_log.log import TenantLog
 
@@ -260,7 +260,7 @@ def types_agree(cell):
     if pa.types.is_null(cell.stored.arrow) or pa.types.is_null(cell.incoming.arrow):
         return False  # a frame for Spark is made from Arrow here, and Arrow's void column is not kept
     try:
-        evolve(stored, incoming.empty_table(), values_known=False)
+        evolve(stored, incoming.empty_table(), values=TYPES_ALONE)
     except BadInput:
         return False
     return True

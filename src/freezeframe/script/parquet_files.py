@@ -19,7 +19,7 @@ from freezeframe.script.input_parts import PART_BYTES, InputPart, divide
 from freezeframe.script.parquet_batches import announced_bytes, parquet_batches
 from freezeframe.script.unpacking import UNLIMITED, Unpacking, UnpackLimits
 from freezeframe.storage.passing_failures import reads_of
-from freezeframe.store.schema.schema_evolution import evolve, is_undecided
+from freezeframe.store.schema.schema_evolution import TYPES_ALONE, evolve, is_undecided
 from freezeframe.store.table.row_shape import in_schema
 
 _ROWS = 100_000
@@ -75,7 +75,7 @@ def _meet_schema(files: Sequence[Path], file: Path, schema: pa.Schema | None, ta
     try:
         try:
             # The wider type, whatever the values: the order of the files then does not matter.
-            return evolve(schema, table, values_known=False).target
+            return evolve(schema, table, values=TYPES_ALONE).target
         except SchemaDriftError:
             return evolve(schema, table).target
     except BadInput as error:
@@ -115,7 +115,7 @@ def parquet_schema(files: Sequence[Path]) -> pa.Schema:
         with opened_parquet(file) as parquet:
             empty = _convert_types(file, parquet)
             try:
-                schema = evolve(schema, empty, values_known=False).target
+                schema = evolve(schema, empty, values=TYPES_ALONE).target
             except BadInput:
                 odd = [] if schema is None else _odd(schema, empty.schema)
                 schema = _meet_schema(files, file, schema, _supported_rows(file, parquet.read(odd)))

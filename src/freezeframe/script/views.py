@@ -11,10 +11,9 @@ from freezeframe.script.current_job import is_working_copy
 from freezeframe.script.legacy import as_frame, pending_adoption
 from freezeframe.script.snapshots import Directory
 from freezeframe.script.tenants import open_tenant
-from freezeframe.store.stream import require_one_version
 from freezeframe.store.table.reader import moment
 from freezeframe.store.tenant import TenantView
-from freezeframe.store.tenant_log.version_reference import Point
+from freezeframe.store.tenant_log.version_reference import Point, require_one_version
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 

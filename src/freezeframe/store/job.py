@@ -11,6 +11,7 @@ from typing import Any, Unpack
 
 from freezeframe.identifiers import StreamName
 from freezeframe.store.files import Files
+from freezeframe.store.model.author import Author
 from freezeframe.store.model.job_receipt import JobReceipt
 from freezeframe.store.model.receipt import Receipt
 from freezeframe.store.model.update_options import Names, UpdateOptions, parse_update
@@ -103,5 +104,5 @@ def open_job(
     place: TenantPlace, job_id: str | None, *, message: str | None = None, who: str | None = None
 ) -> Iterator[Job]:
     """A job that is committed when the block ends well; see ``Tenant.job``."""
-    with commit_at_end(UnitOfWork(place, job_id=job_id, author=who or "", message=message or "")) as work:
+    with commit_at_end(UnitOfWork(place, Author(who or "", message or ""), job_id=job_id)) as work:
         yield Job(place, work)

@@ -15,6 +15,7 @@ from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.store.job import Job
+from freezeframe.store.model.author import Author
 from freezeframe.store.model.job_receipt import JobReceipt
 from freezeframe.store.tenant import Tenant
 from freezeframe.store.tenant_log.state import TenantState
@@ -127,7 +128,7 @@ def open_job_tenant(
         JobRevoked: the token was revoked; nothing is written.
         As ``Tenant.job``.
     """
-    with commit_at_end(UnitOfWork(place, job_id=job_id, token=token, author=who, message=message)) as work:
+    with commit_at_end(UnitOfWork(place, Author(who, message), job_id=job_id, token=token)) as work:
         work.announce()
         yield JobTenant(place, work, token)
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from freezeframe.clock import now_ms
-from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.store.model.receipt import Receipt
 from freezeframe.store.model.update_options import KeyedUpdate, Update
@@ -23,22 +22,9 @@ from freezeframe.store.tenant_log.lease import Lease
 from freezeframe.store.tenant_log.table_lookup import require_no_case_twin
 from freezeframe.store.transaction.scope import TenantScope
 from freezeframe.store.transaction.stream_changes import StagedStream
+from freezeframe.store.transaction.stream_place import StreamPlace
 from freezeframe.store.updates.explain import Explanation, explain_update
-from freezeframe.store.updates.update_place import UpdatePlace
 from freezeframe.store.updates.update_step import take_update
-
-
-@dataclass(frozen=True, slots=True)
-class StreamPlace:
-    """One stream as some scope sees it."""
-
-    name: StreamName
-    scope: TenantScope
-
-    @property
-    def update_place(self) -> UpdatePlace:
-        """The stream as an update outside of a job sees it."""
-        return UpdatePlace(self.name, self.scope.storage, self.scope.engine, self.scope.settings)
 
 
 def write(place: StreamPlace, frame: Any, update: Update | KeyedUpdate) -> Receipt:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime
@@ -24,12 +24,12 @@ from freezeframe.store.maintenance.erasure import Erasure, erase
 from freezeframe.store.maintenance.garbage import Garbage, collect_after_commit, collect_garbage
 from freezeframe.store.maintenance.purge import purge
 from freezeframe.store.maintenance.repair import adopt
-from freezeframe.store.maintenance.retention import Policy, policy_of, set_policy
-from freezeframe.store.maintenance.verification import Verification, verify_tenant
+from freezeframe.store.maintenance.retention import Policy, set_policy
+from freezeframe.store.model.author import Author
 from freezeframe.store.model.html_table import html_table
 from freezeframe.store.model.request_context import RequestContext
+from freezeframe.store.readers.tenant_reader import TenantReader
 from freezeframe.store.stream import Stream
-from freezeframe.store.tenant_log.history import HistoryEntry, history
 from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.tenant_log.version_reference import Point, version_at_point
@@ -38,12 +38,11 @@ from freezeframe.store.transaction.tenant_guard import NO_GUARD, TenantGuard
 from freezeframe.store.transaction.transaction import Check, TenantPlace
 from freezeframe.store.versions.restore import Restoration, VersionCheck, drop_stream, restore
 from freezeframe.store.versions.tags import remove_tag, set_tag
-from freezeframe.store.versions.tenant_diff import TenantDiff, tenant_diff
 
 _SHOWN_STREAMS = 50
 
 
-class Tenant:
+class Tenant(TenantReader):
     """One tenant's snapshot directory. Cheap to make; nothing is written before the first update."""
 
     def __init__(
@@ -60,21 +59,14 @@ class Tenant:
         *_, log = run_concurrently(
             storage, lambda: require_known_format(storage), *guards, lambda: TenantLog(storage, settings)
         )
-        self._place = TenantPlace(storage, log, engine, settings, guard, after_commit=collect_after_commit)
-        self._scope = TenantScope(self._place)
+        super().__init__(
+            TenantPlace(storage, log, engine, settings, guard, after_commit=collect_after_commit)
+        )
         self._refresh_copies = refresh_copies
-
-    def __repr__(self) -> str:
-        return f"Tenant({self._place.storage.root!r})"
 
     def _repr_html_(self) -> str:
         """The streams in a notebook, as of the newest version."""
         return TenantView(self._place, self._scope.state())._repr_html_()
-
-    @property
-    def place(self) -> TenantPlace:
-        """What it takes to read and change the tenant, for what is built on this package."""
-        return self._place
 
     def on(self, request_context: RequestContext) -> Tenant:
         """The same tenant, whose changes are made for a request; costs nothing."""
@@ -88,11 +80,6 @@ class Tenant:
         found = copy.copy(self)
         found._place, found._scope = place, TenantScope(place)  # noqa: SLF001 - another one of this class
         return found
-
-    @property
-    def version(self) -> int:
-        """The newest tenant version, -1 before the first commit."""
-        return self._scope.state().version
 
     def stream(self, name: str | StreamName) -> Stream:
         """The stream of that name, whether or not it exists yet.
@@ -124,27 +111,6 @@ class Tenant:
         """The tenant's files; each change is a job of its own."""
         return Files(self._scope)
 
-    def streams(self, version: Point | None = None) -> tuple[str, ...]:
-        """The names of the streams at a tenant version (default: now), sorted."""
-        return tuple(sorted(self._scope.state(version).streams))
-
-    def history(
-        self,
-        limit: int | None = None,
-        *,
-        until: int | None = None,
-        job_id: str | None = None,
-        stream: str | None = None,
-        path: str | None = None,
-    ) -> Iterator[HistoryEntry]:
-        """The versions that are kept, the newest (or ``until``) first, at most ``limit`` of them.
-
-        Every version that is listed can be read and restored. ``job_id``, ``stream`` and ``path`` leave
-        only the versions that were made by that job, or changed that stream or file.
-        """
-        newest = self._scope.state()
-        return history(self._place.log, newest, limit, until=until, job_id=job_id, stream=stream, path=path)
-
     def at(self, version: Point) -> TenantView:
         """All streams and files as of one commit: of a version or tag, or the newest one at a moment.
 
@@ -153,17 +119,6 @@ class Tenant:
             VersionNotFound: there is no such version or moment, or it is not kept any more.
         """
         return TenantView(self._place, self._scope.state(version))
-
-    def diff(self, before: Point, after: Point | None = None) -> TenantDiff:
-        """What differs between two versions (``after``: now): streams by key, files by text.
-
-        Each is a number, a tag or a moment.
-
-        Raises:
-            InvalidOption: one of them is neither a version, a tag nor a moment.
-            VersionNotFound: one of them does not exist or is not kept any more.
-        """
-        return tenant_diff(self._place.storage, self._scope.state(before), self._scope.state(after))
 
     def restore(
         self,
@@ -195,8 +150,7 @@ class Tenant:
             streams=streams,
             files=files,
             dry_run=dry_run,
-            message=message or "",
-            who=who or "",
+            author=Author(who or "", message or ""),
             check=check,
         )
 
@@ -215,11 +169,7 @@ class Tenant:
         Raises:
             StreamNotFound: there is no such stream.
         """
-        return drop_stream(self._place, StreamName(name), message or "", who or "", check)
-
-    def tags(self) -> dict[str, int]:
-        """The tags and the versions that they keep."""
-        return dict(self._scope.state().tags)
+        return drop_stream(self._place, StreamName(name), Author(who or "", message or ""), check)
 
     def tag(self, name: str, version: int | None = None, *, who: str | None = None) -> int:
         """Name a version (default: the newest) and keep it, whatever the policy says; the version.
@@ -253,10 +203,6 @@ class Tenant:
         chosen = None if key is None else (key,) if isinstance(key, str) else tuple(key)
         return adopt(self._place, StreamName(name), chosen, who or "")
 
-    def retention(self) -> Policy:
-        """How long versions are kept; without a policy, for ever."""
-        return policy_of(self._scope.state())
-
     def set_retention(
         self, keep_versions: int | None = None, keep_days: float | None = None, *, who: str | None = None
     ) -> int:
@@ -268,16 +214,6 @@ class Tenant:
             InvalidOption: a limit that is no positive number.
         """
         return set_policy(self._place, Policy(keep_versions, keep_days), who=who or "")
-
-    def verify(self) -> Verification:
-        """Read all that the tenant's listed versions need, and name what is damaged.
-
-        Entries with their chain, tables, data files with the sizes and hashes that were recorded, and blobs.
-
-        Raises:
-            StorageUnavailable: something could not be read.
-        """
-        return verify_tenant(self._place.storage, self._place.settings)
 
     def gc(self, *, dry_run: bool = False) -> Garbage:
         """Delete what nobody can need any more, and say how many files and bytes that was.

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from freezeframe.service.files.files import Author
 from freezeframe.service.rows.streams import override
+from freezeframe.store.model.author import Author
 
 CONTENT = b"0123456789" * 1000
 LENGTH = len(CONTENT)

@@ -17,7 +17,7 @@ from freezeframe.errors import (
     UnreadableRequest,
 )
 from freezeframe.service.jobs.jobs import ImportRequest, TenantJob, TenantJobs
-from freezeframe.service.jobs.uploads import ImportContent, Uploads
+from freezeframe.service.jobs.uploads import AnnouncedUpload, ImportContent, Uploads
 from freezeframe.settings import Settings
 
 FOLDER = "a" * 32
@@ -50,7 +50,7 @@ def _sweep(uploads):
 def test_the_input_of_a_job_stays_until_the_job_has_ended(place, tmp_path):
     """However long it waits in the queue; an upload that nobody goes on with goes."""
     queue, uploads, jobs = place
-    uploads.create(FOLDER, "key:1", "a", 10)
+    uploads.create(FOLDER, "key:1", AnnouncedUpload("a", 10))
     order = ImportRequest("A", "csv", ("Id",))
     jobs.submit_import(TenantJob("dev", "acme", "j", FOLDER), order, _content(b"Id\n1\n"), "ada")
     _sweep(uploads)
@@ -82,7 +82,7 @@ def test_the_same_import_again_is_the_same_job(place, tmp_path):
 def test_an_upload_is_its_tenants_alone(place):
     """Under another tenant's folder, or one that cannot be, there is none of that id."""
     _, uploads, _ = place
-    upload = uploads.create(FOLDER, "key:1", "a", 10)
+    upload = uploads.create(FOLDER, "key:1", AnnouncedUpload("a", 10))
 
     assert upload == uploads.get(FOLDER, upload.id)
     for folder in ("b" * 32, "", "..", f"../uploads/{FOLDER}"):
@@ -95,8 +95,8 @@ def test_an_upload_for_an_import_is_used_up_by_it(place, tmp_path):
     _, uploads, jobs = place
     rows = b"Id\n1\n"
     digest = hashlib.sha256(rows).hexdigest()
-    upload = uploads.create(FOLDER, "key:1", "", len(rows), sha256=digest, purpose="import")
-    other = uploads.create(FOLDER, "key:1", "a.csv", 0)
+    upload = uploads.create(FOLDER, "key:1", AnnouncedUpload("", len(rows), sha256=digest, purpose="import"))
+    other = uploads.create(FOLDER, "key:1", AnnouncedUpload("a.csv", 0))
     for found in (upload, other):
         with pytest.raises(ConflictError), uploads.importing(FOLDER, found.id):
             pass
@@ -116,7 +116,7 @@ def test_an_upload_for_an_import_is_used_up_by_it(place, tmp_path):
 def test_other_bytes_than_announced_are_never_imported(place):
     """The upload is to be begun anew."""
     _, uploads, _ = place
-    upload = uploads.create(FOLDER, "key:1", "", 2, sha256="0" * 64, purpose="import")
+    upload = uploads.create(FOLDER, "key:1", AnnouncedUpload("", 2, sha256="0" * 64, purpose="import"))
     with uploads.appending(upload, 0) as writer:
         writer.write(b"ab")
 

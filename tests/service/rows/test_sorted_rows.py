@@ -8,7 +8,7 @@ import pytest
 from freezeframe.errors import InvalidOption, MissingColumn, TooLarge
 from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.service.rows import sorted_rows as subject
-from freezeframe.service.rows.sorted_rows import SortOrder, sorted_rows
+from freezeframe.service.rows.sorted_rows import SortOrder, Window, sorted_rows
 from freezeframe.service.rows.streams import Moment
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
@@ -60,7 +60,7 @@ def test_pages_make_up_the_whole_order(tenant, is_down):
         ),
     )
     order = SortOrder("Amount", is_down=is_down)
-    pages = [ids(tenant, order, offset=start, limit=700) for start in range(0, len(rows), 700)]
+    pages = [ids(tenant, order, window=Window(start, 700)) for start in range(0, len(rows), 700)]
     assert [row["Id"] for row in expected] == list(itertools.chain.from_iterable(pages))
 
 
@@ -73,7 +73,7 @@ def test_only_rows_that_meet_the_conditions_are_sorted_and_counted(tenant):
         SortOrder("Amount", is_down=True),
         columns=["City", "Id"],
         where=["Id < 100"],
-        limit=2,
+        window=Window(limit=2),
     )
     assert (100, ["City", "Id"], 5) == (seen.total, seen.rows.column_names, seen.rows["Id"][0].as_py())
     nothing = sorted_rows(tenant, "Invoice", Moment(), SortOrder("Amount"), where=["Id < 0"])
@@ -82,7 +82,9 @@ def test_only_rows_that_meet_the_conditions_are_sorted_and_counted(tenant):
 
 def test_the_past_is_sorted_as_it_was(tenant):
     """The greatest amount of version 0 is not the one that came with version 1."""
-    seen = sorted_rows(tenant, "Invoice", Moment(version=0), SortOrder("Amount", is_down=True), limit=1)
+    seen = sorted_rows(
+        tenant, "Invoice", Moment(version=0), SortOrder("Amount", is_down=True), window=Window(limit=1)
+    )
     assert 999.0 == seen.rows["Amount"][0].as_py()
 
 
@@ -93,7 +95,7 @@ def test_what_cannot_be_sorted_is_refused_in_words(tenant):
     with pytest.raises(MissingColumn):
         ids(tenant, SortOrder("Nobody"))
     with pytest.raises(TooLarge, match="10,000"):
-        ids(tenant, SortOrder("Id"), offset=9_999, limit=100)
+        ids(tenant, SortOrder("Id"), window=Window(9_999))
 
 
 def test_a_stream_of_too_many_cells_is_refused_until_less_is_asked_for(tenant, monkeypatch):
@@ -105,7 +107,9 @@ def test_a_stream_of_too_many_cells_is_refused_until_less_is_asked_for(tenant, m
     monkeypatch.setattr(subject, "CELLS_MAX", 4 * ROWS)
 
     def found(**options):
-        return sorted_rows(tenant, "Log", Moment(), SortOrder("A", is_down=True), limit=1, **options)
+        return sorted_rows(
+            tenant, "Log", Moment(), SortOrder("A", is_down=True), window=Window(limit=1), **options
+        )
 
     with pytest.raises(TooLarge, match="6,000 rows of 3 columns are too much"):
         found()

@@ -7,7 +7,14 @@ import pyarrow as pa
 import pytest
 
 from freezeframe.errors import BadInput, SchemaDriftError
-from freezeframe.store.schema.schema_evolution import SchemaRules, decided_columns, evolve, is_undecided
+from freezeframe.store.schema.schema_evolution import (
+    TYPES_ALONE,
+    BatchValues,
+    SchemaRules,
+    decided_columns,
+    evolve,
+    is_undecided,
+)
 
 
 def _table(**columns):
@@ -156,7 +163,7 @@ def test_types_alone_decide_where_values_are_not_at_hand():
     empty = pa.schema([("v", pa.float64())]).empty_table()
 
     with pytest.raises(SchemaDriftError):
-        _evolve([("v", pa.int64())], empty, values_known=False)
+        _evolve([("v", pa.int64())], empty, values=TYPES_ALONE)
 
 
 @pytest.mark.parametrize(
@@ -278,8 +285,9 @@ def test_a_key_of_numbers_becomes_text_where_a_key_is_none(texts, becomes_text):
         pa.schema(stored),
         batch.slice(0, 0),
         key=["Id"],
-        values_known=False,
-        values=lambda name: iter([batch[name].slice(0, 1), batch[name].slice(1)]),
+        values=BatchValues(
+            known=False, pieces=lambda name: iter([batch[name].slice(0, 1), batch[name].slice(1)])
+        ),
     )
     assert found.target.equals(landed.target)
     with pytest.raises(SchemaDriftError, match="'Id' needs another type"):

@@ -11,6 +11,7 @@ from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
+from freezeframe.store.model.author import Author
 from freezeframe.store.model.request_context import RequestContext
 from freezeframe.store.versions.row_restore import RowSelection, restore_rows
 
@@ -40,7 +41,7 @@ def rows(tenant):
 def test_rows_are_changed_back_brought_back_and_removed_in_one_version(tenant):
     """What was there then is as it was, what was not there then goes; all other rows stay."""
     before = rows(tenant)
-    done = restore_rows(tenant.place, chosen(3, 4, 5), who="ada")
+    done = restore_rows(tenant.place, chosen(3, 4, 5), author=Author("ada"))
     after = rows(tenant)
     assert (1, 1, 0, 1) == (*done.counts.to_json().values(),)
     assert (True, 2) == (done.committed, done.tenant_version)

@@ -38,10 +38,11 @@ from freezeframe.service.base.conditions import Conditions
 from freezeframe.service.exports.bundle import Selection, bundle, selected_files
 from freezeframe.service.files import files, folder_moves
 from freezeframe.service.files.file_deletions import delete_files, select_paths
-from freezeframe.service.files.files import Author, etag_of
+from freezeframe.service.files.files import etag_of
 from freezeframe.store import Tenant
-from freezeframe.store.stream import require_one_version
+from freezeframe.store.model.author import Author
 from freezeframe.store.tenant_log.file_info import FileEntry
+from freezeframe.store.tenant_log.version_reference import require_one_version
 
 router = tenant_router("files")
 _BYTES: dict[str, Any] = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}

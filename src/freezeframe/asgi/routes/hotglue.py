@@ -15,8 +15,8 @@ from freezeframe.asgi.routes.tenants import made_tenant
 from freezeframe.errors import UnreadableRequest
 from freezeframe.identifiers import EnvironmentName, FilePath
 from freezeframe.service.exports import hotglue
-from freezeframe.service.files.files import Author
 from freezeframe.store import Tenant
+from freezeframe.store.model.author import Author
 
 _PROBLEMS = declared(400, 401, 403, 404, 409, 413, 422, 429, 431, 500, 503)
 router = APIRouter(tags=["hotglue"], responses=_PROBLEMS, redirect_slashes=False)

@@ -8,7 +8,7 @@ from fastapi import Depends, Path, Query
 
 from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.service.rows.streams import Moment
-from freezeframe.store.stream import require_one_version
+from freezeframe.store.tenant_log.version_reference import require_one_version
 
 VERSION_MAX = 2**53
 Limit = Annotated[int, Query(ge=1, le=1000, description="How many at most.")]

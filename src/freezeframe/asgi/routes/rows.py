@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from typing import Annotated, Any
 
@@ -31,8 +30,9 @@ from freezeframe.service.rows import sorted_rows
 from freezeframe.service.rows.column_statistics import StatisticsCache, stream_statistics
 from freezeframe.service.rows.import_preview import PREVIEW_BYTES_MAX, ImportFile, import_preview
 from freezeframe.service.rows.row_history import row_history
-from freezeframe.service.rows.row_restoration import restored_rows
-from freezeframe.service.rows.sorted_rows import ROWS_MAX, SortOrder
+from freezeframe.service.rows.row_restoration import RestoredRows, restored_rows, select_rows
+from freezeframe.service.rows.sorted_rows import ROWS_MAX, SortOrder, Window
+from freezeframe.store.model.author import Author
 
 router = tenant_router("streams")
 
@@ -64,8 +64,7 @@ def list_sorted_rows(
         SortOrder(by, is_down=descending),
         columns=columns or (),
         where=where or (),
-        offset=offset,
-        limit=limit,
+        window=Window(offset, limit),
     )
     head = json.dumps({"total": seen.total, "columns": seen.rows.column_names}, ensure_ascii=False)
     lines = b"".join(json_lines(seen.rows, len(seen.rows) or 1)).splitlines()
@@ -108,18 +107,16 @@ def restore_rows(
     With `dry_run` the effect is told and nothing is done. `If-Match` is the tenant's version in quotes.
     """
     tenant = caller.tenant("snapshots:read" if order.dry_run else "snapshots:write")
-    restore = functools.partial(
-        restored_rows,
-        tenant,
-        stream,
-        order.version,
-        order.keys,
-        order.columns,
-        dry_run=order.dry_run,
-        message=order.message,
-        who=caller.who,
-        check=lambda version: conditions.require(f'"{version}"'),
-    )
+
+    def restore() -> RestoredRows:
+        return restored_rows(
+            tenant,
+            select_rows(tenant, stream, order.version, order.keys, order.columns),
+            dry_run=order.dry_run,
+            author=Author(caller.who, order.message),
+            check=lambda version: conditions.require(f'"{version}"'),
+        )
+
     if order.dry_run:
         done = restore()
     else:

@@ -26,8 +26,9 @@ from freezeframe.clock import moment
 from freezeframe.errors import PreconditionFailed, TooLarge, UnreadableRequest
 from freezeframe.identifiers import FilePath
 from freezeframe.service.base.idempotency import JOB_PREFIX
-from freezeframe.service.files.files import Author, etag_of, write_file
-from freezeframe.service.jobs.uploads import Purpose, Upload
+from freezeframe.service.files.files import etag_of, write_file
+from freezeframe.service.jobs.uploads import AnnouncedUpload, Purpose, Upload
+from freezeframe.store.model.author import Author
 
 router = tenant_router("uploads")
 TUS_VERSION = "1.0.0"
@@ -103,15 +104,12 @@ def begin_upload(
     stored_bytes = caller.service.stored_bytes
     stored_bytes.limit_tenant(tenant, upload_length, replaces=path)
     with caller.noting("upload.begin", path, size=upload_length):
+        sealed = {"": None, "true": True, "false": False}.get(told.get("sealed", ""))
         upload = caller.service.uploads.create(
             caller.folder(),
             f"{caller.principal.kind}:{caller.principal.id}",
-            path,
-            upload_length,
-            sha256=sha256,
-            sealed={"": None, "true": True, "false": False}.get(told.get("sealed", "")),
+            AnnouncedUpload(path, upload_length, sha256, sealed, purpose),
             upload_id=caller.new_id().removeprefix(JOB_PREFIX),
-            purpose=purpose,
         )
         try:
             stored_bytes.require_room_for_waiting(tenant, caller.folder(), replaces=path)

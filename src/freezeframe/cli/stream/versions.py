@@ -90,9 +90,8 @@ def restore(
 
     As it was at a version of the tenant; that is a new version.
     """
-    carry_out_restoration(
-        place, version, [name], None, message, who, dry_run=dry_run, yes=yes, as_json=as_json
-    )
+    parts = {"streams": [name]}
+    carry_out_restoration(place, version, parts, (who, message), dry_run=dry_run, yes=yes, as_json=as_json)
 
 
 def _show(name: str, table: Any, key: Sequence[str], limit: int, *, as_json: bool) -> None:

@@ -27,6 +27,8 @@ from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import FilePath, StreamName
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from freezeframe.store.tenant_log.history import HistoryEntry
     from freezeframe.store.versions.restore import Restoration
     from freezeframe.store.versions.tenant_diff import TenantDiff
@@ -138,26 +140,27 @@ def restore(
 
     That is a new version: nothing that came since is lost.
     """
-    carry_out_restoration(
-        place, version, stream, file, message, who, dry_run=dry_run, yes=yes, as_json=as_json
-    )
+    parts = {"streams": stream, "files": file}
+    carry_out_restoration(place, version, parts, (who, message), dry_run=dry_run, yes=yes, as_json=as_json)
 
 
 def carry_out_restoration(
     place: Place,
     version: str,
-    streams: list[str] | None,
-    files: list[str] | None,
-    message: str | None,
-    who: str | None,
+    parts: Mapping[str, Sequence[str] | None],
+    author: tuple[str | None, str | None],
     *,
     dry_run: bool,
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Tell the effect of restoring, and do it once that is confirmed."""
+    """Show the effect of restoring, and do it once that is confirmed.
+
+    ``parts`` names the ``streams`` and ``files`` to restore (none: everything), ``author`` who and why.
+    """
     tenant, output = place.tenant(), Output(as_json=as_json)
-    chosen: dict[str, Any] = {"streams": streams or None, "files": files or None}
+    chosen: dict[str, Any] = {kind: names or None for kind, names in parts.items()}
+    who, message = author
     number = tenant.at(point(version)).version
     if dry_run or not yes:
         preview = tenant.restore(number, dry_run=True, **chosen)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -36,6 +37,15 @@ TRANSACTION_RETENTION = "delta.setTransactionRetentionDuration"
 DELETED_FILE_RETENTION_DEFAULT = "interval 7 days"
 
 
+@dataclass(frozen=True, slots=True)
+class VersionHead:
+    """What a version says of the table as a whole."""
+
+    protocol: Protocol
+    metadata: Metadata
+    commit_info: CommitInfo | None = None
+
+
 class Snapshot:
     """A table at ``version``; -1 is a table that does not exist yet and holds nothing.
 
@@ -49,10 +59,8 @@ class Snapshot:
         storage: Storage,
         table: str,
         segment: LogSegment,
+        head: VersionHead,
         *,
-        protocol: Protocol,
-        metadata: Metadata,
-        commit_info: CommitInfo | None = None,
         load_state: Callable[[int | None], TableState],
         clock: Callable[[], int],
     ) -> None:
@@ -60,9 +68,9 @@ class Snapshot:
         self.table = table
         self.segment = segment
         self.version = segment.version
-        self.protocol = protocol
-        self.metadata = metadata
-        self.commit_info = commit_info
+        self.protocol = head.protocol
+        self.metadata = head.metadata
+        self.commit_info = head.commit_info
         self._load_state = load_state
         self._clock = clock
         self._state: TableState | None = None
@@ -236,9 +244,7 @@ class Snapshot:
             self.storage,
             self.table,
             self.segment,
-            protocol=self.protocol,
-            metadata=self.metadata,
-            commit_info=self.commit_info,
+            VersionHead(self.protocol, self.metadata, self.commit_info),
             load_state=lambda _: state.with_files(one),
             clock=self._clock,
         )

@@ -15,7 +15,7 @@ from freezeframe.log.replay.table_state import Heads, TableState, require_heads
 from freezeframe.log.segments.management import SnapshotManagement
 from freezeframe.log.segments.segment import EMPTY_VERSION, LogSegment
 from freezeframe.log.table.history import CommitTime, History, HistoryEntry, require_within_retention, to_ms
-from freezeframe.log.table.snapshot import DELETED_FILE_RETENTION, Snapshot, oldest_tombstone
+from freezeframe.log.table.snapshot import DELETED_FILE_RETENTION, Snapshot, VersionHead, oldest_tombstone
 from freezeframe.log.table.state_reader import StateReader
 from freezeframe.storage import Storage
 
@@ -142,7 +142,7 @@ class TableLog(SnapshotManagement[Snapshot]):
         """
         if segment.version == EMPTY_VERSION:
             _log.info("Creating initial snapshot without metadata, because the directory is empty")
-            return self._snapshot(segment, Heads.empty(), Protocol(1, 1), Metadata(id=""))
+            return self._snapshot(segment, VersionHead(Protocol(1, 1), Metadata(id="")))
         state: TableState | None = None
         if previous is not None and new_commits is not None and previous.is_loaded:
             state = self._reader.advance(previous.state, segment, new_commits)
@@ -154,21 +154,17 @@ class TableLog(SnapshotManagement[Snapshot]):
         protocol, metadata = require_heads(heads, segment.version)
         require_readable(protocol, self.path)
         self._note_changes(previous, metadata)
-        snapshot = self._snapshot(segment, heads, protocol, metadata)
+        snapshot = self._snapshot(segment, VersionHead(protocol, metadata, heads.commit_info))
         if state is None:
             return snapshot
         return snapshot.with_state(state.without_expired(oldest_tombstone(metadata, self.options.clock())))
 
-    def _snapshot(
-        self, segment: LogSegment, heads: Heads, protocol: Protocol, metadata: Metadata
-    ) -> Snapshot:
+    def _snapshot(self, segment: LogSegment, head: VersionHead) -> Snapshot:
         return Snapshot(
             self.storage,
             self.table,
             segment,
-            protocol=protocol,
-            metadata=metadata,
-            commit_info=heads.commit_info,
+            head,
             load_state=lambda oldest: self._load_state(segment, oldest),
             clock=self.options.clock,
         )

@@ -12,10 +12,11 @@ from typing import IO, Any
 
 from freezeframe.errors import FileNotFound, TooLarge
 from freezeframe.service.exports.exports import export
-from freezeframe.service.files.files import FOLDER_MARK, Author, delete_file, rewound, write_file
+from freezeframe.service.files.files import FOLDER_MARK, delete_file, rewound, write_file
 from freezeframe.service.rows import streams
 from freezeframe.service.rows.streams import Moment
 from freezeframe.store import Tenant
+from freezeframe.store.model.author import Author
 
 CONFIG_FILE = "tenant-config.json"
 _MAPPING, _METADATA = "hotglue_mapping", "hotglue_metadata"

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from freezeframe.errors import FileNotFound, InvalidOption
 from freezeframe.identifiers import FilePath
-from freezeframe.service.files.files import Author
 from freezeframe.store import Tenant
 from freezeframe.store.files import Files
+from freezeframe.store.model.author import Author
 
 
 def select_paths(files: Files, paths: Sequence[str], folders: Sequence[str]) -> list[str]:

@@ -14,20 +14,13 @@ from freezeframe.service.base.conditions import Conditions
 from freezeframe.store import Tenant
 from freezeframe.store.files import Content, Files
 from freezeframe.store.job import Job
+from freezeframe.store.model.author import Author
 from freezeframe.store.tenant_log.file_info import FileEntry
 
 # A folder exists by its files; one that was made empty holds this file, which no list shows.
 FOLDER_MARK = "_folder"
 _TRIES_MAX = 10
 _T = TypeVar("_T")
-
-
-@dataclass(frozen=True, slots=True)
-class Author:
-    """Who changes something and why, for the history."""
-
-    who: str
-    message: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from freezeframe.errors import AlreadyExists, FileNotFound, InvalidOption
 from freezeframe.identifiers import FilePath, fold_path
-from freezeframe.service.files.files import Author
 from freezeframe.store import Tenant
 from freezeframe.store.files import Files
+from freezeframe.store.model.author import Author
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,20 @@ Purpose = Literal["file", "import"]
 
 
 @dataclass(frozen=True, slots=True)
+class AnnouncedUpload:
+    """What an upload is to bring: ``length`` bytes, with that SHA-256 where it is given.
+
+    They become the tenant's file ``path``, or for the purpose ``import`` wait for an import that names them.
+    """
+
+    path: str
+    length: int
+    sha256: str = ""
+    sealed: bool | None = None
+    purpose: Purpose = "file"
+
+
+@dataclass(frozen=True, slots=True)
 class Upload:
     """An upload under way: whose it is, what is to become of it, and how far it has come."""
 
@@ -150,15 +164,10 @@ class Uploads:
         self,
         tenant: str,
         principal: str,
-        path: str,
-        length: int,
-        *,
-        sha256: str = "",
-        sealed: bool | None = None,
+        announced: AnnouncedUpload,
         upload_id: str | None = None,
-        purpose: Purpose = "file",
     ) -> Upload:
-        """Begin an upload of ``length`` bytes that is to become the tenant's file ``path``.
+        """Begin an upload of what is ``announced``.
 
         One of the same ``upload_id`` that was begun before is given as it stands.
 
@@ -166,9 +175,9 @@ class Uploads:
             TooLarge: it is longer than the service takes.
             StorageUnavailable: it cannot be begun.
         """
-        if length > self._bytes_max:
+        if announced.length > self._bytes_max:
             raise TooLarge(
-                f"An upload of {length:,} bytes is too large.",
+                f"An upload of {announced.length:,} bytes is too large.",
                 cause=f"The service takes at most {self._bytes_max:,} (service_upload_bytes_max).",
                 remedy="Send less, or import it with the command.",
             )
@@ -177,7 +186,7 @@ class Uploads:
         chosen = upload_id or secrets.token_hex(16)
         with suppress(NotFound):
             return self.get(tenant, chosen)
-        upload = Upload(chosen, tenant, principal, path, length, sha256, sealed, expires_ms, purpose=purpose)
+        upload = Upload(chosen, tenant, principal, **asdict(announced), expires_ms=expires_ms)
         place = self._place(tenant, upload.id)
         try:
             make_private(place)

@@ -14,6 +14,7 @@ from freezeframe.identifiers import StreamName
 from freezeframe.script.text_values import exact_values
 from freezeframe.service.rows.changed_rows import ChangedRow, changed_rows
 from freezeframe.store import Tenant
+from freezeframe.store.model.author import Author
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.versions.restore import VersionCheck
 from freezeframe.store.versions.row_restore import RowRestoration, RowSelection, restore_rows
@@ -34,18 +35,28 @@ class RestoredRows:
 
 
 def restored_rows(
+    tenant: Tenant, selection: RowSelection, *, dry_run: bool, author: Author, check: VersionCheck
+) -> RestoredRows:
+    """Make the rows what they were at a version of the tenant, in one new version; errors as of the store."""
+    done: RowRestoration = restore_rows(tenant.place, selection, dry_run=dry_run, author=author, check=check)
+    return RestoredRows(
+        selection.version,
+        done.tenant_version,
+        done.committed,
+        done.key,
+        done.counts,
+        tuple(changed_rows(done.changes)),
+    )
+
+
+def select_rows(
     tenant: Tenant,
     stream: str,
     version: int,
     keys: Sequence[Mapping[str, Any]],
     columns: Sequence[str] = (),
-    *,
-    dry_run: bool,
-    message: str,
-    who: str,
-    check: VersionCheck,
-) -> RestoredRows:
-    """Make the rows what they were at a version of the tenant, in one new version; errors as of the store.
+) -> RowSelection:
+    """The rows (or only these columns of them) by their keys, as of a version of the tenant.
 
     Each key is an object of the key's columns; values that JSON has no kind for are text, as rows are shown.
 
@@ -61,13 +72,7 @@ def restored_rows(
         )
     found = tenant.stream(stream)
     table = key_table(found.columns(), found.key(), keys)
-    selection = RowSelection(StreamName(stream), version, table, tuple(columns))
-    done: RowRestoration = restore_rows(
-        tenant.place, selection, dry_run=dry_run, message=message, who=who, check=check
-    )
-    return RestoredRows(
-        version, done.tenant_version, done.committed, done.key, done.counts, tuple(changed_rows(done.changes))
-    )
+    return RowSelection(StreamName(stream), version, table, tuple(columns))
 
 
 def key_table(columns: pa.Schema, key: Sequence[str], keys: Sequence[Mapping[str, Any]]) -> pa.Table:

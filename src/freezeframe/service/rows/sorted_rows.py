@@ -51,6 +51,22 @@ class SortOrder:
     is_down: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Window:
+    """At most ``limit`` rows behind the first ``offset``."""
+
+    offset: int = 0
+    limit: int = 100
+
+    @property
+    def end(self) -> int:
+        """How many rows there are before the window's end."""
+        return self.offset + self.limit
+
+
+FIRST_ROWS = Window()
+
+
 def sorted_rows(
     tenant: Tenant,
     stream: str,
@@ -59,10 +75,9 @@ def sorted_rows(
     *,
     columns: Sequence[str] = (),
     where: Sequence[str] = (),
-    offset: int = 0,
-    limit: int = 100,
+    window: Window = FIRST_ROWS,
 ) -> SortedRows:
-    """At most ``limit`` rows from ``offset`` on, by ``order`` and then by key.
+    """The window's rows, by ``order`` and then by key.
 
     Raises:
         StreamNotFound, VersionNotFound: there is no such stream or version.
@@ -78,7 +93,7 @@ def sorted_rows(
             cause=f"Its values are of type {known.field(order.column).type}.",
             remedy="Sort by another column.",
         )
-    if offset + limit > ROWS_MAX:
+    if window.end > ROWS_MAX:
         raise TooLarge(
             f"A sorted stream is shown down to row {ROWS_MAX:,}.",
             cause="Rows further down would have to be sorted anew for every page.",
@@ -88,10 +103,10 @@ def sorted_rows(
     names = [*shown, *dict.fromkeys(name for name in _keys(snapshot, order) if name not in shown)]
     expression = predicate(tuple(where), known) if where else None
     _require_sortable(snapshot, expression, len(names))
-    first, total = _first(row_batches(snapshot, names, expression), snapshot, order, offset + limit)
+    first, total = _first(row_batches(snapshot, names, expression), snapshot, order, window.end)
     if first is None:
         return SortedRows(pa.schema([known.field(name) for name in shown]).empty_table(), 0)
-    return SortedRows(first.slice(offset, limit).select(shown), total)
+    return SortedRows(first.slice(window.offset, window.limit).select(shown), total)
 
 
 def _keys(snapshot: Snapshot, order: SortOrder) -> list[str]:

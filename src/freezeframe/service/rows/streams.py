@@ -16,8 +16,8 @@ from freezeframe.script.legacy import LegacyFile
 from freezeframe.script.transfer import UNPACKED_MEMORY_BYTES_MAX
 from freezeframe.script.unpacking import UnpackLimits
 from freezeframe.service.base.received_file import received_file
-from freezeframe.service.files.files import Author
 from freezeframe.store import Receipt, Stream, Tenant
+from freezeframe.store.model.author import Author
 from freezeframe.store.schema.column_mapping import delta_columns, type_names
 from freezeframe.store.schema.schema_evolution import is_undecided
 

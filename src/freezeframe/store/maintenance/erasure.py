@@ -25,6 +25,7 @@ from freezeframe.log.commits.commit_digest import sign_content
 from freezeframe.log.scan import rows
 from freezeframe.store.maintenance.erasure_scan import Proof, scan
 from freezeframe.store.maintenance.purge import purge
+from freezeframe.store.model.author import Author
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.schema.column_mapping import arrow_columns, physical_names, written_columns
 from freezeframe.store.schema.schema_evolution import PRINTED
@@ -79,7 +80,7 @@ def erase(
     base = stream_base(place.storage, place.log, state, name)
     wanted = _key_table(base, list(keys))
     message = f"erase {len(wanted)} keys of {name}"
-    with commit_at_end(UnitOfWork(place, author=who, message=message)) as work:
+    with commit_at_end(UnitOfWork(place, Author(who, message))) as work:
         erased = work.add_step(name, Step(_Erasing(wanted)), "erase")
         others = {lease.write_id for lease in live_leases(place.storage)} - {work.write_id}
         change = TenantChange(

@@ -31,6 +31,7 @@ from freezeframe.store.directory.paths import (
 )
 from freezeframe.store.maintenance.references import referenced_files
 from freezeframe.store.maintenance.retention import policy_of
+from freezeframe.store.model.author import Author
 from freezeframe.store.model.request_context import NO_REQUEST
 from freezeframe.store.tenant_log.entry import TenantChange
 from freezeframe.store.tenant_log.lease import live_leases
@@ -135,7 +136,7 @@ def _dead(place: TenantPlace, state: TenantState, moment_ms: int) -> tuple[str, 
 
 
 def _condemn(place: TenantPlace, floor: int | None, dead: tuple[str, ...]) -> None:
-    with commit_at_end(UnitOfWork(place, message="gc", is_single=True)) as work:
+    with commit_at_end(UnitOfWork(place, Author(message="gc"), is_single=True)) as work:
         work.change_tenant(TenantChange(revoked=dead, floor=floor), "revoke" if dead else "policy")
 
 

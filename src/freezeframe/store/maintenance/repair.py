@@ -28,6 +28,7 @@ from freezeframe.log.commits.commit_digest import sign_content
 from freezeframe.log.scan import rows
 from freezeframe.log.write.writability import require_writable
 from freezeframe.store.directory.paths import table_folder
+from freezeframe.store.model.author import Author
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.schema.column_mapping import arrow_columns
 from freezeframe.store.schema.table_properties import (
@@ -84,7 +85,7 @@ def release(place: TenantPlace, name: StreamName, who: str = "") -> int:
     """Let a stream go; see ``Stream.release``."""
     if str(name) not in place.log.current_state().streams:
         raise _absent(name)
-    with commit_at_end(UnitOfWork(place, author=who, message=f"release {name}")) as work:
+    with commit_at_end(UnitOfWork(place, Author(who, f"release {name}"))) as work:
         work.add_step(name, Step(_without_guard), "release")
         work.change_tenant(TenantChange(released=(str(name),)), "external")
     return work.done.tenant_version
@@ -103,8 +104,8 @@ def adopt(place: TenantPlace, name: StreamName, key: tuple[str, ...] | None, who
     chosen = (stored_key(table.metadata) or ()) if key is None else key
     _require_key(table, chosen)
     _require_text(table)
-    with commit_at_end(UnitOfWork(place, author=who, message=f"adopt {name}")) as work:
-        content = _adoption_commit(table, chosen, work.identity())
+    with commit_at_end(UnitOfWork(place, Author(who, f"adopt {name}"))) as work:
+        content = _adoption_commit(table, chosen, work.identity)
         change = StreamChange(name, table.version + 1, content, Counts(), is_external=True)
         work.take_over(change, "external", _require_unchanged(name, NO_VERSION))
     return work.done.tenant_version
@@ -123,14 +124,14 @@ def repair(place: TenantPlace, name: StreamName, *, undo: bool = False, who: str
     if not foreign:
         return Repair(str(name), "nothing", (), state.version, expected)
     reason = "asked for" if undo else "they took a version of ours" if lost_place else _obstacle(table)
-    with commit_at_end(UnitOfWork(place, author=who, message=f"repair {name}")) as work:
+    with commit_at_end(UnitOfWork(place, Author(who, f"repair {name}"))) as work:
         if reason:
-            info = commit_info("REPAIR", {"undone": f"{first}-{table.version}"}, work.identity())
-            content = net_commit(table, table_snapshot(place.storage, state, name), info, work.identity())
+            info = commit_info("REPAIR", {"undone": f"{first}-{table.version}"}, work.identity)
+            content = net_commit(table, table_snapshot(place.storage, state, name), info, work.identity)
         elif TENANT_LOG_FEATURE in (table.protocol.writer_features or ()):
             content = ""  # the table is as it should be: the log only has to know
         else:
-            content = _adoption_commit(table, stored_key(table.metadata) or (), work.identity())
+            content = _adoption_commit(table, stored_key(table.metadata) or (), work.identity)
         version = table.version + (1 if content else 0)
         change = StreamChange(name, version, content, Counts(), is_external=True)
         work.take_over(change, "external", _require_unchanged(name, expected))

@@ -9,6 +9,7 @@ from typing import Any
 
 from freezeframe.errors import InvalidOption, VersionNotFound
 from freezeframe.log.table.history import iso
+from freezeframe.store.model.author import Author
 from freezeframe.store.table.reader import moment
 from freezeframe.store.tenant_log.entry import Entry, TenantChange
 from freezeframe.store.tenant_log.log import TenantLog
@@ -67,7 +68,7 @@ def policy_of(state: TenantState) -> Policy:
 
 def set_policy(place: TenantPlace, policy: Policy, *, who: str = "") -> int:
     """Make a policy the tenant's; see ``Tenant.set_retention``."""
-    with commit_at_end(UnitOfWork(place, author=who, message="set retention", is_single=True)) as work:
+    with commit_at_end(UnitOfWork(place, Author(who, "set retention"), is_single=True)) as work:
         work.change_tenant(TenantChange(policy=MappingProxyType(policy.to_json())), "policy")
     return work.done.tenant_version
 

@@ -24,6 +24,7 @@ from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.log.scan import rows
 from freezeframe.log.schema.schema import arrow_to_delta, arrow_type
+from freezeframe.store.model.author import Author
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.schema.column_mapping import arrow_columns, delta_columns, written_columns
 from freezeframe.store.schema.comparison import comparison_type, exact_cast
@@ -37,7 +38,6 @@ from freezeframe.store.transaction.scope import commit_at_end
 from freezeframe.store.transaction.transaction import TenantPlace
 from freezeframe.store.transaction.unit_of_work import UnitOfWork
 from freezeframe.store.updates.step import Step, StepResult
-from freezeframe.store.versions.restore import describe_change
 
 _SHOWN_MAX = 3
 _ALIASES = {
@@ -97,8 +97,8 @@ def retype(
     )
     if dry_run:
         return replace(told, rows=sum(map(len, step.rows(base, field))))
-    text = describe_change(f"retype {name}.{column} as {told.type_after}", message)
-    with commit_at_end(UnitOfWork(place, author=who, message=text)) as work:
+    author = Author(who, message).doing(f"retype {name}.{column} as {told.type_after}")
+    with commit_at_end(UnitOfWork(place, author)) as work:
         work.add_step(name, Step(step), "retype", column, told.type_after)
     version = work.done.tenant_version
     after = table_snapshot(place.storage, place.log.state_at(version), name)

@@ -37,8 +37,22 @@ PRINTED = b"freezeframe.printedIntegers"
 
 # The range of a column's stored values, where their statistics tell it.
 Ranges = Mapping[str, Range]
-# The values of a column of a batch that is not in memory, piece by piece.
-Values = Callable[[str], Iterable[pa.ChunkedArray]]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchValues:
+    """What is known of a batch's values beside its columns' types.
+
+    ``known`` is false where the batch has its types alone: then the types must decide. ``pieces`` reads a
+    column of such a batch; it is asked for where text meets a key of whole numbers.
+    """
+
+    known: bool = True
+    pieces: Callable[[str], Iterable[pa.ChunkedArray]] | None = None
+
+
+IN_BATCH = BatchValues()
+TYPES_ALONE = BatchValues(known=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +109,7 @@ def evolve(
     key: Sequence[str] = (),
     drop: Sequence[str] = (),
     ranges: Ranges | None = None,
-    values_known: bool = True,
-    values: Values | None = None,
+    values: BatchValues = IN_BATCH,
     rules: SchemaRules = EVOLVE,
 ) -> Evolution:
     """What an update of a stream with the columns ``stored`` (None: a new one) does to them.
@@ -108,8 +121,7 @@ def evolve(
         drop: names that leave the stream; unknown ones are ignored.
         ranges: smallest and largest stored value by column, where known.
         rules: what the caller allows to happen to the columns.
-        values_known: false if ``batch`` has the types alone: then the types must decide.
-        values: the values of such a batch; asked for where text meets a key of whole numbers.
+        values: what is known of the rows' values.
 
     Raises:
         SchemaDriftError: a column's values do not fit the stored type, nor the other way round.
@@ -135,9 +147,9 @@ def evolve(
                 fields[name] = _new_field(name, column.type)
                 column = column.cast(fields[name].type)
         else:
-            pieces = None if values is None else functools.partial(values, name)
+            pieces = None if values.pieces is None else functools.partial(values.pieces, name)
             stored_range = (ranges or {}).get(name)
-            meeting = ColumnMeeting(fields[name], column, values_known, stored_range, name in key, pieces)
+            meeting = ColumnMeeting(fields[name], column, values.known, stored_range, name in key, pieces)
             kind = _agreed_type(meeting, rules)
             if kind != fields[name].type:
                 widened.append(name)

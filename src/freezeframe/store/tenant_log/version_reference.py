@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Mapping
 from datetime import datetime
-from typing import SupportsIndex
+from typing import Any, SupportsIndex
 
 from freezeframe.errors import InvalidOption
 from freezeframe.store.table.reader import moment
@@ -37,3 +38,18 @@ def version_at_point(log: TenantLog, newest: TenantState, point: Point) -> int:
             cause=f"The tags are {tags}." if tags else "The tenant has no tags.",
             remedy="Pass a version's number, a tag, or ISO text such as 2026-11-20T14:05:00Z.",
         ) from error
+
+
+def require_one_version(given: Mapping[str, Any]) -> None:
+    """Refuse a call that says more than once which version it means, by the names of its options.
+
+    Raises:
+        InvalidOption: more than one of them is not None.
+    """
+    named = [name for name, value in given.items() if value is not None]
+    if len(named) > 1:
+        raise InvalidOption(
+            f"{' and '.join(named)} cannot be used together.",
+            cause="Each of them says by itself which version is meant.",
+            remedy="Give one of them.",
+        )

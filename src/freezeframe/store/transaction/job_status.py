@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from freezeframe.store.model.author import Author
 from freezeframe.store.model.job_receipt import JobReceipt, parse_job_receipt
 from freezeframe.store.tenant_log.entry import TenantChange
 from freezeframe.store.tenant_log.lease import live_leases
@@ -51,6 +52,6 @@ def revoke_job(
     revoked = (*change.revoked, *change.revoked_tokens)
     if revoked:
         message = reason or f"The job {job_id!r} was taken over."
-        with commit_at_end(UnitOfWork(place, author=who, message=message)) as work:
+        with commit_at_end(UnitOfWork(place, Author(who, message))) as work:
             work.change_tenant(change, "revoke")
     return revoked

@@ -13,8 +13,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from freezeframe.engine.protocol.table_engine import TableEngine
-from freezeframe.errors import InvalidOption, StorageUnavailable, VersionNotFound
-from freezeframe.identifiers import StreamName
+from freezeframe.errors import InvalidOption, VersionNotFound
+from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.log import Snapshot
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
@@ -105,10 +105,7 @@ class TenantScope:
         """What a change of the stream would build on; version -1 where there is none yet."""
         return stream_base(self.storage, self.log, self.log.current_state(), name)
 
-    def note_stream_read(self, name: StreamName) -> None:
-        """Outside of a job nothing is read before it is written."""
-
-    def note_file_read(self, path: str) -> None:
+    def note_read(self, read: StreamName | FilePath) -> None:
         """Outside of a job nothing is read before it is written."""
 
     @contextmanager
@@ -139,7 +136,8 @@ class JobScope(TenantScope):
 
     def version_of(self, name: StreamName) -> int:
         """See ``TenantScope.version_of``; what the job itself changed has the version that it is to make."""
-        return self._work.version_to_make if self._work.has_changed(name) else super().version_of(name)
+        made = self._work.version_to_make(name)
+        return super().version_of(name) if made is None else made
 
     def base(self, name: StreamName) -> Snapshot:
         """See ``TenantScope.base``."""
@@ -148,13 +146,9 @@ class JobScope(TenantScope):
             return self._work.snapshot(name)
         return stream_base(self.storage, self.log, state, name)
 
-    def note_stream_read(self, name: StreamName) -> None:
-        """What is written to the stream after this may be made from its rows."""
-        self._work.note_stream_read(name)
-
-    def note_file_read(self, path: str) -> None:
-        """What is written to the file after this may be made from it."""
-        self._work.note_file_read(path)
+    def note_read(self, read: StreamName | FilePath) -> None:
+        """What is written to the stream or file after this may rest on what was read."""
+        self._work.note_read(read)
 
     @contextmanager
     def changing(self, stream: StreamName | None = None) -> Iterator[UnitOfWork]:  # noqa: ARG002 - it is open already
@@ -204,10 +198,7 @@ def commit_at_end(work: UnitOfWork) -> Iterator[UnitOfWork]:
         yield work
         work.commit()
     except BaseException as error:
-        work.abandon()
-        if isinstance(error, Exception) and not isinstance(error, StorageUnavailable):
-            # Files that are gone are told as what it was that took them away.
-            work.require_tenant()
+        work.abandon(error)
         raise
 
 

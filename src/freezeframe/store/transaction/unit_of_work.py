@@ -17,11 +17,12 @@ from typing import Any
 import pyarrow as pa
 
 from freezeframe.engine.protocol.table_engine import TableEngine
-from freezeframe.errors import IdempotencyConflict, InvalidOption
+from freezeframe.errors import IdempotencyConflict, InvalidOption, StorageUnavailable
 from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.log import Snapshot
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
+from freezeframe.store.model.author import SYSTEM, Author
 from freezeframe.store.model.job_receipt import JobReceipt, join_receipts, parse_job_receipt
 from freezeframe.store.model.receipt import Receipt
 from freezeframe.store.model.system_user import system_user
@@ -56,18 +57,16 @@ class _StagedUpdate:
 class UnitOfWork:
     """One job's changes until they are committed or given up.
 
-    Without an ``author`` it is the operating system's user who makes them. ``restored`` is the version that
-    they bring back, where they are a restoration.
+    ``restored`` is the version that they bring back, where they are a restoration.
     """
 
     def __init__(
         self,
         place: TenantPlace,
+        author: Author = SYSTEM,
         *,
         job_id: str | None = None,
         token: str = "",
-        author: str = "",
-        message: str = "",
         is_single: bool = False,
         stream: StreamName | None = None,
         restored: int | None = None,
@@ -85,7 +84,9 @@ class UnitOfWork:
         self._first = None if self._known is None else self._read_receipt(self._known)
         recorded = None if self._known is None else self._known.payload_hash
         self._input = None if job_id is None else InputHash(place.storage, place.engine, recorded)
-        self._metadata = CommitMetadata("commit", job_id, None, author or system_user(), message, restored)
+        self._metadata = CommitMetadata(
+            "commit", job_id, None, author.who or system_user(), author.message, restored
+        )
         self._repeated: set[str] = set()
         self._started = time.monotonic()
         self._is_over = False
@@ -147,24 +148,20 @@ class UnitOfWork:
             return table_snapshot(self.storage, state, name, version)
         return self._transaction.snapshot(name, version)
 
-    def has_changed(self, name: StreamName) -> bool:
-        """Whether the stream is another one inside of the job than outside."""
+    def version_to_make(self, name: StreamName) -> int | None:
+        """The tenant version that the job makes of the stream, if no other job commits before it.
+
+        None: the job has not changed the stream.
+        """
         staged = self._transaction.streams.get(str(name))
-        return staged is not None and bool(staged.content)
+        return self._transaction.base.version + 1 if staged is not None and staged.content else None
 
-    @property
-    def version_to_make(self) -> int:
-        """The version of the tenant that the job makes, if nobody else commits before it."""
-        return self._transaction.base.version + 1
-
-    def note_stream_read(self, name: StreamName) -> None:
-        """Rows of the stream were read: what is written to it after that may be made from them."""
-        if self._known is None:
-            self._transaction.note_stream_read(name)
-
-    def note_file_read(self, path: str) -> None:
-        """The file was read: what is written to it after that may be made from it."""
-        self._transaction.note_file_read(path)
+    def note_read(self, read: StreamName | FilePath) -> None:
+        """The stream's rows or the file were read: what the job writes to it later may rest on them."""
+        if isinstance(read, FilePath):
+            self._transaction.note_file_read(str(read))
+        elif self._known is None:
+            self._transaction.note_stream_read(read)
 
     def update(self, name: StreamName, frame: Any, update: Update | KeyedUpdate) -> Receipt:
         """Carry out an update for the job's eyes only; the receipt tells what it will be.
@@ -274,6 +271,7 @@ class UnitOfWork:
         self._transaction.checks.extend(checks)
         self._metadata = replace(self._metadata, kind=kind)
 
+    @property
     def identity(self) -> CommitIdentity:
         """Who makes the commits of this job."""
         return self._transaction.identity
@@ -291,11 +289,11 @@ class UnitOfWork:
         """
         self._is_over = True
         if self._known is not None:
-            self.require_tenant()
+            self._require_tenant()
             self._transaction.abandon()
             self.receipt = self._repeat_receipt(self._known)
         elif self._metadata.job_id is None and self._transaction.is_empty:
-            self.require_tenant()
+            self._require_tenant()
             version = self._transaction.base.version
             self._transaction.abandon()
             self.receipt = self._job_receipt(version, committed=False)
@@ -312,14 +310,19 @@ class UnitOfWork:
                     self._transaction.place.after_commit(self._transaction.place, done)
         return self.receipt
 
-    def require_tenant(self) -> None:
-        """Refuse a tenant that was deleted meanwhile; raises ``TenantNotFound``."""
-        self._transaction.place.guard.require_open()
+    def abandon(self, error: BaseException) -> None:
+        """Undo what was staged because of ``error``; where the outcome is unknown, nothing is deleted.
 
-    def abandon(self) -> None:
-        """Undo what was staged; where the outcome is unknown, nothing is deleted."""
+        Raises:
+            TenantNotFound: the tenant was deleted meanwhile, which is why files were missing.
+        """
         self._is_over = True
         self._transaction.abandon()
+        if isinstance(error, Exception) and not isinstance(error, StorageUnavailable):
+            self._require_tenant()
+
+    def _require_tenant(self) -> None:
+        self._transaction.place.guard.require_open()
 
     def _answer_again(self, name: StreamName, frame: Any, update: Update) -> Receipt:
         transaction = self._transaction

@@ -17,7 +17,14 @@ from freezeframe.store.schema.column_mapping import (
     physical_names,
     written_columns,
 )
-from freezeframe.store.schema.schema_evolution import Evolution, Ranges, SchemaRules, decided_columns, evolve
+from freezeframe.store.schema.schema_evolution import (
+    BatchValues,
+    Evolution,
+    Ranges,
+    SchemaRules,
+    decided_columns,
+    evolve,
+)
 from freezeframe.store.schema.system_columns import SystemColumns, agree_system_columns, read_system_columns
 from freezeframe.store.schema.table_properties import stored_key
 from freezeframe.store.updates.source import Incoming
@@ -107,8 +114,7 @@ def _evolution(
         key=key,
         drop=update.drop_columns,
         ranges=_ranges(snapshot) if keeps_columns else None,
-        values_known=incoming.values_known,
-        values=incoming.values,
+        values=BatchValues(incoming.values_known, incoming.values),
         rules=SchemaRules(update.schema == "frozen", update.on_drift == "string"),
     )
     if update.mode != "overwrite":

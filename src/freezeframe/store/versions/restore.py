@@ -21,6 +21,7 @@ from freezeframe.log import Snapshot
 from freezeframe.log.scan import rows
 from freezeframe.storage import Storage
 from freezeframe.store.directory.paths import blob_file, table_folder
+from freezeframe.store.model.author import SYSTEM, Author
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.table.commit import CommitIdentity, commit_info
 from freezeframe.store.table.commit_squash import drop_commit, is_same_table, net_commit
@@ -111,8 +112,7 @@ def restore(
     streams: Iterable[str] | None = None,
     files: Iterable[str] | None = None,
     dry_run: bool = False,
-    message: str = "",
-    who: str = "",
+    author: Author = SYSTEM,
     check: VersionCheck | None = None,
 ) -> Restoration:
     """Make streams and files what they were at a tenant version; see ``Tenant.restore``."""
@@ -126,7 +126,7 @@ def restore(
             check(plan.now.version)  # the commit is refused after any other version
         if dry_run or not (plan.targets or plan.files):
             return plan.outcome(plan.now.version, committed=False)
-        return plan.outcome(_commit_plan(place, plan, message, who), committed=True)
+        return plan.outcome(_commit_plan(place, plan, author), committed=True)
 
     return plan_and_commit(place, attempt)
 
@@ -158,7 +158,7 @@ def at_version(version: int) -> Check:
 
 
 def drop_stream(
-    place: TenantPlace, name: StreamName, message: str = "", who: str = "", check: VersionCheck | None = None
+    place: TenantPlace, name: StreamName, author: Author = SYSTEM, check: VersionCheck | None = None
 ) -> int:
     """Remove a stream in a new version; see ``Tenant.drop_stream``."""
     before = _find_committed(place)
@@ -166,19 +166,12 @@ def drop_stream(
         return before.version
     if str(name) not in place.log.current_state().streams:
         raise StreamNotFound(f"There is no stream {str(name)!r}.", remedy="Check the name.", stream=str(name))
-    with commit_at_end(
-        UnitOfWork(place, author=who, message=describe_change(f"drop {name}", message))
-    ) as work:
+    with commit_at_end(UnitOfWork(place, author.doing(f"drop {name}"))) as work:
         if check is not None:
             work.require(lambda state: check(state.table_version(name)))
         work.add_step(name, Step(_dropping), "drop")
         work.change_tenant(TenantChange(dropped=(str(name),)), "commit")
     return work.done.tenant_version
-
-
-def describe_change(what: str, why: str) -> str:
-    """What a change is as the history tells it, with the caller's message where there is one."""
-    return f"{what}: {why}" if why else what
 
 
 def _find_committed(place: TenantPlace) -> JobRecord | None:
@@ -237,10 +230,10 @@ def _plan(
     return _Plan(now, then, targets, changes, effects)
 
 
-def _commit_plan(place: TenantPlace, plan: _Plan, message: str, who: str) -> int:
+def _commit_plan(place: TenantPlace, plan: _Plan, author: Author) -> int:
     version = plan.then.version
-    text = describe_change(f"restore version {version}", message)
-    with commit_at_end(UnitOfWork(place, author=who, message=text, is_single=True, restored=version)) as work:
+    restorer = author.doing(f"restore version {version}")
+    with commit_at_end(UnitOfWork(place, restorer, is_single=True, restored=version)) as work:
         work.require(at_version(plan.now.version))
         for name, target in plan.targets.items():
             carry_out = _dropping if target is None else _Returning(target)

@@ -22,6 +22,7 @@ from freezeframe.store.diff.row_diff import CHANGE_TYPE, DELETE, INSERT, UPDATE,
 from freezeframe.store.keys.key_numbers import KeyNumbers
 from freezeframe.store.keys.key_scan import files_with, scan
 from freezeframe.store.keys.key_values import keys_as
+from freezeframe.store.model.author import SYSTEM, Author
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.model.update_options import Update
 from freezeframe.store.schema.column_mapping import arrow_columns
@@ -38,7 +39,7 @@ from freezeframe.store.transaction.scope import commit_at_end, listed_state
 from freezeframe.store.transaction.transaction import TenantPlace
 from freezeframe.store.transaction.unit_of_work import UnitOfWork
 from freezeframe.store.updates.step import Step, StepResult
-from freezeframe.store.versions.restore import VersionCheck, at_version, describe_change, plan_and_commit
+from freezeframe.store.versions.restore import VersionCheck, at_version, plan_and_commit
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +89,7 @@ def restore_rows(
     selection: RowSelection,
     *,
     dry_run: bool = False,
-    message: str = "",
-    who: str = "",
+    author: Author = SYSTEM,
     check: VersionCheck | None = None,
 ) -> RowRestoration:
     """Make the selected rows what they were, as one new version; with ``dry_run`` the effect is only told.
@@ -114,7 +114,7 @@ def restore_rows(
             check(plan.now.version)
         if dry_run or not len(plan.changes):
             return RowRestoration(plan.key, plan.changes, plan.now.version, committed=False)
-        version = _commit_plan(place, selection, plan, message, who)
+        version = _commit_plan(place, selection, plan, author)
         return RowRestoration(plan.key, plan.changes, version, committed=True)
 
     return plan_and_commit(place, attempt)
@@ -208,11 +208,11 @@ def _with_keys(table: pa.Table, keys: pa.Table) -> pa.Table:
     return table.take(pa.array(places))
 
 
-def _commit_plan(place: TenantPlace, selection: RowSelection, plan: _Plan, message: str, who: str) -> int:
+def _commit_plan(place: TenantPlace, selection: RowSelection, plan: _Plan, author: Author) -> int:
     name, version = selection.stream, selection.version
     count = f"{len(plan.changes)} {'row' if len(plan.changes) == 1 else 'rows'}"
-    text = describe_change(f"restore {count} of {name} as of version {version}", message)
-    with commit_at_end(UnitOfWork(place, author=who, message=text, is_single=True, restored=version)) as work:
+    restorer = author.doing(f"restore {count} of {name} as of version {version}")
+    with commit_at_end(UnitOfWork(place, restorer, is_single=True, restored=version)) as work:
         work.require(at_version(plan.now.version))
         if len(plan.gone):
             step = Step(_Removing(plan.key, plan.gone))

@@ -6,6 +6,7 @@ from types import MappingProxyType
 
 from freezeframe.errors import AlreadyExists, NotFound, VersionNotFound
 from freezeframe.identifiers import StreamName
+from freezeframe.store.model.author import Author
 from freezeframe.store.tenant_log.entry import TenantChange
 from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.transaction.scope import commit_at_end
@@ -17,7 +18,7 @@ from freezeframe.store.versions.restore import require_listed
 def set_tag(place: TenantPlace, name: str, version: int | None, *, who: str = "") -> int:
     """Name a version; see ``Tenant.tag``."""
     known = _tag_name(name)
-    with commit_at_end(UnitOfWork(place, author=who, message=f"tag {known}", is_single=True)) as work:
+    with commit_at_end(UnitOfWork(place, Author(who, f"tag {known}"), is_single=True)) as work:
         state = work.state()
         wanted = state.version if version is None else version
         if wanted < 0:
@@ -44,7 +45,7 @@ def remove_tag(place: TenantPlace, name: str, *, who: str = "") -> None:
                 remedy="Check the name in the list of the tags.",
             )
 
-    with commit_at_end(UnitOfWork(place, author=who, message=f"untag {known}", is_single=True)) as work:
+    with commit_at_end(UnitOfWork(place, Author(who, f"untag {known}"), is_single=True)) as work:
         there(work.state())
         work.change_tenant(TenantChange(tags=MappingProxyType({known: None})), "policy", there)
 

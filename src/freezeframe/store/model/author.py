@@ -1,0 +1,20 @@
+"""Who changes something and why, for the history."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """Who changes something and why; without ``who`` it is the operating system's user."""
+
+    who: str = ""
+    message: str = ""
+
+    def doing(self, what: str) -> Author:
+        """The author of a change that the history names ``what``, with the message behind it."""
+        return Author(self.who, f"{what}: {self.message}" if self.message else what)
+
+
+SYSTEM = Author()

@@ -1,0 +1,84 @@
+"""The reading half of a tenant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from freezeframe.store.maintenance.retention import Policy, policy_of
+from freezeframe.store.maintenance.verification import Verification, verify_tenant
+from freezeframe.store.tenant_log.history import HistoryEntry, history
+from freezeframe.store.tenant_log.version_reference import Point
+from freezeframe.store.transaction.scope import TenantScope
+from freezeframe.store.transaction.transaction import TenantPlace
+from freezeframe.store.versions.tenant_diff import TenantDiff, tenant_diff
+
+
+class TenantReader:
+    """Reads what a tenant holds and its history."""
+
+    def __init__(self, place: TenantPlace) -> None:
+        self._place = place
+        self._scope = TenantScope(place)
+
+    def __repr__(self) -> str:
+        return f"Tenant({self._place.storage.root!r})"
+
+    @property
+    def place(self) -> TenantPlace:
+        """What it takes to read and change the tenant, for what is built on this package."""
+        return self._place
+
+    @property
+    def version(self) -> int:
+        """The newest tenant version, -1 before the first commit."""
+        return self._scope.state().version
+
+    def streams(self, version: Point | None = None) -> tuple[str, ...]:
+        """The names of the streams at a tenant version (default: now), sorted."""
+        return tuple(sorted(self._scope.state(version).streams))
+
+    def history(
+        self,
+        limit: int | None = None,
+        *,
+        until: int | None = None,
+        job_id: str | None = None,
+        stream: str | None = None,
+        path: str | None = None,
+    ) -> Iterator[HistoryEntry]:
+        """The versions that are kept, the newest (or ``until``) first, at most ``limit`` of them.
+
+        Every version that is listed can be read and restored. ``job_id``, ``stream`` and ``path`` leave
+        only the versions that were made by that job, or changed that stream or file.
+        """
+        newest = self._scope.state()
+        return history(self._place.log, newest, limit, until=until, job_id=job_id, stream=stream, path=path)
+
+    def diff(self, before: Point, after: Point | None = None) -> TenantDiff:
+        """What differs between two versions (``after``: now): streams by key, files by text.
+
+        Each is a number, a tag or a moment.
+
+        Raises:
+            InvalidOption: one of them is neither a version, a tag nor a moment.
+            VersionNotFound: one of them does not exist or is not kept any more.
+        """
+        return tenant_diff(self._place.storage, self._scope.state(before), self._scope.state(after))
+
+    def tags(self) -> dict[str, int]:
+        """The tags and the versions that they keep."""
+        return dict(self._scope.state().tags)
+
+    def retention(self) -> Policy:
+        """How long versions are kept; without a policy, for ever."""
+        return policy_of(self._scope.state())
+
+    def verify(self) -> Verification:
+        """Read all that the tenant's listed versions need, and name what is damaged.
+
+        Entries with their chain, tables, data files with the sizes and hashes that were recorded, and blobs.
+
+        Raises:
+            StorageUnavailable: something could not be read.
+        """
+        return verify_tenant(self._place.storage, self._place.settings)

@@ -18,8 +18,9 @@ from freezeframe.engine.plans.deletion_vectors import are_large, live_rows
 from freezeframe.engine.plans.key_search import count_found, find, find_all
 from freezeframe.engine.plans.merge import merge
 from freezeframe.engine.plans.parquet_files import local_folder
+from freezeframe.engine.plans.python_tasks import answers
 from freezeframe.engine.plans.row_hash import row_sums
-from freezeframe.engine.plans.small_frames import collect_small, rows_to_write
+from freezeframe.engine.plans.small_frames import collect_small, read_back, rows_to_write
 from freezeframe.engine.plans.write_batch import batch_schema, settle, write_frame
 from freezeframe.engine.protocol.table_engine import (
     NOTHING,
@@ -74,6 +75,9 @@ class SparkEngine:
             if rows is not None:
                 return WrittenBatch(json.loads(schema.json()), (), len(rows), table=rows)
             written = write_frame(frame, task, schema, self._storage_options(task.output))
+        here = read_back(task, written.rows) if written.is_as_stored else None
+        if here is not None:
+            return WrittenBatch(json.loads(schema.json()), here[0], written.rows, table=here[1])
         return self._work.answered(lambda session: settle(session, task, written))
 
     def _require_seen(self, session: Any, folder: str) -> None:
@@ -99,6 +103,12 @@ class SparkEngine:
     def find_all(self, tasks: Sequence[FindTask]) -> tuple[pa.Table, ...]:
         """Where the files hold the keys of several batches; see `TableEngine.find_all`."""
         return self._work.answered(lambda session: find_all(session, tasks))
+
+    def run(self, calls: Sequence[Callable[[], Any]]) -> list[Any] | None:
+        """The calls' answers, each computed by a Python worker; see `TableEngine.run`."""
+        if not self._work.connected().sees_our_files():
+            return None
+        return self._work.answered(lambda session: answers(session, calls))
 
     def count_found(self, task: FindTask) -> tuple[int, ...]:
         """How many rows of each file have a key of a batch; see `TableEngine.count_found`."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -22,13 +23,29 @@ def csv_text(rows: pa.Table) -> str:
     header = ",".join(_quote(pa.chunked_array([pa.array(rows.column_names)])).to_pylist())
     if not rows.num_columns or not rows.num_rows:
         return f"{header}\n"
-    fields = [pc.fill_null(_quote(_as_text(column)), "") for column in rows.columns]
-    lines = pc.binary_join_element_wise(*fields, ",")
-    return "\n".join([header, *lines.to_pylist(), ""])
+    fields = [pc.fill_null(_field(column), "") for column in rows.columns]
+    lines = pc.binary_join_element_wise(pc.binary_join_element_wise(*fields, ","), "\n", "")
+    return f"{header}\n{''.join(map(_joined, lines.chunks))}"
+
+
+def _joined(lines: pa.Array) -> str:
+    """The texts one after the other, as the array holds them."""
+    offsets = np.frombuffer(lines.buffers()[1], np.int32)
+    first, last = (int(offsets[lines.offset + at]) for at in (0, len(lines)))
+    return str(lines.buffers()[2].slice(first, last - first).to_pybytes(), "utf-8")
+
+
+def _field(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    kind = column.type
+    text = _as_text(column)
+    # No number has a comma, a quote or a newline, nor is its text empty.
+    return text if pa.types.is_primitive(kind) or pa.types.is_decimal(kind) else _quote(text)
 
 
 def _quote(text: pa.ChunkedArray) -> pa.ChunkedArray:
     quotes = pc.or_(pc.match_substring_regex(text, _NEEDS_QUOTES), pc.equal(text, ""))
+    if not pc.any(quotes, min_count=0).as_py():
+        return text
     doubled = pc.replace_substring(text, '"', '""')
     return pc.if_else(quotes, pc.binary_join_element_wise('"', doubled, '"', ""), text)
 

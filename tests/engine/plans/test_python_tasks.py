@@ -41,3 +41,8 @@ def test_workers_without_freezeframe_are_told(spark_session, tmp_path, monkeypat
 
     with pytest.raises(SetupError, match="workers cannot run"):
         answers(spark_session, [call])
+
+
+def test_the_engine_runs_calls_on_its_own_server(spark_engine):
+    """Its workers have this process's Python and see its files."""
+    assert [3] == spark_engine.run([functools.partial(operator.add, 1, 2)])

@@ -47,6 +47,29 @@ def test_a_frame_without_key_is_written_as_it_is(bench, frame):
     assert all(column["nullable"] for column in landed.schema["fields"])
 
 
+@pytest.mark.parametrize(
+    ("query", "is_read"),
+    [
+        ("select id as Id, 'x' as v from range(30)", True),
+        ("select id div 2 as Id, 'x' as v from range(30)", False),
+        ("select double(id) as Id, 'x' as v from range(30)", False),
+        ("select id as Id, repeat('long', 1000) as v from range(30)", False),
+    ],
+    ids=["plain", "keys that repeat", "a key of floating point", "too large"],
+)
+def test_rows_that_take_few_bytes_are_checked_here(bench, spark_session, query, is_read):
+    """Spark is asked only about those that need a decision; what is in the files is the same."""
+    options = {"key": ("Id",), "read_bytes_max": 10_000}
+    landed, rows = land(bench, spark_session.sql(query), **options)
+    asked, others = land(bench, spark_session.sql(query), **(options | {"read_bytes_max": 0}))
+
+    assert (is_read, False) == (landed.table is not None, asked.table is not None)
+    assert (asked.rows, asked.duplicates, asked.schema) == (landed.rows, landed.duplicates, landed.schema)
+    assert sorted(row["Id"] for row in others) == sorted(row["Id"] for row in rows)
+    if is_read:
+        assert sorted(row["Id"] for row in rows) == sorted(landed.table["Id"].to_pylist())
+
+
 def test_equal_rows_collapse(bench, frame):
     """Exact repetitions are one row, maps compared whatever their order."""
     landed, rows = land(

@@ -139,3 +139,19 @@ def test_whether_files_are_shared_is_the_engines_to_say(times):
     engine = Numbers()
     meet(engine, *[lambda meeting: meeting.require_shared("/folder")] * times)
     assert ["/folder"] * times == engine.shared
+
+
+def test_who_has_tasks_run_is_not_waited_for():
+    """The others ask together without it, and its answers are those of the engine."""
+    engine, asked = Numbers(), threading.Event()
+    engine.run = lambda calls: [call() for call in calls]
+
+    def wait_for_the_others():
+        return asked.wait(60)
+
+    def find(meeting):
+        found = meeting.find(task(7))["row"][0].as_py()
+        asked.set()
+        return found
+
+    assert [[True], 7] == meet(engine, lambda meeting: meeting.run([wait_for_the_others]), find)

@@ -1,14 +1,19 @@
 """Keys found in a stream's files by this process: files, positions and keys, as Spark would tell them."""
 
+import pickle
+
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tests.store.conftest import NoEngine
 
 from freezeframe.errors import CorruptData
 from freezeframe.settings import Settings
+from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
-from freezeframe.store.keys.key_scan import FOUND, scan
+from freezeframe.store.keys.key_scan import FOUND, scan, scan_tasks
+from freezeframe.store.table.staging import _DATA_FILE
 
 pytestmark = pytest.mark.parametrize("piece_rows", [1, 3, 1 << 20])
 
@@ -59,6 +64,28 @@ def test_only_the_given_files_are_read(stream):
     table = scan(snapshot, snapshot.files.slice(1), keys("0001", "0012"))
     assert [{"file": 0, "row": 2, "place": 1}] == table.to_pylist()
     assert 0 == len(scan(snapshot, snapshot.files.slice(2), keys("0001")))
+
+
+def test_tasks_for_other_processes_find_the_same(tmp_path, monkeypatch):
+    """They can be pickled, read the keys from a file, and share the row groups of large files."""
+    monkeypatch.setattr("freezeframe.store.keys.key_scan.PART_ROWS_MIN", 3)
+    monkeypatch.setattr("freezeframe.store.keys.key_scan._processors", lambda: 3)
+    monkeypatch.setitem(_DATA_FILE, "row_group_size", 2)
+    storage = LocalStorage(tmp_path / "acme")
+    stream = Tenant(storage, NoEngine(), Settings(vectors_from_bytes=0)).stream("Lead")
+    stream.update(frame(range(11), 0), key="Id")
+    stream.update(frame([5, 20, 21], 1))
+    sought = keys("0020", "0005", "0010", "none")
+    pq.write_table(sought, tmp_path / "keys.parquet")
+    snapshot = stream._snapshot()
+    tasks = pickle.loads(
+        pickle.dumps(scan_tasks(snapshot, snapshot.files, ["Id"], str(tmp_path / "keys.parquet")))
+    )
+
+    assert 3 == len(tasks)
+    places = [tuple(row.values()) for row in pa.concat_tables([task() for task in tasks]).to_pylist()]
+    assert found(stream, sought) == sorted(places)
+    assert {(0, 10, 2), (0, 5, 1), (1, 0, 1), (1, 1, 0)} == set(places)
 
 
 def test_a_damaged_file_is_named(stream, memory):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +25,7 @@ from freezeframe.engine.configuration.spark_configuration import (
     SMALL_BYTES,
     cores,
 )
+from freezeframe.engine.plans.collection import collect
 from freezeframe.engine.plans.columns import fit_column, quote, struct_type
 from freezeframe.engine.plans.keys import key_column
 from freezeframe.engine.plans.parquet_files import FILE, ROW, read_files, size_of
@@ -38,7 +38,7 @@ _PLACE, _TASK = "place", "task"
 def find(session: SparkSession, task: FindTask) -> pa.Table:
     """Carry out the task; `TableEngine.find` says what is promised."""
     names = [ROW, _PLACE] if len(task.stored) == 1 else [ROW, _PLACE, FILE]
-    found = _collect(session, _matches(session, task, in_one_task=_is_small(task)).select(*names))
+    found = collect(_matches(session, task, in_one_task=_is_small(task)).select(*names))
     numbers = (
         _file_indexes(found[FILE], task) if len(task.stored) > 1 else pa.array(np.zeros(len(found), np.int32))
     )
@@ -47,13 +47,6 @@ def find(session: SparkSession, task: FindTask) -> pa.Table:
 
 def _answer(found: pa.Table, numbers: pa.Array) -> pa.Table:
     return pa.table({"file": numbers, "row": found[ROW], "place": found[_PLACE]})
-
-
-def _collect(session: SparkSession, frame: DataFrame) -> pa.Table:
-    """The rows by one request; ``toArrow`` and ``toPandas`` ask for the schema or for settings before it."""
-    plan: Any = frame._plan  # noqa: SLF001
-    client = session.client
-    return client.to_table(plan.to_proto(client), {})[0]
 
 
 def _is_small(task: FindTask) -> bool:
@@ -73,7 +66,7 @@ def find_all(session: SparkSession, tasks: Sequence[FindTask]) -> tuple[pa.Table
         )
         for number, task in enumerate(tasks)
     ]
-    found = _collect(session, functools.reduce(lambda above, part: above.union(part), parts))
+    found = collect(functools.reduce(lambda above, part: above.union(part), parts))
     answers = []
     for number, task in enumerate(tasks):
         own = found.filter(pc.equal(found[_TASK], number))

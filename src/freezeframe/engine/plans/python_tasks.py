@@ -12,14 +12,17 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from freezeframe.engine.errors.spark_errors import spark_errors
+from freezeframe.engine.plans.collection import collect
 from freezeframe.engine.plans.schema_ddl import spark_ddl
 from freezeframe.errors import FreezeframeError
 
 Calls = Sequence[Callable[[], Any]]
 
 _ROWS = 100_000
+_ANSWERS = StructType([StructField("place", LongType()), StructField("answer", BinaryType())])
 
 
 def answers(session: Any, calls: Calls) -> list[Any]:
@@ -33,10 +36,8 @@ def answers(session: Any, calls: Calls) -> list[Any]:
     if not calls:
         return []
     with spark_errors():
-        told = _tasks(session, len(calls)).mapInArrow(
-            functools.partial(_run_calls, tuple(calls)), "place bigint, answer binary"
-        )
-        rows = told.toArrow().sort_by("place").column("answer").to_pylist()
+        told = _tasks(session, len(calls)).mapInArrow(functools.partial(_run_calls, tuple(calls)), _ANSWERS)
+        rows = collect(told).sort_by("place").column("answer").to_pylist()
     found = [pickle.loads(one) for one in rows]  # noqa: S301 - written by our own function
     for answer in found:
         if isinstance(answer, FreezeframeError):

@@ -1,4 +1,4 @@
-"""Small Spark frames as Arrow tables: read by one request, not written to files and searched there.
+"""Spark frames whose rows this process may hold: read by one request, or from the files that Spark wrote.
 
 Spark's own estimate of the result's bytes says which frames are tried; the rows are counted as they come. A
 frame whose keys repeat or are missing goes the other way, which knows what to do with them.
@@ -14,6 +14,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql.connect.client import SparkConnectClient
 from pyspark.sql.connect.dataframe import DataFrame
 from pyspark.sql.connect.session import SparkSession
@@ -21,6 +22,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from freezeframe.engine.configuration.session_settings import set_configs
+from freezeframe.engine.frames.bounded_rows import bounded_rows
+from freezeframe.engine.plans.parquet_files import local_folder
 from freezeframe.engine.protocol.table_engine import INLINE_KEYS_MAX, WriteTask
 
 ROWS_MAX = INLINE_KEYS_MAX
@@ -61,17 +64,41 @@ def collect_small(frame: Any) -> SmallFrame | None:
 
 
 def rows_to_write(small: SmallFrame, task: WriteTask, schema: StructType) -> pa.Table | None:
-    """The rows in the types of ``schema``; None if keys repeat, are null, or are floating-point numbers.
-
-    None as well for text that is not UTF-8: where files are searched, its column is named.
-    """
+    """The rows in the types of ``schema``; None if they are not plain."""
     target = to_arrow_schema(schema)
     try:
         table = small.rows.rename_columns(target.names).cast(target)
-        table.validate(full=True)
     except pa.ArrowException:
         return None
-    return table if _has_plain_keys(table, task) else None
+    return table if _are_plain(table, task) else None
+
+
+def read_back(task: WriteTask, rows: int) -> tuple[tuple[str, ...], pa.Table] | None:
+    """Names and rows of the files that Spark wrote for the task, which are ``rows`` in all.
+
+    None if the folder is not of this machine, if the rows are not all here, take more than
+    ``task.read_bytes_max``, or are not plain: then Spark is asked about them.
+    """
+    folder = local_folder(task.output)
+    paths = [] if folder is None else sorted(folder.glob("*.parquet"))
+    if not paths or sum(path.stat().st_size for path in paths) > task.read_bytes_max:
+        return None
+    try:
+        table = bounded_rows((pq.ParquetFile(path, pre_buffer=False) for path in paths), task.read_bytes_max)
+    except (pa.ArrowException, OSError):
+        return None
+    if table is None or len(table) != rows or not _are_plain(table, task):
+        return None
+    return tuple(path.name for path in paths), table
+
+
+def _are_plain(table: pa.Table, task: WriteTask) -> bool:
+    """Whether all text is UTF-8, and no key repeats, is null, or is a floating-point number."""
+    try:
+        table.validate(full=True)
+    except pa.ArrowException:
+        return False
+    return _has_plain_keys(table, task)
 
 
 class _Interpretation:

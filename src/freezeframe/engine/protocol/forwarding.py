@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -52,6 +52,10 @@ class ForwardingEngine(ABC):
     def find_all(self, tasks: Sequence[FindTask]) -> tuple[pa.Table, ...]:
         """See ``TableEngine.find_all``."""
         return self._behind().find_all(tasks)
+
+    def run(self, calls: Sequence[Callable[[], Any]]) -> list[Any] | None:
+        """See ``TableEngine.run``."""
+        return self._behind().run(calls)
 
     def count_found(self, task: FindTask) -> tuple[int, ...]:
         """See ``TableEngine.count_found``."""

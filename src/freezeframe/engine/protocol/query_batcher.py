@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -69,6 +70,17 @@ class QueryBatcher(ForwardingEngine):
             raise search.failure
         # A search that spoilt the common question, such as one in a damaged file, is to fail alone.
         return self._engine.find(task) if search.found is None else search.found
+
+    def run(self, calls: Sequence[Callable[[], Any]]) -> list[Any] | None:
+        """See ``TableEngine.run``; the other parties do not wait for this one meanwhile."""
+        with self._changed:
+            self._parties -= 1
+            self._changed.notify_all()
+        try:
+            return super().run(calls)
+        finally:
+            with self._changed:
+                self._parties += 1
 
     def require_shared(self, folder: str) -> None:
         """See ``TableEngine.require_shared``; of several that ask at once the first asks Spark."""

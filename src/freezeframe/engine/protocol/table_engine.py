@@ -11,7 +11,7 @@ holds ``delta.columnMapping.physicalName`` is read from and written to the file 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, Protocol, get_args
@@ -181,7 +181,8 @@ class WrittenBatch:
     null_keys: int = 0
     """Rows left out because their key has a null (``null_keys="drop"``)."""
     table: pa.Table | None = None
-    """The rows themselves, in place of files, where they are few and ``WriteTask.takes_table`` allows it."""
+    """The rows: few of them in place of files where ``WriteTask.takes_table`` allows it, else those
+    of the files, where they have at most ``WriteTask.read_bytes_max`` and were read to be checked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +202,8 @@ class WriteTask:
     """Physical names of the columns that are written under another name than their own."""
     takes_table: bool = False
     """Whether few rows may come as a table, in the types of the schema, and nothing be written."""
+    read_bytes_max: int = 0
+    """Up to so many bytes in memory the rows that were written may be read and checked by this process."""
     within: str = ""
     """An existing folder above ``output``: the frame's session is asked whether it sees it."""
 
@@ -243,6 +246,17 @@ class TableEngine(Protocol):
 
     def find_all(self, tasks: Sequence[FindTask]) -> tuple[pa.Table, ...]:
         """What ``find`` says of each task, asked together: of small ones all are one job of Spark's."""
+        ...
+
+    def run(self, calls: Sequence[Callable[[], Any]]) -> list[Any] | None:
+        """What the calls return, each computed as a task of Spark's Python workers.
+
+        A call is a function of an importable module with its arguments (``functools.partial``). None: it is
+        not known whether the workers have this package and see this machine's files; nothing was run.
+
+        Raises:
+            FreezeframeError: the error of the first call that raised one.
+        """
         ...
 
     def count_found(self, task: FindTask) -> tuple[int, ...]:

@@ -124,6 +124,32 @@ def file_batches(
         raise damaged_file_error(name, f"It gave {at} rows and should hold {rows}.")
 
 
+def file_part(
+    storage: Storage, read: FileRead, part: int, parts: int
+) -> tuple[int, Iterator[pa.RecordBatch]]:
+    """The rows of one of ``parts`` runs of row groups, deleted ones among them, and the first one's position.
+
+    Raises:
+        CorruptData: the file is missing or damaged; it is named.
+    """
+    name, file = _open_file(storage, read, None)
+    rows = [file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups)]
+    first, end = (len(rows) * one // parts for one in (part, part + 1))
+    return sum(rows[:first]), _whole_groups(file, name, read, range(first, end), sum(rows[first:end]))
+
+
+def _whole_groups(
+    file: pq.ParquetFile, name: str | Path, read: FileRead, groups: range, rows: int
+) -> Iterator[pa.RecordBatch]:
+    schema = pa.schema([arrow_field(field) for field in read.fields])
+    found = 0
+    for columns, length in _read_stored(file, name, read, groups):
+        yield pa.RecordBatch.from_arrays(_arrays(columns, length, read, name), schema=schema)
+        found += length
+    if found != rows:
+        raise damaged_file_error(name, f"It gave {found} rows and should hold {rows}.")
+
+
 def rows_at(
     storage: Storage, read: FileRead, positions: npt.NDArray[np.int64], *, verify: bool | None = None
 ) -> Iterator[pa.RecordBatch]:

@@ -11,7 +11,7 @@ import functools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -24,7 +24,7 @@ from freezeframe.errors import MissingColumn, NotFound, UnsupportedTable
 from freezeframe.log.actions import actions
 from freezeframe.log.replay.replay import select_rows
 from freezeframe.log.scan.data_files import file_name, open_parquet
-from freezeframe.log.scan.file_rows import FileRead, GroupedFile, file_batches, file_count, rows_at
+from freezeframe.log.scan.file_rows import FileRead, GroupedFile, file_batches, file_count, file_part, rows_at
 from freezeframe.log.schema.column_mapping import Mode, mapping_mode, physical_name
 from freezeframe.log.schema.partition_values import partition_scalar
 from freezeframe.log.schema.schema import arrow_field, delta_to_arrow, fields_of
@@ -151,17 +151,15 @@ def read_without(
 
 
 def whole_files(
-    snapshot: ReadableSnapshot, files: pa.Table, columns: Sequence[str]
-) -> list[Callable[[], Iterator[pa.RecordBatch]]]:
-    """For each of ``files`` (rows of ``snapshot.files``) all of its rows, deleted ones among them.
+    snapshot: ReadableSnapshot, files: pa.Table, columns: Sequence[str], storage: Storage | None = None
+) -> list[tuple[int, Callable[[int, int], tuple[int, Iterator[pa.RecordBatch]]]]]:
+    """For each of ``files`` (rows of ``snapshot.files``) its number of rows and the reading of its parts.
 
-    So the n-th row that a file gives is the one at position n. It is opened when it is called for;
-    errors as of ``read``.
+    The number counts deleted rows as well and is 0 where the log has none. The reading is ``file_part``, in
+    ``storage`` (None: the snapshot's own); errors as of ``read``.
     """
     plan = plan_reads(snapshot, columns, None, files)
-    # Without its vector no row of a file is known to be deleted.
-    reads = [replace(one, vector=None) for one in plan.reads]
-    return [functools.partial(file_batches, plan.storage, one, None) for one in reads]
+    return [(one.rows or 0, functools.partial(file_part, storage or plan.storage, one)) for one in plan.reads]
 
 
 def grouped_files(

@@ -70,9 +70,10 @@ def _positions(snapshot: Snapshot, files: pa.Table, where: pc.Expression) -> _Po
     while position in columns:
         position += "_"
     found: _Positions = {}
-    for path, read in zip(files["path"].to_pylist(), whole_files(snapshot, files, columns), strict=True):
-        at, hits = 0, [np.zeros(0, np.int64)]
-        for batch in read():
+    reads = whole_files(snapshot, files, columns)
+    for path, (_, read) in zip(files["path"].to_pylist(), reads, strict=True):
+        (at, batches), hits = read(0, 1), [np.zeros(0, np.int64)]
+        for batch in batches:
             numbers = pa.chunked_array([np.arange(at, at + batch.num_rows)])
             rows = pa.Table.from_batches([batch]).append_column(position, numbers)
             hits.append(rows.filter(where)[position].to_numpy())

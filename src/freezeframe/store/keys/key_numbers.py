@@ -21,6 +21,7 @@ class KeyNumbers:
     """
 
     def __init__(self, keys: pa.Table) -> None:
+        self.count = len(keys)
         self._values = [pc.unique(comparable_key(column)) for column in keys.columns]
         self._pairs: list[pa.Array] = []
         """For each column after the first: the pairs that keys have of the number so far and its own."""

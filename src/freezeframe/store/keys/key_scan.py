@@ -1,20 +1,24 @@
-"""Where a batch's keys are in a stream's files, found in this process: a scan of the key's columns.
+"""Where a batch's keys are in a stream's files: a scan of the key's columns, file by file.
 
-Up to some ten million rows it is cheaper than to ask Spark, and a process that only brings small
-batches needs no Spark at all. Source: ``docs/decisions/0024``.
+The scan of a file is a function of values, so it runs as a thread of this process, or as a task of Spark
+in a Python worker. Source: ``docs/decisions/0024`` and ``docs/decisions/0034``.
 """
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from freezeframe.log.scan import rows
 from freezeframe.log.scan.rows import ReadableSnapshot
+from freezeframe.storage import LocalStorage, Storage
 from freezeframe.storage.concurrency import is_local
 from freezeframe.store.keys.key_numbers import KeyNumbers
 from freezeframe.store.keys.key_pruning import may_hold
@@ -29,6 +33,9 @@ THREADS_MAX = 8
 REQUESTS_MAX = 16
 """So many files of a distant storage are read side by side: they are waited for, which takes no processor."""
 
+PART_ROWS_MIN = 1 << 18
+"""A file of twice as many rows is read in several parts, side by side."""
+
 FOUND = pa.schema([("file", pa.int32()), ("row", pa.int64()), ("place", pa.int64())])
 
 
@@ -42,32 +49,74 @@ def files_with(snapshot: ReadableSnapshot, keys: pa.Table) -> pa.Table:
 def scan(snapshot: ReadableSnapshot, files: pa.Table, keys: pa.Table) -> pa.Table:
     """Where ``files`` (rows of ``snapshot.files``) hold the keys, each of which is there once.
 
-    What comes is what ``TableEngine.find`` gives: the file's number, the row's position in the file, deleted
+    The columns are those of ``TableEngine.find``: the file's number, the row's position in the file, deleted
     rows included, and the key's row. Memory is that of the keys and of a piece of stored ones a thread.
 
     Raises:
         CorruptData: a file is missing or damaged.
     """
     numbers = KeyNumbers(keys)
-    batches = rows.whole_files(snapshot, files, keys.column_names)
-    piece_rows = max(PIECE_ROWS, 2 * len(keys))
-
-    def found_in(file: int) -> list[pa.RecordBatch]:
-        return list(_scan_pieces(file, _pieces(batches[file](), piece_rows), numbers))
-
-    threads = min(THREADS_MAX, os.cpu_count() or 1) if is_local(snapshot.storage) else REQUESTS_MAX
-    with ThreadPoolExecutor(max(1, min(threads, len(batches)))) as pool:
-        found = pool.map(found_in, range(len(batches)))
-        return pa.Table.from_batches([part for parts in found for part in parts], FOUND)
+    parts = _parts(snapshot, files, keys.column_names, snapshot.storage)
+    threads = min(THREADS_MAX, _processors()) if is_local(snapshot.storage) else REQUESTS_MAX
+    with ThreadPoolExecutor(max(1, min(threads, len(parts)))) as pool:
+        found = list(pool.map(lambda part: _scan_part(part, numbers), parts))
+    return pa.concat_tables(found) if found else FOUND.empty_table()
 
 
-def _scan_pieces(file: int, pieces: Iterable[pa.Table], numbers: KeyNumbers) -> Iterator[pa.RecordBatch]:
-    begin = 0
-    for piece in pieces:
+def scan_tasks(
+    snapshot: ReadableSnapshot, files: pa.Table, columns: Sequence[str], keys_file: str
+) -> list[Callable[[], pa.Table]]:
+    """Calls that can be sent to other processes of this machine; their answers together are that of ``scan``.
+
+    ``keys_file`` is a Parquet file of the keys, which are the stream's ``columns``. There is a call for each
+    processor, with parts of about as many rows, so that it reads the keys once.
+    """
+    parts = _parts(snapshot, files, columns, LocalStorage(snapshot.storage.root))
+    shares: list[list[_Part]] = [[] for _ in range(max(1, min(_processors(), len(parts))))]
+    for part in sorted(parts, key=lambda one: -one.rows):
+        min(shares, key=lambda share: sum(one.rows for one in share)).append(part)
+    return [functools.partial(_scan_parts, share, keys_file) for share in shares]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A run of row groups of a file, to be read by whichever process."""
+
+    file: int
+    rows: int
+    read: Callable[[], tuple[int, Iterator[pa.RecordBatch]]]
+
+
+def _parts(
+    snapshot: ReadableSnapshot, files: pa.Table, columns: Sequence[str], storage: Storage
+) -> list[_Part]:
+    found = []
+    for number, (count, read) in enumerate(rows.whole_files(snapshot, files, columns, storage)):
+        parts = max(1, min(_processors(), count // PART_ROWS_MIN))
+        found += [
+            _Part(number, count // parts, functools.partial(read, part, parts)) for part in range(parts)
+        ]
+    return found
+
+
+def _processors() -> int:
+    return os.cpu_count() or 1
+
+
+def _scan_parts(parts: Sequence[_Part], keys_file: str) -> pa.Table:
+    numbers = KeyNumbers(pq.read_table(keys_file))
+    return pa.concat_tables([_scan_part(part, numbers) for part in parts])
+
+
+def _scan_part(part: _Part, numbers: KeyNumbers) -> pa.Table:
+    begin, batches = part.read()
+    found = []
+    for piece in _pieces(batches, max(PIECE_ROWS, 2 * numbers.count)):
         row, place = numbers.found_in(piece)
-        arrays = [pa.array(np.full(len(row), file, np.int32)), pa.array(row + begin), pa.array(place)]
+        arrays = [pa.array(np.full(len(row), part.file, np.int32)), pa.array(row + begin), pa.array(place)]
         begin += len(piece)
-        yield pa.RecordBatch.from_arrays(arrays, schema=FOUND)
+        found.append(pa.RecordBatch.from_arrays(arrays, schema=FOUND))
+    return pa.Table.from_batches(found, FOUND)
 
 
 def _pieces(batches: Iterable[pa.RecordBatch], rows_min: int) -> Iterator[pa.Table]:

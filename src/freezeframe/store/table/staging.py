@@ -21,6 +21,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from freezeframe.engine.frames.bounded_rows import bounded_rows
 from freezeframe.engine.protocol.table_engine import UNIQUE
 from freezeframe.errors import StorageUnavailable
 from freezeframe.log.statistics.file_statistics import file_statistics, statistics_text
@@ -196,17 +197,7 @@ class StagingFolder:
         names = [f"{self._base}/{path}" for path in paths]
         if sum(sizes[name] for name in names) > bytes_max:
             return None
-        parts, left = [], bytes_max
-        for name in names:
-            with self._open(name) as file:
-                batches = []
-                for batch in file.iter_batches():
-                    left -= batch.nbytes
-                    if left < 0:
-                        return None
-                    batches.append(batch)
-                parts.append(pa.Table.from_batches(batches, file.schema_arrow))
-        return pa.concat_tables(parts, promote_options="default")
+        return bounded_rows((self._open(name) for name in names), bytes_max)
 
     def read_batch_column(self, paths: Sequence[str], column: str) -> Iterator[pa.ChunkedArray]:
         """The values of one column of rows that the engine landed, holding one piece of them."""

@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from freezeframe.engine.protocol.table_engine import INLINE_KEYS_MAX, FindTask
 from freezeframe.log.schema.column_mapping import every_field
-from freezeframe.store.keys.key_scan import scan
+from freezeframe.storage.concurrency import is_local
+from freezeframe.store.keys.key_scan import scan, scan_tasks
 from freezeframe.store.table.data_files import live_files
 from freezeframe.store.updates.plan import NO_COLUMNS
 from freezeframe.store.updates.result import EngineName, UpdateContext
@@ -24,10 +25,18 @@ def search(context: UpdateContext, files: pa.Table, keys: pa.Table) -> tuple[pa.
     """
     if sum(file.rows for file in live_files(files)) <= context.place.rule.searched_rows_max:
         return scan(context.snapshot, files, keys), "process"
-    context.place.engine.require_shared(context.place.storage.uri(""))
+    engine = context.place.engine
+    engine.require_shared(context.place.storage.uri(""))
     paths = files["path"].to_pylist()
-    sent = keys if len(keys) <= INLINE_KEYS_MAX else [context.staging.write_keys(keys)]
-    return context.place.engine.find(find_task(context, paths, sent, len(keys))), "spark"
+    if len(keys) <= INLINE_KEYS_MAX:
+        return engine.find(find_task(context, paths, keys, len(keys))), "spark"
+    written = context.staging.write_keys(keys)
+    if is_local(context.place.storage):
+        calls = scan_tasks(context.snapshot, files, keys.column_names, context.staging.uri(written))
+        found = engine.run(calls)
+        if found is not None:
+            return pa.concat_tables(found), "spark"
+    return engine.find(find_task(context, paths, [written], len(keys))), "spark"
 
 
 def find_task(

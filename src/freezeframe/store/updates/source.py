@@ -16,6 +16,9 @@ from freezeframe.log.schema.schema import delta_to_arrow
 from freezeframe.store.model.update_options import Update
 from freezeframe.store.table.staging import StagingFolder
 
+LANDED_BYTES_MAX = 128 * 1024 * 1024
+"""Batches that Spark wrote are taken into memory up to this many bytes there (``docs/decisions/0032``)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
@@ -33,11 +36,19 @@ class Incoming:
     """Where the files of landed rows are."""
     values_known: bool = True
     """Whether values may decide a column's type; of a Spark frame its types do, however many rows it has."""
+    written: pa.Table | None = None
+    """The rows of the files, where they have been read already."""
 
     @property
     def in_memory(self) -> bool:
         """Whether the rows are here."""
         return not self.paths
+
+    def landed_rows(self) -> pa.Table | None:
+        """The rows of the files in memory; None if they take more than ``LANDED_BYTES_MAX`` there."""
+        if self.written is not None or self.staging is None:
+            return self.written
+        return self.staging.read_batch(self.paths, LANDED_BYTES_MAX)
 
     def values(self, name: str) -> Iterator[pa.ChunkedArray]:
         """The values of a column, piece by piece; of landed rows they are read from the files."""
@@ -86,12 +97,13 @@ def _write_frame(frame: Any, update: Update, engine: TableEngine, staging: Stagi
             order_by=update.order_by,
             drop_duplicates=update.drop_duplicates,
             takes_table=True,
+            read_bytes_max=LANDED_BYTES_MAX,
             within=staging.folder_uri,
         ),
     )
     schema = delta_to_arrow(landed.schema)
-    if landed.table is not None:
+    if landed.table is not None and not landed.files:
         return Incoming(to_arrow(landed.table.cast(schema)), landed.rows, 0, values_known=False)
     paths = staging.batch_paths(landed.files)
     held = staging if paths else None
-    return Incoming(schema.empty_table(), landed.rows, landed.null_keys, paths, held, values_known=not paths)
+    return Incoming(schema.empty_table(), landed.rows, landed.null_keys, paths, held, not paths, landed.table)

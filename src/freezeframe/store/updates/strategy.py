@@ -26,9 +26,9 @@ from freezeframe.store.updates.deletion_guard import require_few_deletions
 from freezeframe.store.updates.merge import can_look_for_keys, load, merge, merge_touched
 from freezeframe.store.updates.plan import plan_update
 from freezeframe.store.updates.result import Route, UpdateContext, UpdateResult
-from freezeframe.store.updates.source import Incoming
+from freezeframe.store.updates.source import LANDED_BYTES_MAX, Incoming
 from freezeframe.store.updates.update_place import UpdatePlace
-from freezeframe.store.updates.upsert import LANDED_BYTES_MAX, batch_rows, breadth, obstacle, patch
+from freezeframe.store.updates.upsert import batch_rows, breadth, obstacle, patch
 
 
 def stage(
@@ -55,7 +55,7 @@ def stage(
     hindrance = obstacle(plan, snapshot)
     if hindrance:
         return merge(context, hindrance)
-    rows = batch_rows(plan, incoming, staging)
+    rows = batch_rows(plan, incoming)
     if rows is None:
         reason = f"the batch that Spark landed takes more than {LANDED_BYTES_MAX:,} bytes of memory"
         return merge_touched(context, reason) if can_look_for_keys(context) else merge(context, reason)

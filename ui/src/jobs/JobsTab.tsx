@@ -7,7 +7,7 @@ import { tenantKey } from "@/api/place";
 import { jobsQuery } from "@/api/queries";
 import { useLookAgain } from "@/events/live";
 import { EmptyNote } from "@/parts/EmptyNote";
-import { FormEnd } from "@/parts/FormEnd";
+import { FormFooter } from "@/parts/FormFooter";
 import { LateSkeleton } from "@/parts/LateSkeleton";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { useFocusBack } from "@/parts/useFocusBack";
@@ -92,7 +92,7 @@ function RunDialog({ onClose }: { onClose: () => void }) {
             value={script}
             onChange={(event) => setScript(event.currentTarget.value)}
           />
-          <FormEnd sending={running} verb="Run" onClose={onClose} />
+          <FormFooter sending={running} verb="Run" onClose={onClose} />
         </Stack>
       </form>
     </Modal>

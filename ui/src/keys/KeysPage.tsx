@@ -18,7 +18,7 @@ import { createKey, revokeKey, rotateKey } from "@/api/changes";
 import { keysQuery } from "@/api/queries";
 import type { Key, Scope } from "@/api/types";
 import { EmptyNote } from "@/parts/EmptyNote";
-import { FormEnd } from "@/parts/FormEnd";
+import { FormFooter } from "@/parts/FormFooter";
 import { LateSkeleton } from "@/parts/LateSkeleton";
 import { Moment } from "@/parts/Moment";
 import { ProblemNote } from "@/parts/ProblemNote";
@@ -244,7 +244,7 @@ function CreateKey({ onClose, onCreated }: { onClose: () => void; onCreated: (te
             value={days}
             onChange={setDays}
           />
-          <FormEnd sending={creating} verb="Create" onClose={onClose} />
+          <FormFooter sending={creating} verb="Create" onClose={onClose} />
         </Stack>
       </form>
     </Modal>

@@ -3,7 +3,7 @@ import { Autocomplete, Modal, Select, Stack, TextInput } from "@mantine/core";
 import { useInfiniteQuery, useMutation } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { tenantsQuery } from "@/api/queries";
-import { FormEnd } from "@/parts/FormEnd";
+import { FormFooter } from "@/parts/FormFooter";
 import { useFocusBack } from "@/parts/useFocusBack";
 import { createSchedule } from "./schedules";
 
@@ -78,7 +78,7 @@ export function CreateSchedule({ environment, onClose, onCreated }: CreateSchedu
             value={zone}
             onChange={(event) => setZone(event.currentTarget.value)}
           />
-          <FormEnd sending={creating} verb="Create" onClose={onClose} />
+          <FormFooter sending={creating} verb="Create" onClose={onClose} />
         </Stack>
       </form>
     </Modal>

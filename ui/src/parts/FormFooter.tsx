@@ -2,13 +2,13 @@
 import { Button, Group } from "@mantine/core";
 import { ProblemNote } from "./ProblemNote";
 
-interface FormEndProps {
+interface FormFooterProps {
   sending: { isError: boolean; isPending: boolean; error: unknown };
   verb: string;
   onClose: () => void;
 }
 
-export function FormEnd({ sending, verb, onClose }: FormEndProps) {
+export function FormFooter({ sending, verb, onClose }: FormFooterProps) {
   return (
     <>
       {sending.isError && <ProblemNote error={sending.error} />}

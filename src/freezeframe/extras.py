@@ -1,4 +1,4 @@
-"""Extras: parts of freezeframe whose packages are installed on request, as ``freezeframe[service]``."""
+"""Optional dependencies (extras), such as ``freezeframe[service]``, and the error where one is missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names that were checked once and are trusted afterwards.
+"""Validated names: environments, tenants, streams, paths.
 
 A ``TenantId``, a ``StreamName`` or a ``FilePath`` that exists is valid: the constructor refuses everything
 else with ``InvalidName``, before any path is made of it. Names are kept as Unicode NFC, so

@@ -1,4 +1,4 @@
-"""What an operator sees of a process: lines of its log with their context, and operations as they end.
+"""Observability: structured log lines with their context, and durations of operations.
 
 The context of log lines (request, principal, tenant, job, version) is set where it is known and goes with
 the thread or task that works on it. Without an observer an operation costs two looks at the clock.
@@ -43,7 +43,7 @@ def note(**fields: Any) -> None:
 
 @dataclass(slots=True)
 class Operation:
-    """An operation that has ended: its name, ``done`` or the error's code, its time and its retries."""
+    """A finished operation: name, ``done`` or the error's code, duration and retries."""
 
     name: str
     outcome: str = "done"
@@ -56,7 +56,7 @@ _observers: list[Callable[[Operation], None]] = []
 
 @contextmanager
 def observed(name: str) -> Iterator[Operation]:
-    """Tell the process's observers of what the block does, once it has ended."""
+    """Report the operation of the block to the process's observers when it ends."""
     operation, started = Operation(name), time.perf_counter()
     try:
         yield operation

@@ -1,4 +1,4 @@
-"""How far a long work is, told to whoever watches it.
+"""Progress callbacks of long operations.
 
 The work says it where it happens, and a watcher is heard of by the thread that it began in; so nothing
 need be handed down through all layers for the sake of a line on somebody's screen. Without a watcher
@@ -16,7 +16,7 @@ Unit = Literal["bytes", "rows", "files"]
 
 
 class Watcher(Protocol):
-    """Who is told; it is called often, and must return at once."""
+    """Receives progress; called often, so it must return at once."""
 
     def begin(self, doing: str, unit: Unit, total: int | None) -> None:
         """A part of the work begins; ``total`` is None where nobody knows it yet."""
@@ -33,7 +33,7 @@ _watcher: ContextVar[Watcher | None] = ContextVar("freezeframe_watcher", default
 
 @contextmanager
 def watched_by(watcher: Watcher) -> Iterator[None]:
-    """Within the block this thread's long works are told to the watcher."""
+    """Within the block this thread's long operations report to the watcher."""
     token = _watcher.set(watcher)
     try:
         yield

@@ -19,7 +19,7 @@ from freezeframe.configuration.masking import masked_value
 
 
 class Settings(BaseSettings):
-    """What can be set. Frozen: a running job never changes its mind."""
+    """All settings. Frozen, so that a running job's settings never change."""
 
     model_config = SettingsConfigDict(
         env_prefix="FREEZEFRAME_",
@@ -29,7 +29,7 @@ class Settings(BaseSettings):
     )
 
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
-        """What ``repr`` tells: nothing that is secret, and addresses without their passwords."""
+        """Fields of ``repr``: no secrets, and URLs without passwords."""
         found = super().__repr_args__()
         return [
             (name, value if name is None else masked_value(type(self), name, value)) for name, value in found

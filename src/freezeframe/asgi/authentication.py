@@ -1,4 +1,4 @@
-"""Who asks: from the request's key or session to a principal, once for each request."""
+"""Authentication: a request's API key or session becomes a principal, once for each request."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def is_secure(request: Request) -> bool:
 
 
 def require_same_origin(request: Request) -> None:
-    """Refuse a change that another site's page sent with the session of who looks at it.
+    """Refuse a cross-site change that carries a signed-in user's session cookie.
 
     Raises:
         NotAllowed: ``Origin`` is missing or is not this service.

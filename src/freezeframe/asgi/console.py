@@ -1,4 +1,4 @@
-"""The console's pages: built files from the package, and nothing from anywhere else.
+"""Static files of the console, from the package; a content security policy forbids other origins.
 
 ``ui/`` is built into ``freezeframe/console`` (``hatch_build.py``). A page's address is answered with the
 one page that there is, for browsers only: programs that ask for JSON at the same address get the API's
@@ -128,7 +128,7 @@ def is_page(request: Request) -> bool:
 
 
 def _is_browsed(request: Request) -> bool:
-    """Whether somebody may have typed the address: it is neither of the API nor of the pages' parts."""
+    """Whether the address may be a page: neither part of the API nor a static asset."""
     return _first_name(request) not in _PROGRAMS and _takes_pages(request)
 
 

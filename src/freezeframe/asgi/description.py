@@ -1,4 +1,4 @@
-"""What the OpenAPI document says beside the routes: the problem, who asks, and keys of idempotency (pure)."""
+"""Texts of the OpenAPI document beside the routes: problems, authentication, idempotency keys (pure)."""
 
 from __future__ import annotations
 

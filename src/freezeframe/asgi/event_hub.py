@@ -1,4 +1,4 @@
-"""One look for all: whoever follows a store's events in this process is told by the same task.
+"""Event hub: one task polls a store for all followers in this process.
 
 It looks once a second, while somebody follows and for a little longer: a page that is left for another one
 lets go and takes hold again. Each follower has a short queue; one that does not
@@ -29,7 +29,7 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(slots=True, eq=False)
 class Follower:
-    """Who follows the events of one environment; ``tenants`` are watched for new versions.
+    """A follower of one environment's events; ``tenants`` are watched for new versions.
 
     ``unseen`` are those whose version it was not told yet. An event of None means that some were lost.
     """
@@ -81,7 +81,7 @@ class EventHub:
 
     @asynccontextmanager
     async def following(self, follower: Follower) -> AsyncIterator[None]:
-        """Tell the follower all that happens from now on, until the block is left."""
+        """Deliver all further events to the follower until the block ends."""
         self._followers.add(follower)
         try:
             if self._task is None or self._task.done():

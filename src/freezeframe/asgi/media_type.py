@@ -1,4 +1,4 @@
-"""What a request says that its body is."""
+"""The media type of a request's body."""
 
 from __future__ import annotations
 

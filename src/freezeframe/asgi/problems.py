@@ -1,4 +1,4 @@
-"""Errors as the service answers them: problem documents (RFC 9457), from the one tree of ``errors``.
+"""Problem documents (RFC 9457) for the errors of the tree in ``errors``.
 
 ``type`` is ``urn:freezeframe:error:<CODE>`` with the code of the error's class, a heading of
 ``docs/reference/errors.md``; the member ``code`` may be finer, as an error's may.
@@ -60,7 +60,7 @@ def status_of(kind: type[FreezeframeError]) -> int:
 def problem_response(
     error: FreezeframeError, request_id: str, *, hidden: str = "", status: int | None = None
 ) -> Response:
-    """The answer to a request that met ``error``; ``hidden`` is the store's root, which is not told."""
+    """The problem response for ``error``; ``hidden`` (the store's root) is removed from its text."""
     answered = status or status_of(type(error))
     document = {
         "type": f"{TYPE_PREFIX}{type(error).code}",

@@ -1,4 +1,4 @@
-"""The ``freezeframe`` command line: its parts, and what becomes of an error.
+"""The ``freezeframe`` command line: its groups, and the exit codes of errors.
 
 Modules that take long to load are imported by the command that needs them, so that
 ``freezeframe --help`` answers at once.

@@ -1,4 +1,4 @@
-"""``freezeframe delta``: what the log of a Delta table says, without Spark."""
+"""``freezeframe delta``: the transaction log of a Delta table, read without Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``freezeframe file``: a tenant's files, read and changed; each change is a version of the tenant."""
+"""``freezeframe file``: read and change a tenant's files; each change is a version of the tenant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A group of commands that are loaded when they are used, so that ``--help`` waits for none of them."""
+"""A command group that imports a command when it is used, which keeps ``--help`` quick."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from freezeframe.cli.examples import example
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A command that is not loaded yet; ``target`` is ``module:name`` of what this package has for it."""
+    """A command that is not loaded yet; ``target`` is ``module:name`` in this package."""
 
     target: str
     help: str
@@ -78,7 +78,7 @@ def _kind(annotation: Any) -> str:
 
 
 class LazyGroup(TyperGroup):
-    """Commands by their parts; a class of it says which, in ``parts``, sections one after the other."""
+    """A command group whose subclasses list their commands in ``parts``, section by section."""
 
     parts: ClassVar[Mapping[str, Part]] = {}
 
@@ -108,7 +108,7 @@ class LazyGroup(TyperGroup):
                 formatter.write_dl([(name.ljust(width), text) for name, text in rows])
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
-        """The names that begin so, told without loading any; after a hyphen the options."""
+        """Completions of names without loading a command; of options after a hyphen."""
         if incomplete.startswith("-"):
             return super(TyperGroup, self).shell_complete(ctx, incomplete)
         from typer._click.shell_completion import CompletionItem

@@ -1,4 +1,4 @@
-"""Where the ``freezeframe`` command begins: runs and reads go to the warm runner if one is there.
+"""Entry point of ``freezeframe``: forwards runs and reads to the warm runner where there is one.
 
 Loading the command line, its settings and the store takes several times as long as handing a command over.
 """

@@ -1,4 +1,4 @@
-"""``freezeframe import|export|gc``: what is done most with a tenant, by the shortest name.
+"""``freezeframe import|export|gc``: short names of the most frequent commands of a tenant.
 
 They share their code with ``stream import``, ``tenant export`` and ``tenant gc``.
 """

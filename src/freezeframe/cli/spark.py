@@ -1,4 +1,4 @@
-"""``freezeframe spark``: the warm Spark server and the warm runner beside it, seen, started and stopped.
+"""``freezeframe spark``: show, start and stop the warm Spark server and the warm runner.
 
 Jobs start both by themselves. These commands are for who wants them up before the first job, wants to
 know what runs, or wants it gone.

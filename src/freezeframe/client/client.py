@@ -1,4 +1,4 @@
-"""A client of the REST service: its operations as methods, its problems as this library's errors.
+"""A client of the REST service: operations as methods, problems as this library's errors.
 
 >>> with Client("http://127.0.0.1:8750", key="id.secret") as client:  # doctest: +SKIP
 ...     client.list_streams("default", "acme")["streams"]

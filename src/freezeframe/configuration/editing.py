@@ -59,7 +59,7 @@ def with_setting(text: str, name: str, value: Scalar) -> str | None:
 
 
 def _comment(rest: str) -> str:
-    """What stands behind a value on its line, if that is a comment and nothing else."""
+    """The comment after a value on its line; nothing else is accepted there."""
     for place, letter in enumerate(rest):
         if letter == "#" and _is_value(rest[:place]):
             return "  " + rest[place:]

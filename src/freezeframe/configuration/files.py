@@ -26,14 +26,14 @@ _HEADER = re.compile(r"^[ \t]*\[", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class SettingsFile:
-    """One file's settings as they stand in it; ``text`` is kept to name lines and to change one of them."""
+    """One settings file; ``text`` is retained for line numbers and for editing."""
 
     path: Path
     text: str = field(repr=False)
     values: Mapping[str, Any] = field(repr=False)
 
     def line_of(self, name: str) -> int | None:
-        """The line where a setting stands, from 1; None where it is written in no plain way."""
+        """The line number of a setting, from 1; None where the notation is not plain."""
         found = assignment(name).search(self.text)
         return None if found is None else self.text.count("\n", 0, found.start(1)) + 1
 

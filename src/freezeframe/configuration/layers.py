@@ -25,7 +25,7 @@ Model = TypeVar("Model", bound=BaseSettings)
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a setting's value comes from; ``place`` is a flag, a variable, ``file:line``, or empty."""
+    """Source of a setting's value; ``place`` is a flag, a variable, ``file:line``, or empty."""
 
     kind: Kind
     place: str = ""
@@ -36,7 +36,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Resolved(Generic[Model]):
-    """Settings, and where each of them comes from."""
+    """Settings with the source of each."""
 
     settings: Model
     origins: Mapping[str, Origin]

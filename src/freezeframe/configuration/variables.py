@@ -19,7 +19,7 @@ _OTHERS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class UnknownVariable:
-    """A variable that nothing listens to, and the one that may be meant; empty where none is near."""
+    """An unknown variable and the most similar known one; empty where none is similar."""
 
     name: str
     meant: str

@@ -1,4 +1,4 @@
-"""How long a failed job waits before its next attempt (pure)."""
+"""Delay of a failed job's next attempt (pure)."""
 
 from __future__ import annotations
 

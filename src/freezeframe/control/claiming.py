@@ -1,4 +1,4 @@
-"""Which job a worker gets next: the two questions to the database, and the lease.
+"""Claims: the queries that select a worker's next job, and its lease.
 
 First come jobs whose worker is silent: their lane waits for them. Then the queued ones, by priority and by
 the order of submission; a lane that is full is passed over. On PostgreSQL rows that another worker

@@ -1,4 +1,4 @@
-"""The database's own clock, the one that all workers share: it alone decides about leases."""
+"""The database's clock, which all workers share and which alone decides about leases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of trouble with the control database: the typed errors that callers know."""
+"""Typed errors for failures of the control database."""
 
 from __future__ import annotations
 

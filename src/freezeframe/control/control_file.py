@@ -1,4 +1,4 @@
-"""The file of a local store's control database; found without the packages that open it."""
+"""The path of a local store's control database, found without SQLAlchemy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cursors: where the next page of a list begins, in a form that nobody is tempted to build by hand."""
+"""Opaque cursors of paginated lists."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ class ControlDatabase:
 
 
 def insert_if_absent(connection: Connection, table: Table, values: dict[str, Any]) -> bool:
-    """Insert a row unless one with the same key is there, also if somebody else does so right now."""
+    """Insert a row unless its key exists, also under concurrent inserts."""
     insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
     done = connection.execute(
         insert(table).values(values).on_conflict_do_nothing(), execution_options={"preserve_rowcount": True}

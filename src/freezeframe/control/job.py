@@ -1,4 +1,4 @@
-"""A job in the queue as the rest of the product sees it: a value, checked once."""
+"""A queued job: a frozen value, validated once."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class QueuedJob:
 
     @property
     def is_final(self) -> bool:
-        """Whether nothing will happen to it any more, unless somebody asks for it."""
+        """Whether the status is final; only a retry changes it."""
         return self.status in FINAL_STATUSES
 
     def to_json(self) -> dict[str, Any]:
@@ -90,7 +90,7 @@ class QueuedJob:
 
 @dataclass(frozen=True, slots=True)
 class JobPage:
-    """Some jobs, newest first, and the cursor of those that follow (None: there are none)."""
+    """A page of jobs, newest first, and the cursor of the next page (None: this is the last)."""
 
     jobs: tuple[QueuedJob, ...]
     next_cursor: str | None

@@ -1,4 +1,4 @@
-"""What happens in the job queue, told to whoever looks on: each look costs three small questions.
+"""Changes of the job queue for followers; a poll costs three small queries.
 
 No trigger and no column tells of a change. What may change is little: jobs that are new, jobs that run, and
 jobs that were seen open before; all else has ended.
@@ -36,7 +36,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class JobChange:
-    """What a job has become."""
+    """A job's new status."""
 
     environment: str
     tenant: str
@@ -45,7 +45,7 @@ class JobChange:
 
 
 class JobFeed:
-    """The changes of jobs since the look before; for one thread at a time.
+    """Changes of jobs since the previous poll; for one thread at a time.
 
     Of more than 2,000 open jobs those that were submitted last are watched, and all that run.
     """

@@ -1,4 +1,4 @@
-"""The rows of jobs: how one becomes a value, and how one is found."""
+"""Mapping between rows of the jobs' table and ``QueuedJob``."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _KEPT_MS = 60 * 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """Something to be told: its id, by which a receiver knows it again, and its JSON text."""
+    """A notification: an id for deduplication by the receiver, and its JSON text."""
 
     id: str
     body: str

@@ -1,4 +1,4 @@
-"""Where the control database is: what the settings say, else a file in the store's own root."""
+"""The URL of the control database: from the settings, else a file in the store's root."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A schedule as the rest of the product sees it: what is run for a tenant, and when."""
+"""A schedule: the request that it submits for a tenant, and its times."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ScheduleRequest:
         object.__setattr__(self, "tenant", checked.tenant)
 
     def submission(self, sequence: int, due: datetime) -> Submission:
-        """The job of one due time; ``sequence`` tells apart schedules that had the name one after another."""
+        """The submission of one due time; ``sequence`` distinguishes schedules that reused a name."""
         job_id = check_job_id(f"{self.name}-{sequence}-{due:%Y%m%dT%H%M%SZ}")
         request = {**json.loads(canonical_request(self.request)), _JOB_ID: job_id}
         return Submission(

@@ -1,4 +1,4 @@
-"""How SQLite is set up as the control database: durable, and for several processes at once."""
+"""SQLite as the control database: durable, and shared by several processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked for when a job is submitted, checked before the database hears of it."""
+"""A job submission, validated before the database is asked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When something is due: a cron expression in a time zone (pure, on top of croniter).
+"""Due times of a cron expression in a time zone (pure, on top of croniter).
 
 Days on which the clock is changed follow the rule of the usual cron daemons. A time of day that is skipped
 is due at the first moment after the gap. A time that comes twice is due once, at its first coming; but where

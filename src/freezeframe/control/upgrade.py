@@ -1,4 +1,4 @@
-"""Bringing a control database to the version that this freezeframe knows, whoever else does so too."""
+"""Migration of a control database to this release's schema, safe beside other processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which Java starts Spark: found where people install it, checked before anything is started."""
+"""Discovery and version check of the Java that starts Spark."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ class SparkEngine:
             require_shared(session, path, self._memory())
 
     def _storage_options(self, path: str) -> Mapping[str, str]:
-        """What a session that somebody else set up has to know to read or write there."""
+        """Storage options for a session that another process configured."""
         return {} if local_folder(path) else session_options(self._settings, self._settings.spark)
 
     def sum_rows(self, files: Sequence[str], schema: Mapping[str, Any]) -> RowSums:
@@ -153,6 +153,6 @@ class SparkEngine:
         return private_folder(private_folder(self._settings.state_dir) / "shared")
 
     def close(self) -> None:
-        """Let go of the server; the session of the process stays. Idempotent: a later call connects again."""
+        """Release the server; the process's session stays. Idempotent: a later call connects again."""
         self._own.close()
         self._work.close()

@@ -1,4 +1,4 @@
-"""The names that are not about snapshots: those of the gluestick that is installed beside freezeframe."""
+"""Gluestick's names without snapshots: delegated to the installed gluestick."""
 
 from __future__ import annotations
 

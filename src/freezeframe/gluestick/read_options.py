@@ -1,4 +1,4 @@
-"""The options of pandas' ``read_csv`` that mean something for rows which are not text any more."""
+"""The ``read_csv`` options of pandas that apply to typed rows."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ def _prepare(known: Stream, rows: pd.DataFrame, key: list[str], *, coerce: bool,
 
 
 def _misfits(stored: pa.Schema, batch: pa.Table, key: list[str]) -> list[str]:
-    """The columns of which stored and new values have no type in common."""
+    """The columns whose stored and new values have no type in common."""
     found = []
     for name in batch.column_names:
         if name in stored.names:

@@ -1,4 +1,4 @@
-"""DeltaLog: the log of one Delta table, as its users hold it: opened, read, written and looked after."""
+"""DeltaLog: the public interface to the log of one Delta table."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ class DeltaLog(TableLog):
 
     @classmethod
     def _expire(cls) -> None:
-        """Let go what was not used for long, or is too much; what was used last is at the cache's end."""
+        """Remove expired logs and those beyond the cache's size; the most recent is at the end."""
         oldest = time.monotonic() - cls.cache_retention_seconds
         while cls._cache:
             entry = next(iter(cls._cache.values()))
@@ -222,7 +222,7 @@ class DeltaLog(TableLog):
 
     @property
     def snapshot(self) -> Snapshot:
-        """The snapshot that was loaded last; ``update`` looks for a newer one."""
+        """The snapshot that was loaded last; ``update`` loads a newer one."""
         return self.current_snapshot
 
     def to_arrow(self, columns: Sequence[str] | None = None, where: Predicate | None = None) -> pa.Table:

@@ -1,4 +1,4 @@
-"""A process of a proof: it can be talked to, and killed."""
+"""A child process of a proof, which can be messaged and killed."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Child:
         return said
 
     def say(self, value: Any) -> None:
-        """Tell the process something."""
+        """Send the process a message."""
         self._connection.send(value)
 
     def kill(self) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Whether what concurrent jobs and readers of one tenant saw is strictly serialisable.
+"""A checker of strict serialisability for the recorded history of one tenant.
 
 The tenant log orders all commits by their versions, so the check takes time in proportion to the history:
 each commit has a version of its own; what ended before something else began has the lower version; and each
@@ -15,7 +15,7 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A commit that was acknowledged, with the rows that it wrote, or a read, with the rows that it saw.
+    """An acknowledged commit with its rows, or a read with the rows that it returned.
 
     ``began`` and ``ended`` are of a clock that all processes share.
     """

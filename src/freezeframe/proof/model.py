@@ -1,4 +1,4 @@
-"""What a tenant should hold, as plain dictionaries, to compare with what it does hold."""
+"""The expected content of a tenant as dictionaries."""
 
 from __future__ import annotations
 

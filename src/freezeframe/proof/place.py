@@ -1,4 +1,4 @@
-"""A folder of a storage that a proof may write in, as each of its processes opens it."""
+"""The scratch folder of a proof, opened by each of its processes."""
 
 from __future__ import annotations
 

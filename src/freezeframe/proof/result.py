@@ -1,4 +1,4 @@
-"""What one proof found."""
+"""The result of one proof."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class ProofResult:
-    """A promise, what was counted while it was put to the test, and what was seen that breaks it."""
+    """Result of a proof: the promise, counts, and violations."""
 
     name: str
     promise: str

@@ -1,4 +1,4 @@
-"""One run of one proof: where it writes, how long it may go on, and what it has seen."""
+"""The context of a running proof: its scratch folder, deadline and counts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TOLD_MAX = 10  # one violation is as good as a thousand
 
 @dataclass(slots=True)
 class Task:
-    """What a proof is given; it counts what it tried and tells what it saw that must not be."""
+    """Context of a proof, which also counts its trials and violations."""
 
     place: Place
     seed: str

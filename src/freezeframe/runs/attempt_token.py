@@ -1,4 +1,4 @@
-"""The name of one attempt of a queued job, by which it can be revoked before anybody has heard of it."""
+"""The token of a queued job's attempt, by which it can be revoked before it has begun."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a notebook's cell shows, collected as the notebook format has it, and kept within bounds."""
+"""Output of a notebook's cells in nbformat, limited in size."""
 
 from __future__ import annotations
 

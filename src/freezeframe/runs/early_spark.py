@@ -1,4 +1,4 @@
-"""Starts the warm Spark server before it is asked for: beside the start of the runner or the script."""
+"""Starts the warm Spark server early, beside the start of the runner or the script."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files and folders that somebody named: looked for before anything is done."""
+"""Checks that files and folders named by the caller exist."""
 
 from __future__ import annotations
 

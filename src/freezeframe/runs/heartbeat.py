@@ -1,4 +1,4 @@
-"""The heartbeat of a claimed job: a thread that renews its lease and hears what the queue has to say."""
+"""Heartbeat of a claimed job: a thread that renews the lease and receives cancellations."""
 
 from __future__ import annotations
 

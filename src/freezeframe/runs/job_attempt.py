@@ -1,4 +1,4 @@
-"""One attempt of a claimed job: made safe, run, and reported to the queue.
+"""One attempt of a claimed job: takeover, run, report to the queue.
 
 If another worker had the job before and fell silent, whatever it may still commit is made void first, by
 an entry in the tenant's log. Only then is the job run, under the same id: had the other one committed
@@ -61,7 +61,7 @@ class RunFunction(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """How long a lease lasts and how often it is renewed, in seconds.
+    """Duration of a lease and its renewal interval, in seconds.
 
     Raises:
         InvalidOption: a lease would run out between two beats.

@@ -1,4 +1,4 @@
-"""Where the log of a queued job is, and its text as it grows."""
+"""The log file of a queued job, and reading it while it grows."""
 
 from __future__ import annotations
 

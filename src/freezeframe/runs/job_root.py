@@ -1,4 +1,4 @@
-"""A job's root: the folder that a script finds as ``ROOT_DIR``, laid out as hotglue lays it out.
+"""A job's root folder (``ROOT_DIR``), in hotglue's layout.
 
     sync-output/       what the sync left, a copy of the run's input
     snapshots/         the tenant's files, a private working copy
@@ -40,7 +40,7 @@ _BESIDE = ("config", "state", "catalog")
 
 @dataclass(frozen=True, slots=True)
 class JobRoot:
-    """The folder of one run; the properties are its places, whether or not anything is there."""
+    """The folder of one run; the properties are paths in it, existing or not."""
 
     path: Path
 
@@ -86,7 +86,7 @@ class JobRoot:
 
     @property
     def own(self) -> Path:
-        """What run and script process tell each other."""
+        """The folder of messages between run and script process."""
         return self.path / OURS
 
     def executed(self, script: Path) -> Path | None:
@@ -157,7 +157,7 @@ def make_job_root(folder: Path, request: RunRequest) -> JobRoot:
 
 
 def _clear(path: Path, *, is_new: bool) -> None:
-    """Remove all that lies in a root, and the root itself unless it was there before; never raises."""
+    """Remove a root's content, and the root itself unless it existed before; never raises."""
     if is_new:
         shutil.rmtree(path, ignore_errors=True)
         return
@@ -206,7 +206,7 @@ def _beside(input_dir: Path | None, name: str) -> Path | None:
 
 
 def _copy_folder(source: Path, target: Path) -> None:
-    """Copy a folder whoever may read the original: files become 0600, folders 0700."""
+    """Copy a folder with private permissions: files 0600, folders 0700."""
     try:
         shutil.copytree(source, target, copy_function=_copy_like)
     except shutil.Error as error:

@@ -1,4 +1,4 @@
-"""A run of ``freezeframe run`` as a job of the control database: listed, followed, cancelled like any other.
+"""Lists a ``freezeframe run`` as a job of the control database.
 
 The process that runs it has the job's lease, as a worker has one. If it is killed, a worker finds the lease
 run out and ends the job as ``dead``.

@@ -1,4 +1,4 @@
-"""What a worker tells of itself in numbers, for Prometheus, at an address of its own."""
+"""Prometheus metrics of a worker, at an address of its own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SECONDS = (0.5, 1, 2, 5, 10, 30, 60, 300, 900, 3600)
 
 
 class WorkerMeasurements:
-    """Attempts by their outcome with their times, and the warm Spark servers of this machine."""
+    """Attempts by outcome and duration, and the warm Spark servers of this machine."""
 
     def __init__(self, settings: Settings) -> None:
         self.registry = CollectorRegistry()
@@ -42,7 +42,7 @@ class WorkerMeasurements:
 
 @dataclass(frozen=True, slots=True)
 class MetricsServer:
-    """Numbers that are served, at ``port``; ``close`` ends it."""
+    """An HTTP server of the metrics at ``port``; ``close`` stops it."""
 
     port: int
     close: Callable[[], None]

@@ -1,4 +1,4 @@
-"""The IPython of a notebook that runs in this process: cells, magics, displays, top-level ``await``."""
+"""The IPython shell of an in-process notebook: cells, magics, displays, top-level ``await``."""
 
 from __future__ import annotations
 

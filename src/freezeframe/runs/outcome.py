@@ -1,4 +1,4 @@
-"""What became of a run: one value for the command, the queue and the service."""
+"""The outcome of a run: one value for the command, the queue and the service."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PATHS = ("job_root", "log", "notebook")
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """How a run ended and where what it left is to be found.
+    """Outcome of a run, and the locations of its results.
 
     ``receipt`` is the tenant's answer (``JobReceipt.to_json``) of a run that succeeded, or had succeeded
     before (``repeated``: nothing was run). Any other status: nothing of the run is visible, and

@@ -1,4 +1,4 @@
-"""Which scripts a worker runs: those of the configured folder, and our own import."""
+"""Permitted scripts of a worker: the configured folder, and the built-in import."""
 
 from __future__ import annotations
 

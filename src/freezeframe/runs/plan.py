@@ -1,4 +1,4 @@
-"""What the run tells the script's process, and what that answers: two files in the job's root.
+"""Messages between a run and its script's process: two files in the job's root.
 
 Both are written whole under another name first, so a reader finds all of one or nothing. The plan holds
 what is secret (the settings with the way to the master key), so its mode is 0600 and the script's process

@@ -1,4 +1,4 @@
-"""Running a Python file in this process as ``python etl.py`` would run it."""
+"""Runs a Python file in this process as ``python etl.py`` would."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is to be run: one script for one tenant, with its input, its parameters and its limits.
+"""A run request: script, tenant, input, parameters and limits.
 
 A request is a value: it is kept in the queue, sent by the service and read by a worker on another day,
 so it holds no open thing and can be written as JSON and read back.

@@ -1,4 +1,4 @@
-"""The packages that a script asks for: ``requirements.txt`` beside it, installed once for all its runs.
+"""A script's ``requirements.txt``, installed once for all its runs.
 
 They go into a virtual environment of their own on top of ours, kept in the state folder under the hash of
 what was asked for. Where two versions of a package are there, the script gets its own.

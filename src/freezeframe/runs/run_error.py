@@ -1,4 +1,4 @@
-"""The error of a run that did not succeed, for programs and, in ``errors.txt``, for people."""
+"""The error of a failed run, for programs and, in ``errors.txt``, for people."""
 
 from __future__ import annotations
 

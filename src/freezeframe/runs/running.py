@@ -1,4 +1,4 @@
-"""Running one script for one tenant as one job: the whole way from a request to its outcome.
+"""Runs a script for a tenant as one job, from the request to the outcome.
 
 A root is made and filled, a process opens the tenant's job and runs the script in it, and its end is
 watched. Whether the job is committed is what the tenant's log says, whatever the process said last.
@@ -156,7 +156,7 @@ def _carried_out(
 
 
 def _told_waits(root: JobRoot, is_cancelled: Callable[[], bool]) -> Callable[[], bool]:
-    """The question, which is asked again and again; each time it is told what the script waits for."""
+    """The cancellation check, which also reports what the script waits for."""
     waiting = WaitingFile(root.own)
 
     def ask() -> bool:

@@ -1,4 +1,4 @@
-"""How a script ends badly: the exception it left with, as an error that people and programs can read."""
+"""Converts the exception of a script to an error for people and programs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SPARK_REMEDIES = {
 
 
 class Stopped(BaseException):
-    """The run asked the script to stop. No ``Exception``, so that a script's own handlers let it pass."""
+    """Raised in a script that the run stops. No ``Exception``, so that the script's handlers let it pass."""
 
 
 class ScriptFailure(Exception):
@@ -75,7 +75,7 @@ def _exit_failure(end: SystemExit) -> ScriptFailure:
 
 
 def _spark_error(error: BaseException) -> FreezeframeError:
-    """What Spark told the script, as an error of ours; its stack is left to the log."""
+    """A script's Spark error as one of this library; its stack goes to the log."""
     # PySpark is loaded then: a script without Spark need not load it to fail.
     from freezeframe.engine.errors.spark_errors import cause_of, machine_error  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""Which Spark a script's own ``SparkSession`` finds: the warm server, where there is one or it is wanted.
+"""The Spark server of a script's own ``SparkSession``: the warm one where it is available or required.
 
 A plain script needs no Spark, and none is started for it; what the library needs, it starts by itself
 when an update has rows to move. A script that speaks to Spark itself finds the session of its process, which
@@ -28,7 +28,7 @@ def script_spark(
     progress: Callable[[str], None],
     tenant: Tenant,
 ) -> Iterator[dict[str, str]]:
-    """The variables that tell the script where Spark is; the warm server is held until the block ends.
+    """Variables by which the script finds Spark; the warm server is held until the block ends.
 
     Beside a script that does not speak to Spark itself, a server that its updates will need is started.
 

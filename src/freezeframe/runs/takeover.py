@@ -1,4 +1,4 @@
-"""Taking a job over from a process that may live still: it must not be able to commit any more."""
+"""Takeover of a job from a silent process, which is first prevented from committing."""
 
 from __future__ import annotations
 

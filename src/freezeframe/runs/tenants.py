@@ -1,4 +1,4 @@
-"""The tenant that a request is about, opened with the run's settings."""
+"""Opens the tenant of a request with the run's settings."""
 
 from __future__ import annotations
 

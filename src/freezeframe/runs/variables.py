@@ -1,4 +1,4 @@
-"""The environment of a script's process: built for the job, not inherited from whoever runs it.
+"""Environment variables of a script's process: built for the job, not inherited.
 
 A script gets hotglue's variables, its parameters under one prefix, our settings without the secret ones,
 and of the environment of who runs it only what programs need to work at all, and what that one names. So

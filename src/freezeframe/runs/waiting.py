@@ -1,4 +1,4 @@
-"""What a script waits for, told by its process to the run that watches over it, in a file."""
+"""A file by which a script's process reports what it waits for."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from freezeframe.progress import Unit
 
 
 class WaitingFile:
-    """A watcher that keeps in a file what is waited for, and leaves all else untold."""
+    """A watcher that writes to a file what the script waits for, and ignores other progress."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "waiting.txt"

@@ -1,4 +1,4 @@
-"""Watching over a script's process: its output, its time, its memory, and whether it is still wanted.
+"""Supervises a script's process: output, time-out, memory, cancellation.
 
 One thread does all of it, so that a script that prints faster than it is read waits, and neither side
 keeps what it printed in memory.
@@ -32,7 +32,7 @@ _DRAIN_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a process may take; None is no limit."""
+    """Resource limits of a process; None is no limit."""
 
     timeout_seconds: float | None = None
     memory_bytes: int | None = None
@@ -90,7 +90,7 @@ def _unbuffered_writer(file: IO[bytes]) -> Callable[[bytes], object]:
 
 @dataclass(slots=True)
 class _Watch:
-    """Looks at the clock, the memory and the wish to cancel, and stops the process."""
+    """Polls the clock, memory and cancellation, and stops the process."""
 
     process: Process
     limits: Limits
@@ -148,7 +148,7 @@ def group_memory_bytes(pid: int) -> int:
 
 
 class _Output:
-    """What comes out of a pipe: bytes for the log, lines for whoever looks on."""
+    """Reads a pipe: bytes for the log, lines for followers."""
 
     def __init__(self, pipe: int, write: Callable[[bytes], object], on_line: Callable[[str], None]) -> None:
         self._pipe = pipe

@@ -34,7 +34,7 @@ Until = Literal["stopped", "empty", "one"]
 
 @dataclass(frozen=True, slots=True)
 class WorkerOptions:
-    """How a worker works: jobs at once, seconds between looks at an empty queue, leases, and farewell.
+    """Options of a worker: concurrency, poll interval in seconds, leases, grace period.
 
     ``grace_seconds`` is how long jobs may go on after the first wish to stop.
 
@@ -56,7 +56,7 @@ class WorkerOptions:
 
 
 class Worker:
-    """One worker of a queue; ``work`` is its life.
+    """A worker of a queue; ``work`` is its main loop.
 
     ``on_change`` hears of each job that begins or ends here. ``stop`` and ``give_up`` may be called from a
     signal handler: they only leave a note.
@@ -90,7 +90,7 @@ class Worker:
 
     @property
     def is_stopping(self) -> bool:
-        """Whether somebody asked for it."""
+        """Whether a stop was requested."""
         return self._stops_at is not None
 
     def work(self, until: Until = "stopped") -> int:
@@ -142,7 +142,7 @@ class Worker:
         return found
 
     def _wait(self, running: set[Future[None]]) -> set[Future[None]]:
-        """Until a job has ended, it is time to look again, or somebody wants us to stop."""
+        """Wait for a job's end, the next poll, or a stop."""
         # Workers that started together should not ask together for ever.
         end = time.monotonic() + self._options.poll_seconds * random.uniform(0.75, 1.25)  # noqa: S311 - no secret
         while not self.is_stopping and (left := end - time.monotonic()) > 0:

@@ -1,4 +1,4 @@
-"""A job's private working copy: files as plain files in a folder, and what a script made of them.
+"""A job's working copy of the tenant's files, and the changes that a script made in it.
 
 Files are copied out, never linked, so that a script that writes in place changes its own copy and
 nothing else. What it added, changed or deleted is found by comparing, and becomes part of the job.
@@ -38,7 +38,7 @@ class CopiedFile:
 
 @dataclass(frozen=True, slots=True)
 class WorkingChanges:
-    """What a script did to its working copy, by path; ``sealed`` are those of them that were sealed."""
+    """Changes of a working copy by path; ``sealed`` are those of sealed files."""
 
     added: tuple[str, ...]
     changed: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Rows in Arrow's own form (IPC), as a stream or as a file, proved before any of them is used.
+"""Arrow IPC streams and files, validated before their rows are used.
 
 Bytes from outside may claim anything of their buffers, so every batch is validated in full. A stream has
 to end with its end mark: without one nobody could tell it from a stream that was cut off between batches.
@@ -51,7 +51,7 @@ def read_arrow(file: Path, limits: UnpackLimits = UNLIMITED) -> pa.Table:
 
 
 def require_arrow(content: IO[bytes], name: str, limits: UnpackLimits = UNLIMITED) -> None:
-    """Go through all rows once; the content then stands at its beginning again.
+    """Validate all rows; the content is rewound afterwards.
 
     Raises:
         TooLarge, UnreadableInput, SchemaDriftError: as of ``streamed_arrow``.
@@ -89,7 +89,7 @@ def arrow_batches(
 
 
 def _require_within(content: IO[bytes], name: str, unpacking: Unpacking) -> None:
-    """Look at all messages before one is unpacked."""
+    """Check the sizes of all messages before one is unpacked."""
     content.seek(0)
     is_file = content.read(len(_FILE_MAGIC)) == _FILE_MAGIC
     rows = size = 0

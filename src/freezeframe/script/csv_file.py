@@ -1,4 +1,4 @@
-"""One CSV file as a table of text: nothing is interpreted, nothing is repaired.
+"""Reads one CSV file as text columns; nothing is interpreted or repaired.
 
 Read by PyArrow: quoted newlines, delimiters and quotes are part of a value. An empty field is
 NULL, an empty quoted one (``""``) the empty text; "NA" and "null" are text like any other.

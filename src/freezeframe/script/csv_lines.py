@@ -1,4 +1,4 @@
-"""What separates a CSV file's fields, and where a row goes wrong: the scan that names a line.
+"""CSV delimiter detection, and the line number of a malformed row.
 
 The reader itself is PyArrow's; it does not say at which line of the file a row begins, and
 quoted newlines make rows and lines differ.

@@ -1,4 +1,4 @@
-"""The job that this process runs a script for: which directory means it, and who else must not touch it.
+"""The job that this process runs a script for, found by its directory.
 
 A run gives its script a working copy of the tenant's files as the snapshot directory. In the process
 that runs the script that directory means the open job, so the script's own calls become part of its one

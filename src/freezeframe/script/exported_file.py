@@ -1,4 +1,4 @@
-"""An adopted snapshot file, written again after each update for the scripts that go on opening it.
+"""Writes an adopted snapshot file again after each update, for scripts that still open it.
 
 The stream is the truth and the file a copy of its rows, replaced whole, in the format and the order of
 columns that it had. What was written is recorded beside the tenant's log, so that our own copy is not
@@ -126,7 +126,7 @@ def file_sha256(path: Path) -> str:
 
 
 def _write(directory: Path, stream: Stream) -> None:
-    """Replace the file by the rows of the newest version, unless it has them or somebody changed it."""
+    """Replace the file by the newest version's rows, unless it has them or was changed by others."""
     known, version = known_file(directory, stream), stream.stream_version()
     # In a job, an adoption and the updates after it are one version.
     if known is None or (known.held.version == version and not is_working_copy(directory)):

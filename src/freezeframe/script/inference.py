@@ -1,4 +1,4 @@
-"""What a text column is, when nobody says: the most that can be told without losing a letter.
+"""Type inference of text columns: the narrowest type that loses nothing.
 
 A column is typed only if its texts can be written again, letter by letter, from the typed
 values and one convention that holds for the whole column (whole floats as ``2.0`` or as

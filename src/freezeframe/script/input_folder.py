@@ -1,4 +1,4 @@
-"""Which files of a folder belong to which stream, oldest first.
+"""Groups the files of a folder by stream, oldest first.
 
 A sync names its files ``{stream}-{time}.csv`` (``Account-20200811T121507.csv``). The stream is
 the name up to the last ``-``; a stream may have several files.

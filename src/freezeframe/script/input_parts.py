@@ -1,4 +1,4 @@
-"""Input files in parts, each of which can be read by itself, by whichever process."""
+"""Splits input files into parts that processes can read independently."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _Places = npt.NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class InputPart:
-    """From ``start`` to before ``stop``: bytes of a text file, or row groups of a Parquet file.
+    """A half-open range of a file: bytes of text, or row groups of Parquet.
 
     ``end`` is where the file ends, in the same unit; ``size`` and ``modified_ns`` are the file's.
     """

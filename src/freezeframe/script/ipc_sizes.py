@@ -1,4 +1,4 @@
-"""What the messages of an Arrow stream unpack to, read from their metadata before any of it is unpacked.
+"""The unpacked size of an Arrow stream's messages, read from their metadata.
 
 A message's metadata is a flatbuffer (Arrow's Message.fbs): a table is an offset to its fields, a compressed
 buffer begins with the length that it had.

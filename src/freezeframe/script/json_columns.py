@@ -1,4 +1,4 @@
-"""What the values of a JSON column are: their own type, and whether they are exact in a type that is known.
+"""Type inference and exact conversion of JSON values.
 
 A column has one kind of value: booleans, texts, objects, lists or numbers. Numbers are ``int64`` where all
 are integers, else ``double``, if it holds every integer of the column exactly.
@@ -126,7 +126,7 @@ def _struct(fields: Mapping[str, pa.DataType | None]) -> pa.DataType | None:
 
 
 def _settle(kind: pa.DataType) -> pa.DataType:
-    """The type of a column of which a finding says so."""
+    """The type that a column's finding determines."""
     if pa.types.is_list(kind):
         return pa.list_(_settle(kind.value_type))
     if pa.types.is_struct(kind):

@@ -1,4 +1,4 @@
-"""Rows as JSON Lines, one object a line, without loss where the types are known; ``json_rows`` reads them.
+"""Writes rows as JSON Lines without loss of typed values; ``json_rows`` reads them.
 
 What JSON has no value for is text: decimals, dates, times, binary (base64), and the numbers that
 are no numbers (``"NaN"``, ``"Infinity"``). A missing value is ``null``.

@@ -1,4 +1,4 @@
-"""The rows of JSON Lines files, in parts of whole lines: the types are found first, then the rows are read.
+"""Reads JSON Lines in parts of whole lines: types first, then rows.
 
 A column is of its known type if every value is exact in it, else of the values' own (``json_columns``).
 """

@@ -1,4 +1,4 @@
-"""The file that gluestick's names leave beside a stream: a copy of its rows, for scripts that open it.
+"""The snapshot file that gluestick's functions write beside a stream, for scripts that open it.
 
 gluestick keeps a snapshot as ``{stream}.snapshot.parquet`` or, with ``use_csv=True``, as ``.csv``. Here the
 stream is the truth, and such a file is written from it after each update. A record beside the tenant's

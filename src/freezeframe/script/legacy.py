@@ -1,4 +1,4 @@
-"""Snapshot files of hotglue and gluestick, ``{stream}.snapshot.csv`` or ``.parquet``, taken over as streams.
+"""Adoption of ``{stream}.snapshot.csv`` and ``.parquet`` files of hotglue and gluestick as streams.
 
 A directory that scripts have used so far holds one file a stream. Such a file is adopted where it
 lies: reading reads it, and the first update makes the stream of it, in a commit of its own, which

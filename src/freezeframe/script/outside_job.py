@@ -1,4 +1,4 @@
-"""A directory that a job's script opens and that is not the job's own: it may be read, and not be changed."""
+"""A read-only view of a directory that a job's script opens and that is not the job's own."""
 
 from __future__ import annotations
 

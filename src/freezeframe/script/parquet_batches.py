@@ -1,4 +1,4 @@
-"""The rows of one Parquet file in parts of bounded size, counted before they are decoded.
+"""Reads a Parquet file in batches of bounded size.
 
 Texts and binary values are read as dictionaries: a value that is there a million times is one value, until
 it is known how many bytes they all take.

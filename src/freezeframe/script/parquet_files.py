@@ -1,4 +1,4 @@
-"""The Parquet files of one stream as one table."""
+"""Reads the Parquet files of one stream as one table."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def read_parquet_files(files: Sequence[Path], limits: UnpackLimits = UNLIMITED) 
 
 
 def require_parquet(content: IO[bytes], name: str, limits: UnpackLimits = UNLIMITED) -> None:
-    """Read what a Parquet file says of itself at its end; the content then stands at its beginning again.
+    """Validate a Parquet file's footer; the content is rewound afterwards.
 
     Raises:
         TooLarge: it says that it unpacks to more than a limit.

@@ -1,4 +1,4 @@
-"""What a sync left in a folder, as one frame a stream.
+"""Reads a sync folder: one frame for each stream.
 
 ``read_csv_folder`` and ``read_parquet_folder`` are what a transformation script begins with;
 names and first parameters are gluestick's. They differ from it where it loses data: all files

@@ -1,4 +1,4 @@
-"""One number for a row's values, the same wherever and in whatever types the values came.
+"""A hash of a row's values that does not depend on the types they came in.
 
 Each cell is written as text with a tag for its kind; names and cells carry their lengths, so that
 no two different rows run together. A missing cell is left out with its name: a column that is

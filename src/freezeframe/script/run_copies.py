@@ -1,4 +1,4 @@
-"""Adopted snapshot files in the working copy of a run: brought up to date before, not kept after.
+"""Adopted snapshot files in a run's working copy: refreshed before the run.
 
 What a tenant keeps as a file is what its stream adopted last; the rows since then are the stream's. So
 a run's copy is written anew from the stream before the script begins, for scripts that open it, and what

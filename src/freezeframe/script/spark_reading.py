@@ -1,4 +1,4 @@
-"""The files of a folder as lazy Spark frames: our own readers, run by Spark's workers, a part of a file each.
+"""Sync folders as lazy Spark frames: this package's readers, run by Spark's workers part by part.
 
 Types are settled first, by one job over the parts of all streams; a frame then reads its parts when it is
 computed, as often as it is. What a few files of a stream hold comes from this process, in one piece.

@@ -1,4 +1,4 @@
-"""A file's rows piece by piece, for files that are larger than memory: the same rows, types and errors.
+"""Streams a file's rows in batches, for files larger than memory.
 
 Types are settled before the first row is given: a file of text is gone through twice, first to learn
 what every value of a column agrees with.

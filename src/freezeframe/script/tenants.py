@@ -1,4 +1,4 @@
-"""Where the library is put together: a directory becomes a ``Tenant`` with storage and engine.
+"""Composition root of the library: a directory becomes a ``Tenant`` with storage and engine.
 
 One engine serves the whole process and is opened by the first call that needs Spark; reading
 needs none. Tenants are kept, so that a script's later calls find their state warm.

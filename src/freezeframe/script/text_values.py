@@ -1,4 +1,4 @@
-"""Text columns as typed columns, exactly or not at all.
+"""Exact conversion of text columns to typed columns.
 
 A CSV file holds text. Whoever knows what a column means (the stream's stored schema, a
 catalog) may ask for its values here: each text must be a plain way to write such a value, and

@@ -1,4 +1,4 @@
-"""A stream as one file, out and in: ``{stream}.snapshot.csv``, ``.parquet`` or ``.jsonl``.
+"""Import and export of a stream: ``{stream}.snapshot.csv``, ``.parquet`` or ``.jsonl``.
 
 CSV and JSON Lines say nothing of types, so a schema file goes with them,
 ``{stream}.snapshot.schema.json``: the key, and the columns as Delta writes them. Given to the
@@ -181,7 +181,7 @@ def file_rows(
 
 
 def schema_file(file: Path) -> Path:
-    """Where the schema of an exported file lies."""
+    """The path of an exported file's schema."""
     return file.with_name(f"{file.name.rpartition(_MIDDLE)[0]}{_MIDDLE}schema.json")
 
 
@@ -247,7 +247,7 @@ def _rows_out(stream: Stream, version: Point | None, stream_version: int | None)
 
 
 def _count_rows(rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
-    """The same rows, told to whoever watches as they are taken."""
+    """The same rows, with progress reported as they are consumed."""
 
     def batches() -> Iterator[pa.RecordBatch]:
         for batch in rows:

@@ -1,4 +1,4 @@
-"""A table of text as a table of types: what is known about a column wins over what can be inferred."""
+"""Types of text columns: declared ones first, then inferred ones."""
 
 from __future__ import annotations
 

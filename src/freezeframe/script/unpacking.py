@@ -1,4 +1,4 @@
-"""What a file of rows may unpack to: compressed or dictionary-encoded, few bytes can mean gigabytes.
+"""Limits on the unpacked size of a file: compressed or dictionary-encoded bytes can expand a lot.
 
 A reader first says what the file's own metadata announce (``expect``), then what it really finds, a part at
 a time (``found``): metadata may lie.
@@ -27,7 +27,7 @@ _OFFSET_BYTES = 4
 
 @dataclass(frozen=True, slots=True)
 class UnpackLimits:
-    """The most rows, bytes in memory, and bytes for each byte of the file; without arguments none."""
+    """Limits on rows, bytes in memory and bytes per byte of the file; without arguments none."""
 
     rows_max: int = _ALL
     bytes_max: int = _ALL

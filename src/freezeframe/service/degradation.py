@@ -1,4 +1,4 @@
-"""What an operator should look at while the service still answers."""
+"""Degraded state of the service: findings for operators while it still answers."""
 
 from __future__ import annotations
 

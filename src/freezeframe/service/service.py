@@ -1,4 +1,4 @@
-"""All that a service consists of, put together once and handed to whoever answers requests."""
+"""Composition root of the service."""
 
 from __future__ import annotations
 

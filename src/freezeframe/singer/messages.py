@@ -32,7 +32,7 @@ class RecordMessage:
 
 @dataclass(frozen=True, slots=True)
 class StateMessage:
-    """From where the tap goes on next time."""
+    """Bookmark of a tap for its next run."""
 
     line: int
     value: Any

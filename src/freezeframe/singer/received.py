@@ -20,7 +20,7 @@ from freezeframe.singer.record_spool import BatchLimits, RecordSpool
 
 @dataclass(slots=True)
 class Received:
-    """What came: rows by stream, the versions of tables at their source, and the last STATE as JSON."""
+    """Received output: rows by stream, table versions at the source, and the last STATE as JSON."""
 
     spools: dict[str, RecordSpool] = field(default_factory=dict)
     versions: dict[str, int] = field(default_factory=dict)

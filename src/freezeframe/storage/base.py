@@ -1,4 +1,4 @@
-"""What every place that keeps bytes under names must be able to do: a few verbs, promised exactly.
+"""The storage interface: a few verbs with exact guarantees.
 
 Names are relative to the storage's root, with ``/`` between folders. Everything above this
 seam (the Delta log, the tenant log) is written against these promises only, so the same code

@@ -1,4 +1,4 @@
-"""Opening the storage at a URL; its packages are an extra, and are loaded when a URL is opened."""
+"""Opens a storage by URL; its packages are an extra, loaded on use."""
 
 from __future__ import annotations
 

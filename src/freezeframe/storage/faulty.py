@@ -1,4 +1,4 @@
-"""A storage that fails on purpose: at the call, in the way and on the side that a plan says.
+"""A fault-injecting storage, driven by a plan.
 
 It wraps any other storage, so the code under test is the real one and so are the bytes. The
 log of calls tells which faults are worth planning: run once without a plan, then once for
@@ -22,11 +22,11 @@ _T = TypeVar("_T")
 
 
 class Crash(BaseException):
-    """The process dies here. No ``except Exception`` may survive it, as none survives a kill."""
+    """Simulated death of the process, which no ``except Exception`` may survive."""
 
 
 class Way(Enum):
-    """How a call fails."""
+    """Failure mode of a call."""
 
     FAIL_BEFORE = "refused; nothing happened"
     FAIL_AFTER = "done, but the answer is lost"
@@ -55,7 +55,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call as it was made: its verb and the name or folder it was about."""
+    """A recorded call: its verb, and its file or folder."""
 
     verb: str
     name: str

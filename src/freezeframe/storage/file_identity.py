@@ -1,4 +1,4 @@
-"""What tells a file of a disk from any other one that was or will be under its name."""
+"""The identity of a file on disk, which distinguishes it from any other of its name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class FileIdentity:
 
 
 def file_identity(path: str | Path) -> FileIdentity | None:
-    """The identity of the file that lies there now; None: there is none.
+    """The identity of the current file; None: there is none.
 
     It is looked at and not opened: where a link leads does not matter.
 

@@ -1,4 +1,4 @@
-"""Files on a local disk, with the two promises that a plain ``open(..., "w")`` does not make.
+"""Local file storage with atomic create-if-absent and durable writes.
 
 Create-if-absent is ``link(2)``: the bytes are first written and fsynced under a temporary
 name, and the link either appears whole or fails because somebody was first. Durability is an
@@ -86,7 +86,7 @@ class LocalStorage:
         return iter([status for _, status in found])
 
     def list_below(self, folder: str) -> Iterator[FileStatus]:
-        """See ``Storage.list_below``; temporary files and links are told as well."""
+        """See ``Storage.list_below``; temporary files and links are included."""
         try:
             with self._open_folder(folder) as handle:
                 found = [
@@ -267,7 +267,7 @@ def write_durably(
 
 
 def sync_file(path: Path) -> None:
-    """Fsync a file that somebody else wrote (Spark does not do it)."""
+    """Fsync a file that another process wrote (Spark does not)."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

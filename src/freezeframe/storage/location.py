@@ -1,4 +1,4 @@
-"""A path or URL becomes a storage: what a library's caller names a place by."""
+"""Resolves a path or URL to a storage."""
 
 from __future__ import annotations
 

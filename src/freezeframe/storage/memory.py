@@ -1,4 +1,4 @@
-"""A storage in a dictionary: for tests, examples, and entries that are laid over a real one."""
+"""An in-memory storage: for tests, examples, and overlays."""
 
 from __future__ import annotations
 

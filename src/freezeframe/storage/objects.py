@@ -1,4 +1,4 @@
-"""Objects in a bucket, through obstore: S3 and what speaks its language, Google, Azure, memory.
+"""Object storage through obstore: S3 and compatible ones, Google, Azure, memory.
 
 Create-if-absent is the store's own conditional put (``If-None-Match: *``); a store without one
 is found by ``probe``. A request whose answer is lost may have been carried out, so what went

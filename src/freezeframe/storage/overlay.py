@@ -1,4 +1,4 @@
-"""A storage with a few more files laid over it in memory, seen by this reader only.
+"""A storage with additional files in memory, visible to one reader.
 
 The tenant log may be ahead of a table's own log for a moment (or on a read-only disk, for
 good). A reader lays the commits that are not yet landed over the table and reads as if they

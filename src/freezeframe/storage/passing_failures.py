@@ -1,4 +1,4 @@
-"""Telling a read that failed from bytes that are damaged.
+"""Distinguishes transient read failures from damaged data.
 
 The operating system gives an error number: the disk, a limit or a permission stopped the read, and the
 same call may succeed later. An error without a number is a parser's: it has read the bytes.

@@ -1,4 +1,4 @@
-"""One folder of a storage as a storage of its own: what a tenant in a store gets to see.
+"""A folder of a storage as a storage of its own.
 
 Every name is put behind the folder's before the inner storage sees it, and the inner storage
 refuses names that climb; so nothing that is reached through this view lies outside the folder.

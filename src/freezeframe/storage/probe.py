@@ -1,4 +1,4 @@
-"""Is this storage good enough? Asked once, before the first commit is trusted to it.
+"""Probes a storage for the required guarantees before the first commit.
 
 Everything rests on one promise: of any number of writers that create the same name, exactly
 one succeeds. Network file systems and object stores exist that claim it and do not keep it;

@@ -1,4 +1,4 @@
-"""The names that storages take: relative ones, that lead to nothing but what is below the root."""
+"""Validation of storage names: relative, and inside the root."""
 
 from __future__ import annotations
 

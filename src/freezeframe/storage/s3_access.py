@@ -107,12 +107,12 @@ class S3Access:
 
     @property
     def digest(self) -> str:
-        """Another one for whoever reaches S3 in another way; it tells no secret."""
+        """A digest that differs for each way of access and reveals no secret."""
         return hashlib.sha256(repr((self.obstore_options(), self.token)).encode()).hexdigest()[:16]
 
     @property
     def place(self) -> str:
-        """A name for the endpoint, whoever asks there."""
+        """A name of the endpoint that does not depend on credentials."""
         return hashlib.sha256(f"{self.endpoint} {self.region}".encode()).hexdigest()[:16]
 
     def obstore_options(self) -> dict[str, Any]:

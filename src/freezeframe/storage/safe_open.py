@@ -1,4 +1,4 @@
-"""Opening what is below a directory and nothing else: no link is followed, no ``..`` climbs.
+"""Opens files beneath a directory without following links or ``..``.
 
 A check of the path before it is opened can be outrun: the folder is swapped for a link between
 the two. So the kernel itself is told to stay beneath the directory, by ``openat2(2)`` where there
@@ -124,7 +124,7 @@ def _nearest(root: int, parts: list[str]) -> tuple[int, int]:
 
 
 def files_below(folder: int, prefix: str = "") -> Iterator[tuple[str, os.stat_result]]:
-    """Each file at any depth, with its name from ``folder`` on; a link is told as the link that it is."""
+    """Each file at any depth, by its name from ``folder`` on; links are returned as links."""
     with os.scandir(folder) as found:
         entries = sorted(found, key=lambda entry: os.fsencode(entry.name))
         for entry in entries:

@@ -1,4 +1,4 @@
-"""A tenant's files: any bytes under a path, each change a version of the tenant.
+"""Files of a tenant: bytes by path, each change a version of the tenant.
 
 The same face serves a tenant (each change is a job of its own), an open job (changes appear with
 the job's others) and a moment of the past (reading only); which of them it is, the scope knows.
@@ -123,12 +123,12 @@ class Files(FileReader):
         return self._staged_entry(goal, staged)
 
     def _staged_entry(self, path: FilePath, staged: HeldFile) -> FileEntry:
-        """The file as it was committed, unless somebody has changed it again already."""
+        """The file as it was committed, unless it has been changed again."""
         now = self._scope.state().files.get(str(path))
         return file_entry(str(path), now if now is not None and now.blob == staged.blob else staged)
 
     def _stage(self, work: UnitOfWork, path: FilePath, content: Iterable[bytes], *, is_sealed: bool) -> None:
-        """Write the blob and make it part of the work; an earlier one of the same work is let go."""
+        """Write the blob and stage the change; an earlier blob of the same work is deleted."""
         before = work.state().files.get(str(path))
         work.announce()
         digest = None

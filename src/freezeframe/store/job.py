@@ -1,4 +1,4 @@
-"""A job: one run of a script for a tenant, whose changes appear together or not at all."""
+"""A job: one run of a script for a tenant, committed atomically."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tenant as the script of a run sees it: whatever it changes becomes part of the run's one commit.
+"""The tenant of a run: its changes become part of the run's one commit.
 
 The script calls what it always calls, streams, files, ``with tenant.job()``; here these are parts of the
 job that is open already. What would be a commit of its own is refused and says why.

@@ -1,4 +1,4 @@
-"""A store: many tenants in one place, each found by its id and kept in a folder of its own.
+"""A store: many tenants under one root, each in a folder of its own.
 
 Nobody upstairs joins a tenant and a path: the registry has the folder, ``paths`` makes the name,
 and the tenant gets to see that folder alone. Protocol: ``docs/reference/tenant-log.md``.

@@ -1,4 +1,4 @@
-"""A stream of a tenant: a named, keyed table that updates change and reads travel through."""
+"""A stream of a tenant: a named, keyed table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One update of one stream, from the caller's rows to the receipt, wherever the stream is reached from.
+"""Carries out one update of a stream, from the caller's rows to the receipt.
 
 On a tenant it is a job of one change, in a job a part of it: ``scope`` knows. What happens in between:
 ``unit_of_work`` (what a call means), ``transaction`` (the commit point), ``roll_forward`` (after it).
@@ -45,7 +45,7 @@ def write(place: StreamPlace, frame: Any, update: Update | KeyedUpdate) -> Recei
 
 @dataclass(frozen=True, slots=True)
 class Previewed:
-    """A stream as it is and as an update would leave it, which is there only for the moment."""
+    """A stream before and after an update that is not committed; valid during the call only."""
 
     before: Snapshot
     after: Snapshot

@@ -1,4 +1,4 @@
-"""A tenant: everything that is kept for one customer, reached through one log."""
+"""A tenant: all streams and files of one customer, versioned by one log."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Tenant(TenantReader):
         guard: TenantGuard = NO_GUARD,
         refresh_copies: Callable[[Stream], None] = lambda _: None,
     ) -> None:
-        """``refresh_copies`` writes again what lies beside a stream as a copy of its rows."""
+        """``refresh_copies`` rewrites the copy of a stream's rows that is stored beside it."""
         # A tenant with a guard is one of a store's, in a folder of its own.
         guards = [functools.partial(require_no_store, storage)] if guard is NO_GUARD else []
         *_, log = run_concurrently(
@@ -73,7 +73,7 @@ class Tenant(TenantReader):
         return self._at(replace(self._place, request_context=request_context))
 
     def checked(self, check: Check) -> Tenant:
-        """The same tenant, each commit of which has to pass ``check``, of the state that it follows."""
+        """The same tenant with a ``check`` of the state that each commit follows."""
         return self._at(replace(self._place, checks=(*self._place.checks, check)))
 
     def _at(self, place: TenantPlace) -> Tenant:

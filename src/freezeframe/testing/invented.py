@@ -1,4 +1,4 @@
-"""Names, ids and moments that nobody has: each value follows from the random source it is given."""
+"""Invented names, ids and times from a given random source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tap that invents its data, as a process of its own: ``python -m freezeframe.testing.tap FOLDER``.
+"""A fake tap that writes invented data: ``python -m freezeframe.testing.tap FOLDER``.
 
 Taps are programs that leave their output in a folder; whoever runs a whole sync, as the demo
 does, runs this one where a real one would be.

@@ -1,4 +1,4 @@
-"""A raw body on its way in: received whole and proved before anything is done with it.
+"""Raw request bodies: received whole and checked before the operation begins.
 
 Up to a megabyte stays in memory, more is spooled to a temporary file outside of every tenant. A client
 that breaks off, sends less than it announced or something else than its digest says has changed nothing.

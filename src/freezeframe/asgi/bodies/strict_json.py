@@ -1,4 +1,4 @@
-"""JSON bodies as the service takes them: no member twice, no deep nesting, no NaN, all of it UTF-8 (pure).
+"""Strict JSON bodies: UTF-8, no member twice, no deep nesting, no NaN (pure).
 
 The work is proportional to the body's length, whatever the body holds.
 """

@@ -1,4 +1,4 @@
-"""What a route knows of its request: who asks, what they may reach, and how to leave a trace of it."""
+"""Request context of a route: the principal, what it may access, and the audit entries of its changes."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Caller:
         return f"{prefix}{uuid.uuid4().hex}" if self.identity is None else self.identity.job_id
 
     def request_context(self) -> RequestContext:
-        """What versions of tenants tell of this request."""
+        """The request context that is recorded with versions of tenants."""
         job_id = None if self.identity is None else self.identity.job_id
         return RequestContext(self.request_id, job_id, self.audit_head)
 

@@ -1,4 +1,4 @@
-"""Routes whose JSON bodies are read strictly, and whose changes are carried out once by idempotency key."""
+"""Route class: strict JSON bodies, and changes carried out once for each idempotency key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Routes that take no parameters but their own: one that is misspelt would be believed to count."""
+"""Route class that refuses unknown query parameters, so that a misspelt one is not ignored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bodies that stop coming end: a request that is half sent does not hold what it has taken for ever."""
+"""Deadline for request bodies: one that stops arriving is ended and its resources are released."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SILENT_SECONDS = 30.0
 
 
 class BodyDeadline:
-    """Refuses a request whose body is not complete and of which nothing has come for some time."""
+    """Ends a request whose body has stopped arriving before it was complete."""
 
     def __init__(self, app: ASGIApp, silent_seconds: float = SILENT_SECONDS) -> None:
         self._app = app

@@ -1,4 +1,4 @@
-"""Counts the bytes of bodies on their way in and out, for the tenant that a route finds out about.
+"""Counts the bytes of request and response bodies for the tenant that the route resolves.
 
 It is there only where a quota of bytes is set: without one no request pays for it.
 """
@@ -25,7 +25,7 @@ _LENGTH = re.compile(rb"[0-9]{1,18}")
 
 
 class Transfer:
-    """What one request has moved and nobody has counted yet; the tenant is None until it is known.
+    """Uncounted bytes of one request; the tenant is None until the route resolves it.
 
     What it announces is counted before it is moved: ``_reserved`` is what of that has not been moved.
     """
@@ -89,7 +89,7 @@ class Transfer:
 
 
 class ByteCounts:
-    """Has every request's bodies counted."""
+    """Middleware that counts the bytes of request and response bodies."""
 
     def __init__(self, app: ASGIApp, quotas: ByteQuotas) -> None:
         self._app = app

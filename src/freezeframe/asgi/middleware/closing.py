@@ -1,4 +1,4 @@
-"""Whether the process was asked to stop, for answers that would go on for ever.
+"""Shutdown flag of the process, which ends responses that would stream for ever.
 
 A server waits for the answers that are under way before it stops, and tells none of them. Streams of events
 end at once instead: who follows them asks the next process.
@@ -16,7 +16,7 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Closing:
-    """The end of one process, as far as it was announced by a signal; for its one event loop."""
+    """Whether a signal has announced the end of this process; for its one event loop."""
 
     def __init__(self) -> None:
         self._asked: asyncio.Event | None = None

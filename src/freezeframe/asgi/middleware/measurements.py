@@ -1,4 +1,4 @@
-"""What the service tells of itself in numbers, for Prometheus; no tenant's name is among them."""
+"""Prometheus metrics of the service; no tenant's name is among them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
 
 
 class Measurements:
-    """Requests by route and status, their times, commits by their outcome, and the queue.
+    """Counters and histograms: requests by route and status, commits by outcome, the queue.
 
     With several workers ``directory`` is where prometheus-client keeps what they count together.
     """

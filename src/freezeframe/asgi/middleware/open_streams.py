@@ -1,4 +1,4 @@
-"""Answers that go on for ever, such as logs and events: how many one process gives at once, and to whom."""
+"""Limits the open streaming responses (logs, events) of a process, in all and for each principal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _UNBUFFERED = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
 class OpenStreams:
-    """The streams of events that one process sends at this moment, by who asked for them."""
+    """The event streams that this process is sending, by principal."""
 
     def __init__(
         self, streams_max: int = STREAMS_MAX, per_principal_max: int = STREAMS_PER_PRINCIPAL_MAX

@@ -1,4 +1,4 @@
-"""What every request goes through first: an id, a look at its bytes, and a measurement.
+"""The outermost middleware: request id, limits of the raw request, and metrics.
 
 Plain ASGI, because a wrapper for each answer would cost more than many answers do.
 """
@@ -32,7 +32,7 @@ _SECURITY_HEADERS = (
 
 
 class RequestGuard:
-    """Gives each request its id, refuses what is no text, and measures how long answers take."""
+    """Assigns a request id, refuses malformed requests, and measures response times."""
 
     def __init__(self, app: ASGIApp, measurements: Measurements, body_bytes_max: int) -> None:
         self._app = app

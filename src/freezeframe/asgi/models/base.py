@@ -1,4 +1,4 @@
-"""What all models share: a body has no members but those that are named."""
+"""The base of all models: unknown members are refused."""
 
 from __future__ import annotations
 

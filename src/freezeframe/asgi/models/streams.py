@@ -1,4 +1,4 @@
-"""Streams: what they are, their rows, and what is told of changes."""
+"""Streams: their description, rows and changes."""
 
 from __future__ import annotations
 

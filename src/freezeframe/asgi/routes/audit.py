@@ -1,4 +1,4 @@
-"""The audit of a tenant and the service's own: listed, exported, and whether it is whole."""
+"""The audits of a tenant and of the service: list, export, verification."""
 
 from __future__ import annotations
 

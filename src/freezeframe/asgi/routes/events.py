@@ -1,4 +1,4 @@
-"""What happens, as server-sent events: jobs, new versions of tenants, tenants that come and go."""
+"""Server-sent events: jobs, new tenant versions, tenants created and deleted."""
 
 from __future__ import annotations
 

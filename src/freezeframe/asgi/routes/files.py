@@ -1,4 +1,4 @@
-"""Files and folders: listed, uploaded, downloaded, moved, deleted, brought back."""
+"""Files and folders: list, upload, download, move, delete, restore."""
 
 from __future__ import annotations
 

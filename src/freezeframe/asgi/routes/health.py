@@ -1,4 +1,4 @@
-"""Whether the service lives and is ready, and its numbers; for machines, without a key."""
+"""Liveness, readiness and metrics, for machines, without a key."""
 
 from __future__ import annotations
 

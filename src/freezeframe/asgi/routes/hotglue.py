@@ -1,4 +1,4 @@
-"""The paths that hotglue's clients know: they work by changing the base URL, with the key as `x-api-key`."""
+"""The paths of hotglue's API: its clients change the base URL and send the key as `x-api-key`."""
 
 from __future__ import annotations
 

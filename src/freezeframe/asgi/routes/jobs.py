@@ -1,4 +1,4 @@
-"""Jobs: run, listed, cancelled, and their logs as they are written."""
+"""Jobs: run, list, cancel, and their logs while they are written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys: made, listed, rotated, revoked, by who may do all of it."""
+"""API keys: create, list, rotate and revoke, for administrators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tenants at a glance: one answer for what a panel shows of one, and one for what a list shows of many."""
+"""Overviews: one tenant for a panel, and many for a list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parameters that many routes take, so that they read the same everywhere."""
+"""Parameters that several routes share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""People: invited, changed, listed; their passwords and sessions."""
+"""People: invite, change, list; their passwords and sessions."""
 
 from __future__ import annotations
 

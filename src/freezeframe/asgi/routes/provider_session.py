@@ -1,4 +1,4 @@
-"""Signing in with an account of an identity provider: there, and back with a session."""
+"""Sign-in by an identity provider: the redirect to it, and the session on return."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How routers of the API are made: strict bodies, and the problems that any of its routes may answer with."""
+"""Router factory: strict bodies, and the problem responses that every route declares."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of a stream: by a column, brought back, previewed before an import, and what their columns hold."""
+"""Rows of a stream: sorted, restored, previewed before an import, and column statistics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schedules: listed for an environment; made, paused, run at once and removed for a tenant."""
+"""Schedules: list for an environment; create, pause, run at once and delete for a tenant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signing in and out, and who one is."""
+"""Sign-in, sign-out, and the current principal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams: what they are, their rows, changes and versions, and files of all their rows."""
+"""Streams: description, rows, changes, versions, import and export."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Environments and tenants: listed, made, cloned, deleted."""
+"""Environments and tenants: list, create, clone, delete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A zip for whoever is asked for help: versions, settings without secrets, findings, the ends of logs."""
+"""A support bundle (zip): versions, settings without secrets, findings, the ends of logs."""
 
 from __future__ import annotations
 

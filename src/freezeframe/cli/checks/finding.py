@@ -1,4 +1,4 @@
-"""What was found about one part of a machine."""
+"""The result of one check of a machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Level = Literal["ok", "warning", "error"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """``ok``, a ``warning`` (jobs run, but not as they should) or an ``error`` (they do not)."""
+    """Result of a check: ``ok``, ``warning`` (jobs run, with a defect) or ``error`` (they do not)."""
 
     part: str
     level: Level

@@ -1,4 +1,4 @@
-"""Looks at the machine: disk, memory, clock, limits, and the folder of the user's own servers."""
+"""Checks of the machine: disk, memory, clock, limits, and the folder of the user's own servers."""
 
 from __future__ import annotations
 

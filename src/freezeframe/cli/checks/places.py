@@ -1,4 +1,4 @@
-"""Looks at what jobs work on: the settings, the store's storage, the control database, the master key."""
+"""Checks of storage: the settings, the store, the control database, the master key."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def settings_files() -> Finding:
 
 
 def storage(root: str, settings: Settings) -> Finding:
-    """Whether the store's storage creates a name once, whoever else tries, and keeps what it created."""
+    """Whether the store's storage creates files exclusively and durably."""
     from freezeframe.script.stores import storage_at
     from freezeframe.storage import LocalStorage
     from freezeframe.storage.probe import require_atomic_create

@@ -1,4 +1,4 @@
-"""The hardening checklist of a service: what a security team asks before it lets one into production."""
+"""The hardening checklist of a service (``doctor --production``)."""
 
 from __future__ import annotations
 

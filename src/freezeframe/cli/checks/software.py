@@ -1,4 +1,4 @@
-"""Looks at programs: Python, the packages that were pinned, Java, Spark."""
+"""Checks of programs: Python, the pinned packages, Java, Spark."""
 
 from __future__ import annotations
 

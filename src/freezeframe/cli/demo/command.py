@@ -1,4 +1,4 @@
-"""The demo's story, told in order: sync, sync again, a neighbour, the table, the look back."""
+"""The demo: two syncs, a second tenant, the table, and time travel."""
 
 from __future__ import annotations
 

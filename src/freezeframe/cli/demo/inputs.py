@@ -1,4 +1,4 @@
-"""What the demo's syncs bring: invented data, or real exports with changes derived from them."""
+"""Input of the demo's syncs: invented data, or real exports with changes derived from them."""
 
 from __future__ import annotations
 

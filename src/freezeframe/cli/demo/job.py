@@ -1,4 +1,4 @@
-"""One job of one tenant: its folder, its script as a process of its own, and what it changed."""
+"""One job of the demo: its folder, its script's process, and its receipt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One row at two versions: what time travel shows."""
+"""One row at two versions (time travel)."""
 
 from __future__ import annotations
 

@@ -159,7 +159,7 @@ def show(
     tenant: OfTenant = None,
     as_json: Json = False,
 ) -> None:
-    """Show one job: where it stands, and how its last attempt ended."""
+    """Show one job: its status, and how its last attempt ended."""
     with control(root, environment) as found:
         _show(found.job(job, tenant), Output(as_json=as_json))
 

@@ -172,7 +172,7 @@ def _copy_output(written: Path, target: Path) -> None:
 
 
 def _absolute(path: Path | None) -> Path | None:
-    """The path as a worker that stands elsewhere would need it."""
+    """The path as a worker in another directory needs it."""
     return None if path is None else path.absolute()
 
 

@@ -1,4 +1,4 @@
-"""What ``freezeframe run`` tells a person once the script has ended, in a few lines."""
+"""The summary of ``freezeframe run``, printed when the script has ended."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _COUNTS = ("inserted", "updated", "unchanged", "deleted")
 
 
 def report_run(request: RunRequest, outcome: RunOutcome, output: Output) -> None:
-    """Tell what was changed, at which version, and where the rest is; of a failure where to look."""
+    """Print what changed and at which version; of a failure its log."""
     if outcome.made_tenant:
         output.line(_new_tenant_line(request.tenant, outcome.similar_tenants))
     if outcome.status != "repeated":
@@ -29,7 +29,7 @@ def report_run(request: RunRequest, outcome: RunOutcome, output: Output) -> None
 
 
 def _new_tenant_line(tenant: str, similar: Sequence[str]) -> str:
-    """A mistyped id makes a tenant as well, so that it is told which others it is close to."""
+    """The line for a new tenant with similar ids, since a mistyped id creates a tenant."""
     near = f" The store has {' and '.join(similar)}: is one of them meant?" if similar else ""
     return f"Made a new tenant: {tenant}.{near}"
 

@@ -1,4 +1,4 @@
-"""What is to be run, as options of a command: shared by the commands that put it into the queue."""
+"""The options of a run, shared by the commands that queue and schedule one."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Priority = Annotated[int, typer.Option("--priority", help="Higher ones run first
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A run as the command line says it; paths are meant from where the command stands."""
+    """Options of a run from the command line; paths are relative to the current directory."""
 
     script: Path
     flow: str
@@ -44,7 +44,7 @@ class Asked:
     message: str
 
     def request(self, root: str, environment: str, tenant: str, job_id: str) -> RunRequest:
-        """The request, fit to be run by a worker that stands somewhere else.
+        """The request, with paths that a worker in another directory can open.
 
         Raises:
             InputNotFound: script or input are not there.

@@ -1,4 +1,4 @@
-"""``freezeframe schedule``: scripts that are run again and again; ``freezeframe worker`` does it."""
+"""``freezeframe schedule``: recurring jobs, which ``freezeframe worker`` runs."""
 
 from __future__ import annotations
 

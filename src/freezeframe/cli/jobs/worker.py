@@ -38,7 +38,7 @@ def worker(
     log_level: LogLevelOption = None,
     as_json: Json = False,
 ) -> None:
-    """Run jobs of the queue, until it is told to stop.
+    """Run jobs of the queue until it is stopped.
 
     Any number of workers may share a queue. SIGTERM or Ctrl-C: no new jobs; those that run may end within
     the grace, then they are given back for another worker; a second time: they are given back at once.

@@ -1,4 +1,4 @@
-"""Names that a shell can complete: tenants and streams of the store or folder that the line names so far.
+"""Shell completion of tenants and streams of the store or folder that the line names.
 
 A shell asks while somebody types, so nothing here fails, prints or starts anything; and what is offered is
 put into a command line, so names with signs that mean something to a shell are left out.

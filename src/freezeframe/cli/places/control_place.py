@@ -1,4 +1,4 @@
-"""Where a command finds the control database: that of the store at the root, or the settings' own."""
+"""The control database of a command: the store's own, or the one in the settings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """An open control database with what lies in it, and the settings it was found by."""
+    """An open control database with its queue, schedules and settings."""
 
     settings: Settings
     database: ControlDatabase

@@ -1,4 +1,4 @@
-"""Options of the log that long-lived commands write."""
+"""Logging options of the long-running commands."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import typer
 
 
 class LogFormatName(StrEnum):
-    """How lines are written."""
+    """Format of log lines."""
 
     TEXT = "text"
     JSON = "json"
 
 
 class LogLevelName(StrEnum):
-    """From which level on."""
+    """Lowest level that is logged."""
 
     DEBUG = "debug"
     INFO = "info"

@@ -1,4 +1,4 @@
-"""Options and arguments that many commands share, so that they read the same everywhere."""
+"""Options and arguments that several commands share."""
 
 from __future__ import annotations
 

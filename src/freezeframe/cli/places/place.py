@@ -1,4 +1,4 @@
-"""Where a command finds its tenant: one set of options for all of them.
+"""The tenant of a command: one set of options for all commands.
 
 A tenant is a bare directory (``--dir``), or one of a store's (``--tenant``, and ``--root`` if it is not the
 store of the settings). Commands take a ``Place`` and say nothing of options; ``at_place`` puts them on the
@@ -88,7 +88,7 @@ StoreRoot = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A bare directory, or a store's root with a tenant's id; never both, and never half of one.
+    """Location of a tenant: a bare directory, or a store's root with a tenant's id.
 
     Raises:
         InvalidOption: the four do not say one tenant.
@@ -216,7 +216,7 @@ def open_store(root: str, environment: str | None, *, create: bool = False) -> S
 
 
 def require_root(root: str) -> None:
-    """Whether something is at a root; of one in a bucket only its first use can tell.
+    """Require that a local root exists; a bucket is checked on first use.
 
     Raises:
         InputNotFound: there is no such directory.

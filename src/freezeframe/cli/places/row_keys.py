@@ -1,4 +1,4 @@
-"""The keys of rows as they are named on the command line or in a file, typed as the stream has them."""
+"""Row keys from the command line or a file, in the types of the stream's key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``freezeframe audit``: who did what, and whether the record of it is whole."""
+"""``freezeframe audit``: list, export and verify the audit."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _COLUMNS = ("number", "moment", "principal", "action", "subject")
 
 
 class Kind(StrEnum):
-    """How entries are written."""
+    """Format of an audit export."""
 
     JSONL = "jsonl"
     CSV = "csv"
@@ -54,7 +54,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class _Opened:
-    """The audit of a store with the store's tenants."""
+    """An open audit and the store of its tenants."""
 
     audit: Audit
     stores: Stores
@@ -203,7 +203,7 @@ def _versions_heads(found: _Opened, tenant: str) -> list[Head]:
 
 
 def _chains(found: _Opened) -> dict[AuditPlace, list[Head]]:
-    """All chains of the store: those in the database, and those that versions or deletions tell of."""
+    """All chains of the store: those in the database, and those that versions or deletions name."""
     from freezeframe.identifiers import TenantId
     from freezeframe.service.access.access import audit_heads, audit_place
     from freezeframe.service.access.audit_entry import AuditFilter, AuditPlace, heads_of_deletions

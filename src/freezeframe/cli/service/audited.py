@@ -1,4 +1,4 @@
-"""The audit as commands write it: who at this machine did what to the service's keys and people."""
+"""Audit entries of commands that change the service's keys and people."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def command_principal() -> str:
-    """Who runs the command, as the audit tells it."""
+    """The principal of a command, for the audit."""
     from freezeframe.store.model.system_user import system_user
 
     return f"command:{system_user()}"
@@ -22,7 +22,7 @@ def command_principal() -> str:
 
 @dataclass(frozen=True, slots=True)
 class AuditedControl:
-    """An open control database with the audit in it."""
+    """An open control database with its audit."""
 
     control: Control
     audit: Audit

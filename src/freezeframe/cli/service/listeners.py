@@ -1,4 +1,4 @@
-"""The sockets that the processes of a service listen on: one for each, so that the kernel shares out.
+"""Listening sockets of a service's processes, one each, among which the kernel balances.
 
 Where all accept from one socket, the first to wake takes every connection that waits. Connections are
 kept, so one process did all the work while the others had none, and requests took ten times as long.

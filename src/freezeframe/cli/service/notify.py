@@ -1,4 +1,4 @@
-"""``freezeframe notify``: a webhook is told of failed jobs, refused deletions, drift and stale tenants."""
+"""``freezeframe notify``: webhooks for failed jobs, refused deletions, schema drift and stale tenants."""
 
 from __future__ import annotations
 

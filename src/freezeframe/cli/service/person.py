@@ -1,4 +1,4 @@
-"""``freezeframe person``: who may sign in to a store's service."""
+"""``freezeframe person``: accounts that may sign in to a store's service."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The person's 
 
 
 class RoleName(StrEnum):
-    """What a person may do."""
+    """Role of a person."""
 
     ADMIN = "admin"
     EDITOR = "editor"

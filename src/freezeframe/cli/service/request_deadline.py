@@ -1,4 +1,4 @@
-"""HTTP connections that end when a request's head does not come: a server's own time-out is for idle ones."""
+"""HTTP connections with a deadline for a request's head; the server's own time-out is for idle ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ HEAD_SECONDS = 20.0
 
 
 class ImpatientProtocol(HttpToolsProtocol):
-    """Closes a connection whose request line and headers are not there in time, from the first byte on."""
+    """Closes a connection whose request head has not arrived by its deadline."""
 
     head_seconds = HEAD_SECONDS
     _deadline: asyncio.TimerHandle | None = None

@@ -60,7 +60,7 @@ def serve(
 
 
 def _require_servable(root: str) -> None:
-    """Open all that the service stands on, and warn of what should not lie there as it is."""
+    """Open everything that the service needs, and warn of unsealed configurations."""
     with requires_extra("service"):
         from freezeframe.control.database import ControlDatabase
         from freezeframe.control.place import database_url

@@ -1,4 +1,4 @@
-"""``freezeframe config``: the settings, where each comes from, and how one is changed."""
+"""``freezeframe config``: show settings and their sources, and change one."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def path(as_json: Json = False) -> None:
 
 
 def _to_stored(name: str, given: str, checked: Any, folder: Path) -> str | int | float | bool:
-    """A value as a file says it; a path is told from the file's folder, since it is read from there."""
+    """A value as written to a file; a path is relative to the file's folder."""
     from freezeframe.configuration.layers import is_place
     from freezeframe.settings import Settings
 

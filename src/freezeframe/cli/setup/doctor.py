@@ -1,4 +1,4 @@
-"""``freezeframe doctor``: does this machine have what jobs need, asked before the first job asks."""
+"""``freezeframe doctor``: checks that this machine has what jobs need."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _examine(
 
 
 def _settings(root: str | None) -> tuple[Finding | None, Settings]:
-    """The settings, or where they are wrong a finding and the defaults, to look at all else with."""
+    """The settings; where they are invalid a finding, and the defaults for the other checks."""
     from freezeframe.cli.checks.finding import Finding
     from freezeframe.settings import Settings, load_settings
 

@@ -1,4 +1,4 @@
-"""``freezeframe init``: a project that can be run at once, with a script, settings and two syncs."""
+"""``freezeframe init``: a new project with a script, settings and two syncs."""
 
 from __future__ import annotations
 

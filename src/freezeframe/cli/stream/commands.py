@@ -1,4 +1,4 @@
-"""``freezeframe stream``: a tenant's streams; looking at them never starts Spark."""
+"""``freezeframe stream``: list and show a tenant's streams, without Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``freezeframe stream release|adopt|repair``: who may write to a stream's table."""
+"""``freezeframe stream release|adopt|repair``: whether the tenant log alone writes a stream's table."""
 
 from __future__ import annotations
 

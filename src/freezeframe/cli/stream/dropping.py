@@ -1,4 +1,4 @@
-"""``freezeframe stream drop``: a stream that is needed no more."""
+"""``freezeframe stream drop``: remove a stream."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``freezeframe stream path``: where a stream's Delta table is, and how other tools read it."""
+"""``freezeframe stream path``: the location of a stream's Delta table, and snippets for other tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``freezeframe stream retype``: a column in another type."""
+"""``freezeframe stream retype``: change the type of a column."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``freezeframe stream row``: one row, and what each version did to it."""
+"""``freezeframe stream row``: a row and the versions that changed it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``freezeframe stream import|export``: a stream as one file, in and out."""
+"""``freezeframe stream import|export``: a stream from and to one file."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ _HERE = Path()
 
 
 class _SeenEnough(Exception):
-    """Ends a job that was only looked at, so that nothing of it happens."""
+    """Aborts the job of a dry run."""
 
 
 class Kind(StrEnum):
-    """The kinds of files that a stream is exported to."""
+    """File formats of an export."""
 
     CSV = "csv"
     PARQUET = "parquet"
@@ -46,7 +46,7 @@ class Kind(StrEnum):
 
 
 class Mode(StrEnum):
-    """What the rows of a file are to the stream's."""
+    """Update mode of an import."""
 
     UPSERT = "upsert"
     FULL = "full"
@@ -108,7 +108,7 @@ def import_rows(
 
 @dataclass(frozen=True, slots=True)
 class FileImport:
-    """A file's way into a stream."""
+    """An import of one file into a stream."""
 
     name: str
     file: Path
@@ -129,7 +129,7 @@ class FileImport:
 def import_as_version(
     tenant: Tenant, files: list[FileImport], message: str, who: str | None, *, dry_run: bool
 ) -> list[Receipt]:
-    """Import the files as one version of the tenant, or tell what that would do."""
+    """Import the files as one version of the tenant, or preview that."""
     told: list[Receipt] = []
     with suppress(_SeenEnough), tenant.job(message=message, who=who) as job:
         told = [one.carried_out(job) for one in files]

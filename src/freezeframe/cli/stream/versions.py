@@ -1,4 +1,4 @@
-"""``freezeframe stream changes|diff|restore``: what became of a stream's rows, and the way back."""
+"""``freezeframe stream changes|diff|restore``: row changes between versions, and restoring one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``freezeframe tenant``: a store's tenants, and what is done with one of them as a whole."""
+"""``freezeframe tenant``: the tenants of a store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``freezeframe tenant list|create|delete|clone|export|import``: the tenants of a store come and go."""
+"""``freezeframe tenant list|create|delete|clone|export|import``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``freezeframe tenant gc|verify|erase|retention``: how long things are kept, and how they go for good."""
+"""``freezeframe tenant gc|verify|erase|retention``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of rows, for people: an update as its changed cells, old and new (pure)."""
+"""Row changes for people: an update as its changed cells, old and new (pure)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def sparkline(counts: Sequence[int]) -> str:
 
 
 def _key_cell(row: Mapping[str, Any], name: str) -> Any:
-    """A deleted key may have no value in the column's type of now: it is told as it was."""
+    """The old key of a deleted row, since it may not fit the column's current type."""
     value = row.get(name)
     return (row.get(_BEFORE) or {}).get(name) if value is None else value
 

@@ -1,4 +1,4 @@
-"""Asking before something cannot be taken back, or changes everything at once."""
+"""Confirmation prompts before changes that are large or cannot be undone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a failed command tells the shell: one table, so that scripts can decide without reading text."""
+"""Exit codes by class of error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Paths as a person reads them: from where the command stands, if that is shorter."""
+"""Paths relative to the current directory, where that is shorter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one place where commands print: as text for people, or as one JSON value for programs.
+"""Output of commands: text for people, or one JSON value for programs.
 
 Results go to standard output, errors to standard error, so a pipe holds results only. A terminal gets
 tables in its width and colours; a pipe, a file or ``TERM=dumb`` gets plain aligned lines of any length.
@@ -158,13 +158,13 @@ def _fold(text: str, width: int) -> str:
 def _needed_width(
     names: Sequence[str], cells: Sequence[Sequence[str]], places: Iterable[int], widest: int | None = None
 ) -> int:
-    """The width of a table of some of the columns, none of which is to be wider than ``widest``."""
+    """The width of a table of some of the columns, each at most ``widest`` wide."""
     widths = [max(_width(visible(names[place])), *(_width(row[place]) for row in cells)) for place in places]
     return sum(one if widest is None else min(one, widest) for one in widths) + _GAP * len(widths)
 
 
 def is_terminal(stream: TextIO) -> bool:
-    """Whether a person looks at it with more than a typewriter."""
+    """Whether the stream is a terminal that supports cursor movement."""
     return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 

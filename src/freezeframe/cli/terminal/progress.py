@@ -1,4 +1,4 @@
-"""One line that tells how far a long command is, on standard error.
+"""A progress line on standard error for long commands.
 
 A terminal gets a line that changes, with the time that is left; anything else gets a plain line every few
 seconds; a command that is done soon says nothing, and so does one with ``--json`` or ``--quiet``. While the
@@ -48,7 +48,7 @@ def progress(label: str, *, as_json: bool = False) -> Iterator[ProgressLine]:
 
 
 class Progress:
-    """How far one command is; written by the work, read by whoever shows it."""
+    """Progress of one command; written by the worker, read by the display."""
 
     def __init__(self, label: str, started: float | None = None) -> None:
         self._label = label
@@ -100,7 +100,7 @@ class Progress:
 
 
 class ProgressLine:
-    """Shows the state until it is over; a terminal's line is taken away then."""
+    """Displays progress until the end; a terminal's line is then erased."""
 
     def __init__(self, state: Progress) -> None:
         self._state = state

@@ -1,4 +1,4 @@
-"""Text from data as a terminal may get it: nothing in it moves the cursor, sets a title or reorders signs."""
+"""Text from data, escaped for a terminal: no control characters, no reordering."""
 
 from __future__ import annotations
 

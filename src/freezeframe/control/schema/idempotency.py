@@ -1,4 +1,4 @@
-"""The table of answers that are given again when the same request comes again."""
+"""The table of stored responses to idempotent requests."""
 
 from __future__ import annotations
 

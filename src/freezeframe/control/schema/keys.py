@@ -1,4 +1,4 @@
-"""The tables of API keys and of sessions begun with them: of a secret only its keyed hash is kept."""
+"""The tables of API keys and their sessions; of a secret only a keyed hash is stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all tables share: one collection, and names of constraints that migrations can rely on.
+"""SQLAlchemy metadata of all tables, with names of constraints that migrations rely on.
 
 Moments are whole milliseconds since 1970 by the database's clock: both databases compare them as numbers.
 """

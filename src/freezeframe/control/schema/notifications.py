@@ -1,4 +1,4 @@
-"""The table of notifications: each is told of once, and sent until it arrives or is given up."""
+"""The table of notifications: each event once, sent until it arrives or is given up."""
 
 from __future__ import annotations
 

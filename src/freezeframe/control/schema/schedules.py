@@ -1,4 +1,4 @@
-"""The table of schedules: what is to be run, and when next."""
+"""The table of schedules and their next due times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A folder of this user's alone, for tokens and sockets."""
+"""A folder that only this user may read, for tokens and sockets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The variables that name a Spark Connect server to a process, and who set them.
+"""The environment variables by which a process finds its Spark Connect server.
 
 ``SPARK_REMOTE`` is Spark's own. A run, and a process whose session the library made, set it to the address
 of a server of ours and say so in a second variable: then the setting ``spark`` still decides.

@@ -1,4 +1,4 @@
-"""What Spark is told so that it reads and writes a store in a bucket: jars, where S3 is, and how to commit.
+"""Spark's options for a store in a bucket: jars, endpoint, committer.
 
 Files are written straight under their names and become visible when the write as a whole does (Hadoop's
 "magic" committer): a bucket cannot rename, and a task that is lost leaves nothing that can be seen.
@@ -67,7 +67,7 @@ def bucket_variables(settings: Settings) -> dict[str, str]:
 
 
 def session_options(settings: Settings, server: str) -> dict[str, str]:
-    """What a session of ours is told, keys included; nothing unless the store is in a bucket.
+    """Spark options of a session, keys included; empty unless the store is in a bucket.
 
     ``server`` is where Spark is. To one elsewhere go the settings' own keys alone, and only where nobody
     can listen: this machine's own variables are no business of a server that has a role of its own.

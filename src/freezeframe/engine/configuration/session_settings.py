@@ -1,4 +1,4 @@
-"""Settings of a Spark Connect session, set by one request: ``conf.set`` takes one for each."""
+"""Sets several options of a Spark Connect session by one request."""
 
 from __future__ import annotations
 

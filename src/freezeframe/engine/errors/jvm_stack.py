@@ -1,4 +1,4 @@
-"""The stack of Spark's JVM that PySpark puts into the text of an error: taken out, or taken alone."""
+"""The JVM stack in the text of a PySpark error: removed, or extracted."""
 
 from __future__ import annotations
 

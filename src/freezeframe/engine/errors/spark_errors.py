@@ -1,4 +1,4 @@
-"""What Spark says went wrong, as the error that tells the caller what to do about it."""
+"""Maps Spark's errors to this library's, with a remedy."""
 
 from __future__ import annotations
 

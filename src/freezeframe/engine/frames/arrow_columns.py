@@ -79,7 +79,7 @@ def stored_column(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _is_long(column: pa.ChunkedArray) -> bool:
-    """Whether this is an unsigned 64-bit column of which no value needs the highest bit."""
+    """Whether all values of this unsigned 64-bit column fit int64."""
     return column.type == pa.uint64() and (pc.max(column).as_py() or 0) < 2**63
 
 

@@ -28,7 +28,7 @@ _SIMILAR_ENOUGH = 0.6
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Rows of which each has a key of its own, and what had to be left out for that.
+    """Rows with unique keys, and the numbers of rows left out for that.
 
     Guarantees:
         1. ``rows`` has every column of ``key``, and no two columns whose names differ in case only.

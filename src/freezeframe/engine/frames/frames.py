@@ -1,4 +1,4 @@
-"""Rows at the edge: pandas comes in and goes out, Arrow is what the product works with.
+"""Conversion between pandas, Polars, Arrow and Spark frames; the product works with Arrow.
 
 What goes in comes out: a frame that was kept is returned with the same values, each column in
 the pandas type that has room for a missing value. A pandas or Spark frame is recognised by its

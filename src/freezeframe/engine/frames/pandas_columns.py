@@ -1,4 +1,4 @@
-"""One pandas column as an Arrow column, every value as it was and every missing one as NULL.
+"""Conversion of a pandas column to Arrow without loss; missing values become NULL.
 
 Pandas keeps the same values in many ways: numpy arrays with NaN for missing, masked arrays,
 Arrow-backed arrays, categories, and plain Python objects. PyArrow converts most of them, and

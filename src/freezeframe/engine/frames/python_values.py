@@ -59,7 +59,7 @@ def python_values(column: pa.Array | pa.ChunkedArray, far: Far = as_it_is) -> li
 
 
 def shown_rows(table: pa.Table) -> list[dict[str, Any]]:
-    """The rows as dictionaries for whoever prints them: moments beyond ``datetime`` are text."""
+    """The rows as dictionaries for printing: times beyond ``datetime`` are text."""
     columns = [python_values(column, moment_text) for column in table.columns]
     rows = zip(*columns, strict=True) if columns else (() for _ in range(len(table)))
     return [dict(zip(table.column_names, row, strict=True)) for row in rows]

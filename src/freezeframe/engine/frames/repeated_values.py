@@ -1,4 +1,4 @@
-"""Columns that repeat few different values, by way of these."""
+"""Conversion of columns with few distinct values, by way of these values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A hash of rows that depends on neither their order nor the kind of frame that brings them.
+"""An order-independent hash of rows, equal for every kind of frame.
 
 Each cell has a 64-bit hash; the cells of a row are combined by the rank of their column's name; the hashes
 of all rows are added up. `spark_row_hash` asks Spark for the same sums over files.
@@ -34,7 +34,7 @@ _LOWER_HALF = np.uint64(0xFFFFFFFF)
 
 @dataclass(frozen=True, slots=True)
 class RowSums:
-    """How many rows there are, and the sums of the lower and the upper halves of their 64-bit hashes."""
+    """Number of rows, and sums of the lower and upper halves of their 64-bit hashes."""
 
     rows: int
     lower: int
@@ -87,7 +87,7 @@ class _Column:
 
 
 def _cells(array: pa.Array) -> Hashes:
-    """The hash of each value; whatever lies below a null does not count."""
+    """The hash of each value; the bytes under a null are ignored."""
     cells = _values(array)
     if array.null_count:
         cells[pc.is_null(array).to_numpy(zero_copy_only=False)] = NULL_CELL

@@ -1,4 +1,4 @@
-"""Text is UTF-8, or it is refused: Arrow, Parquet and Spark take any bytes for text without looking.
+"""UTF-8 validation of text: Arrow, Parquet and Spark accept any bytes.
 
 Such bytes could be written, and then no reader could read the stream.
 """

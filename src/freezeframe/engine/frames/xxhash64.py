@@ -1,4 +1,4 @@
-"""Spark's ``xxhash64`` of whole columns, with NumPy: the same numbers as Spark's function gives, seed 42.
+"""Spark's ``xxhash64`` (seed 42) of whole columns, with NumPy.
 
 Source: the XXH64 specification; Spark's ``XxHash64Function``.
 """

@@ -1,4 +1,4 @@
-"""Pinned jars brought into a folder: only what is missing, each whole and as it was pinned or not at all."""
+"""Download of pinned jars: only missing ones, each complete and verified."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LOCK = ".lock"
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What a fetch found to do: names of files that came, and of those that were there already."""
+    """Names of jars that were downloaded, and of those that were present."""
 
     folder: Path
     fetched: tuple[str, ...]

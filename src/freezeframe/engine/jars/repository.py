@@ -1,4 +1,4 @@
-"""Where jars come from: Maven Central by Ivy, which Spark brings along, or a mirror by plain requests.
+"""Sources of jars: Maven Central by Ivy, which Spark brings along, or a mirror by HTTP.
 
 Ivy knows where Maven Central is. A mirror is a URL of Maven's layout: a company's, or ``file://`` where
 there is no network. Both go through the proxies that the usual variables name.
@@ -115,7 +115,7 @@ def _ivy() -> Path:
 
 
 def proxy_options(environment: Mapping[str, str]) -> list[str]:
-    """What Java is told of the proxies that variables such as ``HTTPS_PROXY`` name."""
+    """Java options for the proxies that variables such as ``HTTPS_PROXY`` name."""
     options = []
     for scheme in ("http", "https"):
         url = environment.get(f"{scheme}_proxy") or environment.get(f"{scheme.upper()}_PROXY")

@@ -42,12 +42,12 @@ def functions_of(frame: DataFrame) -> Any:
 
 
 def any_of(conditions: Sequence[Column]) -> Column:
-    """Whether one of the conditions, of which there is at least one, holds."""
+    """The disjunction of one or more conditions."""
     return _join(conditions, operator.or_)
 
 
 def all_of(conditions: Sequence[Column]) -> Column:
-    """Whether each of the conditions, of which there is at least one, holds."""
+    """The conjunction of one or more conditions."""
     return _join(conditions, operator.and_)
 
 

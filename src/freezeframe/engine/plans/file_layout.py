@@ -1,4 +1,4 @@
-"""Into how many tasks and files a merge is split, decided from the bytes that go into it."""
+"""Numbers of tasks and output files of a merge, by the size of its input."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from freezeframe.engine.protocol.table_engine import MergeTask
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How many partitions, and whether a partition's share of the batch fits in memory."""
+    """Number of partitions, and whether a partition's share of the batch fits in memory."""
 
     partitions: int
     is_batch_hashed: bool

@@ -1,4 +1,4 @@
-"""Keys of rows in Spark: as one column to join by, and as values to name in an error."""
+"""Row keys in Spark: as one column to join by, and as values for error messages."""
 
 from __future__ import annotations
 

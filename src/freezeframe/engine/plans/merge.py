@@ -41,7 +41,7 @@ _DECIDED = ("fate", "nth", "has_null_key", "is_live")
 
 @dataclass(frozen=True, slots=True)
 class _Sides:
-    """What a merge starts from: both sides under the target's names and types."""
+    """Inputs of a merge: both sides under the target's names and types."""
 
     task: MergeTask
     target: StructType

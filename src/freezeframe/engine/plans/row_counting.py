@@ -1,4 +1,4 @@
-"""Counts of rows taken on their way into files, so that no second look at the rows is needed.
+"""Row counts observed while files are written, without a second pass.
 
 Spark tells such counts through a listener of its own, and its Connect server waits 100 ms for it:
 a busy server answers without them (SPARK-54279), and so does a plan whose counted part turned out
@@ -40,16 +40,16 @@ class Counting:
         """The frame to write, once; what it leads to is counted."""
         return self._rows.observe(self._observation, *self._columns)
 
-    def told(self) -> Mapping[str, int] | None:
-        """The counts, once the frame was written; None if Spark did not tell them."""
+    def observed(self) -> Mapping[str, int] | None:
+        """The counts after the frame was written; None if Spark did not report them."""
         told = self._observation.get
         if self._names - told.keys() or None in told.values():
             return None
         return {name: int(value) for name, value in told.items()}
 
     def counts(self) -> Mapping[str, int]:
-        """The counts, once the frame was written; asked of the rows if Spark did not tell them."""
-        return self.told() or self.asked()
+        """The counts after the frame was written; computed from the rows if Spark did not report them."""
+        return self.observed() or self.asked()
 
     def asked(self) -> Mapping[str, int]:
         """The counts by a query of their own, for a frame that is not written."""

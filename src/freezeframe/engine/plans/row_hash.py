@@ -1,4 +1,4 @@
-"""The sums of `row_hash`, computed by Spark over Parquet files: no row comes to this process."""
+"""The sums of `row_hash`, computed by Spark over Parquet files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrow types as Spark writes them in a schema text (DDL), without loading pyspark.
+"""Arrow types as Spark's DDL, without PySpark.
 
 Left to itself, ``createDataFrame`` makes a timestamp without a zone one with the session's
 zone; a schema that is spelled out keeps the two apart.

@@ -1,4 +1,4 @@
-"""Which of Spark's types a stream keeps, and which settings of a session decide how files hold them."""
+"""Spark types that a stream supports, and session options that affect how Parquet stores them."""
 
 from __future__ import annotations
 

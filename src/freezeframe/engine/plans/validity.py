@@ -1,4 +1,4 @@
-"""Rows that keep their past: one key's row closed, another one opened, as columns of a merge's plan.
+"""Validity periods (``scd2``) as columns of a merge's plan: close the old row, open the new one.
 
 A row has the period from ``valid_from`` (included) to ``valid_to`` (not included, null for a row that
 holds now). Rows of the result are carried as an array for each key, because a key that changes has two.
@@ -19,7 +19,7 @@ _ROWS = "rows"
 
 @dataclass(frozen=True, slots=True)
 class PeriodColumns:
-    """Where the two columns stand among the target's, and the moments of the merge."""
+    """Positions of the two period columns in the target, and the times of the merge."""
 
     validity: Validity
     valid_from: int

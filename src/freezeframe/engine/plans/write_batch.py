@@ -48,7 +48,7 @@ from freezeframe.errors import BadInput, EngineUnavailable, NullKeyError
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What the session of a frame says of the files that it wrote."""
+    """Schema and row count of a frame's files, reported by the session that wrote them."""
 
     schema: StructType
     rows: int
@@ -78,7 +78,7 @@ def write_frame(
     counting = Counting.of_rows(renamed)
     writer = counting.frame().write.mode(write_mode(task.output))
     writer.options(**WRITE_OPTIONS, **options).parquet(task.output)
-    counts = counting.told()
+    counts = counting.observed()
     # Asked again: the session is the caller's, whose threads may have changed it meanwhile.
     is_as_stored = is_as_stored and _has_our_settings(session, names)
     rows = (counts or counting.asked())["rows"]
@@ -86,7 +86,7 @@ def write_frame(
 
 
 def settle(session: SparkSession, task: WriteTask, frame: Written) -> WrittenBatch:
-    """Look at the rows that were written, in the engine's session, and leave one for each key.
+    """Validate the rows that were written, in the engine's session, and keep one for each key.
 
     Raises:
         StorageNotShared: not all that was written is here.

@@ -1,4 +1,4 @@
-"""An engine that is made when it is first asked for something: reading a snapshot needs none.
+"""A lazily created engine: reading a snapshot creates none.
 
 Loading Spark's Python side costs a second and a server costs more, so neither happens before an
 update really has rows to move.
@@ -14,7 +14,7 @@ from freezeframe.engine.protocol.table_engine import TableEngine
 
 
 class DeferredEngine(ForwardingEngine):
-    """The engine that ``make`` gives, made once, by the first call that needs it."""
+    """Creates the engine on first use by ``make``, once."""
 
     def __init__(self, make: Callable[[], TableEngine]) -> None:
         self._make = make
@@ -22,7 +22,7 @@ class DeferredEngine(ForwardingEngine):
         self._lock = threading.Lock()
 
     def close(self) -> None:
-        """Let go of the engine if it was ever made; a later call makes a new one."""
+        """Close the engine if it was created; a later call creates a new one."""
         with self._lock:
             engine, self._engine = self._engine, None
         if engine is not None:

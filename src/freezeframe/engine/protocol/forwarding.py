@@ -1,4 +1,4 @@
-"""An engine that has another one do the work; what it does in its own way, a class of it says."""
+"""Base class of engines that delegate to another one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from freezeframe.engine.protocol.table_engine import (
 
 
 class ForwardingEngine(ABC):
-    """All that a ``TableEngine`` can be asked for, but for ``close``, given on to the engine behind it."""
+    """Base class that forwards every method of ``TableEngine`` but ``close``."""
 
     @abstractmethod
     def _behind(self) -> TableEngine:

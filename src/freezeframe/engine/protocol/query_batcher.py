@@ -22,7 +22,7 @@ from freezeframe.errors import EngineUnavailable, FreezeframeError
 
 @dataclass(slots=True, eq=False)
 class _Search:
-    """What one of them looks for, and in the end what was found or why it could not be."""
+    """A pending search, and its result or error."""
 
     task: FindTask
     is_over: bool = False

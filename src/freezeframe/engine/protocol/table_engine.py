@@ -59,7 +59,7 @@ class Validity:
 
 @dataclass(frozen=True, slots=True)
 class MergeTask:
-    """One update of one stream, as the engine needs to know it.
+    """Parameters of a merge: one update of one stream.
 
     1. ``key`` is not empty for an upsert, a full extract, a flag or a validity; its columns are in
        ``batch_schema`` and ``target_schema``.
@@ -146,7 +146,7 @@ class MergeResult:
 
 @dataclass(frozen=True, slots=True)
 class FindTask:
-    """Where the rows of a batch are in a stream's files: a scan of the key's columns alone."""
+    """Parameters of a key search in a stream's files, which reads the key's columns only."""
 
     stored: tuple[str, ...]
     """Parquet files, of which no two have the same name in different folders."""
@@ -169,7 +169,7 @@ class FindTask:
 
 @dataclass(frozen=True, slots=True)
 class WrittenBatch:
-    """A frame written as Parquet: what is in the folder."""
+    """A frame that was written as Parquet."""
 
     schema: Mapping[str, Any]
     """Delta schema JSON of the files, every column nullable."""
@@ -187,7 +187,7 @@ class WrittenBatch:
 
 @dataclass(frozen=True, slots=True)
 class WriteTask:
-    """How a frame becomes Parquet: the folder, and what makes a row unique."""
+    """Parameters of writing a frame as Parquet: the folder, and the key of a row."""
 
     output: str
     """The folder to write into: does not exist yet."""
@@ -313,7 +313,7 @@ class TableEngine(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of the engine; a server started for this process alone stops. Idempotent."""
+        """Release the engine; a server started for this process alone stops. Idempotent."""
         ...
 
 

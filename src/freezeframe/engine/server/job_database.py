@@ -74,7 +74,7 @@ class JobDatabase:
         return cls(file, lock, is_maker)
 
     def leave(self, session: SparkSession) -> None:
-        """Let go; raises what Spark raises, and then the watcher sees to it."""
+        """Leave the database; raises what Spark raises, and then the watcher drops it."""
         with self._lock:
             if self._is_maker:
                 # Reattaching needs a thread, and a process that ends begins none.

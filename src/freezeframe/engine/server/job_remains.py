@@ -1,4 +1,4 @@
-"""What jobs that were killed left on a warm server: their databases are dropped, their sessions ended.
+"""Cleanup after killed jobs on a warm server: drops their databases and ends their sessions.
 
 Run by the server's watcher (``python -m freezeframe.engine.server.job_remains FOLDER``), which has no
 Spark of its own. Ending a session interrupts its queries and removes its views, files and functions.

@@ -1,4 +1,4 @@
-"""What a warm Spark server is started with: Java's command line, its environment, and where its classes are.
+"""Command line, environment and class path of a warm Spark server.
 
 The order to start is a file in the server's folder that only its owner can read: it holds the token.
 """

@@ -1,4 +1,4 @@
-"""The warm Spark server of this user: found, or started once, and held for as long as it is used.
+"""The warm Spark server of this user: discovered or started once, and held while it is used.
 
 A server has a folder in `Settings.state_dir`, named for everything it is started with, so other
 settings mean another server. In it: `clients.lock` (every user of the server holds it, shared),
@@ -44,7 +44,7 @@ _LOG_LINES_MAX = 20
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a server listens on this machine, and the token it asks for."""
+    """Port of a server on this machine, and its authentication token."""
 
     port: int
     token: str = field(repr=False)
@@ -64,7 +64,7 @@ class Address:
 
 @dataclass(slots=True)
 class Attachment:
-    """A hold on the warm server: as long as it is open, the server does not stop for being idle."""
+    """A hold on the warm server, which prevents its idle stop while it is open."""
 
     address: Address
     folder: Path
@@ -79,7 +79,7 @@ class Attachment:
         return found is not None and found.start == self.address.start
 
     def close(self) -> None:
-        """Let go; a process that dies lets go as well."""
+        """Release the hold; the end of the process releases it as well."""
         self._clients.close()
 
     def log_tail(self) -> str:

@@ -1,4 +1,4 @@
-"""How the warm servers of this user stand: what runs, who uses it, since when it is idle; and their end.
+"""Status of this user's warm servers (running, users, idle since), and stopping them.
 
 Nothing is started here and no Spark is loaded: all that is told stands in the servers' folders.
 """
@@ -26,7 +26,7 @@ _LOCKS = Path("/proc/locks")
 
 @dataclass(frozen=True, slots=True)
 class ServerStatus:
-    """A server that runs. Times are seconds since 1970, sizes bytes.
+    """A running server. Times are seconds since 1970, sizes bytes.
 
     ``clients`` is how many processes hold it, None where the system does not tell; ``idle_seconds`` is 0
     while somebody does. ``memory_bytes`` is its share of the machine's memory, None where that is not told.
@@ -75,7 +75,7 @@ def keep_idle(folder: Path, seconds: int) -> None:
 
 
 def stop(server: ServerStatus, wait_seconds: float, *, at_once: bool = False) -> bool:
-    """Have a server stop when nobody uses it, or at once, whoever does; whether it has within the wait."""
+    """Stop a server when it is unused, or at once; returns whether it stopped within the wait."""
     if at_once:
         with contextlib.suppress(ProcessLookupError):
             os.kill(server.watcher, signal.SIGTERM)

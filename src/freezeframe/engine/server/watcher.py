@@ -1,4 +1,4 @@
-"""The process that stands behind a warm Spark server: starts it, stops it when nobody needs it.
+"""Supervisor process of a warm Spark server: starts it, and stops it when it is idle.
 
 It runs detached from whoever asked for the server, holds `server.lock` for its whole life (so a
 dead one is told from a living one without trusting process ids), and asks every moment whether a
@@ -45,7 +45,7 @@ _GUARDED = 'read -r _ && exec "$@" </dev/null'
 
 
 def watch(folder: Path) -> None:
-    """Run the server that ``launch.json`` describes until it is idle, told to retire, or dead."""
+    """Run the server that ``launch.json`` describes until it is idle, retired, or dead."""
     with (folder / "server.lock").open("a") as life, (folder / "clients.lock").open("a") as clients:
         fcntl.flock(life, fcntl.LOCK_EX)
         launch = json.loads((folder / "launch.json").read_text())
@@ -221,7 +221,7 @@ def _start(folder: Path, launch: dict[str, Any]) -> tuple[subprocess.Popen[bytes
 
 
 def _announce(folder: Path, launch: dict[str, Any], server: subprocess.Popen[bytes]) -> bool:
-    """Write the address once the log tells the port; False if the server died before."""
+    """Write the address once the log contains the port; False if the server died before."""
     pattern = re.compile(launch["started_pattern"])
     while not (told := pattern.search((folder / "server.log").read_text(errors="replace"))):
         if server.poll() is not None:
@@ -270,7 +270,7 @@ def _wait_until_idle(
 
 
 def _is_over(folder: Path, idle_seconds: float, last_used: float) -> bool:
-    """Whether it was idle for as long as it may be: as it was started, or as somebody has told since."""
+    """Whether it was idle for the configured time, which a later request may have shortened."""
     idle = time.monotonic() - last_used
     try:
         return idle >= float((folder / IDLE_SECONDS).read_text())

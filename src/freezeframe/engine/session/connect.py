@@ -125,7 +125,7 @@ class Connection:
         return has_our_files(address.process, f"{TOKEN_VARIABLE}={address.token}")
 
     def is_of_same_server(self, session: Any) -> bool:
-        """Whether a session, of whoever made it, is on the same server of ours: no other has its token."""
+        """Whether a session is on the same server of ours: no other has its token."""
         is_ours = self.attachment is not None and isinstance(session, SparkSession)
         return is_ours and session.client.token == self.attachment.address.token  # type: ignore[union-attr]
 
@@ -134,7 +134,7 @@ class Connection:
         return self.attachment.log_tail() if self.attachment else ""
 
     def abandon(self) -> None:
-        """Let go without a word to a server that does not answer, or to a session that is no more."""
+        """Drop a connection without a request to a server that does not answer."""
         if self.shared_name:
             # Whoever comes next makes another one: an id whose session ended is refused for ever.
             self.shared_name.unlink(missing_ok=True)
@@ -146,7 +146,7 @@ class Connection:
         self._let_go()
 
     def close(self) -> None:
-        """Let go of the server, and end the session unless others use it; a private server stops."""
+        """Release the server, and end the session unless it is shared; a private server stops."""
         if self.shared_name:
             self._leave()
             return

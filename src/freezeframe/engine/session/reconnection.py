@@ -1,4 +1,4 @@
-"""A link to Spark: opened when it is first needed, and opened again, once, when the other end was gone."""
+"""A Spark connection that is opened when first needed, and once more after a lost server."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class SparkLink:
         return self._asked(ask)
 
     def close(self) -> None:
-        """Let go. Idempotent; a later call opens a new session."""
+        """Close the connection. Idempotent; a later call opens a new session."""
         with self._lock:
             connection, self._connection = self._connection, None
         if connection:

@@ -1,4 +1,4 @@
-"""Whether Spark and this process see the same files: asked by writing, not by trusting names.
+"""Checks by a written file whether Spark and this process share a file system.
 
 A container, another host or another user gives the same path another meaning. Each side writes a
 small file into the folder that the other reads and this process deletes. The answer is remembered
@@ -75,7 +75,7 @@ def require_shared(session: Any, folder: Path, memory: Path) -> None:
 
 @contextlib.contextmanager
 def requiring_sight(files: Sequence[str]) -> Iterator[None]:
-    """Tell a file that Spark does not find, and this process does, as what it is.
+    """Raise ``StorageNotShared`` for a file that this process sees and Spark does not.
 
     Raises:
         StorageNotShared: Spark looks for the files in another place.

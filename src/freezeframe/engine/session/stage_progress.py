@@ -1,4 +1,4 @@
-"""Tells how far Spark is with a question that takes long, by what its server reports every two seconds."""
+"""Progress of a long Spark query, from its server's reports every two seconds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def tell_stages(
     operation_id: str | None,  # noqa: ARG001
     done: bool,  # noqa: FBT001
 ) -> None:
-    """Tell this thread's watcher; a handler for ``SparkSession.registerProgressHandler``."""
+    """Report stages to this thread's watcher; for ``SparkSession.registerProgressHandler``."""
     # Spark calls it between two answers of its server: an error here would be one of the question.
     with suppress(Exception):
         progress.wait_for("" if done else _describe(list(stages or ())))

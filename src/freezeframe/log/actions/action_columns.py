@@ -1,4 +1,4 @@
-"""File actions as Arrow columns: the form in which a table's state is read, kept and handed out.
+"""File actions as Arrow columns: the representation of a table's state.
 
 One row is one file action. ``FILE_SCHEMA`` is what ``Snapshot.files`` gives, ``TOMBSTONE_SCHEMA``
 what ``Snapshot.tombstones`` gives. Names are Delta's in snake case; the deletion vector keeps

@@ -1,4 +1,4 @@
-"""The actions a commit is made of, as frozen values, and their one-line JSON form.
+"""The actions of a commit as frozen values, and their JSON lines.
 
 Field names are Delta's in snake case; ``to_json_line`` writes Delta's own spelling and
 ``parse_line`` reads it. Unknown actions and unknown fields are ignored, as the protocol asks
@@ -58,7 +58,7 @@ def _require_integer(value: Mapping[str, Any], name: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Format(DeltaFields):
-    """How data files are encoded: Parquet, always."""
+    """Encoding of data files: always Parquet."""
 
     FIELDS: ClassVar = {
         "provider": ("provider", lambda value, name: text(value.get(name)) or "parquet"),
@@ -71,7 +71,7 @@ class Format(DeltaFields):
 
 @dataclass(frozen=True, slots=True)
 class Protocol(DeltaFields):
-    """What a reader and a writer must be able to do; feature lists are sorted and without repeats."""
+    """Required reader and writer versions and features; feature lists are sorted and unique."""
 
     KEY: ClassVar[str] = "protocol"
     FIELDS: ClassVar = {
@@ -134,7 +134,7 @@ class Metadata(DeltaFields):
 
 @dataclass(frozen=True, slots=True)
 class Txn(DeltaFields):
-    """An application's own progress: the last of its versions that is in the table."""
+    """Progress of an application: its last version that the table includes."""
 
     KEY: ClassVar[str] = "txn"
     FIELDS: ClassVar = {
@@ -150,7 +150,7 @@ class Txn(DeltaFields):
 
 @dataclass(frozen=True, slots=True)
 class DomainMetadata(DeltaFields):
-    """A named piece of configuration that belongs to a feature; ``removed`` ends it."""
+    """Configuration of a feature under a domain name; ``removed`` ends it."""
 
     KEY: ClassVar[str] = "domainMetadata"
     FIELDS: ClassVar = {
@@ -166,7 +166,7 @@ class DomainMetadata(DeltaFields):
 
 @dataclass(frozen=True, slots=True)
 class CommitInfo:
-    """Who did what, and when: free fields, of which a few are read."""
+    """Provenance of a commit: free fields, of which a few are read."""
 
     KEY: ClassVar[str] = "commitInfo"
 

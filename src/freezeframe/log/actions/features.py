@@ -1,4 +1,4 @@
-"""Which table features a table's schema and properties use, and the lowest protocol that lists them."""
+"""The table features that a schema and properties need, and the lowest protocol that lists them."""
 
 from __future__ import annotations
 

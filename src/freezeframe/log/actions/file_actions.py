@@ -1,4 +1,4 @@
-"""The actions that speak of data files: a file is added, a file is removed, rows of a file are gone.
+"""The actions ``add``, ``remove`` and ``cdc``, and deletion vectors.
 
 They are read in bulk as Arrow columns (``action_columns``); these values are for writers and
 for looking at a single one.
@@ -24,7 +24,7 @@ def _data_change(value: Mapping[str, Any], name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class DeletionVector(DeltaFields):
-    """Which rows of a data file are gone: inline (``i``), in a file (``u`` relative, ``p`` absolute)."""
+    """Deleted rows of a data file: inline (``i``), or in a file (``u`` relative, ``p`` absolute)."""
 
     FIELDS: ClassVar = {
         "storage_type": ("storageType", require_text),
@@ -42,7 +42,7 @@ class DeletionVector(DeltaFields):
 
     @property
     def unique_id(self) -> str:
-        """What tells one vector from another: part of a file action's key in replay."""
+        """Identity of a vector: part of a file action's key in replay."""
         suffix = "" if self.offset is None else f"@{self.offset}"
         return f"{self.storage_type}{self.path_or_inline_dv}{suffix}"
 

@@ -1,4 +1,4 @@
-"""Which tables we read: protocol versions and table features, the rest refused by name.
+"""Reader support: protocol versions and table features; an unsupported one is refused by name.
 
 A reader must refuse a table whose protocol asks for a feature that it does not know (Delta
 protocol, "Table Features"); features that concern writers only never stop a reader

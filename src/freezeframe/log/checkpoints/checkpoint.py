@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class CheckpointContent:
-    """What a checkpoint holds: the small actions, and its file actions as Arrow columns."""
+    """Content of a checkpoint: the small actions, and file actions as Arrow columns."""
 
     actions: tuple[Action, ...]
     files: pa.Table

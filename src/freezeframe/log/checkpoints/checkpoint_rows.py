@@ -1,4 +1,4 @@
-"""The rows of a Parquet checkpoint: one action each, in the column of its kind, all other columns null.
+"""Rows of a Parquet checkpoint: one action each, in the column of its kind, other columns null.
 
 This is the schema of the protocol's section "Checkpoint Schema". Statistics stand in it as
 their JSON text, which every reader takes.

@@ -1,4 +1,4 @@
-"""``N.crc``: what a writer knew about version N. It saves reading, and is never needed.
+"""Version checksums (``N.crc``): statistics of a version, which save reading and are optional.
 
 A checksum that is missing, empty, garbled or incomplete is none (behaviours 57, 61, 65).
 """
@@ -32,7 +32,7 @@ def _action(kind: type[Metadata | Protocol]) -> Reader:
 
 @dataclass(frozen=True, slots=True)
 class Checksum(DeltaFields):
-    """The content of a checksum file; a field that is ``None`` was not written."""
+    """Content of a checksum file; a field that is ``None`` was not written."""
 
     FIELDS: ClassVar = {
         "txn_id": ("txnId", optional(text)),

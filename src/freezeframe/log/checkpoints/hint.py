@@ -1,4 +1,4 @@
-"""``_last_checkpoint``: where the newest checkpoint may be. It is read, and distrusted.
+"""``_last_checkpoint``: a hint at the newest checkpoint, validated against the listing.
 
 The file is overwritten without a lock and may be missing, old, cut off or foreign. Whatever
 is wrong with it costs time, never an answer (behaviours 26 to 30).
@@ -26,7 +26,7 @@ _VERSION_MAX = 10**20  # a name has twenty digits
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """What the file says: the checkpoint's version, its number of actions, its parts, its checksum."""
+    """Content of the hint: version, number of actions, parts and checksum of the checkpoint."""
 
     version: int
     size: int | None = None

@@ -1,4 +1,4 @@
-"""Landing one version of a table: ``_delta_log/N.json`` by put-if-absent, for every writer of ours.
+"""Commits a version: ``_delta_log/N.json`` by put-if-absent, for all writers of this package.
 
 Losing a race is a normal answer, not an exception, and an answer that got lost on the way is
 looked up instead of guessed: every commit of ours holds a write id of its own in its
@@ -20,14 +20,14 @@ _TRIES_MAX = 3
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """The version is there, durable, and holds exactly our bytes."""
+    """The commit succeeded: the version is durable and holds exactly our bytes."""
 
     version: int
 
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Somebody else's commit has the version; ``winner`` is its content. Nothing of ours is visible.
+    """Another commit has the version; ``winner`` is its content. Nothing of ours is visible.
 
     ``code`` and ``reason`` say what a transaction could not accept in it (Delta's error class).
     """

@@ -1,4 +1,4 @@
-"""Small commits that were read a moment ago: protocol and state are found in the same ones."""
+"""A cache of small commits, since protocol and metadata are read from the commits just listed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class CommitCache:
             self._kept[file] = tuple(contents)
 
     def clear(self) -> None:
-        """Let go of all."""
+        """Remove all commits."""
         with self._lock:
             self._kept.clear()
             self._bytes = 0

@@ -1,4 +1,4 @@
-"""What a commit file says: its file actions as Arrow columns, everything else as values.
+"""The content of a commit file: file actions as Arrow columns, other actions as values.
 
 A commit of a large table is hundreds of thousands of ``add`` lines and a handful of others.
 The few others are found by looking at eight bytes of each line and are parsed one by one; the
@@ -49,7 +49,7 @@ _SCHEMAS = {"add": FILE_SCHEMA, "remove": TOMBSTONE_SCHEMA}
 
 @dataclass(frozen=True, slots=True)
 class CommitContent:
-    """One commit taken apart: ``spans`` hold the lines of file actions, ``actions`` are the others."""
+    """A parsed commit: ``spans`` are the lines of file actions, ``actions`` the other actions."""
 
     name: str
     spans: tuple[memoryview, ...]

@@ -1,4 +1,4 @@
-"""A commit that can be told from a damaged one: the SHA-256 of its actions, kept in its commitInfo.
+"""The SHA-256 of a commit's actions, stored in its commitInfo to detect damage.
 
 JSON has no checksum of its own: one bit flipped in a partition value or a column's name gives
 another table without any error. Our commits begin with their ``commitInfo``, and its field

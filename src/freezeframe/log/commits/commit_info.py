@@ -1,4 +1,4 @@
-"""Who wrote a version, and when: the ``commitInfo`` of one commit, without reading all of a large one."""
+"""Reads the ``commitInfo`` of a commit (author, time) without parsing all of a large one."""
 
 from __future__ import annotations
 

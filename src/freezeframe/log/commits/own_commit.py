@@ -1,4 +1,4 @@
-"""What this process has just added to a log, so that it is not read back from far away.
+"""A commit that this process has just written, kept so that remote storage is not read again.
 
 A file of a log never changes once it is there. It is given once, for the update that finds it listed;
 from then on the state has it. What is long is not kept: many logs may be open.

@@ -1,4 +1,4 @@
-"""Numbers and flags between Arrow and NumPy, by their buffers.
+"""Conversion of numbers and booleans between Arrow and NumPy by their buffers.
 
 ``pa.array`` and ``Array.to_numpy`` import pandas the first time they are called, which costs
 most of a second and tens of megabytes: more than reading a whole log. These functions do the
@@ -37,7 +37,7 @@ def to_arrow_flags(values: Bools) -> pa.Array:
 
 
 def to_ints(values: pa.Array | pa.ChunkedArray) -> Ints:
-    """The values of an integer array as int64; nulls come back as whatever lies below them."""
+    """The values of an integer array as int64; values under nulls are undefined."""
     chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
     parts = [_chunk_ints(chunk) for chunk in chunks]
     return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""One spelling for one data file, so that a remove hits its add (behaviour 54).
+"""Canonical paths of data files, so that a remove matches its add (behaviour 54).
 
 Paths in the log are URIs. Delta compares them after a round through Hadoop's ``Path``: percent
 escapes are decoded and only what must be escaped is escaped again, doubled slashes are one,
@@ -39,7 +39,7 @@ def canonical_path(path: str) -> str:
 
 
 def canonical_paths(paths: pa.ChunkedArray) -> pa.ChunkedArray:
-    """All paths in canonical spelling; the common case, nothing to do, costs one look at the bytes."""
+    """All paths in canonical form; paths that are canonical cost one scan of the bytes."""
     return pa.chunked_array([_canonical_chunk(chunk) for chunk in paths.chunks], type=pa.string())
 
 

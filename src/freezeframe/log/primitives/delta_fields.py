@@ -1,4 +1,4 @@
-"""Values that Delta writes as JSON objects: one table a class tells the name and the reader of each field."""
+"""Declarative JSON mapping of Delta's objects: each class lists its fields and their readers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The writer that a commit names."""
+"""``engineInfo`` of the commits that this package writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a log does, told to whoever listens: one event for each update, snapshot, commit and checkpoint."""
+"""Events of a log (update, snapshot, commit, checkpoint) for listeners."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class LogEvent:
-    """Something that a log did: ``error`` is the message of what stopped it, empty if nothing did.
+    """An event of a log; ``error`` is the message of a failure, else empty.
 
     Names are ``deltaLog.update``, ``deltaLog.snapshot``, ``deltaLog.commit``, ``deltaLog.checkpoint``.
     """
@@ -30,8 +30,8 @@ Listener: TypeAlias = Callable[[LogEvent], None]
 
 
 @contextmanager
-def told(listener: Listener | None, name: str, path: str) -> Iterator[dict[str, Any]]:
-    """Tells the listener about the block when it ends; the block fills in the metrics.
+def reported(listener: Listener | None, name: str, path: str) -> Iterator[dict[str, Any]]:
+    """Reports the block to the listener when it ends; the block adds its metrics.
 
     A listener that fails is named in the log file; what it listens to goes on.
     """

@@ -1,4 +1,4 @@
-"""Dates and times as Delta's text, including years beyond 9999 and before 1.
+"""Dates and timestamps as Delta's text, beyond the years that ``datetime`` supports.
 
 Arrow reads years of four digits only. The Gregorian calendar repeats every 400 years, so a year
 beyond is moved by whole cycles into this range, and the value is moved back by as many days.

@@ -1,4 +1,4 @@
-"""Which of many texts may be equal, told by a few bytes of each.
+"""Short fingerprints of many texts, to find those that may be equal.
 
 Looking for files that are added twice among a million paths with a hash table of texts costs
 more time and memory than parsing them. Sixty-four bits made of the text's last eighty bytes, its

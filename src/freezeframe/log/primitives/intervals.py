@@ -1,4 +1,4 @@
-"""Durations as table properties write them: ``interval 7 days``, ``interval 1 week 2 hours``."""
+"""Durations of table properties: ``interval 7 days``, ``interval 1 week 2 hours``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values of a log's JSON taken with their types: what is of another type is an error, not a surprise later.
+"""Typed access to JSON fields: a value of another type is an error where it is read.
 
 Each function raises ``TypeError``, ``ValueError`` or ``KeyError``; who parses an action makes damage of it.
 """

@@ -1,4 +1,4 @@
-"""Listing a log folder from a version on, and choosing among what is listed.
+"""Lists a log folder from a version on, and selects files by kind.
 
 Pure functions over listed names, except ``list_log``, which asks the storage. Numbers in the
 docstrings are the behaviours of ``docs/reference/delta-compatibility.md``.
@@ -25,7 +25,7 @@ _COMMIT_NAME = re.compile(r"\d{20}\.json")
 
 @dataclass(frozen=True, slots=True)
 class CheckpointFiles:
-    """One complete checkpoint: the files that make it, in the order of their parts."""
+    """One complete checkpoint: its files in the order of their parts."""
 
     version: int
     files: tuple[LogFile, ...]
@@ -84,7 +84,7 @@ def list_log(
 
 
 def _has_hole(statuses: Iterable[FileStatus]) -> bool:
-    """Whether a commit is missing between two others, told by the names alone."""
+    """Whether a commit is missing between two listed ones."""
     commits = [int(status.name[:20]) for status in statuses if _COMMIT_NAME.fullmatch(status.name)]
     return bool(commits) and commits[-1] - commits[0] + 1 != len(commits)
 
@@ -115,7 +115,7 @@ def sort_listing(statuses: Iterable[FileStatus], version_to_load: int | None = N
 
 
 def complete_checkpoints(files: Iterable[LogFile]) -> list[CheckpointFiles]:
-    """The checkpoints of which no part is missing, worst first (behaviours 8 and 9)."""
+    """The complete checkpoints, worst first (behaviours 8 and 9)."""
     found: list[CheckpointFiles] = []
     parts: dict[tuple[int, int], dict[int, LogFile]] = defaultdict(dict)
     for file in files:

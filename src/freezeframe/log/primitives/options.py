@@ -1,4 +1,4 @@
-"""How a log is read: a few limits, by our names or by Spark's own."""
+"""Options of a log, by this package's names or Spark's configuration keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The names in a log folder: what each one means, and how each one is written.
+"""File names of a log folder: parsing and formatting.
 
 A name says everything that segment choice needs (version, kind, part), so no file is opened
 to choose. Names that are not listed here are none of ours and are ignored (Delta protocol,
@@ -34,7 +34,7 @@ _CHECKSUM = re.compile(r"(\d{20})\.crc")
 
 
 class Kind(Enum):
-    """What a file of the log is."""
+    """Kind of a log file."""
 
     COMMIT = "commit"
     CHECKPOINT = "checkpoint"
@@ -54,7 +54,7 @@ _CHECKPOINT_KINDS = frozenset({Kind.CHECKPOINT, Kind.CHECKPOINT_PART, Kind.V2_CH
 
 @dataclass(frozen=True, slots=True)
 class LogName:
-    """A name taken apart: ``version`` is the last one the file speaks of, ``start`` the first."""
+    """A parsed file name: ``version`` is the last one that the file covers, ``start`` the first."""
 
     kind: Kind
     version: int

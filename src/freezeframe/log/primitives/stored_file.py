@@ -1,4 +1,4 @@
-"""A file of a storage as Python reads files: from any position, by ranges."""
+"""A file of a storage as a seekable Python file, read by ranges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything a version of a table consists of, and how commits change it. Pure."""
+"""The state of a table at a version, and how commits change it (pure)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from freezeframe.log.replay.replay import FileState
 
 @dataclass(frozen=True, slots=True)
 class Heads:
-    """The latest of each small action: protocol, metadata, transactions by app, domains by name.
+    """The latest small actions: protocol, metadata, transactions by app, domains by name.
 
     Removed domains are kept as such until a checkpoint forgets them, so that they hide older ones.
     """
@@ -51,7 +51,7 @@ class Heads:
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """The whole state of one version: the heads and the files."""
+    """Complete state of one version: heads and files."""
 
     heads: Heads
     files: FileState

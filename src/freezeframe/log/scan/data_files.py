@@ -1,4 +1,4 @@
-"""Data files of a table: where each one is, and its bytes as a file that Arrow can read.
+"""Data files of a table: their locations, and opening them for Arrow.
 
 Paths in the log are URIs: percent-encoded, relative to the table's folder, or absolute
 (``file:/...``, as shallow clones have them).

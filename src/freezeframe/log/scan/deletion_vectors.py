@@ -1,4 +1,4 @@
-"""Deletion vectors: which rows of a data file are gone, kept apart from the file.
+"""Deletion vectors: bitmaps of a data file's deleted rows.
 
 The bytes are the protocol's ("Deletion Vector Format"): a magic number and a 64-bit Roaring
 bitmap, either as Z85 text in the log (``i``) or in a file of the table (``u``) or elsewhere
@@ -127,7 +127,7 @@ def z85_encode(raw: bytes) -> str:
 
 
 def z85_decode(text: str, size: int) -> bytes:
-    """The first ``size`` bytes that the text stands for.
+    """The first ``size`` bytes that the text encodes.
 
     Raises:
         CorruptData: the text is not Z85, or shorter than that.

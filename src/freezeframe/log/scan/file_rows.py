@@ -1,4 +1,4 @@
-"""The rows of one data file: opened, checked against the log, freed of deleted rows, in the table's shape."""
+"""Rows of one data file: opened, verified, without deleted rows, in the table's schema."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _BATCH_ROWS = 1 << 17
 
 @dataclass(frozen=True, slots=True)
 class FileRead:
-    """One file of a snapshot and what is wanted of it.
+    """A file of a snapshot, and the columns to read of it.
 
     ``fields`` are the Delta fields to read, of which the first ``shown`` are handed out and the
     others only serve the predicate; ``partition`` holds the typed values of partition columns.

@@ -1,4 +1,4 @@
-"""The rows of a snapshot as Arrow: every file that may hold a wanted row, read, checked and put in shape.
+"""Rows of a snapshot as Arrow, from the files that may match.
 
 Damage is never returned as rows. A file that is missing, of another size, or holds another
 number of rows than the log says, a page whose checksum does not fit, a deletion vector that
@@ -37,7 +37,7 @@ _THREADS_MAX = 8
 
 
 class ReadableSnapshot(Protocol):
-    """What is asked of a snapshot to read its rows: ``table`` is its folder in ``storage``."""
+    """The part of a snapshot that reading rows needs; ``table`` is its folder in ``storage``."""
 
     @property
     def storage(self) -> Storage: ...  # noqa: D102 - the class says what they are
@@ -57,7 +57,7 @@ class ReadableSnapshot(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
-    """Which columns are read, of which files, and what is done with their rows."""
+    """Plan of a scan: columns, files and predicate."""
 
     storage: Storage
     schema: pa.Schema
@@ -189,7 +189,7 @@ def count(snapshot: ReadableSnapshot) -> int:
 
 
 def require_files(snapshot: ReadableSnapshot) -> None:
-    """Look at the footer of every data file, so that one that is missing is known before rows are read.
+    """Open the footer of every data file, so that a missing one is found before rows are read.
 
     Raises:
         CorruptData: a file is missing, has another size or no footer; it is named.

@@ -1,4 +1,4 @@
-"""Column mapping: which name, or which id, a column of the table has inside the data files.
+"""Column mapping: the physical name or id of a column in data files.
 
 A table without column mapping uses its own names. With it the names in files, statistics and
 partition values are physical ones that never change, so a column can have any name at all and

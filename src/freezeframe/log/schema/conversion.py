@@ -1,4 +1,4 @@
-"""What a data file holds, in the shape and types that the table has now.
+"""Conversion of a data file's columns to the table's current types.
 
 Files are older than the schema: a column may have been added, renamed, widened or moved inside
 a struct since. Each array is rebuilt from the parts that the file has, at every depth; what it

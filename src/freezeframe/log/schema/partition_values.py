@@ -1,4 +1,4 @@
-"""Partition values: in the log they are text, in a row they have the column's type.
+"""Partition values: text in the log, typed values in rows.
 
 The forms are the protocol's ("Partition Value Serialization"): the empty text is null for
 every type, times without a zone are UTC.
@@ -18,7 +18,7 @@ from freezeframe.log.primitives.far_times import day, instant
 
 
 def partition_scalar(text: str | None, kind: pa.DataType) -> pa.Scalar:
-    """The value that the log's text stands for, in the column's Arrow type.
+    """The value of the log's text in the column's Arrow type.
 
     Raises:
         CorruptLog: the text is no value of that type.

@@ -1,4 +1,4 @@
-"""A table's columns in Delta's words (the JSON of ``metaData.schemaString``) and in Arrow's.
+"""Table schemas as Delta's JSON (``metaData.schemaString``) and as Arrow schemas.
 
 Every reader and writer of rows goes through these two functions, so one Delta type always is
 one Arrow type. The types are those of the protocol's section "Schema Serialization Format";

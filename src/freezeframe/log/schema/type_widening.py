@@ -1,4 +1,4 @@
-"""Type widening: which changes of a column's type a reader may undo by converting old files.
+"""Type widening: the type changes for which old files are converted while they are read.
 
 Tables record each change in the field's metadata (protocol, section "Type Widening"). One that
 is not in the protocol's list was made by somebody else's rules, and rows would be guesses.

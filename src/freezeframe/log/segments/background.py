@@ -1,4 +1,4 @@
-"""The threads on which logs are updated while their callers go on: a few for all logs of the process."""
+"""The thread pool for background updates, shared by all logs of a process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SnapshotManagement: which snapshot of a log is current, and how a newer one is found.
+"""SnapshotManagement: the current snapshot of a log, and its update.
 
 This is the seed's extension of ``DeltaLog``, as a class that any versioned log can stand on: a
 folder with ``N.json``, checkpoints named as Delta names them, and a hint. It lists, chooses the
@@ -32,7 +32,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from freezeframe.errors import CorruptLog, InvalidOption, ReportDamage
 from freezeframe.log.checkpoints.checkpoint import CHECKPOINT_DAMAGED
 from freezeframe.log.checkpoints.hint import Hint, read_hint
-from freezeframe.log.primitives.events import told
+from freezeframe.log.primitives.events import reported
 from freezeframe.log.primitives.listing import (
     CheckpointFiles,
     Listing,
@@ -59,7 +59,7 @@ _log = logging.getLogger(__name__)
 
 
 class VersionedState(Protocol):
-    """What a snapshot of any log must offer."""
+    """Interface of a snapshot of any log."""
 
     @property
     def version(self) -> int:
@@ -70,7 +70,7 @@ class VersionedState(Protocol):
         """The files it was made of."""
 
     def uncache(self) -> None:
-        """Let go of what can be read again."""
+        """Release the state, which can be read again."""
 
 
 S = TypeVar("S", bound=VersionedState)
@@ -246,7 +246,7 @@ class SnapshotManagement(ABC, Generic[S]):
             known = (previous, new_commits) if one is segment else (None, None)
             return self.create_snapshot(one, *known)
 
-        with told(self.options.listener, "deltaLog.snapshot", self.path) as metrics:
+        with reported(self.options.listener, "deltaLog.snapshot", self.path) as metrics:
             metrics |= {"version": segment.version, "checkpoint": start, "commits": len(segment.commits)}
             return self._around_damage(segment, make)
 
@@ -355,7 +355,7 @@ class SnapshotManagement(ABC, Generic[S]):
             return self.update_internal()
 
     def try_update(self, *, is_async: bool = False) -> S:
-        """Update unless somebody else is at it; then the current snapshot (behaviour 44)."""
+        """Update unless another thread does; then the current snapshot (behaviour 44)."""
         if not self._update_lock.acquire(blocking=False):
             return self.current_snapshot
         try:
@@ -379,7 +379,7 @@ class SnapshotManagement(ABC, Generic[S]):
 
     def update_internal(self, *, is_async: bool = False) -> S:
         """List what is new and install it; the caller holds the update lock (seed: ``updateInternal``)."""
-        with told(self.options.listener, "deltaLog.update", self.path) as metrics:
+        with reported(self.options.listener, "deltaLog.update", self.path) as metrics:
             before = self._captured.snapshot
             found = self._update()
             metrics |= {"version": found.version, "isAsync": is_async, "isNew": found is not before}

@@ -1,4 +1,4 @@
-"""LogSegment: the exact files that make one version of a table (or of any log of this shape).
+"""LogSegment: the files that define one version of a table (or of another log of this shape).
 
 A segment that exists is usable: its constructor checks the guarantees that its docstring
 numbers. Choosing the files is ``choose_segment``; finding another checkpoint when the chosen
@@ -211,7 +211,7 @@ def commits_since(previous: LogSegment, listing: Listing, segment: LogSegment) -
 
 
 def missing_checkpoint(folder: str, version: int) -> CorruptLog:
-    """The error for a hinted checkpoint that is not there and that nothing stands in for (behaviour 16)."""
+    """The error for a hinted checkpoint that is missing without an alternative (behaviour 16)."""
     return CorruptLog(
         f"Couldn't find all part files of the checkpoint version: {version}",
         cause=f"The hint of the log {folder!r} names it, and what is left does not reach back to version 0.",

@@ -1,4 +1,4 @@
-"""Which of very many files a predicate needs: first by the block, then file by file.
+"""A two-level index for data skipping over very many files: blocks first, then files.
 
 Asking Arrow's simplifier about one file costs some fifty microseconds, so a million files would
 take a minute. Files that lie together in the log mostly hold values that lie together, so blocks of
@@ -36,7 +36,7 @@ _Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Skipper:
-    """What a predicate asks: ``schema`` has its columns only, ``names`` their keys in the statistics.
+    """A predicate for data skipping: ``schema`` has its columns, ``names`` their keys in the statistics.
 
     ``partition`` gives for each partition column of the table its key in the log and its Arrow type.
     """

@@ -1,4 +1,4 @@
-"""Between which values a column lies in each of many files, read from their statistics at once.
+"""Minimum and maximum of a column in each file, parsed from the statistics of all files at once.
 
 A file's statistics are a JSON text. Looking into a million of them one by one takes a minute and
 some gigabytes; Arrow's JSON reader takes a second. It reads what our writers and Spark write; texts
@@ -27,7 +27,7 @@ _AS_TEXT: tuple[Callable[[pa.DataType], bool], ...] = (kinds.is_string, kinds.is
 
 @dataclass(frozen=True, slots=True)
 class ColumnBounds:
-    """For each file the least and the greatest value of a column; null where nothing is known.
+    """Minimum and maximum of a column in each file; null where unknown.
 
     They say nothing of nulls and NaN. ``only_nulls`` flags the files that hold no value at all.
     """

@@ -1,4 +1,4 @@
-"""Which files need not be read for a predicate, told by partition values and statistics.
+"""Data skipping: files that a predicate excludes by partition values and statistics.
 
 What is known of a file's rows is written as an Arrow expression, and Arrow's own simplifier
 (the one that skips Parquet row groups) says whether the predicate can still be true. A file is
@@ -45,7 +45,7 @@ _BOUNDED = (
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """What the log knows of one file: its partition values by column, and its statistics' JSON text.
+    """Partition values and statistics (JSON text) of one file.
 
     ``names`` maps a column of the table to its key in the statistics.
     """
@@ -114,7 +114,7 @@ def keep(
 
 
 def keep_claimed(where: pc.Expression, schema: pa.Schema, claims: Sequence[Claims]) -> list[bool]:
-    """For each of the claims whether the predicate can be true for rows of which they are.
+    """For each claim whether the predicate can be true for its rows.
 
     Bounds say nothing of NaN, and a file may hold some. So where NaN can meet the predicate, it is
     asked about again with NaN in the place of the bounds.

@@ -1,4 +1,4 @@
-"""What a data file's own footer says about its rows, in the form of Delta's ``add.stats``.
+"""Statistics of a new data file from its Parquet footer, as ``add.stats``.
 
 Nothing but the Parquet footer is read. A bound is given only where the footer's is one for
 every reader of Delta: what is missing costs a reader some speed, what is wrong would cost it

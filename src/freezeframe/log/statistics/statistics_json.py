@@ -1,4 +1,4 @@
-"""Statistics that a checkpoint keeps as columns (``stats_parsed``), as the JSON texts of ``add.stats``.
+"""Converts a checkpoint's ``stats_parsed`` columns to the JSON of ``add.stats``.
 
 Whole columns are converted at once, never value by value through Python: decimals keep their digits,
 and dates that Python does not have keep their years.

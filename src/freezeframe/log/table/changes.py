@@ -1,4 +1,4 @@
-"""The rows that commits inserted, deleted and updated: the table's change data."""
+"""Change data feed: rows that commits inserted, deleted and updated."""
 
 from __future__ import annotations
 

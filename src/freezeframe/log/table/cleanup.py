@@ -1,4 +1,4 @@
-"""Deleting what the log's retention no longer asks for, and nothing that a kept version needs."""
+"""Log cleanup: deletes expired log files that no retained version needs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CleanupPlan:
-    """What may go: names in the log folder in the order of deletion, and the version kept from."""
+    """Files of the log folder to delete, in order, and the oldest version that is retained."""
 
     kept_from: int
     files: tuple[str, ...]

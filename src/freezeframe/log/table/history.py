@@ -1,4 +1,4 @@
-"""Versions and moments: which version was current when, who made it, and which can still be read.
+"""History of a table: versions by time, their authors, and the oldest readable version.
 
 Times are those of the commit files, made ascending where clocks went backwards, or the commits'
 own where in-commit timestamps are on. The seed's ``DeltaHistoryManager``.
@@ -39,7 +39,7 @@ class CommitTime:
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """A version, its time in ms, and what its writer said about it."""
+    """A version, its time in ms, and its commit info."""
 
     version: int
     timestamp: int
@@ -52,7 +52,7 @@ class HistoryEntry:
 
 
 class History:
-    """The history of the log in ``folder``; what ``DeltaLog`` asks about times and versions."""
+    """Version history of the log in ``folder``."""
 
     def __init__(self, storage: Storage, folder: str) -> None:
         self._storage = storage

@@ -1,4 +1,4 @@
-"""Snapshot: one table at one version. Immutable; what costs is read when first asked for.
+"""Snapshot: one version of a table; immutable, and its state is loaded on first use.
 
 Protocol and metadata are there from the start, for a table that must not be read is refused at
 once. Files, tombstones, transactions and domains come from the segment, or from the snapshot
@@ -39,7 +39,7 @@ DELETED_FILE_RETENTION_DEFAULT = "interval 7 days"
 
 @dataclass(frozen=True, slots=True)
 class VersionHead:
-    """What a version says of the table as a whole."""
+    """Protocol, metadata and commit info of a version."""
 
     protocol: Protocol
     metadata: Metadata
@@ -251,7 +251,7 @@ class Snapshot:
         return copy.with_state(state.with_files(one))
 
     def uncache(self) -> None:
-        """Let go of the state; it is read again if somebody who still holds this snapshot asks.
+        """Release the state; it is read again when it is asked for.
 
         Seed: ``StateCache.uncache``.
         """

@@ -1,4 +1,4 @@
-"""Reading the files of a segment into state: the rim between storage and pure replay."""
+"""Reads a segment's files into table state (I/O around the pure replay)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TableLog: the log of one Delta table as readers see it: a SnapshotManagement whose snapshots are tables."""
+"""TableLog: SnapshotManagement whose snapshots are table snapshots."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 class TableLog(SnapshotManagement[Snapshot]):
-    """The log of one Delta table: its snapshots, now and then, and its history.
+    """The log of one Delta table: its snapshots, current and past, and its history.
 
     ``freezeframe.log.DeltaLog`` adds how it is opened and how it is written.
     """

@@ -1,4 +1,4 @@
-"""Looking for damage: every file of a log and every file it names is read and compared.
+"""Verification: reads every file of a log and every data file, and reports damage.
 
 Nothing is repaired here. A finding names one file and says what is wrong with it; a table
 without findings gives the same rows by every way there is to read it.
@@ -84,7 +84,7 @@ def verify_snapshot(snapshot: Snapshot) -> list[Finding]:
 
 
 def findings_of(name: str, look: Callable[[], object]) -> Iterator[Finding]:
-    """What a look at a file finds: nothing if it returns, and the damage that it raises."""
+    """Findings of checking a file: none if the check returns, else the damage that it raises."""
     try:
         look()
     except ReportDamage as error:

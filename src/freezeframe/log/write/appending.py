@@ -1,4 +1,4 @@
-"""Rows become new data files and a commit that names them."""
+"""Appends rows: new data files, and the commit that adds them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writing a version's whole state as one checkpoint, so that readers need not replay what came before.
+"""Writes a checkpoint of a version's state.
 
 A checkpoint changes nothing: every reader gets the same answer without it. It is written under
 its name by put-if-absent; who finds the name taken is content, for any two checkpoints of a

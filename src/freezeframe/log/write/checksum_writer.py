@@ -1,4 +1,4 @@
-"""Writing ``N.crc``: from the one before and the commit's actions where that suffices, else from the state.
+"""Writes ``N.crc``, incrementally from the one before where that suffices.
 
 A checksum is a second opinion. It is never overwritten, and a version without one is as good
 as any (behaviours 60 to 66).
@@ -43,7 +43,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class NotIncremental:
-    """Why a checksum cannot be made from the one before; ``code`` is Delta's word for it."""
+    """Reason why a checksum cannot be incremental; ``code`` is Delta's name for it."""
 
     code: str
 

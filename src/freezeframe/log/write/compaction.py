@@ -1,4 +1,4 @@
-"""Log compaction: several commits written once more as one file, which readers may take in their place.
+"""Log compaction: one file for a range of commits, which readers may use instead.
 
 The commits stay where they are (protocol, section "Log Compaction Files"; behaviours 21 to 25).
 """

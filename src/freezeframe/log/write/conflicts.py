@@ -1,4 +1,4 @@
-"""What a winning commit rules out for a transaction that wanted the same version (pure).
+"""Conflict detection against the commits that won (pure).
 
 The rules are Delta's: a transaction may be moved behind a winner exactly when it would have read
 and done the same had it begun after it. Which of two isolation levels holds decides about rows
@@ -32,7 +32,7 @@ from freezeframe.log.statistics.data_skipping import FileFacts, columns_of, keep
 
 
 class Isolation(Enum):
-    """How much a transaction must notice of others.
+    """Isolation level of a transaction.
 
     ``WRITE_SERIALIZABLE`` (Delta's default) lets a commit that only appended, without reading,
     be taken as having come later. ``SERIALIZABLE`` does not.
@@ -44,7 +44,7 @@ class Isolation(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """What a transaction looked at: everything, some files, files matching predicates, applications."""
+    """Read set of a transaction: everything, files, predicates, applications."""
 
     whole_table: bool = False
     files: frozenset[str] = frozenset()
@@ -59,7 +59,7 @@ class Reads:
 
 @dataclass(frozen=True, slots=True)
 class Clash:
-    """Why a transaction cannot follow a winner: Delta's error class and a sentence."""
+    """A conflict with a winning commit: Delta's error class and a sentence."""
 
     code: str
     explanation: str
@@ -67,7 +67,7 @@ class Clash:
 
 @dataclass(frozen=True, slots=True)
 class CommitAttempt:
-    """A transaction as the rules see it: the table it read, what it read of it, and what it does."""
+    """Input of conflict detection: the table that was read, the read set, and the actions."""
 
     schema: dict[str, Any]
     partition_columns: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""The first version of a table: its metadata, under the lowest protocol that will do."""
+"""Creates a table: version 0 with its metadata, under the lowest possible protocol."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deleting the rows that match a predicate: by deletion vectors, or by rewriting their files."""
+"""Deletes the rows that match a predicate, by deletion vectors or by rewriting files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which actions may become a table's next version: the protocol's demands on writers, each by its section.
+"""Validation of actions before a commit, by the protocol's sections.
 
 Pure but for the snapshot's state, which is read where actions name live files.
 """
@@ -43,7 +43,7 @@ from freezeframe.log.write.writability import APPEND_ONLY_KEY
 
 @dataclass(frozen=True, slots=True)
 class _Fault:
-    """What is wrong with the actions, and the section of Delta's protocol that says so."""
+    """A violation, and the section of Delta's protocol that it violates."""
 
     section: str
     reason: str

@@ -1,11 +1,11 @@
-"""What keeps a table quick and small: vacuum, checkpoints, compaction, cleanup, and looking for damage."""
+"""Table maintenance: vacuum, checkpoint, log compaction, cleanup, verification."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 
 from freezeframe.log.checkpoints.hint import Hint
-from freezeframe.log.primitives.events import told
+from freezeframe.log.primitives.events import reported
 from freezeframe.log.table.cleanup import CleanupPlan, clean_up
 from freezeframe.log.table.table_log import TableLog
 from freezeframe.log.table.verification import Finding, verify_log, verify_snapshot
@@ -27,7 +27,7 @@ class Maintenance:
             InvalidOption: there is no table.
             CorruptLog, StorageUnavailable: as ``write_checkpoint``.
         """
-        with told(self._log.options.listener, "deltaLog.checkpoint", self._log.path) as metrics:
+        with reported(self._log.options.listener, "deltaLog.checkpoint", self._log.path) as metrics:
             hint = write_checkpoint(self._log.update())
             metrics |= {"version": hint.version, "actions": hint.size, "bytes": hint.size_in_bytes}
             return hint

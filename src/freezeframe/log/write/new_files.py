@@ -1,4 +1,4 @@
-"""New data files: rows as Parquet in the table's physical form, with the ``add`` that names them.
+"""Writes rows as Parquet in the table's physical schema, with their ``add`` actions.
 
 Nothing is made visible here. A file has a name that no other file has, page checksums in every
 column, its statistics from its own footer and the SHA-256 of its bytes in its tags.
@@ -36,7 +36,7 @@ from freezeframe.log.statistics.file_statistics import file_statistics, statisti
 
 @dataclass(frozen=True, slots=True)
 class NewFile:
-    """A data file to be: its name below the table's folder, its bytes, and its action for the log."""
+    """A new data file: its name below the table's folder, its bytes, and its action."""
 
     name: str
     content: bytes

@@ -1,4 +1,4 @@
-"""What follows a commit and can wait: checksum, checkpoint, compaction. None of it can undo the commit.
+"""Post-commit hooks: checksum, checkpoint, log compaction. None can undo the commit.
 
 Whoever lands a version calls ``after_commit``. A failure here costs later readers time and
 nothing else, so it is told to the log file and not to the caller.
@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Upkeep:
-    """How often what is done. ``checkpoint_interval`` None: as the table's property says, else 10.
+    """Intervals of upkeep. ``checkpoint_interval`` None: the table's property, else 10.
 
     ``compaction_interval`` 0 compacts never, which is Delta's default.
     """

@@ -1,4 +1,4 @@
-"""Committing the content of an earlier version as a new one."""
+"""Restores an earlier version's content as a new version."""
 
 from __future__ import annotations
 

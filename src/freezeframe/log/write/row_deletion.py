@@ -1,4 +1,4 @@
-"""Deleting rows without rewriting files: new deletion vectors, and the actions that put them in force."""
+"""Marks rows as deleted: new deletion vectors and the actions that apply them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ VECTORS_KEY = "delta.enableDeletionVectors"
 
 @dataclass(frozen=True, slots=True)
 class RowDeletion:
-    """What deletes rows: a vector file to be stored first (None: no file is needed), then the actions."""
+    """A deletion: the vector file to store first (None: none is needed), then the actions."""
 
     file: VectorFile | None
     actions: tuple[Action, ...]

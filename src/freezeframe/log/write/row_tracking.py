@@ -1,4 +1,4 @@
-"""The row ids of new files, where a table's protocol supports row tracking (section "Row Tracking")."""
+"""Base row ids of new files, where the table supports row tracking (section "Row Tracking")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A transaction on one Delta table: read a version, decide, and commit as if nobody else were there.
+"""Optimistic transaction on one Delta table.
 
 Optimistic: nothing is locked. Who finds the version taken looks at what the winners did. Where
 the transaction would have read and done the same after them, its actions go behind them;
@@ -35,7 +35,7 @@ from freezeframe.log.commits.commit import Committed, Conflict, Outcome, Unknown
 from freezeframe.log.commits.commit_digest import sign_content
 from freezeframe.log.primitives.canonical_paths import canonical_path
 from freezeframe.log.primitives.engine_info import engine_info
-from freezeframe.log.primitives.events import told
+from freezeframe.log.primitives.events import reported
 from freezeframe.log.scan.rows import files_matching
 from freezeframe.log.schema.column_mapping import mapping_mode
 from freezeframe.log.statistics.data_skipping import Predicate, as_expression
@@ -141,7 +141,7 @@ class Transaction:
         parameters: Mapping[str, Any] | None = None,
         metrics: Mapping[str, int] | None = None,
     ) -> Outcome | AlreadyDone:
-        """Make what was staged and ``actions`` the next version, behind whoever was quicker if that is right.
+        """Commit what was staged and ``actions`` as the next version, after winners that do not conflict.
 
         ``Committed(version)``: it is there, durable. ``Conflict``: nothing of it is visible and
         ``code`` says why (``DELTA_CONCURRENT_APPEND``, ...; ``CONFLICT`` when the tries ran out).
@@ -153,7 +153,7 @@ class Transaction:
             UnsupportedTable: the table asks of its writers what this version does not do.
             StorageUnavailable: the storage refused; nothing of this commit is visible.
         """
-        with told(self._log.options.listener, "deltaLog.commit", self._log.path) as metrics_told:
+        with reported(self._log.options.listener, "deltaLog.commit", self._log.path) as metrics_told:
             outcome = self._commit((*self._staged, *actions), _description(operation, parameters, metrics))
             told_version = {"version": outcome.version, "outcome": type(outcome).__name__}
             metrics_told |= {**told_version, "operation": operation}

@@ -1,4 +1,4 @@
-"""Deleting files of a table that no version within its retention names."""
+"""Vacuum: deletes data files that no version within the retention references."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CHANGE_FOLDER = "_change_data"
 
 @dataclass(frozen=True, slots=True)
 class Vacuumed:
-    """The files that were deleted (or would be), by their names below the table, and their bytes."""
+    """Files that were (or would be) deleted, by name below the table, and their bytes."""
 
     names: tuple[str, ...]
     bytes: int

@@ -1,4 +1,4 @@
-"""Which tables we write: a writer must honour every listed feature, so the rest is refused by name.
+"""Writer support: an unsupported writer feature is refused by name.
 
 Some features concern us only while a property or a column uses them; a table that merely lists
 one of these is written like any other.

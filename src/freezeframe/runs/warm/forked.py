@@ -1,4 +1,4 @@
-"""The child's side of a fork: from a copy of the runner to what `python -m MODULE` would be.
+"""The child's side of a fork: turns a copy of the runner into `python -m MODULE`.
 
 Whatever the runner has that a fresh process has not is put right here: streams, folder, variables,
 signals, limits, the state of random numbers. After that the module runs as ``__main__``.
@@ -32,7 +32,7 @@ _LIMITS = tuple(name for name in dir(resource) if name.startswith("RLIMIT_"))
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a client wants run: a module with its arguments, and the process it is to find itself in.
+    """A request to the runner: a module with its arguments and the state of the process.
 
     Bound to its client, the process is killed with all of its group when the client is no more.
     """

@@ -1,4 +1,4 @@
-"""A command of ours, carried out by a fork of the warm runner in the place of this process.
+"""Forwards a command to the warm runner, which runs it in a fork.
 
 A command that runs a job has to load what the job's own process loads. Forwarded, it finds all that
 loaded; this process only waits for it, hands signals on, and ends as it ended.

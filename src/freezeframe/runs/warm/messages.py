@@ -1,4 +1,4 @@
-"""What client and runner say to each other: JSON with its length in front, and open files beside it.
+"""The wire protocol of client and runner: length-prefixed JSON, and file descriptors.
 
 Both ends run as the same user on the same machine, and each makes sure of that by asking the system
 who is at the other end.
@@ -22,7 +22,7 @@ Message = Mapping[str, Any]
 
 
 class ConnectionLost(OSError):
-    """The other end is gone, or never was one of ours."""
+    """The peer is gone, or is no runner of this user."""
 
 
 def send(connection: socket.socket, message: Message, descriptors: Sequence[int] = ()) -> None:

@@ -1,4 +1,4 @@
-"""Where the runner for an environment is: a folder named for all that decides what its children are.
+"""The runner's folder, named by a hash of the environment that its children inherit.
 
 A forked process has the imports of the runner, so it must be the same code, the same interpreter and
 the same of those variables that Python and its libraries read when they start. All else (the other

@@ -1,4 +1,4 @@
-"""A process of a job, seen by who started it: the part of `subprocess.Popen` that both kinds have."""
+"""A process of a job: the part of `subprocess.Popen` that forked and spawned ones share."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class ForkedProcess:
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """The exit code, waited for; minus SIGKILL if the runner died first and nobody could tell.
+        """Wait for the exit code; minus SIGKILL if the runner died first.
 
         Raises:
             subprocess.TimeoutExpired: it still runs after ``timeout`` seconds.

@@ -118,7 +118,7 @@ class Runner:
         return _WAKE_SECONDS if self._children else max(0.05, min(_WAKE_SECONDS, left))
 
     def _reap(self) -> None:
-        """Tell each client how its process ended."""
+        """Report its process's exit to each client."""
         while self._children:
             try:
                 process, status = os.waitpid(-1, os.WNOHANG)
@@ -190,7 +190,7 @@ class Runner:
         return None
 
     def _leave_behind(self) -> None:
-        """In the child: let go of what is the runner's and its other children's."""
+        """In the child: close what belongs to the runner and to its other children."""
         self._listener.close()
         for connection in self._children.values():
             connection.close()

@@ -1,4 +1,4 @@
-"""The way to a runner that is there already, before anything that takes long is loaded."""
+"""Connects to a running warm runner before heavy imports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process for a job: forked from the warm runner where there can be one, else started as any other.
+"""Starts a process for a job: a fork of the warm runner where possible, else a new process.
 
 The first job of a user starts the runner and is forked from it: it waits for the imports that it would
 have to do itself. Whatever is wrong with a runner, a job never fails for it.

@@ -1,4 +1,4 @@
-"""The one way to a tenant: who asks, and which tenant of which environment.
+"""Authorization: the only way from a principal to a tenant.
 
 Routes get tenants from here and from nowhere else. A tenant that is not the principal's business is
 answered like one that is not there: the same error, the same words, after the same look into the
@@ -29,7 +29,7 @@ _NAMED_LETTERS = 160
 
 @dataclass(frozen=True, slots=True)
 class TenantPage:
-    """A page of tenants' ids, and the id after which the next one begins (None: there is none)."""
+    """A page of tenant ids, and the id after which the next one begins (None: this is the last)."""
 
     tenants: tuple[str, ...]
     next_after: str | None

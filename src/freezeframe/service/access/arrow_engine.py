@@ -1,4 +1,4 @@
-"""An engine for a service without Spark: it counts how a stream's new whole content differs from the old.
+"""A row engine without Spark, for the service: computes the difference to a stream's new content.
 
 Loading and overriding a stream needs no more of an engine than that. What moves stored rows (an upsert, a
 window, a full extract) is refused here: it belongs into a job.

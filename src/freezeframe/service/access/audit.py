@@ -1,4 +1,4 @@
-"""The audit: who did what to which tenant, in a chain that shows if an entry was changed or taken out.
+"""The audit: entries in a hash chain that reveals changed and removed ones.
 
 Each entry holds the hash of the one before it in its tenant's chain, and a hash of its own that is made with
 a key of the service. What concerns no tenant (keys, people, sign-ins) has a chain of its own, that of the
@@ -54,7 +54,7 @@ _LAST = (
 
 @dataclass(slots=True)
 class AuditedOperation:
-    """Something that is about to be done and has its entries already.
+    """An operation whose audit entry is written before it begins.
 
     ``outcome`` is set by who finds that there was nothing to be done.
     """
@@ -65,7 +65,7 @@ class AuditedOperation:
 
 @dataclass(slots=True, eq=False)
 class _Waiting:
-    """An entry that is to be written, and what became of it."""
+    """A pending entry and its result."""
 
     place: AuditPlace
     values: dict[str, Any]

@@ -18,7 +18,7 @@ TRIM = "audit.trim"
 
 @dataclass(frozen=True, slots=True)
 class AuditPlace:
-    """Whose chain: a tenant of an environment, or the service's own where both are empty."""
+    """Owner of a chain: a tenant of an environment, or the service where both are empty."""
 
     environment: str = ""
     tenant: str = ""
@@ -78,7 +78,7 @@ class AuditEntry:
         return {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "hash"}
 
     def to_json(self) -> dict[str, Any]:
-        """What is told of it; the moment is RFC 3339, the details are an object."""
+        """The entry as JSON: the time is RFC 3339, the details are an object."""
         return {
             "number": self.number,
             "moment": rfc3339(self.moment_ms),
@@ -94,7 +94,7 @@ class AuditEntry:
 
 @dataclass(frozen=True, slots=True)
 class AuditFilter:
-    """Which entries are wanted: all of those that every given field fits.
+    """Filter of entries: each given field must match.
 
     ``principal`` is any part of who asked (``key:0a1b``, a name); moments are milliseconds since 1970,
     ``until_ms`` is not included.
@@ -109,7 +109,7 @@ class AuditFilter:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Number and hash of a chain's entry as somebody else has them: a version of the tenant, a sink."""
+    """Number and hash of a chain's entry, anchored outside: in a tenant version or a sink."""
 
     number: int
     hash: str

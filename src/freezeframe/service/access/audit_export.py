@@ -1,4 +1,4 @@
-"""Entries of the audit as a file: JSON lines, exact, or CSV for spreadsheets."""
+"""Audit export: JSON lines, exact, or CSV for spreadsheets."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from freezeframe.service.access.audit_entry import FIRST, TRIM, AuditEntry, Audi
 
 @dataclass(frozen=True, slots=True)
 class AuditProof:
-    """Whether a chain is whole; else ``broken_at`` is the first entry that is not as written, and why.
+    """Result of a verification; ``broken_at`` is the first entry that differs, with the reason.
 
     ``entries`` is how many were looked at, ``heads`` how many heads kept elsewhere were compared;
     ``head_number`` and ``head_hash`` are of the newest entry, None and empty where there is none.

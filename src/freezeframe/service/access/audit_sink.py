@@ -118,7 +118,7 @@ class _Counting(logging.Handler):
 
 
 class _Entrance(_Counting, QueueHandler):
-    """Where entries wait for the sink."""
+    """Queue of entries for the sink."""
 
 
 class _File(_Counting, WatchedFileHandler):

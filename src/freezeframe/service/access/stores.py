@@ -1,4 +1,4 @@
-"""The store that a service stands on: one root, opened once for each environment, without Spark."""
+"""The store of a service: one root, opened once for each environment, without Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Configurations that lie in the store as they are: who serves a store is told of them at the start."""
+"""Finds unsealed configurations, which the operator is warned of at the start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers that are given again: a request with an ``Idempotency-Key`` is carried out once.
+"""Stored responses: a request with an ``Idempotency-Key`` is carried out once.
 
 Keys belong to who asks. An answer is kept for a day. While a request is being answered its key is renewed
 again and again, so one whose process died may be sent again within half a minute. Its effect is not had
@@ -27,7 +27,7 @@ JOB_PREFIX = "request-"
 
 @dataclass(frozen=True, slots=True)
 class StoredResponse:
-    """The answer that a request was given the first time."""
+    """The stored response to a request's first occurrence."""
 
     status: int
     headers: Mapping[str, str]
@@ -38,7 +38,7 @@ class StoredResponse:
 
 @dataclass(frozen=True, slots=True)
 class RequestIdentity:
-    """Whose request it is, the key that it came with, and the hash of what it says."""
+    """Principal, idempotency key and content hash of a request."""
 
     principal: str
     key: str

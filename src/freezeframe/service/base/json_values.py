@@ -1,4 +1,4 @@
-"""One value as JSON has it (pure): what JSON or its readers have no exact value for is text."""
+"""JSON representation of a value; values that JSON cannot hold exactly are text (pure)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file that came with a request, on the disk for as long as somebody reads it by a path.
+"""A request's file in temporary storage, for readers that need a path.
 
 An error tells of it by the name that its sender knows, never by where it lay.
 """
@@ -19,7 +19,7 @@ _CHUNK_BYTES = 1024 * 1024
 
 @contextmanager
 def received_file(content: IO[bytes], kind: str, name: str) -> Iterator[Path]:
-    """The content as a file with the ending ``kind``, gone after the block; ``name`` is told of it.
+    """The content as a temporary file with the ending ``kind``; ``name`` is used in messages.
 
     Raises:
         BadInput: as the block raises it, in terms of ``name``.

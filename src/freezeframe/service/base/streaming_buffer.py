@@ -1,10 +1,10 @@
-"""What a writer of a file has written and nobody has sent yet, so that a file is made while it is sent."""
+"""Write buffer drained by a streaming response."""
 
 from __future__ import annotations
 
 
 class StreamingBuffer:
-    """A file to write to that gives what was written; it cannot be sought in, as a socket cannot."""
+    """A writable file whose content is drained by a response; not seekable."""
 
     closed = False
 

@@ -1,4 +1,4 @@
-"""Moments as the service writes them: RFC 3339 in UTC."""
+"""RFC 3339 timestamps in UTC."""
 
 from __future__ import annotations
 

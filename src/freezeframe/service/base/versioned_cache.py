@@ -1,4 +1,4 @@
-"""What was made of a tenant's state, kept for as long as that state is the newest.
+"""A cache of values derived from a tenant's state, invalidated by a newer version.
 
 A tenant's log gives the same object as its state until it has grown, so that what was made of it is known to
 be true by a look at the object, whatever happened in between: a commit, an erasure, a restore of a backup.
@@ -17,7 +17,7 @@ _T = TypeVar("_T")
 
 
 class VersionedCache(Generic[_T]):
-    """At most ``most`` values by name, the least used forgotten first; safe to share between threads."""
+    """LRU cache of at most ``most`` values; safe to share between threads."""
 
     def __init__(self, most: int) -> None:
         self._most = most

@@ -1,4 +1,4 @@
-"""Several files, folders and streams of a tenant as one zip, made while it is sent."""
+"""Streams a zip of files, folders and streams of a tenant."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PIECE_BYTES = 256 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What goes in: files and folders by path, streams by name (as CSV)."""
+    """Content of a bundle: files and folders by path, streams by name (as CSV)."""
 
     files: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""All rows of a stream as a file, made while it is sent: no more than some batches are ever in memory.
+"""Streams all rows of a stream as a file, with a few batches in memory.
 
 Rows are in the order of the key, but those of a stream of many bytes in that of its files, as in a file
 that the command exports.

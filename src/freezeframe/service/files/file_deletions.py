@@ -1,4 +1,4 @@
-"""Several files and folders removed at once: one job, one version of the tenant, whole or not at all."""
+"""Deletes several files and folders as one version of the tenant."""
 
 from __future__ import annotations
 

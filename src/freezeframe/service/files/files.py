@@ -1,4 +1,4 @@
-"""A tenant's files as the service changes them: under conditions, with a name in the history."""
+"""Changes a tenant's files under the preconditions of a request."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class FolderPage:
-    """Some of what is directly in a folder, or below it: folders and files by path, and if there are more."""
+    """A page of a folder's content: folders and files by path, and whether more follow."""
 
     folders: tuple[str, ...]
     files: tuple[FileEntry, ...]
@@ -174,7 +174,7 @@ def _entry_of(tenant: Tenant, path: str, version: int) -> FileEntry:
 
 
 def _change(tenant: Tenant, author: Author, change: Callable[[Job], _T]) -> tuple[_T, int]:
-    """Carry out a change as a job of its own, again where somebody else changed the file meanwhile.
+    """Carry out a change as a job, and retry where the file was changed meanwhile.
 
     What ``change`` gave, and the version that it is in.
     """

@@ -1,4 +1,4 @@
-"""A folder under another path: one job moves all files below it, whole or not at all."""
+"""Moves a folder with all files below it as one version of the tenant."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ _REMEMBERED_MAX = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What is told of a key; ``environments`` and ``tenants`` None means all."""
+    """An API key without its secret; ``environments`` and ``tenants`` None means all."""
 
     id: str
     name: str
@@ -72,7 +72,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class NewKey:
-    """A key with its secret, which is told this once."""
+    """A new API key with its secret, which is returned once."""
 
     key: Key
     secret: str = field(repr=False)
@@ -110,7 +110,7 @@ class Keys:
         self._remembered: dict[str, tuple[float, Principal]] = {}
 
     def draft(self, request: str | None = None) -> KeyDraft:
-        """Id and secret for a new key; for the same request always the same ones, which nobody else can tell.
+        """Id and secret of a new key, derived from the request, so that a repeat gets the same ones.
 
         So a request that comes twice makes one key, and is answered with it, while no secret is kept.
         """
@@ -301,7 +301,7 @@ def _ended_key(how: str, moment_ms: int) -> NotAuthenticated:
 
 
 def unknown_caller() -> NotAuthenticated:
-    """The one answer to whoever is not known, whatever the reason."""
+    """The one error for an unknown caller, whatever the reason."""
     return NotAuthenticated(
         "The service does not know who asks.",
         cause="There is no key or session with the request, or it is not valid (any more).",

@@ -1,4 +1,4 @@
-"""Signing in with accounts of an OpenID Connect provider: the authorization code flow with PKCE.
+"""OpenID Connect sign-in: the authorization code flow with PKCE.
 
 A browser is sent to the provider with a state, a nonce and a challenge that were made for it alone, and
 comes back with a code. The code is worth an ID token, which must be signed by the provider, for this

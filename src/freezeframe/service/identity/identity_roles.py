@@ -1,4 +1,4 @@
-"""Which role an account of somebody else's has here: what a claim says, read by what the settings say."""
+"""Maps an OpenID Connect account's claims to a role, by the settings."""
 
 from __future__ import annotations
 

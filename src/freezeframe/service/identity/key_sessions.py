@@ -1,4 +1,4 @@
-"""Sessions of who signed in with a key: the browser holds a token of its own, and never the key."""
+"""Sessions of API keys: the browser stores a session token instead of the key."""
 
 from __future__ import annotations
 

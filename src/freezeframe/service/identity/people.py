@@ -1,4 +1,4 @@
-"""People who sign in: passwords as argon2 hashes, sessions as random tokens of which a hash is kept."""
+"""People: passwords as argon2 hashes, sessions as hashes of random tokens."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ID_BYTES = 9
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """What is told of a person; ``environments`` and ``tenants`` None means all."""
+    """An account; ``environments`` and ``tenants`` None means all."""
 
     id: str
     name: str
@@ -68,7 +68,7 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class NewSession:
-    """A session with its token, which is told this once."""
+    """A new session with its token, which is returned once."""
 
     person: Person
     token: str = field(repr=False)

@@ -1,4 +1,4 @@
-"""The service's own secret: without it the hashes of keys in the control database are worth nothing.
+"""The pepper: the service's secret, without which stored key hashes are worthless.
 
 Signatures of cursors come from it as well. All workers and machines of one service need the same.
 """

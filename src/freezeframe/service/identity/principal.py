@@ -1,4 +1,4 @@
-"""Who asks: a key or a person, and what they may see and do.
+"""Principals: a key or a person, with its scopes and tenants.
 
 A principal is made by authentication and handed down; nothing below ever asks a request who it is from.
 """

@@ -1,4 +1,4 @@
-"""What a browser holds while it is at an identity provider: signed, for ten minutes and one return."""
+"""The signed ticket of a sign-in at an identity provider: ten minutes, one use."""
 
 from __future__ import annotations
 

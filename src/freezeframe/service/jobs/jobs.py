@@ -45,7 +45,7 @@ _LOG_PLACE = re.compile(r"([0-9]{1,6})-([0-9]{1,15})")
 
 @dataclass(frozen=True, slots=True)
 class TenantJob:
-    """Which job: its tenant's environment and id, its own id, and the tenant's folder in the store.
+    """Identity of a job: environment, tenant, job id, and the tenant's folder in the store.
 
     The folder tells the tenant from others that had the id before; without it all of them are meant.
     """
@@ -58,7 +58,7 @@ class TenantJob:
 
 @dataclass(frozen=True, slots=True)
 class LogPlace:
-    """How far a job's log has been told: the attempt, and a byte of its log."""
+    """Position in a job's log: the attempt, and a byte offset."""
 
     attempt: int = 0
     position: int = 0
@@ -247,7 +247,7 @@ class TenantJobs:
         return self._queue.waiting_seconds()
 
     def describe_job(self, job: QueuedJob) -> dict[str, Any]:
-        """What is told of a job: all of ``QueuedJob.to_json`` but where things lie on the machine."""
+        """A job's fields without paths of the machine."""
         record = job.to_json()
         outcome = record["outcome"]
         if outcome is not None:

@@ -1,4 +1,4 @@
-"""What is left of a job that has ended: the notebook as it was executed, and the order to run it again."""
+"""Ended jobs: the executed notebook, and the request to run one again."""
 
 from __future__ import annotations
 

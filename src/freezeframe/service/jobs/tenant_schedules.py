@@ -135,7 +135,7 @@ class TenantSchedules:
 
 
 def describe_schedule(schedule: Schedule) -> dict[str, Any]:
-    """What is told of a schedule: its fields, its script's name, and the next times it is due."""
+    """A schedule's fields, its script's name, and its next due times."""
     script = str(json.loads(schedule.asked.request).get("script") or "")
     due: list[datetime] = [] if schedule.next_due is None else [schedule.next_due]
     while due and len(due) < _NEXT_SHOWN and (later := schedule.asked.timing.next_after(due[-1])):

@@ -1,4 +1,4 @@
-"""Uploads that go on after an interruption: bytes wait outside of the tenant until all are there.
+"""Resumable uploads: bytes are stored outside of the tenant until all have arrived.
 
 The rules are those of tus 1.0 (core, creation, termination, expiration). They are kept here, in some
 hundred lines over plain files, because a tus server as a library publishes what it has received by
@@ -59,7 +59,7 @@ class AnnouncedUpload:
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """An upload under way: whose it is, what is to become of it, and how far it has come."""
+    """A pending upload: its owner, its purpose, and its offset."""
 
     id: str
     tenant: str
@@ -79,7 +79,7 @@ class Upload:
         return self.offset == self.length
 
     def to_json(self) -> dict[str, Any]:
-        """What is told of it."""
+        """The upload's state as JSON."""
         return {
             "id": self.id,
             "purpose": self.purpose,
@@ -119,7 +119,7 @@ def _unknown(environment: str, tenant: str, job_id: str) -> None:
 
 
 class UploadWriter:
-    """Where the bytes of an upload go, one chunk after the other."""
+    """Appends chunks to an upload."""
 
     def __init__(self, content: IO[bytes], offset: int, length: int) -> None:
         self._content = content
@@ -215,7 +215,7 @@ class Uploads:
 
     @contextmanager
     def appending(self, upload: Upload, offset: int) -> Iterator[UploadWriter]:
-        """Add bytes where the upload stands; those that came before an error stay and are durable.
+        """Append bytes at the upload's offset; those that arrived before an error are durable.
 
         Raises:
             ConflictError: it stands elsewhere, or somebody else adds to it at this moment.

@@ -1,4 +1,4 @@
-"""How many bytes a minute a tenant's requests may bring and take, counted by all workers of one machine.
+"""Byte quotas a minute for each tenant, shared by all workers of a machine.
 
 What a request announces is counted before it moves, so of requests that come at once only those are let in
 that find something left; the one that goes over is finished.

@@ -1,4 +1,4 @@
-"""How often a key or a tenant may ask, and quotas of a minute that all workers of one machine count together.
+"""Request rates of keys and tenants, shared by all workers of a machine.
 
 The counters are in a small SQLite file beside the control database. It is not synced to disk: after a crash
 of the machine counting begins anew, which is all that is lost. A worker takes a hundredth of a quota at
@@ -95,7 +95,7 @@ class MinuteQuotas(ABC):
     def spend_at_once(
         self, kind: str, names: tuple[str, ...], size: int = 1, *, reserves: bool = True
     ) -> bool:
-        """``spend`` where it needs no look at the shared counters; False: nothing was counted.
+        """``spend`` without the shared counters where possible; False: nothing was counted.
 
         Raises:
             RateLimited: as ``spend``.

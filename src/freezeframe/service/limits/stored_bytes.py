@@ -1,4 +1,4 @@
-"""How many bytes a tenant may keep: what its newest version holds, and what waits to become part of it."""
+"""Storage quota of a tenant: its newest version and its pending uploads."""
 
 from __future__ import annotations
 

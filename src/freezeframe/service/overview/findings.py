@@ -1,4 +1,4 @@
-"""What a tenant's logs say that somebody should look at: stale tenants, unusual changes, schema drift.
+"""Findings in a tenant's log: stale, unusual changes, schema drift.
 
 Only the tenant log's newest 100 versions are read, each once; rows never are.
 """

@@ -1,4 +1,4 @@
-"""How many rows and bytes a tenant had after each of its versions, told from its logs alone.
+"""Rows and bytes of a tenant after each version, computed from its logs.
 
 The oldest version that is told is looked at as a whole; from there every entry of the tenant log says
 what it added and took away. Only an entry that does not say so (a table taken over, a long commit) has
@@ -34,7 +34,7 @@ class GrowthPoint:
 
 @dataclass(frozen=True, slots=True)
 class _Size:
-    """Of one stream."""
+    """Rows and bytes of one stream."""
 
     rows: int
     bytes: int
@@ -77,7 +77,7 @@ def _point(state: TenantState, sizes: dict[str, _Size]) -> GrowthPoint:
 
 
 def _after(size: _Size | None, change: StreamChange) -> _Size | None:
-    """The stream's size after a change; None where the entry does not tell it."""
+    """The stream's size after a change; None where the entry lacks it."""
     if change.is_external or not change.content:
         return None
     counts, known = change.counts, size or _Size(0, 0)

@@ -1,4 +1,4 @@
-"""A tenant at a glance: its streams with their sizes and last changes, as lists of tenants show them.
+"""Overview of a tenant: its streams with sizes and last changes.
 
 Only logs are read: the tenant's, and each table's for its statistics. No row is. What was found is kept
 until the tenant changes, and of a tenant that has changed only the new entries are read.
@@ -80,7 +80,7 @@ class Overviews:
         self._kept: VersionedCache[_Seen] = VersionedCache(_KEPT_MAX)
 
     def of(self, tenant: Tenant, version: int | None = None) -> Overview:
-        """What is told of a tenant at a version (default: now).
+        """The overview of a tenant at a version (default: now).
 
         Raises:
             VersionNotFound: there is no such version, or it is not kept any more.

@@ -1,4 +1,4 @@
-"""What changes in a store while somebody looks on: jobs, versions of some tenants, which tenants there are.
+"""Polls a store for changes: jobs, versions of some tenants, tenants created and deleted.
 
 Nothing is looked through: of the queue only what may have changed is asked, of the tenants only those that
 are watched, each by two looks at its log's end, and the registry is one log of that kind as well.

@@ -1,4 +1,4 @@
-"""Notifications of an environment: what is found becomes events, which are sent to a webhook, signed.
+"""Webhook notifications of an environment: findings become signed events.
 
 The headers are those of the Standard Webhooks specification, for which receivers have libraries.
 """
@@ -39,7 +39,7 @@ _SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What came of one look: events that were new, deliveries, and what will be sent again."""
+    """Result of a round: new events, deliveries, and pending retries."""
 
     queued: int
     delivered: int
@@ -104,7 +104,7 @@ class Notifier:
         self.notifications = Notifications(database, self._environment)
 
     def look(self, webhook: Webhook) -> Round:
-        """Queue what the last day brought and was not told, and send what is due.
+        """Queue the last day's new events, and send those that are due.
 
         Raises:
             TryAgain: the store or the control database cannot be reached.
@@ -160,7 +160,7 @@ class Notifier:
             )
 
     def _event(self, kind: str, tenant: str, **facts: Any) -> dict[str, Any]:
-        """An event of the same facts has the same text, and so is told once."""
+        """An event whose id is derived from its facts, so that it is sent once."""
         return {"type": kind, "environment": self._environment, "tenant": tenant, **facts}
 
 

@@ -1,4 +1,4 @@
-"""Rows that differ, as JSON has them: what each was, what it is, and which of its cells changed (pure)."""
+"""Row differences as JSON: before, after, and the changed cells (pure)."""
 
 from __future__ import annotations
 

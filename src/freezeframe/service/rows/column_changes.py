@@ -1,4 +1,4 @@
-"""How the columns of a stream differ between two of its versions."""
+"""Schema difference between two versions of a stream."""
 
 from __future__ import annotations
 

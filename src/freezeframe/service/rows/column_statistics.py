@@ -1,4 +1,4 @@
-"""What a stream's columns hold: how many nulls and distinct values, between which ends, in which shape.
+"""Column statistics: nulls, distinct values, minimum, maximum, distribution.
 
 Columns are read one by one, so that memory holds one of them. Of a stream of more than ``ROWS_MAX`` rows
 the first ``ROWS_MAX`` are read, and each figure says of how many rows it speaks; nulls and ends are then

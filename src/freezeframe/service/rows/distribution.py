@@ -1,4 +1,4 @@
-"""The shape of a column in a few bars: ranges of equal width, or the most frequent values (pure)."""
+"""Histograms: ranges of equal width, or the most frequent values (pure)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an import would do, told before it is queued: columns, counts, and some of the rows that change.
+"""Preview of an import: columns, counts, and some of the changed rows.
 
 The rows go the way of the real update, with nothing kept at its end (``Stream.preview``), as far as that
 is possible without Spark and within ``PREVIEW_BYTES_MAX``. Of a longer file the beginning is looked at:

@@ -1,4 +1,4 @@
-"""The rows of a stream that differ between two versions of the tenant, with each changed cell."""
+"""Row difference between two versions of the tenant, with each changed cell."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class DifferencePlace:
 
 @dataclass(frozen=True, slots=True)
 class AllChanges:
-    """What is known of all changes: their counts (None: too many to be counted), and of which columns.
+    """Totals of a difference: counts (None: too many to count), and changed columns.
 
     ``changed`` says in how many updated rows each column changed, of all rows or of the first page's.
     """
@@ -54,7 +54,7 @@ class AllChanges:
     changed: dict[str, int]
 
     def to_json(self) -> list[Any]:
-        """What a cursor holds; the columns are told by the first page."""
+        """The cursor's content; the first page determines the columns."""
         return [None if self.counts is None else self.counts.to_json()]
 
     @classmethod

@@ -1,4 +1,4 @@
-"""A row's history as JSON has it; the row is named by its key's text."""
+"""A row's history as JSON; the row is named by its key's text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from freezeframe.store.versions import row_history as store
 
 @dataclass(frozen=True, slots=True)
 class ToldVersion:
-    """What one version of the tenant did to the row."""
+    """One version of a row's history as JSON."""
 
     version: int
     timestamp: datetime

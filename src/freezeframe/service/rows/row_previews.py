@@ -1,4 +1,4 @@
-"""Some rows of a stream for who looks at it, a page at a time, whatever the stream's size.
+"""Pages of a stream's rows, at a cost that does not grow with the stream.
 
 A page is read where it lies (``store.row_pages``). How many rows there are in all comes from the log;
 under a condition it takes reading a column, so that it is counted for small streams and on request.

@@ -1,4 +1,4 @@
-"""Rows of a stream that are to be what they were: chosen by keys as JSON has them, at most some thousands."""
+"""Restores selected rows of a stream, by keys as JSON, at most some thousands."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KEYS_MAX = 5000
 
 @dataclass(frozen=True, slots=True)
 class RestoredRows:
-    """What became, or would become, of the rows; those that already are as they were are not among them."""
+    """Result of a row restoration; rows that needed no change are not included."""
 
     version: int
     tenant_version: int

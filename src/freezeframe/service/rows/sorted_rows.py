@@ -1,4 +1,4 @@
-"""The first rows of a stream by a column that is not its key: one pass that keeps no more than it shows.
+"""The first rows of a stream by any column: one pass in bounded memory.
 
 Sorting everything would take the memory of everything. Batches are read one by one, of the columns that
 are shown; what cannot be among the first rows is dropped at once. A stream of more cells than one pass
@@ -37,7 +37,7 @@ ROWS_MAX = 10_000
 
 @dataclass(frozen=True, slots=True)
 class SortedRows:
-    """Rows in order, and how many there are in all that meet the conditions."""
+    """Rows in order, and the number of all rows that match."""
 
     rows: pa.Table
     total: int
@@ -45,7 +45,7 @@ class SortedRows:
 
 @dataclass(frozen=True, slots=True)
 class SortOrder:
-    """By which column, and which way; missing values come last either way."""
+    """Column and direction of sorting; missing values come last either way."""
 
     column: str
     is_down: bool = False
@@ -53,7 +53,7 @@ class SortOrder:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """At most ``limit`` rows behind the first ``offset``."""
+    """At most ``limit`` rows after the first ``offset``."""
 
     offset: int = 0
     limit: int = 100

@@ -1,4 +1,4 @@
-"""A stream's table at a moment, for what the service reads of it column by column."""
+"""A stream's table at a version or time, for the service's column-wise readers."""
 
 from __future__ import annotations
 

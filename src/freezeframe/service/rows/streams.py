@@ -1,4 +1,4 @@
-"""A tenant's streams as the service shows them: what they are, some of their rows, and files of all of them.
+"""Streams as the service describes them: schema, some rows, exports.
 
 Rows are read by PyArrow in this process. An override is carried out here too, up to a limit of bytes;
 whatever else changes rows is a job.
@@ -33,7 +33,7 @@ SNAPSHOT_SUFFIXES: tuple[str, ...] = (".snapshot.csv", ".snapshot.parquet")
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """When rows are read: now, at a version of the tenant, at a moment, or at one of the stream's own."""
+    """Point in time of a read: now, a tenant version, a time, or a stream version."""
 
     version: int | None = None
     as_of: str | None = None
@@ -65,7 +65,7 @@ class StreamDetail:
 
 
 def stream_detail(stream: Stream) -> StreamDetail:
-    """What is told of a stream.
+    """Description of a stream.
 
     Raises:
         StreamNotFound: there is none of that name.

@@ -1,4 +1,4 @@
-"""Which paths can lie beside each other: no two that some file system takes for one (pure).
+"""Path conflicts: paths that some file systems treat as the same (pure).
 
 ``a`` and ``A`` are one file on some disks, and nothing is both a file and a folder. What a job
 writes must be able to lie in its working copy on any disk. Failure mode 31.

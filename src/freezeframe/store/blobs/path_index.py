@@ -1,4 +1,4 @@
-"""The paths of a state's files in order, so that a folder, or a page of it, is found without looking at all.
+"""A sorted index of file paths, for listing folders page by page.
 
 A state never changes, so its paths are sorted once; the order of the last few states is kept.
 """

@@ -1,4 +1,4 @@
-"""Blobs that were read whole and found to be what was written, so that a part of one can be read alone.
+"""Cache of verified blobs, of which parts may then be read alone.
 
 A proof holds for some minutes, for the very file that was read: one that was written anew or touched is
 proved again. Places without files of this machine have nothing to know a file by, and prove each time.

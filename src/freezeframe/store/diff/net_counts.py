@@ -1,4 +1,4 @@
-"""What one version of a stream did to its rows, as a comparison with the version before counts it.
+"""Row counts of a version, equal to a comparison with the version before.
 
 Steps of a job count what became of the rows they were given. Two steps may touch the same row, and an
 override, a dropped column or a restoration changes rows that nobody sent: only a comparison knows then.

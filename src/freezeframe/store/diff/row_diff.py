@@ -1,4 +1,4 @@
-"""Which rows differ between two versions of a stream: new, updated with what was there before, or deleted.
+"""Row difference of two snapshots: inserted, updated with the old values, deleted.
 
 Only files that the two versions do not share are read: the rows of a shared file are the same.
 With a key each row is one change; without one, rows are compared whole and counted, so there are
@@ -71,7 +71,7 @@ def require_names(after: Snapshot) -> None:
 
 
 def table_changes(old: pa.Table, new: pa.Table, key: Sequence[str], flag: str | None = None) -> pa.Table:
-    """The same for two tables in memory, of which each has a key at most once (pure).
+    """The same for two tables in memory with unique keys (pure).
 
     ``flag`` is the column of ``new`` that marks deleted rows; null in it is false.
     """

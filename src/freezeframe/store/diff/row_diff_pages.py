@@ -1,4 +1,4 @@
-"""Which rows differ between two versions of a stream, a page at a time (a change is what ``row_diff`` says).
+"""Row difference of two versions, page by page (``row_diff`` defines a change).
 
 Only files that the versions do not share are read. By key both sides are walked side by side, some
 thousand rows at once, so that a page of any difference takes little memory. Rows without a key, or under
@@ -95,7 +95,7 @@ class Comparison:
 
     @property
     def rows_max(self) -> int:
-        """How many rows have to be read at most to tell all that differs; from the log."""
+        """Upper bound of rows to read for the whole difference, from the log."""
         return sum(part.rows_max for part in (self._old, self._new) if part is not None)
 
     @property

@@ -1,4 +1,4 @@
-"""A page of a snapshot's rows: the first ones after a place, without reading what comes after them.
+"""Pages of a snapshot's rows, without reading what follows.
 
 Rows are in the order of the key, and without a key in that of the files and their rows. A first pass reads
 the key's columns alone, of the row groups whose statistics say that they may hold a row of the page; it

@@ -1,4 +1,4 @@
-"""``_freezeframe/format.json``: which format a directory has, so that an older freezeframe stops in time."""
+"""``_freezeframe/format.json``: the directory's format version, so that an older release refuses it."""
 
 from __future__ import annotations
 

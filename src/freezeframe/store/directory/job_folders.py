@@ -1,4 +1,4 @@
-"""Where the scripts of a tenant's jobs run, and when what they leave there goes.
+"""Folders of jobs: where scripts run, and when their leftovers are deleted.
 
 A job's root holds the tenant's data in the clear: input, output, a working copy, the log. So it is kept
 where it is found by the tenant: in a local store beside the tenants, and for a store in a bucket in the

@@ -1,4 +1,4 @@
-"""Where things are in a tenant's snapshot directory: the one place that makes such names.
+"""Paths inside a tenant's snapshot directory, all defined here.
 
     Account.snapshot/        a stream: a plain Delta table
     _freezeframe/format.json   which format this is

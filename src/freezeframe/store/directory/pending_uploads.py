@@ -1,4 +1,4 @@
-"""Where a service keeps what waits for a tenant: uploads under way, and files of imports that are queued.
+"""Pending data of a tenant in a service: uploads, and files of queued imports.
 
 They hold the tenant's data before it is in any version, so they go with the tenant, and with an erasure:
 nobody can tell what is in half a file.

@@ -1,4 +1,4 @@
-"""What a directory or bucket holds: one tenant's log or a store's registry, never both.
+"""The kind of a directory or bucket: one tenant's log or a store's registry, never both.
 
 Asked when it is opened, and once more before the first entry of either is written.
 """

@@ -1,4 +1,4 @@
-"""Sealed bytes: AES-256-GCM in pieces, bound to the tenant, the file's version and its path.
+"""Encryption of sealed files: AES-256-GCM in chunks, bound to tenant, version and path.
 
     magic line | version id, 16 bytes | piece | piece | …
 

@@ -1,4 +1,4 @@
-"""A tenant's data key, wrapped by the master key: what its sealed files are sealed with.
+"""A tenant's data key, wrapped by the master key.
 
 ``_freezeframe/keys/N.json`` holds it; the newest record counts. The key itself never changes, so
 rotating the master key writes one small record a tenant and no file anew. Without the records all
@@ -32,7 +32,7 @@ class DataKey:
     tenant: str
 
     def digest(self, content_sha256: bytes) -> str:
-        """A digest of content that says nothing about it to whoever lacks the key."""
+        """A keyed digest of content, which reveals nothing without the key."""
         return hmac.new(self.secret, b"content\0" + content_sha256, hashlib.sha256).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""The master key: the one secret from outside, which wraps the data keys of tenants and nothing else.
+"""The master key, which wraps the data keys of tenants.
 
 It comes from a file that only its owner may read, or from a command (a vault's client, for
 example); both give 32 random bytes, raw or as hex or base64 text. It is never stored by us.

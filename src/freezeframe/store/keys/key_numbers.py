@@ -1,4 +1,4 @@
-"""Numbers for the keys of a batch, by which stored rows that have one of them are recognized (pure)."""
+"""Integer codes for a batch's keys, used to match stored rows (pure)."""
 
 from __future__ import annotations
 

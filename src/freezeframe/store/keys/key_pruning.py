@@ -1,4 +1,4 @@
-"""Which files may hold a key of a batch, told by the statistics of the key's columns (pure)."""
+"""Data skipping by key: files whose statistics exclude every key of a batch (pure)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a batch's keys are in a stream's files: a scan of the key's columns, file by file.
+"""Key search: a scan of the key's columns in a stream's files, file by file.
 
 The scan of a file is a function of values, so it runs as a thread of this process, or as a task of Spark
 in a Python worker. Source: ``docs/decisions/0024`` and ``docs/decisions/0034``.

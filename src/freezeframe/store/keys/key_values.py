@@ -1,4 +1,4 @@
-"""Keys of a stream in the types that its key has, or had at another version (pure)."""
+"""Keys of a stream converted to the types of its key at a version (pure)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The keys of erased rows, and whether a value, a text or a log's record holds one of them (pure).
+"""Matching of erased keys in values, texts and log records (pure).
 
 A value is compared as what it is: a number with numbers where a key may stand, never with the digits of
 another figure. A key that looks like a figure is looked for in texts as a word of its own: not within

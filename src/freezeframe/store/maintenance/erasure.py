@@ -1,4 +1,4 @@
-"""Removing rows for good: from the present, from every version, and from all bytes of the tenant.
+"""Erasure: removes rows from the present, from every version, and from all bytes of the tenant.
 
 The stream's files are written anew without the rows, one entry of kind ``erase`` ends the tenant's
 restorable history at that commit, and everything from before it is deleted: entries, table commits,
@@ -44,7 +44,7 @@ from freezeframe.store.updates.step import Step, StepResult
 
 @dataclass(frozen=True, slots=True)
 class Erasure:
-    """What an erasure did: the rows that were there, and the version that history begins at now.
+    """Result of an erasure: the number of rows, and the version at which history begins.
 
     ``files_deleted`` and ``bytes_deleted`` are of everything from before. ``proof`` is the scan.
     """

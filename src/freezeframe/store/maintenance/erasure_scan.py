@@ -1,4 +1,4 @@
-"""A scan of all bytes of a tenant for the keys of rows that were erased.
+"""Erasure proof: scans all bytes of a tenant for the keys of erased rows.
 
 Parquet and JSON are looked at decoded, all else as it lies on the disk. Values are compared as what they
 are (``erased_keys``): the digits of another figure are no key. A key of fewer than four letters is found
@@ -28,7 +28,7 @@ from freezeframe.store.schema.comparison import comparison_type
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What the scan found.
+    """Result of the scan.
 
     ``remaining``: files of the stream or the log that still hold a key; none, if the erasure is whole.
     ``mentions``: other streams and files that hold a key's text, which the erasure
@@ -62,7 +62,7 @@ class Proof:
 def scan(
     storage: Storage, name: StreamName, keys: pa.Table, physical: Mapping[str, str], ours: str = ""
 ) -> Proof:
-    """Look at every byte below the tenant's directory.
+    """Scan every byte below the tenant's directory.
 
     ``physical`` has the names of columns in the files; ``ours`` is the erasure's own message in the log.
 

@@ -1,4 +1,4 @@
-"""Deleting what nobody can need any more, safe beside readers and writers.
+"""Garbage collection of files, safe beside readers and writers.
 
 In two steps, each decided by an entry of the log. First something is condemned: versions below a
 new floor, which nobody is shown from then on, and transactions whose heartbeat stopped, which can

@@ -1,4 +1,4 @@
-"""Deleting all that lies before an erasure: entries, table logs, data. Safe to repeat after a crash."""
+"""Deletes everything before an erasure: entries, table logs, data. Idempotent after a crash."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from freezeframe.store.transaction.transaction import TenantPlace
 
 @dataclass(frozen=True, slots=True)
 class Purged:
-    """How much was deleted."""
+    """Numbers of deleted files and bytes."""
 
     files: int = 0
     bytes: int = 0

@@ -1,4 +1,4 @@
-"""Which files of a tenant somebody may still need: what ``gc`` leaves alone."""
+"""Files of a tenant that are still referenced, which ``gc`` retains."""
 
 from __future__ import annotations
 

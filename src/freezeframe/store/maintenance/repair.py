@@ -1,4 +1,4 @@
-"""Who may write to a stream's table: the tenant log, or anybody.
+"""Release, adoption and repair of a stream's table.
 
 A table in custody lists a writer feature of ours, which other writers must refuse. Releasing takes it
 off and lets the stream go; adopting puts it on again. A table that was changed around the log all the
@@ -56,7 +56,7 @@ _TIMES = "delta.enableInCommitTimestamps"
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """What a repair did: ``adopted`` or ``undone`` others' commits, or found ``nothing`` to do.
+    """Result of a repair: ``adopted`` or ``undone`` commits of others, or ``nothing``.
 
     ``versions`` are those of the table that did not come through the log; ``version`` and ``stream_version``
     are the tenant's and the stream's own now.
@@ -190,7 +190,7 @@ def _with_named_features(table: Snapshot) -> Any:
 
 
 def _head_lost_its_place(place: TenantPlace, state: TenantState, name: StreamName, table: Snapshot) -> bool:
-    """Whether somebody else's commit lies where the newest entry's belongs."""
+    """Whether a foreign commit has the newest entry's version."""
     for change in state.head.streams if state.head else ():
         if change.stream == name and change.lands:
             return table.version >= change.table_version and not is_rolled_forward(place.storage, change)

@@ -1,4 +1,4 @@
-"""How long versions are kept: a policy of the tenant, which ``gc`` and jobs carry out."""
+"""Retention policy of a tenant, applied by ``gc`` and by jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A column of a stream in another type, where every stored value survives the way there and back.
+"""Changes a column's type where every stored value converts without loss.
 
 All rows are written anew in one commit, a batch at a time and without Spark; the steps of a job that
 meets another commit look at the values again. Rows of a stream's past (``history="scd2"``) take part.

@@ -1,4 +1,4 @@
-"""Looking for damage in a whole tenant: entries and their chain, tables, data files, blobs.
+"""Verification of a tenant: entries and their chain, tables, data files, blobs.
 
 Everything that a listed version needs is read. Nothing is repaired. What is not looked into: the key that
 sealed files are sealed with (their bytes are compared as stored), and garbage, which nothing names.
@@ -39,7 +39,7 @@ from freezeframe.store.tenant_log.table_lookup import stream_base, table_snapsho
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What was read, and what is damaged: ``findings`` name files below the tenant's directory."""
+    """Result of a verification: ``findings`` name files below the tenant's directory."""
 
     version: int
     entries: int

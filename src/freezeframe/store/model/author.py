@@ -1,4 +1,4 @@
-"""Who changes something and why, for the history."""
+"""The author of a change and the message for the history."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """Who changes something and why; without ``who`` it is the operating system's user."""
+    """Author and message of a change; without ``who`` the operating system's user is meant."""
 
     who: str = ""
     message: str = ""

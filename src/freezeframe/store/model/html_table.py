@@ -1,4 +1,4 @@
-"""A table in HTML for notebooks: what ``_repr_html_`` of the library's values answers (pure)."""
+"""HTML tables for ``_repr_html_`` in notebooks (pure)."""
 
 from __future__ import annotations
 

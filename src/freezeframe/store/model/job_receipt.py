@@ -1,4 +1,4 @@
-"""What a job did: the answer of a whole transaction over streams and files."""
+"""The receipt of a job: its versions, and the receipt of each stream and file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from freezeframe.store.model.row_counts import table_of
 
 @dataclass(frozen=True, slots=True)
 class JobReceipt:
-    """The outcome of a job: the tenant version it made, and what became of each stream and file.
+    """Result of a job: the tenant version, and the receipt of each stream and file.
 
     ``tenant_version`` is the version of the one commit; where nothing changed, the version from before,
     and ``committed`` is false. ``streams`` has a receipt for every stream that the job updated, with the

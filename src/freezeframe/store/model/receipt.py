@@ -1,4 +1,4 @@
-"""What an update did: the answer of every writing call."""
+"""The receipt of an update: counts, versions, files and bytes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from freezeframe.store.model.row_counts import Counts, table_of
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """The fate of the rows of one update, and the versions that it made.
+    """Result of an update: row counts and versions.
 
     ``version`` and ``stream_version`` are the tenant's and the stream's own versions after the call;
     where nothing changed they are the ones from before, and ``committed`` is false.

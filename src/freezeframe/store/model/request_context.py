@@ -1,4 +1,4 @@
-"""What brought a change about, where that was one request among many to a service."""
+"""Request context: the service request that caused a change."""
 
 from __future__ import annotations
 

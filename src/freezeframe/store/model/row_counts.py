@@ -1,4 +1,4 @@
-"""How many rows a change inserted, updated, left unchanged or deleted."""
+"""Row counts of a change: inserted, updated, unchanged, deleted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How many rows of a stream met which fate in one change."""
+    """Row counts of one change of a stream."""
 
     inserted: int = 0
     updated: int = 0

@@ -1,4 +1,4 @@
-"""Who runs this process, by the operating system: the author of changes that name no other."""
+"""The operating system's user, the default author of changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a caller asks of a stream: one update as a value, checked before any row is looked at."""
+"""Options of an update as a frozen value, validated before any row is read."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from freezeframe.store.transaction.scope import TenantScope
 
 
 class FileReader:
-    """Reads files by path, of a tenant, an open job, or a moment of the past.
+    """Reads files by path in a scope: a tenant, an open job, or a past version.
 
     Paths are as ``FilePath`` checks them; a bad one is ``InvalidName``. ``version`` (a tenant version;
     ``tenant_version`` is the same) or ``as_of`` (a moment) say when; without one the scope's own state
@@ -121,7 +121,7 @@ class FileReader:
         as_of: datetime | str | None = None,
         tenant_version: int | None = None,
     ) -> FileEntry:
-        """What is told of one file, without its bytes; errors as of ``read``, but for its content's."""
+        """Metadata of one file; errors as of ``read``, but for its content's."""
         known = FilePath(path)
         self._scope.note_read(known)
         return file_entry(str(known), self._held_file(known, self._state(version, as_of, tenant_version)))

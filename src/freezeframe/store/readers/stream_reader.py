@@ -34,7 +34,7 @@ from freezeframe.store.versions.row_history import RowHistory, row_history
 
 
 class StreamReader:
-    """Reads a stream's rows and what the stream is, of a tenant, an open job, or a moment of the past."""
+    """Reads a stream in a scope: a tenant, an open job, or a past version."""
 
     def __init__(self, name: StreamName, scope: TenantScope) -> None:
         self._place = StreamPlace(name, scope)
@@ -125,7 +125,7 @@ class StreamReader:
         stream_version: int | None = None,
         tenant_version: int | None = None,
     ) -> Snapshot:
-        """The stream's table at one version, for what looks at it in several ways; errors as of ``read``."""
+        """The stream's table snapshot at one version; errors as of ``read``."""
         self._place.scope.note_read(self._place.name)
         return self._snapshot(version, as_of, stream_version, tenant_version)
 

@@ -14,7 +14,7 @@ from freezeframe.store.versions.tenant_diff import TenantDiff, tenant_diff
 
 
 class TenantReader:
-    """Reads what a tenant holds and its history."""
+    """Reads a tenant's content and history."""
 
     def __init__(self, place: TenantPlace) -> None:
         self._place = place

@@ -1,4 +1,4 @@
-"""Whether two columns differ cell by cell, by the rule that every comparison of rows goes by (pure).
+"""Cell-by-cell comparison of two columns, used by every comparison of rows (pure).
 
 A null equals a null, NaN equals NaN, -0.0 is not 0.0, and the entries of a map have no order
 (``docs/reference/semantics.md``). Values of two types are never the same.

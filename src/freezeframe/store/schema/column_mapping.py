@@ -1,4 +1,4 @@
-"""A stream's columns as Arrow and as Delta, with what Delta's schema must say beside the types (pure).
+"""A stream's columns as Arrow and as Delta schema, with their metadata (pure).
 
 Kept in a field's metadata are the marks of ``schema_evolution`` (a column is still undecided; a text column
 held whole numbers), and, only where some name needs it, Delta's column mapping by name (protocol,

@@ -1,4 +1,4 @@
-"""In which type values of two types are compared, so that nothing is ever rounded for it (pure).
+"""The common type in which values of two types are compared without rounding (pure).
 
 Where one type holds the values of both exactly, that is the type. Text and a type whose values have one
 exact text are compared as text, so that a column that became text says the same. Else, as for a time and a

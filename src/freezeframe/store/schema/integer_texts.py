@@ -1,4 +1,4 @@
-"""Text that meets whole numbers: which texts are such a number, and whether as it is printed (pure).
+"""Text that meets integers: which texts are integers, and in canonical form (pure).
 
 ``docs/decisions/0026`` says why the difference matters: "7" is the number 7, "X9" is none, and of "007",
 "+7", " 7" and "7.0" nobody can know whether it is the 7 that is stored, or another key.

@@ -1,4 +1,4 @@
-"""How a stream's columns change with a batch: what may be added or widened, and what is refused (pure).
+"""Schema evolution of a stream: columns added, widened or refused (pure).
 
 The rule is that no value ever changes: a batch's values take the stored type if every one of
 them fits it exactly; else the stored type is widened if *its* values all fit the batch's; else
@@ -41,7 +41,7 @@ Ranges = Mapping[str, Range]
 
 @dataclass(frozen=True, slots=True)
 class BatchValues:
-    """What is known of a batch's values beside its columns' types.
+    """Access to a batch's values, beside its columns' types.
 
     ``known`` is false where the batch has its types alone: then the types must decide. ``pieces`` reads a
     column of such a batch; it is asked for where text meets a key of whole numbers.
@@ -57,7 +57,7 @@ TYPES_ALONE = BatchValues(known=False)
 
 @dataclass(frozen=True, slots=True)
 class SchemaRules:
-    """What may happen to a stream's columns: nothing at all (``frozen``), or text in place of an error.
+    """Permitted schema changes: none (``frozen``), or drift to text instead of an error.
 
     ``drift_to_text`` concerns columns whose values have one exact text: whole numbers, decimals,
     booleans, dates and text itself.

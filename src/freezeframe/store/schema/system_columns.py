@@ -1,4 +1,4 @@
-"""The columns that a stream keeps beside its own: when a row began and ended, or whether it is deleted.
+"""System columns: validity period or deletion flag.
 
 A stream with a history (``history="scd2"``) has ``_valid_from`` and ``_valid_to``, one that flags deletions
 (``deletes="flag"``) has ``_deleted``. Which it is stands in the table's properties beside the key, so that
@@ -31,7 +31,7 @@ _FLAG = (pa.field(DELETED, pa.bool_()),)
 
 @dataclass(frozen=True, slots=True)
 class SystemColumns:
-    """What a stream keeps of its rows beside their values: their past, or a flag; never both."""
+    """System columns of a stream: validity period or deletion flag; never both."""
 
     has_history: bool = False
     flags_deleted: bool = False

@@ -1,4 +1,4 @@
-"""The protocol and properties of a stream's table: as low as its columns allow, and guarded (pure).
+"""Protocol and properties of a stream's table: the lowest protocol, and the writer guard (pure).
 
 Every stream lists the writer feature ``freezeframe.tenantLog``. By Delta's protocol a writer that
 does not know a listed writer feature must refuse the table, so nobody writes around the tenant

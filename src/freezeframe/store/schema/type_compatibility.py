@@ -1,4 +1,4 @@
-"""Which type holds the values of two types without changing any (pure).
+"""Type compatibility: the type that holds the values of two types unchanged (pure).
 
 Leaves widen as numbers do (whole to wider whole, to decimal, to double where exact; float to double;
 date to a timestamp without zone); structs take the fields of both; lists and maps go by their
@@ -22,7 +22,7 @@ Range = tuple[Any, Any]
 
 
 def widens(stored: pa.DataType, incoming: pa.DataType, stored_range: Range | None = None) -> bool:
-    """Whether every stored value is exact in the incoming type; a known range of them may tell."""
+    """Whether every stored value converts exactly to the incoming type, by type or known range."""
     if pa.types.is_integer(stored) and pa.types.is_integer(incoming):
         return bool(incoming.bit_width > stored.bit_width)
     if pa.types.is_integer(stored) and pa.types.is_decimal(incoming):

@@ -1,4 +1,4 @@
-"""A column of a batch beside the stored one of its name, and the error where no type holds both (pure)."""
+"""A batch's column beside the stored one, and the error where no type holds both (pure)."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class ColumnMeeting:
         return (self.column,) if self.in_memory else None if self.pieces is None else self.pieces()
 
     def _rows(self, found: Iterable[tuple[int, Any]]) -> list[dict[str, Any]]:
-        """Rows as an error tells them; a Spark frame's rows have no order, so they have no number."""
+        """Rows for an error message; a Spark frame's rows have no order, so they have no number."""
         named = (
             {"row": row, "value": repr(python_values(cell)[0])}
             for row, cell in itertools.islice(found, _SHOWN_MAX)
@@ -94,7 +94,7 @@ class ColumnMeeting:
         return row if self.in_memory else {"value": row["value"]}
 
     def _text_key(self) -> tuple[list[dict[str, Any]], str, str] | None:
-        """The words for a key of which one side is text and the other whole numbers."""
+        """Explanation for a key with text on one side and integers on the other."""
         if not self.is_key:
             return None
         if pa.types.is_string(self.stored) and pa.types.is_integer(self.incoming):

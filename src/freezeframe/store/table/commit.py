@@ -1,4 +1,4 @@
-"""The exact bytes of a table's next commit (pure): what the tenant log carries and everybody lands."""
+"""Builds the exact bytes of a table's next commit, which the tenant log contains (pure)."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class TableChange:
 
 @dataclass(frozen=True, slots=True)
 class CommitIdentity:
-    """Who makes the commit: the attempt's unique id, the job if there is one, and the moment."""
+    """Identity of a commit: the attempt's unique id, the job if there is one, and the time."""
 
     write_id: str
     timestamp_ms: int

@@ -1,4 +1,4 @@
-"""One commit that leads from one state of a table to another, whatever lay between them (pure).
+"""One commit that leads from one state of a table to another (pure).
 
 Several updates of a stream in one job become one commit of its table, and restoring is the same in
 the other direction. Nothing of the data files is read or written: files are named again or not.
@@ -48,7 +48,7 @@ def drop_commit(base: Snapshot, info: Mapping[str, Any], identity: CommitIdentit
 
 
 def is_same_table(base: Snapshot, final: Snapshot) -> bool:
-    """Whether nothing that a reader could see lies between the two."""
+    """Whether the two snapshots are the same to a reader."""
     if base.version < 0 or _metadata(base, final) != base.metadata:
         return False
     mine, theirs = file_keys(base.files), file_keys(final.files)

@@ -1,4 +1,4 @@
-"""The files of a stream as its log has them: how many rows each holds, and which of them are deleted."""
+"""Data files of a stream: row counts and deleted positions, from the log."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from freezeframe.store.schema.table_properties import VECTORS_FEATURE
 
 @dataclass(frozen=True, slots=True)
 class LiveFile:
-    """A file of a stream: its path in the log, its bytes, its rows, and how many of these are deleted."""
+    """A live file: its path in the log, bytes, rows, and number of deleted rows."""
 
     path: str
     size: int

@@ -1,4 +1,4 @@
-"""A stream's newest state as a table of its own: one commit and the files that it names.
+"""Exports a stream's newest state as a table with a single commit.
 
 That is what a clone and an archive hold: no past, every file relative to the table's folder, and a
 table that any Delta reader takes for a new one.

@@ -1,4 +1,4 @@
-"""A Spark frame of what an update would leave: stored files as they lie, and the rows it would write.
+"""A Spark frame of an update's result before it is committed.
 
 The files that a preview writes are gone when it is over, so their rows are taken into the frame. Stored
 files stay, and are read when the frame is.

@@ -1,4 +1,4 @@
-"""Rows on their way out: as pandas, Arrow or Spark, from one table at one version."""
+"""Reads rows of one version as pandas, Polars, Arrow or Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows in the order of their key: how files are written and how frames come back (pure).
+"""Sorting rows by key, for files and returned frames (pure).
 
 Sorted files are smaller, their row groups tell which keys they can hold, and a whole stream is put
 in order in a tenth of the time, since it is a few sorted runs.

@@ -1,4 +1,4 @@
-"""Rows in given columns and types, whatever columns they came with (pure)."""
+"""Projects rows to given columns and types (pure)."""
 
 from __future__ import annotations
 

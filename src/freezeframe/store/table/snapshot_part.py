@@ -1,4 +1,4 @@
-"""Some files of a table at one version, as the reader of rows takes them."""
+"""A snapshot restricted to some of its files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files of one attempt at an update: written beside the live ones, referenced by nobody yet.
+"""Staging folder: the files of one attempt at an update, before a commit references them.
 
 Each attempt has a folder of its own inside the stream's table, because two Spark writers in one
 folder delete each other's temporary files. What is going to be referenced is made durable first;
@@ -90,7 +90,7 @@ class StagingFolder:
 
     @property
     def folder_uri(self) -> str:
-        """The folder that the attempt's own lies in."""
+        """The parent folder of the attempt's folder."""
         return self._storage.uri(self._base)
 
     def begin_batch(self) -> str:
@@ -182,7 +182,7 @@ class StagingFolder:
         return path
 
     def write_keys(self, keys: pa.Table) -> str:
-        """Write the batch's keys, in its order, for the engine to look for; the file's path."""
+        """Write the batch's keys, in its order, as a Parquet file; its path."""
         path = f"{self._name}/{_KEYS}"
         self._put(f"{self._base}/{path}", functools.partial(pq.write_table, keys, compression="none"))
         return path

@@ -1,4 +1,4 @@
-"""A table as one transaction sees it: its own commit is the newest, whatever others land meanwhile."""
+"""A table snapshot that includes the transaction's own uncommitted commit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A log of our own whose state fits in memory: entries by put-if-absent, checkpoints of JSON, a hint.
+"""An append-only log with JSON checkpoints and a hint, whose state fits in memory.
 
 Both logs of a store have this shape: the tenant log and the registry of tenants. What an entry means is
 decided by the class of the log; segments, fallbacks and staleness are ``SnapshotManagement``'s.
@@ -29,7 +29,7 @@ _logger = logging.getLogger(__name__)
 
 
 class LogState(Protocol):
-    """What the entries of a log come to."""
+    """Interface of a log's folded state."""
 
     @property
     def version(self) -> int:

@@ -1,4 +1,4 @@
-"""Threads for what is still under way after a while; what ends before that has cost none.
+"""Runs a callback in its own thread unless cancelled before its deadline.
 
 Most transactions are over within milliseconds, and to start a thread for each would take longer than
 much of what they do. One thread of the process waits for all of them. It does nothing else: what takes
@@ -16,7 +16,7 @@ _NEVER = float("inf")
 
 
 class DelayedTaskScheduler:
-    """Starts a thread for each thing that is not ended before its time. For any number of threads."""
+    """Starts a thread for each task that is not cancelled before its deadline. Thread-safe."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()

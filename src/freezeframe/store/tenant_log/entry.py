@@ -1,4 +1,4 @@
-"""What one version of the tenant log says: an entry, and its JSON form.
+"""Entries of the tenant log and their JSON form.
 
 All changes of an entry become visible at once. Kinds: ``commit`` (a job's changes), ``revoke``
 (transactions that may not commit any more), ``external`` (what happened to a table outside of the

@@ -1,4 +1,4 @@
-"""What one entry of the tenant log changes: streams, files, and what belongs to the tenant itself.
+"""Actions of a tenant log entry: changes of streams, files and the tenant itself.
 
 A change is a value with a JSON form. A stream's change holds the exact bytes of the commit that it
 makes, so that whoever comes after a crash lands the very same one; a file's change names the blob

@@ -1,4 +1,4 @@
-"""The chain of a log's entries: each binds its version and the hash of the entry before it (pure).
+"""Hash chain of a log's entries: each binds its version and the hash of the one before (pure).
 
 The hash of an entry covers both, so an entry that was replaced, swapped or put under another number does
 not fit its neighbours. Entries written before chains have neither; they are accepted up to the first
@@ -79,7 +79,7 @@ class Chain:
 
 
 def require_version(found: int, version: int, log: str) -> None:
-    """Refuse an entry or checkpoint that lies under another version than its own.
+    """Refuse an entry or checkpoint that is stored under another version.
 
     Raises:
         CorruptLog: it does.

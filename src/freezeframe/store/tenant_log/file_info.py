@@ -1,4 +1,4 @@
-"""What a tenant's files tell about themselves: the answer of listing them and of their history."""
+"""Metadata of a tenant's files, for listings and file history."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ class FileRevision:
 
 
 def file_entry(path: str, held: HeldFile) -> FileEntry:
-    """What is told of a file that is there."""
+    """Metadata of a file."""
     return FileEntry(path, held.size, moment(held.modified_ms), held.sha256, held.sealed, held.version)
 
 
 def file_revision(version: int, entry: Entry, change: FileChange) -> FileRevision:
-    """What is told of a change of a file."""
+    """Metadata of a file's revision."""
     return FileRevision(
         version=version,
         modified=moment(entry.timestamp_ms),

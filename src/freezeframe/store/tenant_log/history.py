@@ -1,4 +1,4 @@
-"""What a tenant's versions tell: when, who, by which job, and what became of each stream and file."""
+"""History of a tenant: time, author, job and changes of each version."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _entries(
 
 
 def history_entry(version: int, entry: Entry, tags: tuple[str, ...] = ()) -> HistoryEntry:
-    """What is told of one entry."""
+    """An entry as the history shows it."""
     return HistoryEntry(
         version=version,
         timestamp=moment(entry.timestamp_ms),

@@ -1,4 +1,4 @@
-"""What says that a transaction is under way, so that ``gc`` leaves its files alone.
+"""Lease of an open transaction, whose files ``gc`` retains.
 
 ``_freezeframe/staging/<writeId>.json`` is written before anything is staged and removed once all is
 landed. Everything that a transaction writes has its ``writeId`` in the name: ``<table>/<writeId>-…/``
@@ -28,7 +28,7 @@ _SUFFIX = ".json"
 
 @dataclass(frozen=True, slots=True)
 class LiveLease:
-    """A lease as somebody else finds it: whose it is and when it was last renewed, in ms."""
+    """A lease read from storage: its owner and its last renewal in ms."""
 
     write_id: str
     heartbeat_ms: int

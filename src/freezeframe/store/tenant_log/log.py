@@ -1,4 +1,4 @@
-"""The tenant's own append-only log: where all of a job's changes appear at once.
+"""The tenant log: an append-only log whose entries commit all changes of a job atomically.
 
 It is a log of the same shape as Delta's (``N.json`` by put-if-absent, checkpoints, a hint), so
 segment choice, fallback, staleness and the updating of a cached state are ``SnapshotManagement``'s.
@@ -31,7 +31,7 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 class TenantLog(CheckpointedLog[TenantState]):
-    """One tenant's log: its state now and at any version, and the next entry."""
+    """One tenant's log: its state, current and past, and appending entries."""
 
     title = "the tenant log"
 

@@ -1,4 +1,4 @@
-"""Plain files in a tenant's own directory: copies of its files, for scripts that open them by name.
+"""Plain copies of files in a tenant's own directory, for scripts that open them by name.
 
 A directory given to ``update_snapshot`` is itself one tenant's store, and scripts read
 ``tenant-config.json`` there with ``open()``. The blobs are the truth; a copy is derived again from

@@ -1,4 +1,4 @@
-"""From the tenant log into the tables: what an entry says is landed by whoever comes first.
+"""Roll-forward: applies committed entries of the tenant log to the Delta tables.
 
 Any writer may land any committed entry, any number of times, with the same result. A commit that
 is too long for the entry waits in a staged file until its table has it.

@@ -1,4 +1,4 @@
-"""One line of JSON that carries its own SHA-256 (pure).
+"""A line of JSON with its own SHA-256 (pure).
 
 JSON has no checksum of its own: a flipped bit in a count or a name would be another record.
 """

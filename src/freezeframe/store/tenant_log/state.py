@@ -1,4 +1,4 @@
-"""What a tenant holds at one version of its log, folded from the entries (pure)."""
+"""State of a tenant at a version, folded from the log's entries (pure)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _nothing() -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class HeldFile:
-    """A file of the tenant: the blob with its bytes, and the entry that brought it."""
+    """A file of the tenant: its blob and the entry that committed it."""
 
     blob: str
     sha256: str
@@ -39,7 +39,7 @@ class HeldFile:
 
 @dataclass(frozen=True, slots=True)
 class JobRecord:
-    """A job that is committed: at which version, and the hash of what it was given."""
+    """A committed job: its version and input hash."""
 
     version: int
     payload_hash: str

@@ -1,4 +1,4 @@
-"""A stream's Delta table as the tenant log says it is, whether or not its newest commit has landed.
+"""Looks up a stream's Delta table at a state of the tenant log.
 
 Readers never write. Where the tenant log's head names a commit that the table does not have yet
 (its writer died, or is about to land it), the commit's bytes are laid over the table in memory.

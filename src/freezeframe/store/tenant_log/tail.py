@@ -1,4 +1,4 @@
-"""Whether a log has grown, told by two looks at the disk instead of a listing of all of it.
+"""Detects new log entries by two file lookups in place of a full listing.
 
 Entries follow each other without a gap, so a log whose next entry is not there has not grown, as long as
 its newest one is still the same file: after an erasure, or a restore from a backup, it is not.

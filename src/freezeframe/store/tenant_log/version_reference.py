@@ -1,4 +1,4 @@
-"""How a caller says which version of a tenant is meant: by its number, a tag, or a moment."""
+"""Version references of callers: number, tag or time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tenant as one file: its newest streams and files in a compressed tar, without its past.
+"""Tenant archive: its newest streams and files as a compressed tar, without history.
 
 Sealed files are opened and sealed anew under a key of the archive's own, which the master key wraps:
 so the archive holds no secret in the clear and is of use only where that master key is.

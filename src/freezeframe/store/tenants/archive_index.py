@@ -1,4 +1,4 @@
-"""What an archive holds, told in its first member: streams, files, and the SHA-256 of every byte of them.
+"""Index of an archive (its first member): streams, files, and SHA-256 of each.
 
 Members are numbered; their real names are only here, where they are checked before anything is
 written. So no member can lead out of the tenant, and a stream's commit can name no file but its own.

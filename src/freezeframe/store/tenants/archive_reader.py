@@ -1,4 +1,4 @@
-"""The members of an archive, read once from front to back, within limits that hold before memory is used."""
+"""Reads an archive sequentially, with limits enforced before memory is used."""
 
 from __future__ import annotations
 

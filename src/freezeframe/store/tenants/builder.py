@@ -1,4 +1,4 @@
-"""Filling an empty folder with a tenant: files of tables, blobs, and then one entry that names them all.
+"""Builds a tenant in an empty folder: table files, blobs, then one entry that names them.
 
 A clone and the import of an archive both end here. Nothing is to be seen before ``commit``.
 """

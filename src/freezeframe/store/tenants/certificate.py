@@ -1,4 +1,4 @@
-"""The certificate of a deleted tenant: what was removed, and the proof that nothing is left."""
+"""Certificate of a tenant's deletion: what was removed, and proof that nothing is left."""
 
 from __future__ import annotations
 

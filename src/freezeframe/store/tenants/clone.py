@@ -1,4 +1,4 @@
-"""Copying a tenant's newest state into a folder of its own.
+"""Clones a tenant's newest state into a new folder.
 
 Every byte is copied. A hard link would be quicker, and wrong: two tenants would share one file, so
 that erasing a row of one, a deletion that must prove that nothing is left, or a damaged block would

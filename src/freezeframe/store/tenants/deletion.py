@@ -1,4 +1,4 @@
-"""Removing all that a tenant has: keys first, then every file, then a proof by listing.
+"""Deletes a tenant: keys first, then every file, then a proof by listing.
 
 The registry has said before that the tenant is gone, so nobody opens it any more. A process that
 still works for it may write while its files go; they are listed and removed until none is left.

@@ -1,4 +1,4 @@
-"""The registry of a store: a log that maps a tenant's id to its folder, one put-if-absent a change.
+"""The registry of a store: a log that maps tenant ids to folders.
 
 It is a log of the same shape as the tenant log and stands on the same ``SnapshotManagement``: so a
 creator that loses a race reads the winner's folder, and ten thousand tenants are one checkpoint and
@@ -70,7 +70,7 @@ class Registry(CheckpointedLog[RegistryState]):
         return folder in folders
 
     def create(self, environment: str, tenant: str, folder: str) -> str:
-        """The tenant's folder: ``folder``, or the one of whoever was first.
+        """The tenant's folder: ``folder``, or that of a concurrent creation that won.
 
         Raises:
             ConflictError, OutcomeUnknown, StorageUnavailable: see ``ConflictError`` and so on.

@@ -1,4 +1,4 @@
-"""What the registry of a store says: entries, and the state that they come to (pure).
+"""Entries of the registry, and the state folded from them (pure).
 
 A tenant id of an environment leads to a folder whose name says nothing. A tenant that is deleted
 and made again has a new folder, so nothing of the old one can show through.

@@ -1,4 +1,4 @@
-"""What keeps a job from committing to a deleted tenant of a store, and from leaving files there."""
+"""Prevents commits to a deleted tenant of a store, and files left in its folder."""
 
 from __future__ import annotations
 

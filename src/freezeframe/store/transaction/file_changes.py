@@ -1,4 +1,4 @@
-"""A transaction's changes of files, over the files that it began on.
+"""File changes of a transaction over its base state.
 
 A job may write ten thousand files, and a tenant have more, so no call here goes through all of them
 one by one, but where another job has committed meanwhile.

@@ -1,4 +1,4 @@
-"""One hash of all that a job was given, in order: whether a job that comes again has the same input.
+"""Input hash of a job, which detects a repeated job with other input.
 
 An update's rows count as a set: neither their order nor the kind of frame that brought them makes a
 difference. Rows in memory are hashed from Arrow's buffers, landed ones by Spark.

@@ -1,4 +1,4 @@
-"""The first way of hashing a job's rows, kept to recognise jobs that were committed with it.
+"""The first version of the input hash, for jobs that were committed with it.
 
 Rows in memory are hashed column by column and in their order; a landed frame by the text of its cells,
 through pandas. Job ids are kept for 30 days by default, so this module can go one release after `input_hash`.

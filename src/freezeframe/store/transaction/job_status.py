@@ -1,4 +1,4 @@
-"""What became of a job, seen from outside: whether it is committed, and how it is kept from committing.
+"""Status of a job from outside, and revoking it before it commits.
 
 For whoever runs jobs in processes of their own: a process may die after its commit and before it says
 so, or live on after it was given up. The tenant's log knows, and decides.

@@ -1,4 +1,4 @@
-"""Works of one call that are done at once, so that what they ask Spark becomes few questions.
+"""Runs several updates of one call concurrently and batches their Spark queries.
 
 Of an update of a few thousand rows nearly all is a question to Spark. A job that brings rows into ten
 streams by one call asks once in place of ten times: see `engine.meeting`.

@@ -1,4 +1,4 @@
-"""What a job looks at before anything else: the log, the format, and the table that it is about."""
+"""Prefetches a job's first reads concurrently: log, format, table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from freezeframe.store.tenant_log.state import TenantState
 
 @dataclass(frozen=True, slots=True)
 class Prefetched:
-    """The tenant as a job finds it, each part looked at once and at about the same time."""
+    """Result of a job's first reads, each done once at about the same time."""
 
     state: TenantState
     has_format: bool
@@ -28,12 +28,12 @@ class Prefetched:
     """Before the looks."""
 
     def looked_at(self, name: StreamName) -> int | None:
-        """Since when a look at the stream's table is good enough; None: it was not looked at."""
+        """When the stream's table was read; None: it was not."""
         return self.moment_ms if name == self.stream else None
 
 
 def prefetch(storage: Storage, log: TenantLog, stream: StreamName | None) -> Prefetched:
-    """Look at the tenant for a job that, if ``stream`` is given, changes that one first.
+    """Prefetch the tenant's state for a job, with the table of ``stream`` if it is given.
 
     Raises:
         FormatTooNew, CorruptLog: the tenant cannot be changed by this version, or is damaged.

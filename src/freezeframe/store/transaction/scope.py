@@ -1,4 +1,4 @@
-"""What the faces of streams and files stand on: a tenant, an open job, or a moment of the past.
+"""Scopes of reading and changing: a tenant, an open job, or a past version.
 
 A face (``Stream``, ``Files``) does not know which of the three it has. It reads what the scope sees, and
 changes through ``changing()``: on a tenant that is a job of one change, in a job it is the job itself,
@@ -28,7 +28,7 @@ from freezeframe.store.transaction.unit_of_work import UnitOfWork
 
 
 class TenantScope:
-    """A tenant as it is now; each change is a job of its own."""
+    """The current tenant; each change is a job of its own."""
 
     def __init__(self, place: TenantPlace) -> None:
         self.place = place
@@ -116,7 +116,7 @@ class TenantScope:
 
 
 class JobScope(TenantScope):
-    """A tenant as an open job sees it: as it was when the job began, with the job's own changes."""
+    """An open job: the tenant when the job began, with the job's own changes."""
 
     def __init__(self, place: TenantPlace, work: UnitOfWork) -> None:
         super().__init__(place)
@@ -167,7 +167,7 @@ class JobScope(TenantScope):
 
 
 class MomentScope(TenantScope):
-    """A tenant as it was at one version: for reading only."""
+    """A past version, read-only."""
 
     def __init__(self, place: TenantPlace, state: TenantState) -> None:
         super().__init__(place)

@@ -1,4 +1,4 @@
-"""One stream inside a transaction: what was asked of it, and the one commit that it comes to.
+"""Changes of one stream in a transaction, and the commit that results.
 
 The steps are kept, not only their result. Where somebody else commits to the stream first, the
 positions of rows may have moved, so the steps are carried out again on the new state, from rows

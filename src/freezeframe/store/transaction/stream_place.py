@@ -1,4 +1,4 @@
-"""One stream as a scope sees it: a tenant, an open job, or a moment of the past."""
+"""A stream as seen by a scope: tenant, open job, or past version."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from freezeframe.store.updates.update_place import UpdatePlace
 
 @dataclass(frozen=True, slots=True)
 class StreamPlace:
-    """One stream as some scope sees it."""
+    """A stream's name and the scope that it is read and changed in."""
 
     name: StreamName
     scope: TenantScope

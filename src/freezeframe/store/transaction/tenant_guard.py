@@ -1,4 +1,4 @@
-"""What keeps a job from committing to a tenant that was deleted meanwhile, and from leaving files there."""
+"""Guard against commits to a tenant that was deleted meanwhile."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class TenantGuard(Protocol):
-    """Asked by every job when it begins, before and after its commit point, and when it is given up."""
+    """Called by every job at its beginning, around its commit point, and when it is abandoned."""
 
     def require_writable(self) -> None:
         """Refuse a tenant that may only be read from here; raises ``InvalidOption``."""
@@ -19,7 +19,7 @@ class TenantGuard(Protocol):
 
 
 class NoGuard:
-    """Of a tenant that is a directory of its own: nobody deletes it but by hand."""
+    """The guard of a tenant outside of a store: nothing deletes it."""
 
     def require_writable(self) -> None:
         """See ``TenantGuard.require_writable``."""

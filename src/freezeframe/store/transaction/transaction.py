@@ -1,4 +1,4 @@
-"""Changes of several streams and files that become visible together or not at all.
+"""Transaction over several streams and files, committed atomically.
 
 A transaction sees the tenant as it was when it began, with its own changes: nobody else's commit
 shows in the middle of it. The commit point is one put-if-absent in the tenant log. Before it
@@ -84,7 +84,7 @@ class TenantPlace:
 
 @dataclass(frozen=True, slots=True)
 class CommitMetadata:
-    """What an entry says beside its changes."""
+    """Metadata of an entry: kind, job, author, message."""
 
     kind: Kind = "commit"
     job_id: str | None = None

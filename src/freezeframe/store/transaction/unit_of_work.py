@@ -1,4 +1,4 @@
-"""A job under way: what was asked of streams and files, and the one answer that it comes to.
+"""Unit of work: the changes of one job, and its receipt.
 
 Both kinds of calls go through it: those inside ``with tenant.job()`` and those outside, which are
 jobs of one change. A job with an id that is committed already does nothing again: its calls are
@@ -164,7 +164,7 @@ class UnitOfWork:
             self._transaction.note_stream_read(read)
 
     def update(self, name: StreamName, frame: Any, update: Update | KeyedUpdate) -> Receipt:
-        """Carry out an update for the job's eyes only; the receipt tells what it will be.
+        """Stage an update in the job; the receipt predicts its result.
 
         One that leaves the key to the stream is given the one that the job sees.
 
@@ -277,7 +277,7 @@ class UnitOfWork:
         return self._transaction.identity
 
     def require(self, check: Check) -> None:
-        """Have ``check`` look at the state that the job is committed on."""
+        """Add a check of the state that the job is committed on."""
         self._transaction.checks.append(check)
 
     def commit(self) -> JobReceipt:

@@ -1,4 +1,4 @@
-"""From what became of the rows to the commit that says so: columns, properties and sealed files."""
+"""Builds the commit of an update: schema, properties and sealed files."""
 
 from __future__ import annotations
 

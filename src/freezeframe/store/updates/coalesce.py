@@ -1,4 +1,4 @@
-"""What an update makes of rows that are stored already: which change, and to what (pure but for ``read``).
+"""Merges a batch with stored rows cell by cell (pure but for ``read``).
 
 A null keeps the stored cell or replaces it, a column that the batch lacks keeps its cells. Old
 values are read column by column and only as far as they are needed: a row that is known to
@@ -29,7 +29,7 @@ _TELLING = (kinds.is_timestamp, kinds.is_floating, kinds.is_decimal, kinds.is_in
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """The rows that change, whole and new, and for each row that was looked at whether it is one."""
+    """Changed rows, whole, and for each row of the batch whether it changed."""
 
     rows: pa.Table
     changed: Flags
@@ -44,7 +44,7 @@ def coalesce(
     *,
     keeps_nulls: bool,
 ) -> Filled:
-    """The rows of ``batch``, each of which is stored already, brought together with their old values.
+    """Merge the rows of ``batch``, all of which are stored, with their old values.
 
     ``target`` has the columns of the result, ``stored`` those of them that the stream has.
     ``keeps_nulls``: a null of the batch keeps the stored cell.
@@ -92,12 +92,12 @@ class _Filling:
         return [name for name in self._target.names if name in self._given - self._stored]
 
     def open_columns(self) -> list[str]:
-        """Stored columns of which a changed row needs an old value."""
+        """Stored columns whose old values a changed row needs."""
         names = [name for name in self._target.names if name in self._stored - self._key]
         return [name for name in names if self._is_open(name)]
 
     def telling(self) -> list[str]:
-        """The one column to look at first where no old value is needed for the result."""
+        """The column to compare first where the result needs no old value."""
         names = self.compared()
         ranks = {name: self._rank(self._target.field(name).type) for name in names}
         return sorted(names, key=ranks.__getitem__)[:1]

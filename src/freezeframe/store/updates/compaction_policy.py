@@ -1,4 +1,4 @@
-"""What an update does with each file of a stream: leave it, mark rows in it, or write it anew (pure).
+"""Chooses for each file of a stream: keep, mark rows as deleted, or rewrite (pure).
 
 Small streams are written anew as a whole, so that any Delta reader can read them. In large ones
 a changed row is marked as deleted where it is and written again elsewhere; a file that is mostly
@@ -32,7 +32,7 @@ SETTLED_BYTES = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class FileRule:
-    """What is done with a stream's files, and by whom they are searched: see the settings of these names."""
+    """Rules for a stream's files; see the settings of these names."""
 
     vectors_from_bytes: int
     is_plain: bool
@@ -41,7 +41,7 @@ class FileRule:
 
 @dataclass(frozen=True, slots=True)
 class FileChoice:
-    """What is done with a file, and why, in words that ``stream explain`` shows."""
+    """The action on a file, and its reason as ``stream explain`` shows it."""
 
     file: LiveFile
     action: FileAction

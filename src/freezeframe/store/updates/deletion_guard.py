@@ -1,4 +1,4 @@
-"""The guard of a full extract: one that came cut off, or empty, must not delete a stream (pure).
+"""Deletion guard: refuses a full extract that would delete too much (pure).
 
 Rule: ``docs/reference/semantics.md``, "Full extracts".
 """

@@ -1,4 +1,4 @@
-"""How an update of a stream would be carried out, and why: the same planning, and nothing is kept."""
+"""Explains an update: its plan without carrying it out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from freezeframe.store.updates.result import Route, UpdateResult
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The route of an update, what became of the rows, and the fate of each of the stream's files.
+    """Plan of an update: route, row counts, and the action on each file.
 
     Without a batch (``counts`` is None) it is about an update that only brings new rows.
     """

@@ -1,4 +1,4 @@
-"""Where a batch's keys are in a stream's files: who looks for them, and what the engine is asked."""
+"""Chooses the search for a batch's keys (Spark or this process) and carries it out."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def find_task(
     plan = context.plan
     return FindTask(
         stored=context.uris(paths),
-        stored_schema=_key_columns(plan.stored_schema or NO_COLUMNS, plan.told_key),
-        target_schema=_to_logical_schema(_key_columns(plan.schema, plan.told_key)),
+        stored_schema=_key_columns(plan.stored_schema or NO_COLUMNS, plan.filled_key),
+        target_schema=_to_logical_schema(_key_columns(plan.schema, plan.filled_key)),
         keys=keys if isinstance(keys, pa.Table) else tuple(map(context.staging.uri, keys)),
         null_keys=plan.update.kept_null_keys,
         rows=rows,

@@ -1,4 +1,4 @@
-"""Updates that Spark carries out alone: a merge of the batch with all files of a stream, or with some.
+"""Updates by a Spark merge, of all files of a stream or of those that hold a key of the batch.
 
 Some are enough where an upsert touches some: first the keys are looked for, then the files that
 hold one are merged with the batch, and the others stay as they are.
@@ -126,7 +126,7 @@ def _merge_task(context: UpdateContext, stored: Sequence[str]) -> MergeTask:
         batch=tuple(context.staging.uri(path) for path in _batch(context)),
         batch_schema=_batch_schema(context),
         target_schema=written_columns(plan.schema),
-        key=plan.told_key,
+        key=plan.filled_key,
         mode=update.mode,
         nulls=update.nulls,
         null_keys=update.kept_null_keys,
@@ -155,7 +155,7 @@ def _overwrite_counts(context: UpdateContext, batch: tuple[str, ...]) -> Counts:
         batch=tuple(context.staging.uri(path) for path in batch),
         batch_schema=_batch_schema(context),
         target_schema=compared.target,
-        key=() if other_key else plan.told_key,
+        key=() if other_key else plan.filled_key,
         mode="overwrite",
         null_keys=plan.update.kept_null_keys,
         deleted=_deleted_positions(context, context.live),

@@ -1,4 +1,4 @@
-"""What an update means for a stream's key and columns, before any row is read (pure)."""
+"""Plan of an update: its key and columns, before any row is read (pure)."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ class Plan:
         return self.own == self.stored_own == SystemColumns()
 
     @property
-    def told_key(self) -> tuple[str, ...]:
-        """The columns of the key that tell rows apart: one that never had a value is null in each row."""
+    def filled_key(self) -> tuple[str, ...]:
+        """The key's columns without those that never had a value."""
         known = set(decided_columns(self.evolution.target).names)
         return tuple(name for name in self.key if name in known)
 
@@ -95,7 +95,7 @@ def plan_update(snapshot: Snapshot, incoming: Incoming, update: Update) -> Plan:
         )
     schema = delta_columns(own.added_to(evolution.target), stored_schema)
     plan = Plan(update, key, evolution, stored_schema, schema, own, stored_own)
-    if key and incoming.rows and not plan.told_key:
+    if key and incoming.rows and not plan.filled_key:
         raise NullKeyError(
             f"Every row has a null in the key ({', '.join(key)}), and no column of it ever had a value.",
             cause="Rows cannot be told apart by it.",

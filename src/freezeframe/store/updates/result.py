@@ -1,4 +1,4 @@
-"""An update on its way to a commit: what it is staged with, which route it takes, and what comes out."""
+"""Context, route and result of an update that is being staged."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FATES: tuple[FileAction, ...] = ("left", "marked", "rewritten")
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """How an update is carried out, why so, and what becomes of the stream's files."""
+    """The route of an update, its reason, and the action on each file."""
 
     kind: RouteKind
     reason: str
@@ -43,7 +43,7 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class UpdateResult:
-    """The outcome of planning: what happened to the rows, and the commit to make (None: nothing changes)."""
+    """Result of staging: row counts, and the commit to make (None: nothing changes)."""
 
     counts: Counts
     plan: Plan | None

@@ -1,4 +1,4 @@
-"""The rows of one update as they came, checked and counted, before any stored row is looked at."""
+"""Source rows of an update, validated and counted before stored rows are read."""
 
 from __future__ import annotations
 

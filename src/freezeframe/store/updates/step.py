@@ -1,4 +1,4 @@
-"""One change of a stream that can be made on any state of it, and what it made."""
+"""A step: one change of a stream that can be applied to any state of it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from freezeframe.store.table.staging import StagingFolder
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """What one step made of a table: its next commit (empty: nothing changed) and its new files."""
+    """Result of a step: the table's next commit (empty: nothing changed) and its new files."""
 
     content: str
     counts: Counts

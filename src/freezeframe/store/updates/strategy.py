@@ -1,4 +1,4 @@
-"""From an update and a stream's present state to staged files and counts: nothing visible yet.
+"""Chooses the route of an update and stages its files; nothing becomes visible.
 
 Here the route is chosen. A batch that meets no stored rows, or replaces all of them, is itself the
 new content. An upsert is a patch: the rows are found, only what changes is written. All else is a merge

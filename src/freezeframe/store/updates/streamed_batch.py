@@ -1,4 +1,4 @@
-"""Rows that come piece by piece: kept in memory while they are few, else written once for Spark to take.
+"""Streamed batches: kept in memory while small, else written once for Spark.
 
 Whatever their number, this process holds one piece of them. Of rows that share a key the last to
 arrive stays, as with a frame in memory: the order of arrival goes with them as a column of its own.
@@ -67,7 +67,7 @@ def _add_order(update: Update) -> Update:
 
 
 def _drain(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The batches, each let go of once it is taken."""
+    """The batches, each released once it is consumed."""
     batches.reverse()
     while batches:
         yield batches.pop()

@@ -1,4 +1,4 @@
-"""The stream that an update is for, and what its rows are moved with."""
+"""Target of an update: stream, storage, engine and settings."""
 
 from __future__ import annotations
 

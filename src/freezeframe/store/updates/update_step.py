@@ -1,4 +1,4 @@
-"""An update of a stream as a step of a transaction: rows taken in once, carried out as often as need be."""
+"""An update as a repeatable step of a transaction; its rows are read once."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from freezeframe.store.updates.update_place import UpdatePlace
 
 @dataclass(frozen=True, slots=True)
 class TakenUpdate:
-    """An update whose rows have been taken in, checked and counted."""
+    """An update whose rows have been read, validated and counted."""
 
     place: UpdatePlace
     update: Update

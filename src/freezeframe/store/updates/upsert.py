@@ -1,4 +1,4 @@
-"""An update of rows in memory without moving the stream: find, fill, write what changes, mark what goes.
+"""Upsert of rows in memory: match keys, coalesce, write changed rows, mark old ones as deleted.
 
 Where the batch's keys are is found by a scan of the key's columns in the files that can have them,
 in this process or by Spark (`key_search`). Old values are read only where a row is to be compared
@@ -39,7 +39,7 @@ _Numbers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """What becomes of the files: new ones by path, old ones that go, and rows that are marked in others."""
+    """File changes of an upsert: new files, removed files, and rows to mark as deleted."""
 
     counts: Counts
     written: tuple[str, ...]
@@ -53,7 +53,7 @@ class Patch:
 
 @dataclass(frozen=True, slots=True)
 class _MatchedKeys:
-    """Rows of the batch that are stored: file by file, ascending by position.
+    """Stored rows with a key of the batch: by file, ascending by position.
 
     ``files`` are paths, ``file`` an index into them, ``row`` a position, ``place`` a row of the batch.
     """
@@ -102,7 +102,7 @@ def breadth(context: UpdateContext, batch: pa.Table) -> str:
     """Why so much of the stream may hold a key of ``batch`` that Spark alone is to merge it; empty if not."""
     if context.snapshot.size <= PATCHED_BYTES_MAX:
         return ""
-    files = files_with(context.snapshot, batch.select(list(context.plan.told_key)))
+    files = files_with(context.snapshot, batch.select(list(context.plan.filled_key)))
     found = int(pc.sum(files["size"]).as_py() or 0)
     return "" if found <= PATCHED_BYTES_MAX else f"files of {found:,} bytes may hold a key of the batch"
 
@@ -154,7 +154,7 @@ def patch(context: UpdateContext, batch: pa.Table) -> Patch:
 def _match_keys(context: UpdateContext, batch: pa.Table) -> _MatchedKeys:
     """The stored rows, not deleted ones, whose key is in the batch."""
     plan = context.plan
-    keys = batch.select(list(plan.told_key))
+    keys = batch.select(list(plan.filled_key))
     candidates = files_with(context.snapshot, keys)
     if not candidates.num_rows or not len(batch):
         nothing = np.empty(0, np.int64)

@@ -1,4 +1,4 @@
-"""Bringing the past back as a new version, by log writes only: no row is written.
+"""Restores an earlier version as a new one by log writes; no row is written.
 
 Data files and blobs of old versions are still there, so restoring names them again. That is safe
 beside ``gc``: it deletes only what lies below a floor that an entry of the log has set before, and a
@@ -203,7 +203,7 @@ def _repeat_restoration(place: TenantPlace, version: int, record: JobRecord) -> 
 
 
 class _Moved(Exception):
-    """The tenant is at another version than the plan was made for."""
+    """The tenant's version is no longer the one that the plan was made for."""
 
 
 def _plan(

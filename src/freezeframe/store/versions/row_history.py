@@ -1,4 +1,4 @@
-"""What the versions of a tenant did to one row of a stream, the newest first.
+"""History of one row of a stream, newest first.
 
 The row is followed backwards from file to file: a version matters only if it brought the file that holds
 the row, or, while there is no row, removed a file that may hold its key. Files whose statistics exclude

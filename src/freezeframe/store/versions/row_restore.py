@@ -1,4 +1,4 @@
-"""Bringing single rows of a stream back to what they were at a version of the tenant, by their keys.
+"""Restores selected rows of a stream to an earlier version.
 
 Rows that were there then are written as they were, rows that were not there then go. Both are one new
 version, and nothing else of the stream is touched: an upsert of those rows and marks on the others.

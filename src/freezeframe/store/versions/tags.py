@@ -1,4 +1,4 @@
-"""Names for versions of a tenant. A version that has one is kept, whatever the retention policy says."""
+"""Tags: names of versions, which retention keeps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What differs between two versions of a tenant: streams by key, files by text."""
+"""Difference of two versions of a tenant: streams by key, files by text."""
 
 from __future__ import annotations
 

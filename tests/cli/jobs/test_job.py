@@ -11,6 +11,7 @@ import time
 import pytest
 
 from freezeframe.cli.main import main
+from freezeframe.cli.places.control_place import control
 
 pytestmark = pytest.mark.long
 
@@ -143,6 +144,7 @@ def test_what_is_not_there_is_said(place, capsys, tmp_path):
         (4, ["job", "cancel", "same", "--tenant", "c"]),
         (4, ["job", "submit", "nope.py", "--tenant", "a"]),
         (4, ["job", "submit", "etl.py", "--tenant", "a", "--input", "nope"]),
+        (4, ["job", "submit", "etl.py", "--tenant", "a", "--config", "nope.json"]),
         (4, ["schedule", "disable", "nope", "--tenant", "a"]),
         (2, ["job", "show", "same"]),
         (2, ["job", "retry", "same", "--tenant", "a"]),
@@ -183,6 +185,24 @@ def test_schedules_come_and_go(told, capsys, place):
     capsys.readouterr()
     assert 0 == main(["schedule", "list", *place])
     assert "There are no schedules" in capsys.readouterr().out
+
+
+def test_what_is_queued_takes_the_options_of_a_run(told, place, tmp_path):
+    """Files are found from where the command was given, whatever folder a worker is in."""
+    options = ["--tenant", "acme", "--connector", "quickbooks", "--job-type", "write", "--sync-type", "full"]
+    for name in ("config", "state", "catalog"):
+        (tmp_path / f"{name}.json").write_text("{}")
+        options += [f"--{name}", f"{name}.json"]
+    told("job", "submit", "etl.py", "--job-id", "j", *options, "--who", "ada")
+    told("schedule", "create", "s", "etl.py", "--cron", "@daily", *options, "--who", "ada")
+    with control(place[1], None) as found:
+        queued = found.queue.get("default", "acme", "j").request
+        (schedule,) = found.schedules.list(environment="default", tenant="acme")
+
+    expected = {name: str(tmp_path / f"{name}.json") for name in ("config", "state", "catalog")}
+    expected |= {"connector_id": "quickbooks", "job_type": "write", "sync_type": "full", "who": "ada"}
+    for request in map(json.loads, (queued, schedule.asked.request)):
+        assert expected == {name: request[name] for name in expected}
 
 
 def test_a_database_of_the_settings_is_taken(told, tmp_path, monkeypatch):

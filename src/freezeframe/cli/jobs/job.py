@@ -15,17 +15,23 @@ import typer
 from freezeframe.cli.jobs.run_request import (
     Asked,
     Attempts,
+    Catalog,
+    Config,
+    Connector,
     Flow,
     Input,
+    JobType,
     Memory,
     Parameters,
     Priority,
     Script,
+    State,
+    SyncType,
     Timeout,
 )
 from freezeframe.cli.places.completion import tenant_ids
 from freezeframe.cli.places.control_place import Control, control
-from freezeframe.cli.places.options import Json, Message
+from freezeframe.cli.places.options import Json, Message, Who
 from freezeframe.cli.places.place import Environment, NeededTenant, StoreRoot
 from freezeframe.cli.terminal.exit_codes import FAILED
 from freezeframe.cli.terminal.output import Output, write_json
@@ -65,12 +71,19 @@ def submit(
     parameters: Parameters = None,
     timeout: Timeout = None,
     memory: Memory = None,
+    config: Config = None,
+    state: State = None,
+    catalog: Catalog = None,
+    connector: Connector = "",
+    job_type: JobType = "",
+    sync_type: SyncType = "",
     attempts: Attempts = 3,
     priority: Priority = 0,
     at: Annotated[
         str | None, typer.Option("--at", help="Not before this moment; UTC without a zone.")
     ] = None,
     message: Message = None,
+    who: Who = None,
     again: Annotated[
         bool, typer.Option("--again", help="Queue it anew if a job of this id has failed or was cancelled.")
     ] = False,
@@ -86,7 +99,22 @@ def submit(
 
     The same id, tenant and options again give the same job.
     """
-    asked = Asked(script, flow, input_dir, parameters or (), timeout, memory, message or "")
+    asked = Asked(
+        script,
+        flow,
+        input_dir,
+        parameters,
+        timeout,
+        memory,
+        message,
+        config,
+        state,
+        catalog,
+        connector,
+        job_type,
+        sync_type,
+        who,
+    )
     run_at = None if at is None else _moment(at)
     from freezeframe.control.submission import Submission
     from freezeframe.runs.permitted_script import with_permitted_script

@@ -19,7 +19,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from freezeframe.cli.jobs.run_report import report_run
-from freezeframe.cli.jobs.run_request import Asked, Flow, Input, Memory, Parameters, Script, Timeout
+from freezeframe.cli.jobs.run_request import (
+    Asked,
+    Catalog,
+    Config,
+    Connector,
+    Flow,
+    Input,
+    JobType,
+    Memory,
+    Parameters,
+    Script,
+    State,
+    SyncType,
+    Timeout,
+)
 from freezeframe.cli.places.control_place import present_control
 from freezeframe.cli.places.options import Json, Message, Who
 from freezeframe.cli.places.place import Environment, NeededTenant, StoreRoot
@@ -41,9 +55,6 @@ JobId = Annotated[
     str | None,
     typer.Option("--job-id", help="The run's own id: given twice, it is run once. A new one without it."),
 ]
-Config = Annotated[Path | None, typer.Option("--config", help="The connector's settings: config.json.")]
-State = Annotated[Path | None, typer.Option("--state", help="The sync's bookmarks: state.json.")]
-Catalog = Annotated[Path | None, typer.Option("--catalog", help="The streams' schemas: catalog.json.")]
 Variables = Annotated[
     list[str] | None,
     typer.Option("--var", help="An environment variable of the script as name=value; may be repeated."),
@@ -80,11 +91,9 @@ def run(
     config: Config = None,
     state: State = None,
     catalog: Catalog = None,
-    connector: Annotated[str, typer.Option("--connector", help="For the script's CONNECTOR_ID.")] = "",
-    job_type: Annotated[str, typer.Option("--job-type", help="For the script's JOB_TYPE.")] = "",
-    sync_type: Annotated[
-        str, typer.Option("--sync-type", help="For the script's SYNC_TYPE; by state.json without it.")
-    ] = "",
+    connector: Connector = "",
+    job_type: JobType = "",
+    sync_type: SyncType = "",
     job_root: KeptRoot = None,
     output_dir: CopiedOutput = None,
     message: Message = None,
@@ -103,18 +112,26 @@ def run(
         raise typer.Exit(code)
     from freezeframe.runs.running import run as run_request
 
-    asked = Asked(script, flow, input_dir, parameters or (), timeout, memory, message or "")
+    asked = Asked(
+        script,
+        flow,
+        input_dir,
+        parameters,
+        timeout,
+        memory,
+        message,
+        config,
+        state,
+        catalog,
+        connector,
+        job_type,
+        sync_type,
+        who,
+    )
     name = job_id or f"run-{secrets.token_hex(8)}"
     request = replace(
         asked.request(root, environment or settings.environment, tenant, name),
-        config=_absolute(config),
-        state=_absolute(state),
-        catalog=_absolute(catalog),
-        connector_id=connector,
-        job_type=job_type,
-        sync_type=sync_type,
-        job_root=_absolute(job_root),
-        who=who or "",
+        job_root=None if job_root is None else job_root.absolute(),
     )
     given = dict(map(_variable, variables or ()))
     with _cancel_on_signal() as is_cancelled, progress("", as_json=as_json) as line:
@@ -169,11 +186,6 @@ def _copy_output(written: Path, target: Path) -> None:
             remedy="Run the script again under another --job-id.",
         )
     shutil.copytree(written, target, dirs_exist_ok=True)
-
-
-def _absolute(path: Path | None) -> Path | None:
-    """The path as a worker in another directory needs it."""
-    return None if path is None else path.absolute()
 
 
 def _begin(engine: str | None) -> Settings:

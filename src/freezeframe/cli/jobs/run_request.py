@@ -27,6 +27,14 @@ Timeout = Annotated[
 Memory = Annotated[
     int | None, typer.Option("--memory", min=1, help="Bytes of memory that the script may use.")
 ]
+Config = Annotated[Path | None, typer.Option("--config", help="The connector's settings: config.json.")]
+State = Annotated[Path | None, typer.Option("--state", help="The sync's bookmarks: state.json.")]
+Catalog = Annotated[Path | None, typer.Option("--catalog", help="The streams' schemas: catalog.json.")]
+Connector = Annotated[str, typer.Option("--connector", help="For the script's CONNECTOR_ID.")]
+JobType = Annotated[str, typer.Option("--job-type", help="For the script's JOB_TYPE.")]
+SyncType = Annotated[
+    str, typer.Option("--sync-type", help="For the script's SYNC_TYPE; by state.json without it.")
+]
 Attempts = Annotated[int, typer.Option("--attempts", min=1, max=100, help="How often it may be tried.")]
 Priority = Annotated[int, typer.Option("--priority", help="Higher ones run first.")]
 
@@ -38,16 +46,23 @@ class Asked:
     script: Path
     flow: str
     input_dir: Path | None
-    parameters: Sequence[str]
+    parameters: Sequence[str] | None
     timeout_seconds: float | None
     memory_bytes: int | None
-    message: str
+    message: str | None
+    config: Path | None
+    state: Path | None
+    catalog: Path | None
+    connector_id: str
+    job_type: str
+    sync_type: str
+    who: str | None
 
     def request(self, root: str, environment: str, tenant: str, job_id: str) -> RunRequest:
         """The request, with paths that a worker in another directory can open.
 
         Raises:
-            InputNotFound: script or input are not there.
+            InputNotFound: a file or folder that is named does not exist.
             InvalidOption: a parameter is no name=value, or anything else that cannot be.
         """
         from freezeframe.runs.given_paths import given_file, given_folder
@@ -63,11 +78,24 @@ class Asked:
             job_id=job_id,
             flow=self.flow,
             input_dir=input_dir,
-            parameters=dict(map(_parameter, self.parameters)),
+            parameters=dict(map(_parameter, self.parameters or ())),
             timeout_seconds=self.timeout_seconds,
             memory_bytes=self.memory_bytes,
-            message=self.message,
+            message=self.message or "",
+            who=self.who or "",
+            connector_id=self.connector_id,
+            job_type=self.job_type,
+            sync_type=self.sync_type,
+            config=_given(self.config, "config"),
+            state=_given(self.state, "state"),
+            catalog=_given(self.catalog, "catalog"),
         )
+
+
+def _given(path: Path | None, name: str) -> Path | None:
+    from freezeframe.runs.given_paths import given_file
+
+    return None if path is None else given_file(path, f"{name} file")
 
 
 def _parameter(text: str) -> tuple[str, Scalar]:

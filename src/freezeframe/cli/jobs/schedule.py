@@ -10,16 +10,22 @@ import typer
 from freezeframe.cli.jobs.run_request import (
     Asked,
     Attempts,
+    Catalog,
+    Config,
+    Connector,
     Flow,
     Input,
+    JobType,
     Memory,
     Parameters,
     Priority,
     Script,
+    State,
+    SyncType,
     Timeout,
 )
 from freezeframe.cli.places.control_place import control
-from freezeframe.cli.places.options import Json, Message
+from freezeframe.cli.places.options import Json, Message, Who
 from freezeframe.cli.places.place import Environment, NeededTenant, StoreRoot
 from freezeframe.cli.terminal.output import Output
 
@@ -50,9 +56,16 @@ def create(
     parameters: Parameters = None,
     timeout: Timeout = None,
     memory: Memory = None,
+    config: Config = None,
+    state: State = None,
+    catalog: Catalog = None,
+    connector: Connector = "",
+    job_type: JobType = "",
+    sync_type: SyncType = "",
     attempts: Attempts = 3,
     priority: Priority = 0,
     message: Message = None,
+    who: Who = None,
     as_json: Json = False,
 ) -> None:
     """Let a script be run for a tenant whenever it is due.
@@ -64,7 +77,22 @@ def create(
     from freezeframe.runs.permitted_script import with_permitted_script
     from freezeframe.runs.tenants import request_folder
 
-    asked = Asked(script, flow, input_dir, parameters or (), timeout, memory, message or "")
+    asked = Asked(
+        script,
+        flow,
+        input_dir,
+        parameters,
+        timeout,
+        memory,
+        message,
+        config,
+        state,
+        catalog,
+        connector,
+        job_type,
+        sync_type,
+        who,
+    )
     with control(root, environment, create=True) as found:
         request = with_permitted_script(asked.request(root, found.environment, tenant, name), found.settings)
         made = found.schedules.create(

@@ -48,6 +48,8 @@ def test_a_job_is_run_again_with_its_parameters(running, client, jobs):
     ended(running, {})
     old, new = json.loads(past.request), json.loads(again.request)
 
+    assert answer.json()["is_repeatable"] is False
+    assert client.get(f"{jobs}/{first}").json()["is_repeatable"] is True
     assert (422, 202, "queued") == (early.status_code, answer.status_code, answer.json()["status"])
     assert answer.headers["location"].endswith(again.job_id)
     assert first != again.job_id
@@ -76,6 +78,7 @@ def test_what_others_submitted_is_not_run_again(running, client, jobs, tmp_path)
 
     assert 422 == answer.status_code
     assert str(tmp_path) not in answer.text
+    assert client.get(f"{jobs}/elsewhere").json()["is_repeatable"] is False
 
 
 def test_an_executed_notebook_is_downloaded(running, client, jobs, tmp_path):

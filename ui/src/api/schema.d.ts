@@ -2476,6 +2476,11 @@ export interface components {
             environment: string;
             /** Finished */
             finished: string | null;
+            /**
+             * Is Repeatable
+             * @description Whether the service can run it again under another id.
+             */
+            is_repeatable: boolean;
             /** Job Id */
             job_id: string;
             /** Outcome */

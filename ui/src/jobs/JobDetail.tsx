@@ -14,7 +14,7 @@ import { useMay } from "@/session/session";
 import { save } from "@/snapshots/download";
 import { NOTHING_OPEN, usePanel } from "@/tenants/panel";
 import { JobStatus } from "./jobColumns";
-import { isOpen, isRepeatable, useJobActions } from "./useJobActions";
+import { isOpen, useJobActions } from "./useJobActions";
 import { useJobLog } from "./useJobLog";
 
 const NotebookView = lazy(() => import("./NotebookView"));
@@ -59,7 +59,7 @@ export function JobDetail({ jobId }: { jobId: string }) {
               Download notebook
             </Button>
           )}
-          {job.data && isRepeatable(job.data) && may("jobs:run") && (
+          {job.data?.is_repeatable && may("jobs:run") && (
             <Button size="compact-sm" variant="default" loading={isBusy} onClick={() => repeat(place, jobId)}>
               Run again
             </Button>

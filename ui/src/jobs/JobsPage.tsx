@@ -14,7 +14,7 @@ import { ProblemNote } from "@/parts/ProblemNote";
 import { type Column, VirtualGrid } from "@/parts/VirtualGrid";
 import { useEnvironment, useMay } from "@/session/session";
 import { JOB_COLUMNS, STATUSES, statusText } from "./jobColumns";
-import { isOpen, isRepeatable, useJobActions } from "./useJobActions";
+import { isOpen, useJobActions } from "./useJobActions";
 
 const TYPED_MS = 250;
 
@@ -125,7 +125,7 @@ function useColumns(environment: string, canRun: boolean): readonly Column<Job>[
           return (
             <RowButton label="Cancel" job={job} isOff={isBusy} onClick={() => cancel(place, job.job_id)} />
           );
-        if (!isRepeatable(job)) return null;
+        if (!job.is_repeatable) return null;
         return (
           <RowButton label="Run again" job={job} isOff={isBusy} onClick={() => repeat(place, job.job_id)} />
         );

@@ -7,15 +7,8 @@ import { allJobsKey } from "@/api/queries";
 import type { Job } from "@/api/types";
 import { tell, tellProblem } from "@/parts/toasts";
 
-const IMPORTS = "import-";
-
 export function isOpen(job: Job): boolean {
   return job.finished === null && !job.cancel_requested;
-}
-
-/** An import's file is gone with the import: there is nothing to run again. */
-export function isRepeatable(job: Job): boolean {
-  return job.finished !== null && !job.job_id.startsWith(IMPORTS);
 }
 
 export function useJobActions(onRepeated?: (again: Job) => void) {

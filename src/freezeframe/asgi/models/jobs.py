@@ -86,6 +86,7 @@ class Job(ResponseModel):
     attempts: int
     attempts_max: int
     cancel_requested: bool
+    is_repeatable: bool = Field(description="Whether the service can run it again under another id.")
     worker: str | None
     created: datetime
     run_at: datetime | None

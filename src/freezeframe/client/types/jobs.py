@@ -22,6 +22,7 @@ class Job(TypedDict):
     attempts: int
     attempts_max: int
     cancel_requested: bool
+    is_repeatable: bool
     worker: str | None
     created: str
     run_at: str | None

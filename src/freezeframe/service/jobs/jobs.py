@@ -248,7 +248,7 @@ class TenantJobs:
 
     def describe_job(self, job: QueuedJob) -> dict[str, Any]:
         """A job's fields without paths of the machine."""
-        record = job.to_json()
+        record = {**job.to_json(), "is_repeatable": job.is_final and self.is_of_service(job)}
         outcome = record["outcome"]
         if outcome is not None:
             kept = {name: value for name, value in outcome.items() if name not in _PLACES}
@@ -258,6 +258,12 @@ class TenantJobs:
                     text = text.replace(json.dumps(place, ensure_ascii=False)[1:-1], "the store")
             record["outcome"] = {**json.loads(text), "has_notebook": outcome.get("notebook") is not None}
         return record
+
+    def is_of_service(self, job: QueuedJob) -> bool:
+        """Whether the job runs a script of the service's folder, so that it can be submitted here again."""
+        request, folder = json.loads(job.request), self._settings.service_scripts_dir
+        script = Path(str(request.get("script") or ""))
+        return folder is not None and not request.get("input_dir") and script.is_relative_to(folder.resolve())
 
     def log_lines(self, job: QueuedJob, place: LogPlace) -> tuple[list[tuple[str, LogPlace]], LogPlace]:
         """The log's next lines after a place, each with the place behind it, and the place behind all.

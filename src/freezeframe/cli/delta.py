@@ -181,5 +181,7 @@ def _moment(text: str) -> datetime:
         return datetime.fromisoformat(text)
     except ValueError as error:
         raise InvalidOption(
-            f"{text!r} is no moment.", cause=str(error), remedy="Write it as 2026-11-21T08:00:00Z."
+            f"{text!r} is not a valid timestamp.",
+            cause=str(error),
+            remedy="Write it as 2026-11-21T08:00:00Z.",
         ) from error

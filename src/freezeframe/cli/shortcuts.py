@@ -106,7 +106,7 @@ def gc_command(
     tenant_id: TenantOption = None,
     environment: Environment = None,
 ) -> None:
-    """Delete what nobody can need any more.
+    """Delete expired versions and unreferenced files.
 
     What the retention lets go, and what dead jobs left: of one tenant, or of each with --all.
     """

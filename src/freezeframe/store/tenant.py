@@ -216,7 +216,7 @@ class Tenant(TenantReader):
         return set_policy(self._place, Policy(keep_versions, keep_days), who=who or "")
 
     def gc(self, *, dry_run: bool = False) -> Garbage:
-        """Delete what nobody can need any more, and say how many files and bytes that was.
+        """Delete expired versions and unreferenced files; the numbers of files and bytes.
 
         What the policy lets go is first taken off the history and deleted by a call after
         ``gc_grace_seconds``; jobs whose heartbeat stopped are declared dead and their files treated the

@@ -24,7 +24,7 @@ for stream, rows in input_data.items():
     if "Id" in rows.columns:
         update_snapshot(SNAPSHOT_DIR, stream, ["Id"], rows)
     else:
-        # A report has no key: a sync sends it again from some day on, and that window is replaced
+        # A report has no key: each sync resends it from a given date, and replaces that window
         first_day = rows.agg(F.min("Date")).first()[0]
         update_snapshot(SNAPSHOT_DIR, stream, None, rows, replace_where=f"Date >= '{first_day}'")
 

@@ -23,7 +23,7 @@ for stream, rows in input_data.items():
     if "Id" in rows.columns:
         util.update_snapshot(SNAPSHOT_DIR, stream, ["Id"], rows)
     else:
-        # A report has no key: a sync sends it again from some day on, and that window is replaced
+        # A report has no key: each sync resends it from a given date, and replaces that window
         first_day = rows["Date"].min()
         util.update_snapshot(SNAPSHOT_DIR, stream, None, rows, replace_where=f"Date >= '{first_day}'")
 

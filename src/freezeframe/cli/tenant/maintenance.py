@@ -23,7 +23,7 @@ _GC_SHOWN = ("files", "bytes", "versions_expired")
 
 
 def gc(place: Place, dry_run: DryRun = False, yes: Yes = False, as_json: Json = False) -> None:
-    """Delete what nobody can need any more.
+    """Delete expired versions and unreferenced files.
 
     What the retention lets go, and what dead jobs left.
     """

@@ -18,7 +18,7 @@ def require_yes(question: str) -> None:
     """
     if not sys.stdin.isatty():
         raise InvalidOption(
-            f"This is not done without a yes: {question}",
+            f"Confirmation required: {question}",
             cause="There is no terminal to ask on.",
             remedy="Add --yes; where the command has --dry-run, that shows the effect first.",
         )

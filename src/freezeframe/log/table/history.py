@@ -266,7 +266,7 @@ def to_ms(timestamp: datetime) -> int:
     """
     if not isinstance(timestamp, datetime):
         raise InvalidOption(
-            f"{timestamp!r:.80} is no moment.",
+            f"{timestamp!r:.80} is not a valid timestamp.",
             cause="A moment is a datetime: a date alone does not say when on that day.",
             remedy="Pass a datetime, best with its zone.",
         )

@@ -169,14 +169,15 @@ def moment(given: datetime | str) -> datetime:
     """A moment with its zone; without one it is UTC.
 
     Raises:
-        InvalidOption: it is no moment.
+        InvalidOption: it is not a valid timestamp.
     """
     try:
         when = datetime.fromisoformat(given) if isinstance(given, str) else given
         return when if when.tzinfo else when.replace(tzinfo=UTC)
     except (ValueError, AttributeError) as error:
         raise InvalidOption(
-            f"{given!r} is no moment.", remedy="Pass a datetime or ISO text such as 2026-11-20T14:05:00Z."
+            f"{given!r} is not a valid timestamp.",
+            remedy="Pass a datetime or ISO text such as 2026-11-20T14:05:00Z.",
         ) from error
 
 

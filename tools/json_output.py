@@ -147,6 +147,8 @@ OBJECTS = {
         "error?:Error? log?:str notebook?:str? exit_code?:int? made_tenant?:bool similar_tenants?:[str]"
     ),
     "LogLine": "line:str",
+    "Migration": "tenant:str tenant_version:int? streams:[MigratedStream] files:[str]",
+    "MigratedStream": "stream:str file:str key:[str] rows:int?",
     "Schedule": (
         "name:str environment:str tenant:str cron:str zone:str missed:str priority:int attempts_max:int "
         "enabled:bool created:str next_due:str? last_due:str?"
@@ -245,6 +247,7 @@ RESULTS = {
     "file move": "MovedFile",
     "file history": "[FileRevision]",
     "import": "[Receipt]",
+    "migrate": "Migration",
     "export": "Archive",
     "gc": "Garbage|[TenantGarbage]",
     "delta show": "Table",

@@ -60,6 +60,7 @@ file move old.json new.json --tenant acme
 file delete old.json --tenant acme
 file history config.json --tenant acme
 import Account.csv --key Id --tenant acme
+migrate hotglue/acme/snapshots --tenant acme --dry-run
 export acme.tar.gz --tenant acme
 gc --tenant acme --dry-run
 delta show snapshots/Lead

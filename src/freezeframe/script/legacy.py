@@ -44,7 +44,7 @@ from freezeframe.store.table.reader import as_kind
 
 # Where both are there, gluestick reads the Parquet file.
 _SUFFIXES = (PARQUET, CSV)
-_GLUESTICK_LOCK = ".hg.partial_written.lock"
+GLUESTICK_LOCK = ".hg.partial_written.lock"
 _TRIES_MAX = 5
 
 
@@ -308,7 +308,7 @@ def _find(directory: Path, stream: str) -> LegacyFile | None:
 
 def _refuse_cut_off(directory: Path, stream: str) -> None:
     for suffix in _SUFFIXES:
-        path = directory / f"{stream}{suffix}{_GLUESTICK_LOCK}"
+        path = directory / f"{stream}{suffix}{GLUESTICK_LOCK}"
         if path.is_file():
             raise UnreadableInput(
                 f"The snapshot of {stream!r} is there only as {path.name!r}.",

@@ -51,6 +51,15 @@ OfTenant = Annotated[
         "--tenant", help="The tenant; only needed where two have such a job.", autocompletion=tenant_ids
     ),
 ]
+Again = Annotated[
+    bool, typer.Option("--again", help="Queue it anew if a job of this id has failed or was cancelled.")
+]
+WaitForEnd = Annotated[
+    bool, typer.Option("--wait", help="Wait for its end: exit code 0 if it succeeded, else 1.")
+]
+WaitTimeout = Annotated[
+    float | None, typer.Option("--wait-timeout", help="Seconds to wait at most; no limit without.")
+]
 _COLUMNS = ("job_id", "tenant", "status", "attempts", "created", "started", "finished")
 _LOOK_SECONDS = 0.5
 _UNSEEN_SECONDS = 5.0
@@ -84,37 +93,18 @@ def submit(
     ] = None,
     message: Message = None,
     who: Who = None,
-    again: Annotated[
-        bool, typer.Option("--again", help="Queue it anew if a job of this id has failed or was cancelled.")
-    ] = False,
-    wait_for_end: Annotated[
-        bool, typer.Option("--wait", help="Wait for its end: exit code 0 if it succeeded, else 1.")
-    ] = False,
-    wait_timeout: Annotated[
-        float | None, typer.Option("--wait-timeout", help="Seconds to wait at most; no limit without.")
-    ] = None,
+    again: Again = False,
+    wait_for_end: WaitForEnd = False,
+    wait_timeout: WaitTimeout = None,
     as_json: Json = False,
 ) -> None:
     """Put a run of a script into the queue; a worker runs it.
 
     The same id, tenant and options again give the same job.
     """
-    asked = Asked(
-        script,
-        flow,
-        input_dir,
-        parameters,
-        timeout,
-        memory,
-        message,
-        config,
-        state,
-        catalog,
-        connector,
-        job_type,
-        sync_type,
-        who,
-    )
+    files = {"config": config, "state": state, "catalog": catalog}
+    names = {"connector_id": connector, "job_type": job_type, "sync_type": sync_type}
+    asked = Asked(script, flow, input_dir, parameters, timeout, memory, message, who, files, names)
     run_at = None if at is None else _moment(at)
     from freezeframe.control.submission import Submission
     from freezeframe.runs.permitted_script import with_permitted_script

@@ -112,22 +112,9 @@ def run(
         raise typer.Exit(code)
     from freezeframe.runs.running import run as run_request
 
-    asked = Asked(
-        script,
-        flow,
-        input_dir,
-        parameters,
-        timeout,
-        memory,
-        message,
-        config,
-        state,
-        catalog,
-        connector,
-        job_type,
-        sync_type,
-        who,
-    )
+    files = {"config": config, "state": state, "catalog": catalog}
+    names = {"connector_id": connector, "job_type": job_type, "sync_type": sync_type}
+    asked = Asked(script, flow, input_dir, parameters, timeout, memory, message, who, files, names)
     name = job_id or f"run-{secrets.token_hex(8)}"
     request = replace(
         asked.request(root, environment or settings.environment, tenant, name),

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -50,13 +50,11 @@ class Asked:
     timeout_seconds: float | None
     memory_bytes: int | None
     message: str | None
-    config: Path | None
-    state: Path | None
-    catalog: Path | None
-    connector_id: str
-    job_type: str
-    sync_type: str
     who: str | None
+    files: Mapping[str, Path | None]
+    """``config``, ``state`` and ``catalog``."""
+    names: Mapping[str, str]
+    """``connector_id``, ``job_type`` and ``sync_type``."""
 
     def request(self, root: str, environment: str, tenant: str, job_id: str) -> RunRequest:
         """The request, with paths that a worker in another directory can open.
@@ -70,6 +68,8 @@ class Asked:
 
         script = given_file(self.script, "script")
         input_dir = None if self.input_dir is None else given_folder(self.input_dir, "sync's output")
+        options: dict[str, Any] = {name: _given(path, name) for name, path in self.files.items()}
+        options |= self.names
         return RunRequest(
             root=root if "://" in root else str(Path(root).resolve()),
             environment=environment,
@@ -83,12 +83,7 @@ class Asked:
             memory_bytes=self.memory_bytes,
             message=self.message or "",
             who=self.who or "",
-            connector_id=self.connector_id,
-            job_type=self.job_type,
-            sync_type=self.sync_type,
-            config=_given(self.config, "config"),
-            state=_given(self.state, "state"),
-            catalog=_given(self.catalog, "catalog"),
+            **options,
         )
 
 

@@ -77,22 +77,9 @@ def create(
     from freezeframe.runs.permitted_script import with_permitted_script
     from freezeframe.runs.tenants import request_folder
 
-    asked = Asked(
-        script,
-        flow,
-        input_dir,
-        parameters,
-        timeout,
-        memory,
-        message,
-        config,
-        state,
-        catalog,
-        connector,
-        job_type,
-        sync_type,
-        who,
-    )
+    files = {"config": config, "state": state, "catalog": catalog}
+    names = {"connector_id": connector, "job_type": job_type, "sync_type": sync_type}
+    asked = Asked(script, flow, input_dir, parameters, timeout, memory, message, who, files, names)
     with control(root, environment, create=True) as found:
         request = with_permitted_script(asked.request(root, found.environment, tenant, name), found.settings)
         made = found.schedules.create(

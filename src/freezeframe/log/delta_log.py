@@ -55,8 +55,8 @@ class _Entry:
 class DeltaLog(TableLog):
     """The log of one Delta table.
 
-    ``DeltaLog.open`` and ``DeltaLog.for_table`` give the same object for the same table; a log made
-    directly is nobody else's. What is asked of one version is asked of a ``Snapshot``.
+    ``DeltaLog.open`` and ``DeltaLog.for_table`` return the same cached object for the same table; a
+    directly constructed log is not cached. A ``Snapshot`` answers queries of one version.
     """
 
     cache_size: ClassVar[int] = CACHE_SIZE
@@ -74,18 +74,18 @@ class DeltaLog(TableLog):
         storage_options: Mapping[str, str] | None = None,
         options: LogOptions | None = None,
     ) -> DeltaLog:
-        """The log of the table at a directory, a ``file:`` URL or ``s3://bucket/folder``, up to date.
+        """Open the log of the table at a directory, a ``file:`` URL or ``s3://bucket/folder``, and update it.
 
-        A table that does not exist yet has version -1. ``storage_options`` say how a bucket is
-        reached (``AWS_ENDPOINT_URL``, ``AWS_REGION``, ``AWS_ACCESS_KEY_ID``, ...); the variables of
-        these names count for the rest. Two openings of one table are one log; ``options`` count at
-        the first.
+        A table that does not exist yet has version -1. ``storage_options`` configure access to a
+        bucket (``AWS_ENDPOINT_URL``, ``AWS_REGION``, ``AWS_ACCESS_KEY_ID``, ...); environment
+        variables of these names supply the rest. Repeated calls return the same log; only the
+        ``options`` of the first call apply.
 
         Raises:
             InvalidOption: a URL of another kind, or an unknown option.
             CorruptLog: the log is damaged.
-            UnsupportedTable: the table needs what is not known here.
-            StorageUnavailable: the storage could not be asked.
+            UnsupportedTable: the table requires an unsupported feature.
+            StorageUnavailable: the storage failed.
         """
         log, is_new = cls._get_or_open(storage_at(uri, storage_options), "", options)
         if not is_new:
@@ -96,7 +96,7 @@ class DeltaLog(TableLog):
     def is_table(
         cls, uri: str | os.PathLike[str], *, storage_options: Mapping[str, str] | None = None
     ) -> bool:
-        """Whether a Delta table is there: its log holds a commit or a checkpoint. Nothing is read.
+        """Whether a Delta table exists: its log holds a commit or a checkpoint. No file is read.
 
         Raises:
             InvalidOption, StorageUnavailable: as ``open``.
@@ -116,11 +116,11 @@ class DeltaLog(TableLog):
         configuration: Mapping[str, str] | None = None,
         storage_options: Mapping[str, str] | None = None,
     ) -> DeltaLog:
-        """A new table without rows, under the lowest protocol that its columns and properties allow.
+        """Create an empty table under the lowest protocol that its columns and properties allow.
 
         Raises:
-            AlreadyExists: there is a table.
-            InvalidOption: the columns, partition columns or properties make no table.
+            AlreadyExists: the table exists.
+            InvalidOption: invalid columns, partition columns or properties.
             StorageUnsuitable: the bucket's store has no atomic create.
         """
         actions = first_actions(schema, partition_by, configuration or {})
@@ -140,16 +140,16 @@ class DeltaLog(TableLog):
         *,
         options: LogOptions | None = None,
     ) -> DeltaLog:
-        """The log of a table: by its directory, or by a storage and the table's folder in it.
+        """The log of a table, given its directory, or a storage and the table's folder in it.
 
-        Every spelling of a directory gives the same object while it is cached; it is not
-        updated by asking (behaviours 41, 49). The cache holds ``DeltaLog.cache_size`` logs, each
-        for ``DeltaLog.cache_retention_seconds`` after its last use. ``options`` count when
-        the log is opened.
+        Every spelling of a directory returns the same object while it is cached; the call does not
+        update it (behaviours 41, 49). The cache holds ``DeltaLog.cache_size`` logs, each
+        for ``DeltaLog.cache_retention_seconds`` after its last use. ``options`` apply only
+        when the log is opened.
 
         Raises:
             CorruptLog: the log is damaged.
-            UnsupportedTable: the table needs what is not known here.
+            UnsupportedTable: the table requires an unsupported feature.
         """
         return cls._get_or_open(location, table, options)[0]
 
@@ -157,31 +157,31 @@ class DeltaLog(TableLog):
     def for_table_with_snapshot(
         cls, location: str | os.PathLike[str] | Storage, table: str = ""
     ) -> tuple[DeltaLog, Snapshot]:
-        """The log and its latest snapshot, updated (behaviour 41); one opened for this call is up to date."""
+        """The log and its latest snapshot; a cached log is updated first (behaviour 41)."""
         log, is_new = cls._get_or_open(location, table)
         return log, log.current_snapshot if is_new else log.update()
 
     @classmethod
     def note_commit(cls, storage: Storage, table: str, version: int, content: bytes) -> None:
-        """This process has landed ``content`` as the table's ``version``: it need not be read back.
+        """Record a commit of this process, so that the next update need not read it back.
 
-        Counts for the one log that ``for_table`` gives, if it is open, and for its next update.
+        Applies to the cached log of ``for_table``, if it is open, and to its next update.
         """
         _, _, key = _locate(storage, table)
         with cls._cache_lock:
             entry = cls._cache.get(key)
         if entry is not None:
-            entry.log._reader.own_commit.note(version, content)  # noqa: SLF001 - another one of this class
+            entry.log._reader.own_commit.note(version, content)  # noqa: SLF001 - another instance of this class
 
     @classmethod
     def clear_cache(cls) -> None:
-        """Forget all logs; who holds one keeps it."""
+        """Remove all logs from the cache; references to them stay valid."""
         with cls._cache_lock:
             cls._cache.clear()
 
     @classmethod
     def invalidate_cache(cls, location: str | os.PathLike[str] | Storage, table: str = "") -> None:
-        """Forget the log of one table."""
+        """Remove the log of one table from the cache."""
         _, _, key = _locate(location, table)
         with cls._cache_lock:
             cls._cache.pop(key, None)
@@ -193,7 +193,7 @@ class DeltaLog(TableLog):
         table: str,
         options: LogOptions | None = None,
     ) -> tuple[DeltaLog, bool]:
-        """The log of a table, and whether it was opened just now."""
+        """The log of a table, and whether this call opened it."""
         storage, table, key = _locate(location, table)
         with cls._cache_lock:
             cls._expire()
@@ -210,7 +210,7 @@ class DeltaLog(TableLog):
 
     @classmethod
     def _expire(cls) -> None:
-        """Remove expired logs and those beyond the cache's size; the most recent is at the end."""
+        """Evict expired logs and those beyond the cache's size; the most recent is at the end."""
         oldest = time.monotonic() - cls.cache_retention_seconds
         while cls._cache:
             entry = next(iter(cls._cache.values()))
@@ -222,7 +222,7 @@ class DeltaLog(TableLog):
 
     @property
     def snapshot(self) -> Snapshot:
-        """The snapshot that was loaded last; ``update`` loads a newer one."""
+        """The snapshot loaded last; ``update`` loads a newer one."""
         return self.current_snapshot
 
     def to_arrow(self, columns: Sequence[str] | None = None, where: Predicate | None = None) -> pa.Table:
@@ -238,12 +238,12 @@ class DeltaLog(TableLog):
 
         Besides the table's columns they have ``_change_type`` (``insert``, ``delete``, and where a
         writer recorded them ``update_preimage`` and ``update_postimage``), ``_commit_version`` and
-        ``_commit_timestamp``. A commit without change files is told by its added and removed files.
-        Batches are read as the reader comes to them.
+        ``_commit_timestamp``. Without change files, the changes of a commit are derived from its added
+        and removed files. Batches are read lazily.
 
         Raises:
             VersionNotFound: a version of the range has no commit (any more).
-            CorruptData: a file is missing or damaged, when the reader comes to it.
+            CorruptData: a file is missing or damaged; raised while iterating.
         """
         return read_changes(self, start, end)
 
@@ -271,7 +271,7 @@ class DeltaLog(TableLog):
         return Transaction(self, isolation=isolation, upkeep=upkeep, own_features=own_features)
 
     def append(self, rows: Any) -> int:
-        """Add rows (an Arrow table, or any frame that gives Arrow data); the version that has them.
+        """Append rows (an Arrow table, or any frame that exports Arrow data) and return the new version.
 
         Raises:
             MissingColumn, SchemaDriftError: the rows do not fit the table's columns.
@@ -280,23 +280,23 @@ class DeltaLog(TableLog):
         return append_rows(self.start_transaction(), rows)
 
     def delete(self, where: Predicate | None = None) -> int:
-        """Delete the rows that match (None: all); the version without them, the present one if none did.
+        """Delete matching rows (None: all) and return the new version, or the current one if none matched.
 
-        By deletion vectors where the table has them on, else by rewriting the files that hold such rows.
+        Uses deletion vectors where the table enables them, else rewrites the files with matching rows.
 
         Raises:
-            MissingColumn, InvalidOption: ``where`` is no predicate for this table.
-            ConflictError: others changed the same rows, more often than it is tried.
+            MissingColumn, InvalidOption: ``where`` is not a valid predicate for this table.
+            ConflictError: other writers changed the same rows in every attempt.
         """
         return delete_matching(self.start_transaction, where)
 
     def restore(self, version: int | None = None, timestamp: datetime | None = None) -> int:
-        """Commit the content of an earlier version as a new one; the new version.
+        """Commit the content of an earlier version as a new version, and return its number.
 
         Raises:
             VersionNotFound: the version or moment cannot be read.
-            CorruptData: a data file of it is gone; nothing is committed.
-            ConflictError: somebody else committed meanwhile.
+            CorruptData: a data file of it is missing; nothing is committed.
+            ConflictError: another writer committed meanwhile.
         """
         return restore_version(self.start_transaction(), self.snapshot_at(version, timestamp))
 
@@ -321,13 +321,13 @@ def _locate(
 
 
 def _access(storage: Storage) -> str:
-    """How a bucket that was opened by its URL is reached; empty for every other storage."""
+    """The access options of a bucket opened by its URL; empty for every other storage."""
     return getattr(storage, "access", "")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Identity:
-    """A storage as a key: the object itself, whatever it calls itself (overlays share their root's name)."""
+    """A storage as a dictionary key, compared by identity: overlays share the name of their root."""
 
     storage: Storage
 

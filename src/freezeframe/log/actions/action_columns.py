@@ -1,8 +1,8 @@
 """File actions as Arrow columns: the representation of a table's state.
 
-One row is one file action. ``FILE_SCHEMA`` is what ``Snapshot.files`` gives, ``TOMBSTONE_SCHEMA``
-what ``Snapshot.tombstones`` gives. Names are Delta's in snake case; the deletion vector keeps
-Delta's own field names inside, for it is handed to engines as it is.
+One row is one file action. ``FILE_SCHEMA`` is the schema of ``Snapshot.files``, ``TOMBSTONE_SCHEMA``
+that of ``Snapshot.tombstones``. Column names are Delta's in snake case; the fields of a deletion
+vector keep Delta's own spelling, because engines receive the struct unchanged.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ DELTA_NAMES = {own: delta for own, (delta, _) in (Remove.FIELDS | Add.FIELDS).it
 
 @dataclass(frozen=True, slots=True)
 class FileActions:
-    """Adds and removes of some commits: ``*_order`` grows with the commit, row by row."""
+    """Adds and removes of a run of commits; ``*_order`` are their positions in the log, ascending."""
 
     adds: pa.Table
     adds_order: Ints
@@ -78,13 +78,13 @@ class FileActions:
 
     @classmethod
     def empty(cls) -> FileActions:
-        """No action at all."""
+        """A batch without actions."""
         none = np.zeros(0, dtype=np.int64)
         return cls(no_rows(FILE_SCHEMA), none, no_rows(TOMBSTONE_SCHEMA), none)
 
     @classmethod
     def joined(cls, batches: Sequence[FileActions]) -> FileActions:
-        """All batches as one, each later than those before it."""
+        """The batches concatenated in commit order; the orders of a later batch are shifted up."""
         if len(batches) == 1:
             return batches[0]
         if not batches:
@@ -104,7 +104,7 @@ def no_rows(schema: pa.Schema) -> pa.Table:
 
 
 def file_keys(table: pa.Table) -> pa.ChunkedArray:
-    """What identifies a logical file: its path, with the unique id of its deletion vector if it has one."""
+    """The key of each logical file: its path, and the unique id of its deletion vector if it has one."""
     paths, vectors = table["path"], table["deletion_vector"]
     if vectors.null_count == len(vectors):
         return paths
@@ -117,7 +117,7 @@ def file_keys(table: pa.Table) -> pa.ChunkedArray:
 
 
 def action_keys(actions: Iterable[Add | Remove]) -> pa.ChunkedArray:
-    """What identifies the logical file of each action, as ``file_keys`` says it."""
+    """The key of each action's logical file, in the form of ``file_keys``."""
     rows = [
         {
             "path": canonical_path(action.path),
@@ -130,7 +130,7 @@ def action_keys(actions: Iterable[Add | Remove]) -> pa.ChunkedArray:
 
 
 def text_map(columns: Sequence[pa.Array], names: Sequence[str], valid: Any, *, keep_nulls: bool) -> pa.Array:
-    """A map per row out of one text column per key; with ``keep_nulls`` a null is a value, else no entry."""
+    """A map column built from one text column per key; ``keep_nulls`` stores a null, else drops its entry."""
     rows, count = len(valid), len(names)
     if count == 0:
         offsets = to_arrow_offsets(np.zeros(rows + 1, dtype=np.int32))

@@ -2,7 +2,7 @@
 
 Field names are Delta's in snake case; ``to_json_line`` writes Delta's own spelling and
 ``parse_line`` reads it. Unknown actions and unknown fields are ignored, as the protocol asks
-("Requirements for Readers"); a line that is no JSON object is damage.
+("Requirements for Readers"); a line that is not a JSON object is reported as damage.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class Metadata(DeltaFields):
 
 @dataclass(frozen=True, slots=True)
 class Txn(DeltaFields):
-    """Progress of an application: its last version that the table includes."""
+    """Transaction identifier: the last version of an application that the table includes."""
 
     KEY: ClassVar[str] = "txn"
     FIELDS: ClassVar = {
@@ -150,7 +150,7 @@ class Txn(DeltaFields):
 
 @dataclass(frozen=True, slots=True)
 class DomainMetadata(DeltaFields):
-    """Configuration of a feature under a domain name; ``removed`` ends it."""
+    """Configuration of a feature under a domain name; ``removed`` deletes it."""
 
     KEY: ClassVar[str] = "domainMetadata"
     FIELDS: ClassVar = {
@@ -166,7 +166,7 @@ class DomainMetadata(DeltaFields):
 
 @dataclass(frozen=True, slots=True)
 class CommitInfo:
-    """Provenance of a commit: free fields, of which a few are read."""
+    """Provenance of a commit: free-form fields; properties return the few that readers need."""
 
     KEY: ClassVar[str] = "commitInfo"
 
@@ -188,11 +188,11 @@ class CommitInfo:
 
     @property
     def operation(self) -> str | None:
-        """What was done, as the writer calls it."""
+        """The operation, under the writer's name for it."""
         return self.fields.get("operation")
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as they are."""
+        """All fields, unchanged."""
         return dict(self.fields)
 
     @classmethod
@@ -219,7 +219,7 @@ class Sidecar(DeltaFields):
 
 @dataclass(frozen=True, slots=True)
 class CheckpointMetadata(DeltaFields):
-    """The action that makes a checkpoint a V2 one."""
+    """The ``checkpointMetadata`` action, which marks a V2 checkpoint."""
 
     KEY: ClassVar[str] = "checkpointMetadata"
     FIELDS: ClassVar = {
@@ -259,16 +259,16 @@ KINDS: Mapping[str, type[Action]] = {
 
 
 def to_json_line(action: Action) -> str:
-    """The action as Delta writes it: one line of JSON, without its newline."""
+    """The action in Delta's spelling: one line of JSON, without its newline."""
     body = {action.KEY: action.to_json()}
     return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
 
 
 def parse_line(line: str | bytes) -> Action | None:
-    """The action of one line, or ``None`` for an action of a kind we do not know.
+    """Parse one line; ``None`` for an unknown kind of action.
 
     Raises:
-        CorruptLog: the line is no JSON object, or a field the action cannot be without is missing.
+        CorruptLog: the line is not a JSON object, or a required field of the action is missing.
     """
     try:
         value = parse_json(line)
@@ -287,7 +287,7 @@ def parse_line(line: str | bytes) -> Action | None:
 def is_misspelt(name: str, known: Iterable[str]) -> bool:
     """Whether the name differs from a known one in one letter: a flipped bit, not a newer writer.
 
-    Unknown names must be ignored, so without this look a damaged one would lose its values.
+    Readers ignore unknown names, so without this check a damaged name would lose its values.
     """
     names = set(known)
     return name not in names and any(
@@ -299,7 +299,7 @@ def from_json(key: str, body: Mapping[str, Any]) -> Action:
     """The action named ``key`` with the fields of ``body``.
 
     Raises:
-        CorruptLog: a field the action cannot be without is missing or of another type.
+        CorruptLog: a required field of the action is missing or of another type.
     """
     try:
         return KINDS[key].from_json(body)
@@ -308,7 +308,7 @@ def from_json(key: str, body: Mapping[str, Any]) -> Action:
 
 
 def malformed_line_error(cause: str) -> CorruptLog:
-    """The error for a line that is no action."""
+    """The error for a line that does not hold an action."""
     return CorruptLog(
         "A line of the log is no action.",
         cause=cause,

@@ -1,4 +1,4 @@
-"""The table features that a schema and properties need, and the lowest protocol that lists them."""
+"""Table features required by a schema and properties, and the lowest protocol that lists them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from freezeframe.log.actions.actions import Metadata, Protocol
 
-# The property that uses a feature -> (values that use it; none: all but "false", the feature's names).
+# Property -> (values that enable the feature; none: all but "false", the feature's names).
 _PROPERTIES: Mapping[str, tuple[frozenset[str], tuple[str, ...]]] = {
     "delta.appendOnly": (frozenset({"true"}), ("appendOnly",)),
     "delta.checkpointPolicy": (frozenset({"v2"}), ("v2Checkpoint",)),
@@ -25,14 +25,14 @@ _TYPES: Mapping[str, tuple[str, ...]] = {
 OF_READERS = frozenset(
     {"columnMapping", "deletionVectors", "timestampNtz", "typeWidening", "v2Checkpoint", "variantType"}
 )
-# What a writer version without feature lists implies.
+# Features implied by a writer version without feature lists.
 _IMPLIED: Mapping[str, int] = {"appendOnly": 2, "changeDataFeed": 4, "columnMapping": 5}
 _DEPENDENCIES: Mapping[str, tuple[str, ...]] = {"rowTracking": ("domainMetadata",)}
 FEATURES_WRITER_VERSION = 7
 
 
 def used_features(metadata: Metadata) -> list[tuple[str, ...]]:
-    """The features in use, each by the names under which a protocol may list it."""
+    """The features in use, each as the names under which a protocol may list it."""
     configuration = metadata.configuration
     found = [
         names for key, (values, names) in _PROPERTIES.items() if configuration.get(key, "").lower() in values
@@ -42,7 +42,7 @@ def used_features(metadata: Metadata) -> list[tuple[str, ...]]:
 
 
 def is_listed(protocol: Protocol, *names: str) -> bool:
-    """Whether writers under the protocol know a feature by one of these names."""
+    """Whether the protocol lists or implies a writer feature under one of these names."""
     if protocol.min_writer_version >= FEATURES_WRITER_VERSION:
         return not set(names).isdisjoint(protocol.writer_features or ())
     return any(_IMPLIED.get(name, FEATURES_WRITER_VERSION) <= protocol.min_writer_version for name in names)

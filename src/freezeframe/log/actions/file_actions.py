@@ -1,7 +1,7 @@
 """The actions ``add``, ``remove`` and ``cdc``, and deletion vectors.
 
-They are read in bulk as Arrow columns (``action_columns``); these values are for writers and
-for looking at a single one.
+Bulk reads use Arrow columns (``action_columns``); these classes serve writers and access to
+single actions.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Add(DeltaFields):
 
 @dataclass(frozen=True, slots=True)
 class Cdc(DeltaFields):
-    """A file of rows that a commit changed, with ``_change_type`` for each; it is no part of the table."""
+    """Change data file: rows that a commit changed, with their ``_change_type``; not part of the table."""
 
     KEY: ClassVar[str] = "cdc"
     FIELDS: ClassVar = {
@@ -106,7 +106,7 @@ class Cdc(DeltaFields):
 
 @dataclass(frozen=True, slots=True)
 class Remove(DeltaFields):
-    """A data file is no part of the table any more, since ``deletion_timestamp`` (ms)."""
+    """A data file leaves the table at ``deletion_timestamp`` (ms)."""
 
     KEY: ClassVar[str] = "remove"
     FIELDS: ClassVar = {

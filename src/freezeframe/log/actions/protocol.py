@@ -1,7 +1,7 @@
-"""Reader support: protocol versions and table features; an unsupported one is refused by name.
+"""Reader support: protocol versions and table features; an error names each unsupported one.
 
-A reader must refuse a table whose protocol asks for a feature that it does not know (Delta
-protocol, "Table Features"); features that concern writers only never stop a reader
+A reader must refuse a table whose protocol requires an unknown feature (Delta protocol,
+"Table Features"); writer-only features never stop a reader
 (behaviours 58 and 59 of the compatibility page).
 """
 
@@ -35,7 +35,7 @@ READER_FEATURES = frozenset(
     }
 )
 
-# The property that uses a reader feature -> (values that use it, names that may be listed).
+# Property -> (values that enable the reader feature, names under which it may be listed).
 _ACTIVATION: Mapping[str, tuple[frozenset[str], tuple[str, ...]]] = {
     "delta.enableDeletionVectors": (frozenset({"true"}), ("deletionVectors",)),
     "delta.checkpointPolicy": (frozenset({"v2"}), ("v2Checkpoint",)),
@@ -52,11 +52,11 @@ def has_reader_feature(protocol: Protocol, *names: str) -> bool:
 
 
 def require_readable(protocol: Protocol, table: str) -> None:
-    """Refuse a table whose protocol we do not read.
+    """Refuse a table with an unsupported reader protocol.
 
     Raises:
         UnsupportedTable: ``DELTA_INVALID_PROTOCOL_VERSION``, ``DELTA_GEOSPATIAL_NOT_SUPPORTED`` or
-            ``DELTA_UNSUPPORTED_FEATURES_FOR_READ``, naming what is asked for.
+            ``DELTA_UNSUPPORTED_FEATURES_FOR_READ``, naming the version or features.
     """
     listed = protocol.reader_features or ()
     newer = (
@@ -90,10 +90,10 @@ def require_readable(protocol: Protocol, table: str) -> None:
 
 
 def mismatched_features(protocol: Protocol, metadata: Metadata) -> list[str]:
-    """Reader features that the table's properties use although the protocol does not list them.
+    """Reader features enabled by the table's properties but not listed in the protocol.
 
-    Such a table was written by a faulty writer. The protocol forbids honouring the property;
-    who writes to the table must refuse it (Delta's ``assertTableFeaturesMatchMetadata``).
+    A faulty writer made such a table. The protocol forbids readers to honour the property, and
+    writers must refuse the table (Delta's ``assertTableFeaturesMatchMetadata``).
     """
     wrong: list[str] = []
     for key, (values, names) in _ACTIVATION.items():
@@ -104,12 +104,12 @@ def mismatched_features(protocol: Protocol, metadata: Metadata) -> list[str]:
 
 
 def in_commit_timestamps(metadata: Metadata) -> tuple[int, int] | None:
-    """Since which (version, timestamp in ms) commits carry their own time; ``None`` = they do not.
+    """First (version, timestamp in ms) with in-commit timestamps; ``None`` where they are off.
 
-    A table that had it from its first commit has no enablement properties: then it is (0, 0).
+    A table that enabled them in its first commit has no enablement properties: (0, 0).
 
     Raises:
-        CorruptLog: one of these properties is no number.
+        CorruptLog: an enablement property is not a number.
     """
     configuration: Mapping[str, Any] = metadata.configuration
     if str(configuration.get("delta.enableInCommitTimestamps", "")).lower() != "true":

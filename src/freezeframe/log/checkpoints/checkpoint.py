@@ -1,6 +1,6 @@
 """Reading checkpoints of every kind: classic, in parts, V2 as JSON or Parquet with sidecars.
 
-Any damage is a ``CorruptLog`` with the code ``CHECKPOINT_DAMAGED`` that names the file, so that
+Damage raises ``CorruptLog`` with the code ``CHECKPOINT_DAMAGED`` and the file's name, so that
 ``SnapshotManagement`` can try another checkpoint (behaviours 32, 34 to 36).
 """
 
@@ -50,7 +50,7 @@ class CheckpointContent:
 
 
 def read_checkpoint_actions(storage: Storage, folder: str, checkpoint: CheckpointFiles) -> tuple[Action, ...]:
-    """The small actions alone (protocol, metadata, transactions, domains): no file action is decoded.
+    """Only the small actions (protocol, metadata, transactions, domains); file actions are not decoded.
 
     Raises:
         CorruptLog: ``CHECKPOINT_DAMAGED``, naming the file.
@@ -67,9 +67,9 @@ def read_checkpoint_actions(storage: Storage, folder: str, checkpoint: Checkpoin
 def read_checkpoint(
     storage: Storage, folder: str, checkpoint: CheckpointFiles, oldest_tombstone: int | None = None
 ) -> CheckpointContent:
-    """The whole checkpoint, sidecars included, its parts read side by side.
+    """The whole checkpoint, sidecars included; its parts are read concurrently.
 
-    Of its Parquet files, tombstones that are not younger than ``oldest_tombstone`` (ms) are left out.
+    Tombstones deleted at or before ``oldest_tombstone`` (ms) are left out of its Parquet files.
 
     Raises:
         CorruptLog: ``CHECKPOINT_DAMAGED``, naming the file.
@@ -93,7 +93,7 @@ def read_checkpoint(
 
 
 def _content(storage: Storage, name: str, oldest: int | None) -> CheckpointContent:
-    """All that one file says; it is fetched once."""
+    """The whole content of one file, fetched once."""
     if name.endswith(".json"):
         content = read_content(name, storage.read(name))
         found = parse_file_actions([content], _partition_names(content.actions))
@@ -112,7 +112,7 @@ def _small_actions(storage: Storage, name: str, size: int) -> list[Action]:
 
 
 def _open(storage: Storage, name: str, size: int | None = None) -> Any:
-    """The file as Parquet; off the local disk it is fetched whole, or by ranges if ``size`` is given."""
+    """Open a Parquet file; remote storage fetches it whole, or by ranges where ``size`` is given."""
     path = storage.local_path(name)
     if path is None and size is not None:
         source: Any = pa.PythonFile(StoredFile(storage, name, size), mode="r")
@@ -165,7 +165,7 @@ def _require_v2_shape(actions: Sequence[Action], name: str) -> None:
 
 def sidecar_name(sidecar: Sidecar) -> str:
     """The name of a sidecar in the ``_sidecars`` folder."""
-    # Sidecars lie in _sidecars and nowhere else; only the last part of a path is believed.
+    # Sidecars are always in _sidecars, so only the last part of a path counts.
     return unquote(sidecar.path).rsplit("/", 1)[-1]
 
 

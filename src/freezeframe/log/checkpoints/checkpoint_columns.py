@@ -1,7 +1,7 @@
-"""The columns of a Parquet checkpoint as the columns of a table's state.
+"""Converts the columns of a Parquet checkpoint to the columns of a table's state.
 
-Only the leaves that are needed are decoded, and only of row groups that hold any: a checkpoint
-keeps all kinds of actions side by side in one file, one kind a row.
+A checkpoint stores all kinds of actions in one file, one action a row. Decoding covers only the
+required leaves, and only row groups that hold a value of them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from freezeframe.log.replay.replay import select_rows, younger_than
 from freezeframe.log.statistics.file_statistics import leaf_paths
 from freezeframe.log.statistics.statistics_json import statistics_texts
 
-# A leaf of each kind that its actions cannot be without: where it is null there is no action.
+# A required leaf of each kind of action: where it is null, the row holds no such action.
 _REQUIRED_LEAVES = {
     "protocol": "minReaderVersion",
     "metaData": "id",
@@ -47,10 +47,10 @@ _KNOWN_NAMES = {
 
 
 def small_actions_in(file: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(kind, fields as Delta names them) of every action that is no file action; nulls left out.
+    """(kind, fields in Delta's spelling) of every non-file action, without nulls.
 
-    The footer's statistics would say where they are, but a damaged footer makes Arrow abort
-    the process there; one leaf of each kind is read instead, which fails by an error.
+    The footer's statistics could locate these rows, but on a damaged footer they make Arrow abort
+    the process. Reading one leaf of each kind raises an error instead.
     """
     there = _fields(file)
     leaves = {kind: leaf for kind, leaf in _REQUIRED_LEAVES.items() if kind in there}
@@ -68,10 +68,10 @@ def small_actions_in(file: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 def rows_of(file: Any, kind: str, schema: pa.Schema, oldest: int | None = None) -> pa.Table:
     """The file actions of one kind as rows of ``schema``, paths canonical.
 
-    With ``oldest`` (ms) removes that are not younger are left out, one group of rows after the other.
+    ``oldest`` (ms) leaves out removes with that deletion time or an earlier one, row group by row group.
 
     Raises:
-        ValueError: columns that every checkpoint has are not there, or are misspelt by damage.
+        ValueError: required columns of a checkpoint are missing, or damage changed a letter of a name.
     """
     there = _fields(file)
     have = there.get(kind)
@@ -92,9 +92,9 @@ def rows_of(file: Any, kind: str, schema: pa.Schema, oldest: int | None = None) 
 
 
 def _fields(file: Any) -> dict[str, set[str]]:
-    """The columns of the file and the fields in each.
+    """The file's columns and the fields of each, checked for names with one changed letter.
 
-    A flipped bit in the footer renames a column, and its values would silently be missing.
+    A flipped bit in the footer renames a column; without the check its values would be lost silently.
     """
     schema = file.schema_arrow
     there = {one.name: _children(one.type) for one in schema}
@@ -134,12 +134,12 @@ def _group_rows(
     answer = answer.set_column(0, schema.field(0), canonical_paths(answer["path"]))
     if parsed and answer["stats"].null_count:
         answer = _with_parsed_stats(answer, file, group, present)
-    answer.validate(full=True)  # Arrow takes the bytes of a text from Parquet as they are
+    answer.validate(full=True)  # Arrow does not check the UTF-8 of Parquet texts
     return answer
 
 
 def _with_parsed_stats(answer: pa.Table, file: Any, group: int, present: Any) -> pa.Table:
-    """Statistics that a checkpoint keeps as a struct only, written as the JSON that commits have."""
+    """Fill ``stats`` with JSON where the checkpoint stores statistics as a struct only."""
     table = file.read_row_group(group, columns=["add.stats_parsed"])
     structs = pc.struct_field(select_rows(table, present)["add"], "stats_parsed")
     index = answer.schema.get_field_index("stats")
@@ -148,7 +148,7 @@ def _with_parsed_stats(answer: pa.Table, file: Any, group: int, present: Any) ->
 
 
 def _moments(file: Any) -> set[tuple[str, ...]]:
-    """The leaves of ``add.stats_parsed`` of type INT96: Arrow gives them no zone, Spark means UTC."""
+    """The INT96 leaves of ``add.stats_parsed``: Arrow reads them without a zone, Spark means UTC."""
     paths = [path for field in file.schema_arrow for path in leaf_paths(field)]
     return {
         path[2:]
@@ -160,7 +160,7 @@ def _moments(file: Any) -> set[tuple[str, ...]]:
 
 
 def _plain(value: Any) -> Any:
-    """Parquet's maps come as lists of pairs; Delta's JSON has objects."""
+    """Convert Parquet's maps (lists of pairs) to the objects of Delta's JSON."""
     if isinstance(value, bytes):
         raise ValueError("a text column is not marked as text")  # noqa: TRY004 - the file's fault, not ours
     if isinstance(value, list) and value and all(isinstance(one, tuple) for one in value):

@@ -1,9 +1,9 @@
-"""A classic checkpoint in parts: each part is a file of its own, and only all of them are a checkpoint.
+"""Writes a multi-part classic checkpoint: one file per part, valid only when all parts exist.
 
-Parts of two writers must never be mixed, for each writer cuts the state where it likes. So the first
-part is created first, by put-if-absent: who creates it writes the others as well, and everybody else
-leaves that set of names alone. A writer that dies on the way leaves a set that readers ignore and
-that the log's cleanup takes away; the next writer takes a set with one part more.
+Parts of two writers must not be mixed, because each writer splits the state differently. The first
+part is therefore created first, by put-if-absent: its creator writes the other parts too, and other
+writers skip that set of names. A crashed writer leaves an incomplete set, which readers ignore and
+log cleanup deletes; the next writer uses a set with one part more.
 """
 
 from __future__ import annotations
@@ -23,14 +23,13 @@ SETS_MAX = 8
 def write_parts(
     storage: Storage, folder: str, version: int, least: int, content: Callable[[int, int], bytes]
 ) -> tuple[int, int]:
-    """Write a checkpoint of at least ``least`` parts (2 or more): (how many parts, their bytes together).
+    """Write a checkpoint of at least ``least`` parts (2 or more): (number of parts, total bytes).
 
-    ``content(part, parts)`` gives the bytes of a part, which count from 1; it is called from several
-    threads. A checkpoint of the version that somebody else completed is taken for this one; its bytes
-    are 0.
+    ``content(part, parts)`` returns the bytes of a part, counted from 1; several threads call it.
+    A checkpoint of the same version completed by another writer counts as this one, with 0 bytes.
 
     Raises:
-        StorageUnavailable: nothing of it is used by readers; try again.
+        StorageUnavailable: readers ignore the incomplete checkpoint; try again.
     """
     for parts in range(least, least + SETS_MAX):
         first = content(1, parts)
@@ -59,7 +58,7 @@ def _is_ours(storage: Storage, name: str, content: bytes) -> bool:
     except FileExistsError:
         return False
     except OutcomeUnknown:
-        return False  # perhaps it is ours; another set of names is sure to be
+        return False  # ownership is uncertain; a set with other names is certain to be ours
     return True
 
 

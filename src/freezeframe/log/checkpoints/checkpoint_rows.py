@@ -1,7 +1,7 @@
 """Rows of a Parquet checkpoint: one action each, in the column of its kind, other columns null.
 
-This is the schema of the protocol's section "Checkpoint Schema". Statistics stand in it as
-their JSON text, which every reader takes.
+The schema is that of the protocol's section "Checkpoint Schema". Statistics are stored as JSON
+text, which every reader supports.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ SIDECAR_SCHEMA = pa.schema([CHECKPOINT_SCHEMA.field("add"), CHECKPOINT_SCHEMA.fi
 
 
 def small_rows(actions: Sequence[Action]) -> pa.Table:
-    """Rows of the actions that are no file actions, in the order given."""
+    """Rows of the non-file actions, in the given order."""
     rows = [{action.KEY: _pairs(action.to_json())} for action in actions]
     return pa.Table.from_pylist(rows, schema=CHECKPOINT_SCHEMA)
 
@@ -70,7 +70,7 @@ def small_rows(actions: Sequence[Action]) -> pa.Table:
 def file_rows(files: pa.Table, kind: str, schema: pa.Schema) -> Iterator[pa.Table]:
     """Rows of the ``add`` or ``remove`` actions of ``files`` in the columns of ``schema``, table by table."""
     target = schema.field(kind).type
-    # Each table becomes a group of rows of its own, which costs kilobytes however few they are.
+    # Each table becomes a row group of its own, which costs kilobytes even for a few rows.
     for batch in files.combine_chunks().to_batches():
         actions = pa.StructArray.from_arrays(batch.columns, fields=list(target))
         yield pa.Table.from_arrays(
@@ -80,7 +80,7 @@ def file_rows(files: pa.Table, kind: str, schema: pa.Schema) -> Iterator[pa.Tabl
 
 
 def _pairs(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Objects that are maps in Parquet, as the pairs Arrow wants."""
+    """Convert objects that are maps in Parquet to Arrow's lists of pairs."""
     found = dict(body)
     if "configuration" in found and isinstance(found["configuration"], Mapping):
         found["configuration"] = list(found["configuration"].items())

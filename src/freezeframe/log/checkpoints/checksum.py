@@ -1,6 +1,6 @@
-"""Version checksums (``N.crc``): statistics of a version, which save reading and are optional.
+"""Version checksums (``N.crc``): optional statistics of a version that spare readers its log files.
 
-A checksum that is missing, empty, garbled or incomplete is none (behaviours 57, 61, 65).
+A missing, empty, garbled or incomplete checksum is ignored (behaviours 57, 61, 65).
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Checksum(DeltaFields):
 
 
 def parse_checksum(content: bytes) -> Checksum | None:
-    """The checksum in the bytes, or ``None`` where they are none."""
+    """Parse a checksum; ``None`` for invalid content."""
     try:
         value = parse_json(content)
         if not isinstance(value, dict):
@@ -79,7 +79,7 @@ def parse_checksum(content: bytes) -> Checksum | None:
 
 
 def read_checksum(storage: Storage, name: str) -> Checksum | None:
-    """The checksum in the file ``name``, or ``None``: reading goes on without it.
+    """The checksum in the file ``name``; ``None`` where it is missing or invalid.
 
     Seed: ``readChecksum``.
     """

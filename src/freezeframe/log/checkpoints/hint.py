@@ -1,7 +1,7 @@
 """``_last_checkpoint``: a hint at the newest checkpoint, validated against the listing.
 
-The file is overwritten without a lock and may be missing, old, cut off or foreign. Whatever
-is wrong with it costs time, never an answer (behaviours 26 to 30).
+Writers overwrite the file without a lock, so it may be missing, stale, truncated or foreign. An
+invalid hint costs time, never correctness (behaviours 26 to 30).
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ class Hint:
 
 
 class GarbledHint(ValueError):
-    """The file's content is no hint; internal, callers get ``None``."""
+    """Invalid content of the hint file; internal, callers get ``None``."""
 
 
 def read_hint(
     storage: Storage, folder: str, *, sleep: Callable[[float], None] = time.sleep, verify: bool = True
 ) -> tuple[Hint | None, bool]:
-    """The hint (``None`` if there is none to trust) and whether a file was there that is garbled.
+    """The hint (``None`` where it is missing or invalid) and whether a garbled file was found.
 
-    A garbled file is read up to three times, a second apart: a writer may be in the middle of
-    overwriting it on a storage without atomic rename (behaviour 27).
+    A garbled file is read up to three times, one second apart: on a storage without atomic rename
+    a writer may be overwriting it (behaviour 27).
     """
     name = f"{folder}/{HINT_NAME}" if folder else HINT_NAME
     for attempt in range(TRIES_MAX):
@@ -67,7 +67,7 @@ def parse_hint(content: bytes, *, verify: bool = True) -> Hint:
     """The hint in the file's bytes.
 
     Raises:
-        GarbledHint: no JSON object, a repeated key, no version, or a checksum that does not match.
+        GarbledHint: not a JSON object, a repeated key, no version, or a checksum mismatch.
     """
     try:
         value = parse_json(content, object_pairs_hook=_without_repeats)
@@ -92,10 +92,10 @@ def parse_hint(content: bytes, *, verify: bool = True) -> Hint:
 
 
 def hint_text(hint: Hint, *, with_checksum: bool = True) -> str:
-    """The file's content: version, size and parts first, what is ``None`` left out, checksum last.
+    """The file's content: version, size and parts first, checksum last, no ``None``.
 
-    The sidecars and the other actions of a V2 checkpoint are left out when there are more than
-    thirty of them (behaviours 29 and 30).
+    More than thirty sidecars, or other actions, of a V2 checkpoint are left out (behaviours 29
+    and 30).
     """
     fields: dict[str, Any] = {
         "version": hint.version,

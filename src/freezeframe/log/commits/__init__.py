@@ -1,1 +1,1 @@
-"""One commit file: its content, its digest, its commitInfo, and how it is put into the log."""
+"""One commit file: its content, its digest, its commitInfo, and its atomic creation."""

@@ -1,9 +1,8 @@
 """Commits a version: ``_delta_log/N.json`` by put-if-absent, for all writers of this package.
 
-Losing a race is a normal answer, not an exception, and an answer that got lost on the way is
-looked up instead of guessed: every commit of ours holds a write id of its own in its
-``commitInfo``, so the bytes found under the name say whose commit it is. No file is ever
-deleted here, whatever the outcome.
+A lost race is a return value, not an exception. After a lost response the file is read back:
+every commit of this package has a unique write id in its ``commitInfo``, so the bytes under the
+name identify its writer. No outcome deletes a file.
 """
 
 from __future__ import annotations
@@ -20,16 +19,16 @@ _TRIES_MAX = 3
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """The commit succeeded: the version is durable and holds exactly our bytes."""
+    """Success: the version is durable and holds exactly the given bytes."""
 
     version: int
 
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Another commit has the version; ``winner`` is its content. Nothing of ours is visible.
+    """Another commit has the version; ``winner`` is its content. Nothing of this commit is visible.
 
-    ``code`` and ``reason`` say what a transaction could not accept in it (Delta's error class).
+    ``code`` (Delta's error class) and ``reason`` state a transaction's conflict with the winner.
     """
 
     version: int
@@ -40,7 +39,7 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """The commit was sent and its outcome could not be read back; files it refers to must be kept."""
+    """The commit was sent but its outcome could not be read back; its data files must be retained."""
 
     version: int
     reason: str
@@ -56,20 +55,20 @@ def commit_name(table: str, version: int) -> str:
 
 
 def write_commit(storage: Storage, table: str, version: int, content: bytes) -> Outcome:
-    """Make ``content`` the table's version ``version``, or say who was first.
+    """Commit ``content`` as the table's version ``version``, or return the commit that has it.
 
-    ``content`` is the whole file: JSON lines, with a write id in ``commitInfo`` that no other
-    attempt has. Calling again with the same bytes is safe and answers ``Committed`` again.
+    ``content`` is the whole file: JSON lines, with a write id in ``commitInfo`` unique to this
+    attempt. The call is idempotent: the same bytes return ``Committed`` again.
 
     Raises:
-        InvalidOption: the content is empty, torn or no JSON lines, or the version is negative.
+        InvalidOption: the content is empty, truncated or not JSON lines, or the version is negative.
         StorageUnavailable: the storage refused; nothing of this commit is visible.
     """
     return land_file(storage, commit_name(table, version), version, content)
 
 
 def land_file(storage: Storage, name: str, version: int, content: bytes) -> Outcome:
-    """``write_commit`` for a log of another folder: ``name`` is the file that is the version.
+    """``write_commit`` for a log in another folder: ``name`` is the version's file.
 
     Raises:
         InvalidOption, StorageUnavailable: as ``write_commit``.
@@ -80,13 +79,13 @@ def land_file(storage: Storage, name: str, version: int, content: bytes) -> Outc
         try:
             storage.put_if_absent(name, content)
         except FileExistsError:
-            # It may be our own: a client below us may have sent the request twice.
+            # The file may be this commit's own: the storage client may have sent the request twice.
             return _compare(storage, name, version, content)
         except OutcomeUnknown as error:
             reason = str(error)
         else:
             return Committed(version)
-        # Found: the first answer was lost. Not found: trying again is safe, the name decides.
+        # Found: the first response was lost. Not found: a retry is safe, because the name is exclusive.
         found = _compare(storage, name, version, content)
         if not isinstance(found, Unknown):
             return found
@@ -108,7 +107,7 @@ def _compare(storage: Storage, name: str, version: int, content: bytes) -> Outco
 
 
 def _settle(storage: Storage, name: str, version: int) -> Outcome:
-    # What was read back may not have reached the disk if the first attempt died before its fsync.
+    # The bytes read back may not be durable if the first attempt died before its fsync.
     path = storage.local_path(name)
     if path is None:
         return Committed(version)
@@ -121,9 +120,9 @@ def _settle(storage: Storage, name: str, version: int) -> Outcome:
 
 
 def _require_whole(version: int, content: bytes) -> None:
-    # A commit that is empty or cut off would make the table unreadable for everybody.
+    # An empty or truncated commit would make the table unreadable for all readers.
     try:
-        # Of bytes: a text would also be split at the line separators that a column's name may hold.
+        # Split bytes, not text: str.splitlines also splits at separators inside of column names.
         lines = [parse_json(line) for line in content.splitlines() if line.strip()]
     except ValueError:
         lines = []

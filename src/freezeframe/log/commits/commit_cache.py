@@ -1,4 +1,4 @@
-"""A cache of small commits, since protocol and metadata are read from the commits just listed."""
+"""Cache of small commits: opening a log reads the same files for its heads and for its state."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ KEPT_BYTES = 8 << 20
 
 
 class CommitCache:
-    """Commits of up to ``KEPT_BYTES`` together, for the threads that share a log."""
+    """Thread-safe cache of parsed commits, limited to ``KEPT_BYTES`` in total."""
 
     def __init__(self) -> None:
         self._kept: dict[LogFile, tuple[CommitContent, ...]] = {}
@@ -20,17 +20,17 @@ class CommitCache:
         self._lock = threading.Lock()
 
     def get(self, file: LogFile) -> tuple[CommitContent, ...] | None:
-        """The pieces of a commit, if it is kept."""
+        """The pieces of a cached commit; None where it is not cached."""
         with self._lock:
             return self._kept.get(file)
 
     def has_room(self, file: LogFile) -> bool:
-        """Whether a commit of that size may be kept beside those that are."""
+        """Whether the cache has room for a commit of that size."""
         with self._lock:
             return file.size + self._bytes <= KEPT_BYTES
 
     def keep(self, file: LogFile, contents: Sequence[CommitContent]) -> None:
-        """Keep a commit until ``clear``."""
+        """Cache a commit until ``clear``."""
         with self._lock:
             self._bytes += 0 if file in self._kept else file.size
             self._kept[file] = tuple(contents)

@@ -1,9 +1,9 @@
 """The content of a commit file: file actions as Arrow columns, other actions as values.
 
-A commit of a large table is hundreds of thousands of ``add`` lines and a handful of others.
-The few others are found by looking at eight bytes of each line and are parsed one by one; the
-rest goes through Arrow's JSON reader at once. Where that reader cannot follow (an unknown
-field of changing type, an odd number), each line is parsed by itself: slower, the same answer.
+A commit of a large table has hundreds of thousands of ``add`` lines and a few others. Eight bytes
+of each line identify the others, which are parsed one by one; Arrow's JSON reader parses the file
+actions in bulk. Where Arrow fails (an unknown field of changing type, an odd number), each line is
+parsed separately: slower, with the same result.
 """
 
 from __future__ import annotations
@@ -57,18 +57,19 @@ class CommitContent:
 
     @property
     def size(self) -> int:
-        """The bytes of its file actions."""
+        """The size of its file actions in bytes."""
         return sum(len(span) for span in self.spans)
 
 
 def read_contents(read: Callable[[int, int], bytes], name: str, size: int) -> Iterator[CommitContent]:
-    """A commit of ``size`` bytes taken apart, in pieces of some megabytes if it is large.
+    """Parse a commit of ``size`` bytes; a large one in pieces of some megabytes.
 
-    ``read(offset, length)`` gives bytes of the file, fewer at its end. A piece ends with a
-    line; all pieces together are the commit.
+    ``read(offset, length)`` returns bytes of the file, fewer at its end. Each piece ends at a line
+    end; together the pieces are the commit.
 
     Raises:
-        CorruptLog: the file is empty, or a line is torn or no action (``DELTA_LOG_MALFORMED_JSON``).
+        CorruptLog: the file is empty, or a line is truncated or not an action
+            (``DELTA_LOG_MALFORMED_JSON``).
     """
     if size <= PIECE_BYTES:
         yield read_content(name, read(0, size + 1))
@@ -97,11 +98,11 @@ def read_contents(read: Callable[[int, int], bytes], name: str, size: int) -> It
 
 
 def read_content(name: str, content: bytes) -> CommitContent:
-    """Take the bytes of a whole commit apart.
+    """Parse the bytes of a whole commit.
 
     Raises:
-        CorruptLog: the file is empty, or a line that is no add or remove is torn or no action
-            (``DELTA_LOG_MALFORMED_JSON``), naming file and line; or its own digest does not fit.
+        CorruptLog: the file is empty, or a line other than an add or remove is truncated or not an
+            action (``DELTA_LOG_MALFORMED_JSON``), naming file and line; or its digest does not match.
     """
     _require_whole(name, content)
     require_digest(name, content)
@@ -111,7 +112,7 @@ def read_content(name: str, content: bytes) -> CommitContent:
 
 
 def _take_apart(name: str, content: bytes | memoryview, lines_before: int) -> tuple[CommitContent, int]:
-    """The content of whole lines, and how many lines they are."""
+    """The content of whole lines, and their number."""
     view = memoryview(content)
     spans: list[memoryview] = []
     actions: list[Action] = []
@@ -132,7 +133,7 @@ def _take_apart(name: str, content: bytes | memoryview, lines_before: int) -> tu
                 actions.append(action)
     if begin < len(view):
         spans.append(view[begin:])
-    if moved:  # file actions spelled with spaces are written again as Arrow's reader is given them
+    if moved:  # file actions spelled with spaces are serialised again for Arrow's reader
         spans.append(memoryview("\n".join(json.dumps({one.KEY: one.to_json()}) for one in moved).encode()))
     return CommitContent(name, tuple(spans), tuple(actions)), len(ends) - 1
 
@@ -140,11 +141,11 @@ def _take_apart(name: str, content: bytes | memoryview, lines_before: int) -> tu
 def parse_file_actions(contents: Sequence[CommitContent], partition_names: Sequence[str]) -> FileActions:
     """The file actions of commits in ascending order, paths canonical.
 
-    ``partition_names`` are the (physical) names of the partition columns in force; others that
-    turn up in the commits are found and kept as well.
+    ``partition_names`` are the physical names of the current partition columns; names that occur
+    only in the commits are included too.
 
     Raises:
-        CorruptLog: a line is torn or no action, naming file and line.
+        CorruptLog: a line is truncated or not an action, naming file and line.
     """
     spans = [span for content in contents for span in content.spans]
     if not spans:
@@ -152,7 +153,7 @@ def parse_file_actions(contents: Sequence[CommitContent], partition_names: Seque
     whole: Any = spans[0] if len(spans) == 1 else b"\n".join(spans)
     try:
         table, names = _read_fully(whole, _Shape.sampled(spans, partition_names))
-    except (pa.ArrowInvalid, UnicodeDecodeError):  # or names that are no UTF-8
+    except (pa.ArrowInvalid, UnicodeDecodeError):  # the second for names that are not UTF-8
         return _parse_each(contents)
     del whole, spans
     return _to_actions(table, names)
@@ -173,7 +174,7 @@ def _require_whole(name: str, content: bytes) -> None:
 
 
 def _lines(content: memoryview) -> tuple[Ints, Ints, Bools]:
-    """Where each line starts and ends, and whether it is another than a file action's."""
+    """Start and end of each line, and whether it is a non-file action."""
     octets = np.frombuffer(content, dtype=np.uint8)
     ends = np.append(np.flatnonzero(octets == _NEWLINE), len(content))
     starts = np.concatenate([[0], ends[:-1] + 1])
@@ -213,10 +214,10 @@ def _require_single(name: str, actions: Sequence[Action]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """What Arrow's reader is told to look for: fields of adds and removes, keys of the two maps.
+    """Schema for Arrow's JSON reader: fields of adds and removes, keys of the two maps.
 
-    A field asked for in vain costs as much as one that is there, so a large commit is asked
-    for what a few of its lines have. What else turns up is inferred, found and asked for then.
+    An absent field costs as much as a present one, so a large commit is first parsed with the fields
+    of a few sample lines. Fields that occur elsewhere are inferred and added for a second pass.
     """
 
     fields: Mapping[str, frozenset[str]]
@@ -244,7 +245,7 @@ class _Shape:
         )
 
     def widened(self, table: pa.Table) -> _Shape:
-        """This shape and what was found beyond it."""
+        """This schema with the fields found beyond it."""
         fields, keys = dict(self.fields), dict(self.keys)
         for action, schema in _SCHEMAS.items():
             index = table.schema.get_field_index(action)
@@ -274,7 +275,7 @@ def _note_fields(line: bytes, found: dict[str, set[str]]) -> None:
     try:
         value = parse_json(line)
     except ValueError:
-        return  # a sample may be a line's half; Arrow's reader finds out what is damaged
+        return  # a sample may be half a line; Arrow's reader reports damage
     for action, schema in _SCHEMAS.items():
         if isinstance(value, dict) and isinstance(value.get(action), dict):
             names = {name for name, one in value[action].items() if one is not None}
@@ -291,12 +292,12 @@ def _arrow_json(body: Any, schema: pa.Schema) -> pa.Table:
         try:
             return pj.read_json(
                 pa.BufferReader(pa.py_buffer(body)),
-                # For a single block, handing it to threads takes longer than to read it.
+                # For a single block the thread hand-over takes longer than the parsing.
                 read_options=pj.ReadOptions(
                     use_threads=len(body) >= block, block_size=min(block, len(body) + 1)
                 ),
                 parse_options=pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="infer"),
-                # Arrow's own allocator holds on to what the parser's threads gave back.
+                # Arrow's default allocator retains the memory that the parser's threads release.
                 memory_pool=pa.system_memory_pool(),
             )
         except pa.ArrowInvalid as error:
@@ -369,7 +370,7 @@ def _require_paths(rows: pa.Table, action: str) -> None:
 
 
 def _parse_each(contents: Sequence[CommitContent]) -> FileActions:
-    """Line by line: for what Arrow's reader cannot take, and to name the line that is damaged."""
+    """Parse line by line: fallback for Arrow's reader, and locates a damaged line."""
     adds: list[tuple[int, Add]] = []
     removes: list[tuple[int, Remove]] = []
     order = 0

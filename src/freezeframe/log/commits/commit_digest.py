@@ -1,9 +1,9 @@
 """The SHA-256 of a commit's actions, stored in its commitInfo to detect damage.
 
-JSON has no checksum of its own: one bit flipped in a partition value or a column's name gives
-another table without any error. Our commits begin with their ``commitInfo``, and its field
+JSON has no checksum: a flipped bit in a partition value or a column's name would change the table
+without an error. A commit of this package begins with its ``commitInfo``, and its field
 ``contentSha256`` is the digest of every byte after that line. Other readers ignore the field;
-commits of others have none and are taken as they are.
+commits of other writers have no digest and are not checked.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def sign_content(info: CommitInfo, actions: Sequence[Action]) -> bytes:
 
 
 def require_digest(name: str, content: bytes) -> None:
-    """Refuse a commit whose actions are not those it was signed for; one without a digest passes.
+    """Refuse a commit whose actions do not match its digest; one without a digest passes.
 
     Raises:
         CorruptLog: the digest differs; the file is named.
@@ -41,7 +41,7 @@ def require_digest(name: str, content: bytes) -> None:
     try:
         expected = parse_json(head)["commitInfo"].get(DIGEST_KEY)
     except (ValueError, TypeError, KeyError, AttributeError):
-        return  # whoever parses the line says what is wrong with it
+        return  # the parser of the line reports its damage
     if expected is not None and hashlib.sha256(rest).hexdigest() != expected:
         raise CorruptLog(
             f"The commit {name} is damaged.",

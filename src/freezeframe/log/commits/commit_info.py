@@ -1,4 +1,4 @@
-"""Reads the ``commitInfo`` of a commit (author, time) without parsing all of a large one."""
+"""Reads the ``commitInfo`` of a commit (author, time) from the head of its file."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _HEAD_BYTES = 64 << 10
 
 
 def read_commit_info(storage: Storage, folder: str, version: int) -> CommitInfo | None:
-    """The commit info of a version, or ``None`` if its writer left none.
+    """The commit info of a version, or ``None`` where its writer wrote none.
 
-    Writers put it first, so the head of the file is enough nearly always.
+    Writers put it first, so the head of the file nearly always suffices.
 
     Raises:
         FileNotFoundError: there is no such commit.
@@ -37,7 +37,7 @@ def read_commit_info(storage: Storage, folder: str, version: int) -> CommitInfo 
 
 
 def read_in_commit_timestamp(storage: Storage, folder: str, version: int) -> int:
-    """The version's own time in ms, which it must have (behaviour 74).
+    """The in-commit timestamp of a version in ms; required (behaviour 74).
 
     Raises:
         CorruptLog: ``DELTA_MISSING_COMMIT_INFO`` or ``DELTA_MISSING_COMMIT_TIMESTAMP``.
@@ -46,7 +46,7 @@ def read_in_commit_timestamp(storage: Storage, folder: str, version: int) -> int
 
 
 def require_in_commit_timestamp(info: CommitInfo | None, version: int) -> int:
-    """The time in the commit info of a version that must have one (behaviour 74).
+    """The in-commit timestamp in the commit info of a version, in ms; required (behaviour 74).
 
     Raises:
         CorruptLog: ``DELTA_MISSING_COMMIT_INFO`` or ``DELTA_MISSING_COMMIT_TIMESTAMP``.

@@ -1,7 +1,7 @@
-"""A commit that this process has just written, kept so that remote storage is not read again.
+"""Write-through buffer of the newest own commit, which spares an update its read from the storage.
 
-A file of a log never changes once it is there. It is given once, for the update that finds it listed;
-from then on the state has it. What is long is not kept: many logs may be open.
+A log file is immutable once created. The next update takes the content once, when it lists the
+file; afterwards the state includes it. Long commits are not buffered, since many logs may be open.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ KEPT_BYTES_MAX = 32 * 1024
 
 
 class OwnCommit:
-    """The newest commit that this process has added to one log, until somebody takes it."""
+    """The newest commit that this process added to one log, until an update takes it."""
 
     def __init__(self) -> None:
         self._known: tuple[int, bytes] | None = None
 
     def note(self, version: int, content: bytes) -> None:
-        """``content`` was added as ``version`` just now, durably."""
+        """Record that ``content`` was durably added as ``version``."""
         self._known = (version, content) if len(content) <= KEPT_BYTES_MAX else None
 
     def taken(self, file: LogFile) -> bytes | None:
-        """The content of a listed commit, if it is the one that was noted; only once."""
+        """The content of a listed commit if it is the recorded one, once; else None."""
         known = self._known
         if known is None or file.kind is not Kind.COMMIT or known[0] != file.version:
             return None

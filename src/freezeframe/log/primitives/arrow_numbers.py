@@ -1,8 +1,8 @@
 """Conversion of numbers and booleans between Arrow and NumPy by their buffers.
 
-``pa.array`` and ``Array.to_numpy`` import pandas the first time they are called, which costs
-most of a second and tens of megabytes: more than reading a whole log. These functions do the
-same for the plain types that replay needs, without it.
+The first call of ``pa.array`` or ``Array.to_numpy`` imports pandas, which costs most of a second
+and tens of megabytes: more than reading a whole log. These functions convert the primitive types
+that replay needs without pandas.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def to_flags(values: pa.Array | pa.ChunkedArray) -> Bools:
 
 
 def is_valid(values: pa.Array | pa.ChunkedArray) -> Bools:
-    """Where the values are not null."""
+    """Mask of the values that are not null."""
     if values.null_count == 0:
         return np.ones(len(values), dtype=np.bool_)
     return to_flags(pc.is_valid(values))

@@ -1,8 +1,8 @@
 """Canonical paths of data files, so that a remove matches its add (behaviour 54).
 
-Paths in the log are URIs. Delta compares them after a round through Hadoop's ``Path``: percent
-escapes are decoded and only what must be escaped is escaped again, doubled slashes are one,
-and an absolute path without a scheme is a ``file:`` URI.
+Paths in the log are URIs. Delta compares them as normalised by Hadoop's ``Path``: percent escapes
+are decoded and only the necessary ones restored, doubled slashes become one, and an absolute path
+without a scheme becomes a ``file:`` URI.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):(.*)", re.DOTALL)
-# What java.net.URI leaves as it is in a path, besides letters outside ASCII.
+# Characters that java.net.URI does not escape in a path, besides letters outside ASCII.
 _TO_ESCAPE = re.compile(r"[^A-Za-z0-9_\-!.~'()*,;:$&+=/@\u00a1-\U0010ffff]")
 _PLAIN = np.zeros(256, dtype=np.bool_)
 for _byte in b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.=/":
@@ -23,7 +23,7 @@ _SLASH = ord("/")
 
 
 def canonical_path(path: str) -> str:
-    """The path as Delta's Spark reader spells it."""
+    """The path in the spelling of Delta's Spark reader."""
     match = _SCHEME.fullmatch(path)
     scheme, rest = (match[1], match[2]) if match else (None, path)
     authority = ""
@@ -39,7 +39,7 @@ def canonical_path(path: str) -> str:
 
 
 def canonical_paths(paths: pa.ChunkedArray) -> pa.ChunkedArray:
-    """All paths in canonical form; paths that are canonical cost one scan of the bytes."""
+    """All paths in canonical form; already canonical paths cost one scan of the bytes."""
     return pa.chunked_array([_canonical_chunk(chunk) for chunk in paths.chunks], type=pa.string())
 
 

@@ -10,25 +10,25 @@ Reader = Callable[[Mapping[str, Any], str], Any]
 
 
 class DeltaFields:
-    """Base of a dataclass that is read from, and written as, the fields that ``FIELDS`` names."""
+    """Base of a dataclass with a JSON mapping: ``FIELDS`` lists its Delta fields and their readers."""
 
     __slots__ = ()
     FIELDS: ClassVar[Mapping[str, tuple[str, Reader]]]
     """By the attribute's name: the name in Delta, and the reader; in the order in which they are written."""
 
     def to_json(self) -> dict[str, Any]:
-        """The fields under Delta's names, without those that are null."""
+        """The non-null fields under Delta's names."""
         found = {delta: _plain(getattr(self, own)) for own, (delta, _) in self.FIELDS.items()}
         return without_nulls(found)
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """The value of Delta's fields; unknown ones are ignored."""
+        """Build the value from Delta's fields; unknown fields are ignored."""
         return cls(**{own: read(value, delta) for own, (delta, read) in cls.FIELDS.items()})
 
 
 def optional(read: Callable[[Any], Any], default: Callable[[], Any] | None = None) -> Reader:
-    """The reader of a field that may be missing or null, which is then ``default()``, or None."""
+    """Reader of an optional field: ``default()``, or None, where it is missing or null."""
 
     def field(value: Mapping[str, Any], name: str) -> Any:
         found = read(value.get(name))
@@ -38,7 +38,7 @@ def optional(read: Callable[[Any], Any], default: Callable[[], Any] | None = Non
 
 
 def without_nulls(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that are not null: Delta leaves the others out."""
+    """The non-null fields; Delta omits the others."""
     return {name: value for name, value in fields.items() if value is not None}
 
 

@@ -8,5 +8,5 @@ import importlib.metadata
 
 @functools.cache
 def engine_info() -> str:
-    """How commits of ours name their writer: ``freezeframe/0.2.0``."""
+    """The writer's name in commits of this package: ``freezeframe/0.2.0``."""
     return f"freezeframe/{importlib.metadata.version('freezeframe')}"

@@ -33,7 +33,7 @@ Listener: TypeAlias = Callable[[LogEvent], None]
 def reported(listener: Listener | None, name: str, path: str) -> Iterator[dict[str, Any]]:
     """Reports the block to the listener when it ends; the block adds its metrics.
 
-    A listener that fails is named in the log file; what it listens to goes on.
+    A failure of the listener is logged; the observed operation continues.
     """
     metrics: dict[str, Any] = {}
     if listener is None:
@@ -49,5 +49,5 @@ def reported(listener: Listener | None, name: str, path: str) -> Iterator[dict[s
         event = LogEvent(name, path, (time.perf_counter() - started) * 1000, metrics, error)
         try:
             listener(event)
-        except Exception:  # noqa: BLE001 - whatever it is, the log goes on
+        except Exception:  # noqa: BLE001 - a listener's failure must not stop the log
             _log.exception("The listener of %s failed at %s", path, name)

@@ -1,7 +1,7 @@
 """Dates and timestamps as Delta's text, beyond the years that ``datetime`` supports.
 
-Arrow reads years of four digits only. The Gregorian calendar repeats every 400 years, so a year
-beyond is moved by whole cycles into this range, and the value is moved back by as many days.
+Arrow parses years of four digits only. The Gregorian calendar repeats every 400 years, so a later
+year is shifted by whole cycles into this range, and the parsed value is shifted back by as many days.
 Spark writes a year of more than four digits with its sign: ``+10000-01-01``.
 """
 
@@ -20,10 +20,10 @@ _ZONE = re.compile(r"(Z|[+-]\d{2}:?\d{2})$")
 
 
 def day(text: str) -> pa.Scalar:
-    """The date of a text as ``date32``.
+    """Parse a date as ``date32``.
 
     Raises:
-        pyarrow.ArrowInvalid: the text is none.
+        pyarrow.ArrowInvalid: the text is not a date.
     """
     near, cycles = _near(text)
     days = pa.scalar(near).cast(pa.date32()).value + cycles * _CYCLE_DAYS
@@ -31,10 +31,10 @@ def day(text: str) -> pa.Scalar:
 
 
 def instant(text: str, kind: pa.DataType) -> pa.Scalar:
-    """The moment that a text with or without a zone names, as a timestamp of ``kind`` (microseconds).
+    """Parse a timestamp with or without a zone as ``kind`` (microseconds).
 
     Raises:
-        pyarrow.ArrowInvalid, OverflowError: the text names none.
+        pyarrow.ArrowInvalid, OverflowError: the text is not a timestamp of this range.
     """
     near, cycles = _near(text)
     stored = pa.timestamp("us", "UTC") if _ZONE.search(near) else pa.timestamp("us")
@@ -43,7 +43,7 @@ def instant(text: str, kind: pa.DataType) -> pa.Scalar:
 
 
 def texts(values: pa.Array) -> pa.Array:
-    """Dates, or times cut to whole milliseconds, as the texts of Delta's statistics."""
+    """Format dates, or times truncated to milliseconds, as in Delta's statistics."""
     if kinds.is_timestamp(values.type):
         if values.type.tz is not None:
             values = values.cast(pa.timestamp(values.type.unit, "UTC"))
@@ -54,7 +54,7 @@ def texts(values: pa.Array) -> pa.Array:
 
 
 def _near(text: str) -> tuple[str, int]:
-    """The text with a year that Arrow reads, and by how many cycles it was moved."""
+    """The text with a year of four digits, and the number of 400-year cycles of the shift."""
     match = _FAR.fullmatch(text)
     if match is None:
         return text, 0

@@ -1,8 +1,7 @@
-"""Short fingerprints of many texts, to find those that may be equal.
+"""64-bit fingerprints of texts, to find candidates for duplicates.
 
-Looking for files that are added twice among a million paths with a hash table of texts costs
-more time and memory than parsing them. Sixty-four bits made of the text's last eighty bytes, its
-first sixteen and its length are enough to say for nearly all of them that they are alone.
+A hash table of a million paths costs more time and memory than parsing them. A 64-bit hash of a
+text's last eighty bytes, first sixteen bytes and length proves nearly all of them unique.
 """
 
 from __future__ import annotations
@@ -24,20 +23,20 @@ Words = npt.NDArray[np.uint64]
 
 
 def fingerprints(texts: pa.ChunkedArray) -> Words:
-    """Sixty-four bits per text: equal texts have equal ones, others nearly always have not."""
+    """64 bits per text: equal for equal texts, nearly always different for others."""
     parts = [_fingerprints(chunk) for chunk in texts.chunks]
     return np.concatenate(parts) if parts else np.zeros(0, dtype=np.uint64)
 
 
 def find_repeated(marks: Words) -> Ints:
-    """The rows whose fingerprint is also another row's."""
+    """The rows that share their fingerprint with another row."""
     ordered = np.sort(marks)
     twice = ordered[1:][ordered[1:] == ordered[:-1]]
     return rows_with(marks, twice)
 
 
 def rows_with(marks: Words, wanted: Words) -> Ints:
-    """The rows whose fingerprint is one of ``wanted``."""
+    """The rows with a fingerprint in ``wanted``."""
     wanted = np.unique(wanted)
     if len(wanted) <= _COMPARED_MAX:
         found = np.zeros(len(marks), dtype=np.bool_)
@@ -52,7 +51,7 @@ def rows_with(marks: Words, wanted: Words) -> Ints:
 
 
 def _fingerprints(chunk: pa.StringArray) -> Words:
-    """Sixty-four bits per text; texts shorter than a word all have the same."""
+    """64 bits per text; all texts shorter than a word share one fingerprint."""
     marks = np.zeros(len(chunk), dtype=np.uint64)
     _, offsets_buffer, data = chunk.buffers()
     if data is None or len(chunk) == 0 or data.size < _WORD_BYTES:
@@ -61,7 +60,7 @@ def _fingerprints(chunk: pa.StringArray) -> Words:
     starts, ends = offsets[:-1].astype(np.int64), offsets[1:].astype(np.int64)
     long = ends - starts >= _WORD_BYTES
     starts, ends = starts[long], ends[long]
-    # Every position of the bytes as the word that begins there: a view, nothing is copied.
+    # A strided view of the word at every byte position, without a copy.
     words: Words = np.ndarray(shape=(data.size - _WORD_BYTES + 1,), dtype="<u8", buffer=data, strides=(1,))
     mark = words[starts] ^ (ends - starts).astype(np.uint64)
     mark = mark * _MIX ^ words[np.minimum(starts + _WORD_BYTES, ends - _WORD_BYTES)]

@@ -21,10 +21,10 @@ _PART = re.compile(r"\s*([+-]?\d+)\s+([a-z]+?)s?(?=\s|$)")
 
 
 def milliseconds(text: str) -> int:
-    """The duration in ms; a month counts 31 days and a year 366, so that nothing is deleted early.
+    """Parse an interval in ms; a month counts 31 days and a year 366, so that nothing is deleted early.
 
     Raises:
-        InvalidOption: the text is no such duration.
+        InvalidOption: the text is not an interval.
     """
     body = text.strip().lower().removeprefix("interval")
     total, at = 0.0, 0

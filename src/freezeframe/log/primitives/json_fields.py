@@ -1,6 +1,6 @@
-"""Typed access to JSON fields: a value of another type is an error where it is read.
+"""Typed access to JSON fields: reading a value of another type raises an error.
 
-Each function raises ``TypeError``, ``ValueError`` or ``KeyError``; who parses an action makes damage of it.
+Each function raises ``TypeError``, ``ValueError`` or ``KeyError``; parsers of actions turn it into damage.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def parse_json(text: str | bytes, **options: Any) -> Any:
     """The JSON value of a text.
 
     Raises:
-        ValueError: it is none, or nested too deeply to be one of a log.
+        ValueError: invalid JSON, or nested too deeply.
     """
     try:
         return json.loads(text, **options)
@@ -26,7 +26,7 @@ def parse_json(text: str | bytes, **options: Any) -> Any:
 
 
 def statistics(content: str | None) -> dict[str, Any]:
-    """The statistics of a file (``add.stats``), decimals exact; none where the text is none."""
+    """The statistics of a file (``add.stats``) with exact decimals; empty for invalid JSON."""
     try:
         found = parse_json(content, parse_float=Decimal) if content else {}
     except ValueError:
@@ -35,17 +35,17 @@ def statistics(content: str | None) -> dict[str, Any]:
 
 
 def text(value: Any) -> str | None:
-    """A text that can be written as UTF-8, or null."""
+    """A text that UTF-8 can encode, or null."""
     if value is None:
         return None
     if not isinstance(value, str):
         raise TypeError(f"{value!r:.80} is no text")
-    value.encode()  # a lone surrogate is no character
+    value.encode()  # refuses a lone surrogate
     return value
 
 
 def require_text(value: Mapping[str, Any], name: str) -> str:
-    """The text of a field that must be there."""
+    """The text of a required field."""
     found = text(value[name])
     if found is None:
         raise KeyError(name)
@@ -53,12 +53,12 @@ def require_text(value: Mapping[str, Any], name: str) -> str:
 
 
 def as_text(value: Any) -> str | None:
-    """A text; what is another value as its JSON text, as Spark reads it where a text must be."""
+    """A text, or the JSON text of any other value, as Spark coerces it."""
     return text(value) if value is None or isinstance(value, str) else json.dumps(value)
 
 
 def texts(value: Any) -> dict[str, Any] | None:
-    """An object whose values are texts or null; an empty map of Parquet comes as an empty list."""
+    """An object of texts or nulls; Parquet's empty map arrives as an empty list."""
     if value is None:
         return None
     if value == []:

@@ -1,7 +1,7 @@
 """Lists a log folder from a version on, and selects files by kind.
 
-Pure functions over listed names, except ``list_log``, which asks the storage. Numbers in the
-docstrings are the behaviours of ``docs/reference/delta-compatibility.md``.
+Pure functions over listed names, except ``list_log`` and ``find_checkpoint_before``, which list the
+storage. Numbers in the docstrings are the behaviours of ``docs/reference/delta-compatibility.md``.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ class CheckpointFiles:
 
     @property
     def size(self) -> int:
-        """Its size in bytes."""
+        """The total size in bytes."""
         return sum(file.size for file in self.files)
 
     @property
     def rank(self) -> tuple[int, int, int, str]:
-        """What makes one checkpoint better than another: version, format, parts, name (behaviour 8)."""
+        """Sort key of checkpoints, best last: version, format, parts, name (behaviour 8)."""
         first = self.files[0]
         formats = {Kind.CHECKPOINT: 0, Kind.CHECKPOINT_PART: 1, Kind.V2_CHECKPOINT: 2}
         return (self.version, formats[first.kind], first.meaning.parts, first.name)
@@ -54,7 +54,7 @@ class Listing:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is there to make a version of."""
+        """Whether the listing has neither commits nor checkpoints."""
         return not self.commits and not self.checkpoint_files
 
 
@@ -63,9 +63,9 @@ def list_log(
 ) -> Iterator[FileStatus]:
     """The files of the folder from ``start_version`` to ``end_version`` (None: all), in order of their names.
 
-    What is of versions is asked for and no more: hint and sidecars, whose names follow, are left out.
+    The listing ends after the versions' names: hint and sidecars, which sort later, are left out.
 
-    Seed: ``listFrom``. Names that are none of the log's are among them; an absent folder is empty.
+    Seed: ``listFrom``. Includes foreign names; an absent folder is empty.
     """
     start = version_prefix(max(0, start_version))
     end = _AFTER_VERSIONS if end_version is None else version_prefix(end_version + 1)
@@ -77,8 +77,8 @@ def list_log(
     for _ in range(LISTINGS_MAX - 1):
         if not _has_hole(found):
             break
-        # A listing is no single moment: of two commits that land while it runs the later one may be
-        # seen and the earlier one not. By the next listing the earlier one is surely there.
+        # A listing is not atomic: of two commits during it, it may include only the later one. The next
+        # listing is certain to include the earlier one.
         found = listed()
     return iter(found)
 
@@ -93,7 +93,7 @@ def sort_listing(statuses: Iterable[FileStatus], version_to_load: int | None = N
     """The listed files by kind, without those above ``version_to_load`` (behaviours 4 to 7).
 
     A compacted file counts by its last version. Empty checkpoints and compacted files are left out:
-    a writer died there, or had nothing to say; empty commits are kept, for the version exists.
+    their writer crashed or had no actions. Empty commits are included, because the version exists.
     """
     found: dict[Kind, list[LogFile]] = defaultdict(list)
     for status in statuses:
@@ -102,7 +102,7 @@ def sort_listing(statuses: Iterable[FileStatus], version_to_load: int | None = N
             continue
         if version_to_load is not None and file.version > version_to_load:
             if file.meaning.start > version_to_load:
-                break  # names are in order: all that follow start later still
+                break  # names are sorted: all following ones start later
             continue
         if file.size > 0 or file.kind in _KEPT_EMPTY:
             found[Kind.CHECKPOINT if file.kind.is_checkpoint else file.kind].append(file)
@@ -157,10 +157,10 @@ def find_checkpoint_before(storage: Storage, folder: str, version: int) -> Check
 def choose_compacted(
     compacted: Iterable[LogFile], after_version: int, latest_version: int
 ) -> tuple[LogFile, ...]:
-    """The compacted files that stand for commits, greedily in the order of names (behaviours 21, 23).
+    """Select compacted files in place of commits, greedily in name order (behaviours 21, 23).
 
-    A file is taken if it starts after everything taken so far and ends within the segment; of
-    those with the same start the shortest is met first.
+    A file is selected if it starts after all selected ones and ends within the segment; among files
+    with the same start the shortest comes first.
     """
     taken: list[LogFile] = []
     highest = after_version

@@ -11,7 +11,7 @@ from freezeframe.clock import now_ms
 from freezeframe.errors import InvalidOption
 from freezeframe.log.primitives.events import Listener
 
-# Spark's name -> ours.
+# Spark's name -> this package's name.
 SPARK_NAMES: Mapping[str, str] = {
     "spark.databricks.delta.stalenessLimit": "staleness_limit_ms",
     "spark.databricks.delta.deltaLog.minorCompaction.useForReads": "use_compacted",
@@ -30,10 +30,10 @@ class LogOptions:
     """Limits and switches of one log; the defaults are Delta's, with one exception.
 
     ``enforce_file_retention`` refuses versions older than the table's deleted-file retention,
-    whose data files a vacuum may have taken. Delta has it on; here every version that the log
-    still holds can be asked for, and a file that is gone is an error that names it.
+    whose data files a vacuum may have deleted. Delta enables it; here it is off, so every version in
+    the log can be read, and a missing data file raises an error that names it.
 
-    ``listener`` is called with a ``LogEvent`` for what the log does, on the thread that does it.
+    ``listener`` receives a ``LogEvent`` for each operation of the log, on the operation's thread.
     """
 
     staleness_limit_ms: int = 0
@@ -58,10 +58,10 @@ class LogOptions:
 
     @classmethod
     def from_mapping(cls, options: Mapping[str, Any]) -> LogOptions:
-        """Options by our names or by Spark's; other names of Spark's are ignored.
+        """Parse options under this package's names or Spark's; other Spark options are ignored.
 
         Raises:
-            InvalidOption: a name that is neither, or a value that cannot be one.
+            InvalidOption: an unknown name or an invalid value.
         """
         found: dict[str, Any] = {}
         for name, value in options.items():

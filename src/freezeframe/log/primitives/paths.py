@@ -1,8 +1,7 @@
 """File names of a log folder: parsing and formatting.
 
-A name says everything that segment choice needs (version, kind, part), so no file is opened
-to choose. Names that are not listed here are none of ours and are ignored (Delta protocol,
-section "File Types").
+A name holds everything that segment selection needs (version, kind, part), so selection opens no
+file. Other names are ignored (Delta protocol, section "File Types").
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ _CHECKPOINT_KINDS = frozenset({Kind.CHECKPOINT, Kind.CHECKPOINT_PART, Kind.V2_CH
 
 @dataclass(frozen=True, slots=True)
 class LogName:
-    """A parsed file name: ``version`` is the last one that the file covers, ``start`` the first."""
+    """A parsed file name: ``version`` is the last version that the file covers, ``start`` the first."""
 
     kind: Kind
     version: int
@@ -65,7 +64,7 @@ class LogName:
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """One file of the log as it was listed: its name, size in bytes and modification time in ms."""
+    """One listed file of the log: its name, size in bytes and modification time in ms."""
 
     name: str
     size: int
@@ -74,18 +73,18 @@ class LogFile:
 
     @property
     def kind(self) -> Kind:
-        """What the file is."""
+        """The kind of the file."""
         return self.meaning.kind
 
     @property
     def version(self) -> int:
-        """The version it makes; of a compacted file the last one."""
+        """The version of the file; the last one of a compacted file."""
         return self.meaning.version
 
 
 @lru_cache(maxsize=65_536)
 def parse_name(name: str) -> LogName | None:
-    """What the name means, or ``None`` for a name that is none of the log's."""
+    """Parse a file name; ``None`` for a name that is not part of a log."""
     if match := _COMMIT.fullmatch(name):
         return LogName(Kind.COMMIT, int(match[1]), int(match[1]))
     if match := _CHECKSUM.fullmatch(name):
@@ -104,13 +103,13 @@ def parse_name(name: str) -> LogName | None:
 
 
 def log_file(status: FileStatus) -> LogFile | None:
-    """The listed file with its meaning, or ``None`` if its name is none of the log's."""
+    """The listed file with its parsed name; ``None`` for a name that is not part of a log."""
     meaning = parse_name(status.name)
     return None if meaning is None else LogFile(status.name, status.size, status.modified_ms, meaning)
 
 
 def version_prefix(version: int) -> str:
-    """The twenty digits every name of ``version`` begins with: where a listing starts."""
+    """The twenty-digit prefix of every name of ``version``, at which a listing starts."""
     return f"{version:020d}"
 
 

@@ -10,7 +10,7 @@ from freezeframe.storage.base import Storage
 
 
 class StoredFile(io.RawIOBase):
-    """A stored file of known size that can be read from any position, by ranges."""
+    """Read-only, seekable file object over a stored file of known size."""
 
     def __init__(self, storage: Storage, name: str, size: int) -> None:
         super().__init__()
@@ -20,11 +20,11 @@ class StoredFile(io.RawIOBase):
         self._at = 0
 
     def readable(self) -> bool:
-        """It can be read."""
+        """True: the file is readable."""
         return True
 
     def seekable(self) -> bool:
-        """It can be read from any position."""
+        """True: the file is seekable."""
         return True
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
@@ -34,11 +34,11 @@ class StoredFile(io.RawIOBase):
         return self._at
 
     def tell(self) -> int:
-        """The present position."""
+        """The current position."""
         return self._at
 
     def readinto(self, buffer: Any) -> int:
-        """Fill the buffer as far as the file reaches."""
+        """Read bytes into the buffer; fewer at the end of the file."""
         view = memoryview(buffer).cast("B")
         wanted = min(len(view), self._size - self._at)
         if wanted <= 0:

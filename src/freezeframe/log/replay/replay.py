@@ -1,8 +1,8 @@
 """Folding file actions into the files of a table. Pure: Arrow in, Arrow out.
 
-The state is a large table that never changes (``base``), a flag per row of it that is gone,
-and a small table of what was added since. A commit on a table of a million files then costs
-one look-up of the commit's paths, not a million rows copied.
+The state has three parts: a large immutable table (``base``), a flag for each removed row of it,
+and a small table of the files added since. A commit on a table of a million files therefore costs
+one look-up of the commit's paths, without a copy of a million rows.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class FileState:
 
     @classmethod
     def of(cls, files: pa.Table, tombstones: pa.Table, marks: Words | None = None) -> FileState:
-        """The state of files that are all live; ``marks`` are their keys' fingerprints if known."""
+        """A state in which all files are live; ``marks`` are the fingerprints of their keys, if known."""
         files = _settle(files)
         size = int(pc.sum(files["size"]).as_py() or 0)
         found = fingerprints(file_keys(files)) if marks is None else marks
@@ -70,17 +70,17 @@ class FileState:
 
     @classmethod
     def empty(cls) -> FileState:
-        """No file and no tombstone."""
+        """A state without files and tombstones."""
         return cls.of(no_rows(FILE_SCHEMA), no_rows(TOMBSTONE_SCHEMA))
 
     @cached_property
     def files(self) -> pa.Table:
-        """One row per live file, in ``FILE_SCHEMA``; made when first asked for."""
+        """One row per live file, in ``FILE_SCHEMA``; computed on first access."""
         live = self.base if self.gone is None else select_rows(self.base, ~self.gone)
         return pa.concat_tables([live, self.recent]) if self.recent.num_rows else live
 
     def of_keys(self, keys: pa.ChunkedArray) -> pa.Table:
-        """The live files that have one of these ``file_keys``, in ``FILE_SCHEMA``."""
+        """The live files with one of these ``file_keys``, in ``FILE_SCHEMA``."""
         near = rows_with(self.marks, fingerprints(keys))
         struck, _, _ = _strike(self.base, near, self.gone, keys)
         hit = struck if self.gone is None else struck & ~self.gone
@@ -88,23 +88,23 @@ class FileState:
         return pa.concat_tables([select_rows(self.base, hit), select_rows(self.recent, recent)])
 
     def without_expired(self, oldest: int | None) -> FileState:
-        """The state without the tombstones that are not younger than ``oldest`` (ms; ``None``: with all).
+        """The state without tombstones deleted at or before ``oldest`` (ms; ``None``: with all).
 
-        They are looked for once there are twice as many as the last time, so an update costs no scan of them.
+        The scan runs only once the tombstones have doubled since the last one, not on every update.
         """
         if oldest is None or self.tombstones.num_rows <= 2 * self.unexpired:
             return self
         kept = younger_than(self.tombstones["deletion_timestamp"], oldest)
         if kept.all():
             return replace(self, unexpired=len(kept))
-        left = self.tombstones.filter(to_arrow_flags(kept))  # a copy: slices would keep the rest in memory
+        left = self.tombstones.filter(to_arrow_flags(kept))  # a copy: slices would retain the whole table
         return replace(
             self, tombstones=left, tombstone_marks=self.tombstone_marks[kept], unexpired=left.num_rows
         )
 
 
 def younger_than(deleted: pa.ChunkedArray, oldest: int) -> Bools:
-    """Which deletion timestamps are after ``oldest``; a file without one is of unknown age: expired."""
+    """Mask of the deletion timestamps after ``oldest``; a missing timestamp counts as expired."""
     return is_valid(deleted) & (to_ints(deleted) > oldest)
 
 
@@ -139,7 +139,7 @@ def apply_actions(before: FileState, actions: FileActions) -> FileState:
 
 
 def last_actions(actions: FileActions) -> tuple[pa.Table, pa.Table]:
-    """The adds and the removes that are the last ones of their file."""
+    """The last action of each file, as adds and removes."""
     adds, removes, _ = _last_actions(actions)
     return adds, removes
 
@@ -149,7 +149,7 @@ def _last_actions(actions: FileActions) -> tuple[pa.Table, pa.Table, Words]:
     adds, removes = actions.adds, actions.removes
     keys = _join(file_keys(adds), file_keys(removes))
     marks = fingerprints(keys)
-    # Equal keys have equal fingerprints, so only rows that share theirs need a closer look.
+    # Equal keys have equal fingerprints, so only rows with a shared fingerprint are compared by key.
     suspects = find_repeated(marks)
     if len(suspects) == 0:
         return adds, removes, marks
@@ -166,7 +166,7 @@ def _last_actions(actions: FileActions) -> tuple[pa.Table, pa.Table, Words]:
 
 
 def select_rows(table: pa.Table, wanted: Bools) -> pa.Table:
-    """The rows that are flagged; few long runs are cut out of the table without copying."""
+    """The flagged rows; a few long runs become slices without a copy."""
     if wanted.all():
         return table
     edges = np.flatnonzero(np.diff(np.concatenate([[0], wanted.astype(np.int8), [0]])))
@@ -178,7 +178,7 @@ def select_rows(table: pa.Table, wanted: Bools) -> pa.Table:
 
 
 def _strike(table: pa.Table, near: Ints, gone: Bools | None, keys: pa.ChunkedArray) -> tuple[Bools, int, int]:
-    """(rows gone now, how many of them were not before, their bytes), looking only at the rows ``near``."""
+    """Remove the rows with ``keys`` among ``near``: (removed flags, newly removed rows, their bytes)."""
     flags = np.zeros(table.num_rows, dtype=np.bool_) if gone is None else gone.copy()
     near = near[~flags[near]]
     if len(near) == 0:
@@ -192,7 +192,7 @@ def _strike(table: pa.Table, near: Ints, gone: Bools | None, keys: pa.ChunkedArr
 
 
 def _without(table: pa.Table, keys: pa.ChunkedArray) -> tuple[pa.Table, int, int]:
-    """(the rows of other keys, how many are left out, their bytes)."""
+    """(the rows with other keys, number of dropped rows, their bytes)."""
     gone, count, size = _strike(table, np.arange(table.num_rows), None, keys)
     return (table if count == 0 else select_rows(table, ~gone)), count, size
 
@@ -202,20 +202,20 @@ def _join(left: pa.ChunkedArray, right: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _codes(keys: pa.ChunkedArray) -> Ints:
-    """A number per key, the same for the same key, from 0 on without a hole."""
+    """Dictionary code of each key, dense from 0."""
     encoded = keys.combine_chunks().dictionary_encode()
     return to_ints(encoded.indices)
 
 
 def _settle(files: pa.Table) -> pa.Table:
-    # In a state nothing changes data any more: the flag speaks of the commit it came from.
+    # dataChange describes the commit of an action; in a state it is always false.
     flags = to_arrow_flags(np.zeros(files.num_rows, dtype=np.bool_))
     index = files.schema.get_field_index("data_change")
     return files.set_column(index, FILE_SCHEMA.field("data_change"), flags)
 
 
 def _few_chunks(table: pa.Table) -> pa.Table:
-    """The table in at most ``CHUNKS_MAX`` pieces; what is large is not copied for what is small."""
+    """The table in at most ``CHUNKS_MAX`` chunks; small chunks are merged, large ones not copied."""
     lengths = [len(chunk) for chunk in table.column(0).chunks]
     if len(lengths) <= CHUNKS_MAX:
         return table
@@ -226,7 +226,7 @@ def _few_chunks(table: pa.Table) -> pa.Table:
 
 
 def _compact(state: FileState) -> FileState:
-    """The same state with ``recent`` folded into ``base`` once looking through both gets slow."""
+    """Merge ``recent`` into ``base`` once it grows too large for quick look-ups."""
     scattered = 0 if state.gone is None else int(state.gone.sum())
     limit = max(RECENT_ROWS_MIN, int(RECENT_SHARE_MAX * state.base.num_rows))
     if state.recent.num_rows + scattered <= limit:

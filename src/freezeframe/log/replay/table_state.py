@@ -1,4 +1,4 @@
-"""The state of a table at a version, and how commits change it (pure)."""
+"""The state of a table at a version, and the effect of commits on it (pure)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from freezeframe.log.replay.replay import FileState
 class Heads:
     """The latest small actions: protocol, metadata, transactions by app, domains by name.
 
-    Removed domains are kept as such until a checkpoint forgets them, so that they hide older ones.
+    Removed domains stay in the map until a checkpoint drops them, so that they hide older entries.
     """
 
     protocol: Protocol | None
@@ -25,11 +25,11 @@ class Heads:
 
     @classmethod
     def empty(cls) -> Heads:
-        """Nothing known yet."""
+        """Heads without any action."""
         return cls(None, None, {}, {})
 
     def after(self, actions: Iterable[Action]) -> Heads:
-        """These heads with one commit's actions on top (the latest wins, in the order given)."""
+        """These heads after the given actions, in order; the latest action wins."""
         protocol, metadata, info = self.protocol, self.metadata, None
         transactions, domains = dict(self.transactions), dict(self.domains)
         for action in actions:
@@ -57,7 +57,7 @@ class TableState:
     files: FileState
 
     def with_files(self, files: FileState) -> TableState:
-        """The same heads over other files."""
+        """The same heads with other files."""
         return replace(self, files=files)
 
     def without_expired(self, oldest_tombstone: int | None) -> TableState:
@@ -69,7 +69,7 @@ def require_heads(heads: Heads, version: int) -> tuple[Protocol, Metadata]:
     """Protocol and metadata, which every version >= 0 has (behaviour 33).
 
     Raises:
-        CorruptLog: ``DELTA_STATE_RECOVER_ERROR``, saying which of the two is missing.
+        CorruptLog: ``DELTA_STATE_RECOVER_ERROR``, naming the missing one.
     """
     if heads.protocol is None:
         raise _unrecoverable("protocol", version)

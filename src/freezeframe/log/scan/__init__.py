@@ -1,1 +1,1 @@
-"""Reading the rows of data files, without those that deletion vectors remove."""
+"""Reading the rows of data files, with deletion vectors applied."""

@@ -1,4 +1,4 @@
-"""Data files of a table: their locations, and opening them for Arrow.
+"""Locations of a table's data files, and their opening for Arrow.
 
 Paths in the log are URIs: percent-encoded, relative to the table's folder, or absolute
 (``file:/...``, as shallow clones have them).
@@ -28,11 +28,11 @@ SHA256_TAG = "freezeframe.sha256"
 
 
 def file_name(storage: Storage, table: str, path: str) -> str | Path:
-    """The file of a path in the log: a name in the storage, or an absolute path outside of it.
+    """Resolve a path of the log to a name in the storage, or to an absolute path outside of it.
 
     Raises:
         UnsupportedTable: the path is on another kind of storage.
-        CorruptLog: the path climbs out of the table's folder.
+        CorruptLog: the path leaves the table's folder.
     """
     scheme, colon, rest = path.partition(":")
     if colon and scheme.isalnum() and "/" not in scheme:
@@ -66,7 +66,7 @@ def _absolute(storage: Storage, path: str, scheme: str, rest: str) -> str | Path
 
 
 def open_parquet(storage: Storage, name: str | Path, size: int, digest: str | None = None) -> pq.ParquetFile:
-    """The data file, opened so that damaged pages are errors; with ``digest`` its SHA-256 is compared first.
+    """Open a data file with page checksums verified, and first its SHA-256 where ``digest`` is given.
 
     Raises:
         CorruptData: the file is missing, has another size, or has no Parquet footer.
@@ -85,10 +85,10 @@ def open_parquet(storage: Storage, name: str | Path, size: int, digest: str | No
 
 
 def parquet_source(storage: Storage, name: str | Path, size: int, digest: str | None = None) -> Any:
-    """What Arrow reads the file from: a path of this machine, its bytes, or a file read by ranges."""
+    """The source for Arrow: a local path, the file's bytes, or a file object read by ranges."""
     path = name if isinstance(name, Path) else storage.local_path(name)
     if path is None and (digest is not None or size <= _WHOLE_BYTES_MAX):
-        # In one request, where its footer and its columns would take several.
+        # One request, where footer and columns would take several.
         content = read_range(storage, name, 0, None)
         _require_size(name, len(content), size)
         if digest is not None:
@@ -108,7 +108,7 @@ def _require_size(name: str | Path, found: int, size: int) -> None:
 
 
 def read_range(storage: Storage, name: str | Path, offset: int, length: int | None) -> bytes:
-    """``length`` bytes of a file from ``offset`` on (None: to its end).
+    """Read ``length`` bytes of a file from ``offset`` on (None: to its end).
 
     Raises:
         CorruptData: the file is missing.
@@ -125,7 +125,7 @@ def read_range(storage: Storage, name: str | Path, offset: int, length: int | No
 
 
 def require_digest(found: bytes, expected: str, name: str | Path) -> None:
-    """Refuse bytes that are not those the log recorded.
+    """Refuse bytes whose SHA-256 differs from the log's.
 
     Raises:
         CorruptData: the SHA-256 differs; the file is named.
@@ -135,7 +135,7 @@ def require_digest(found: bytes, expected: str, name: str | Path) -> None:
 
 
 def read_failure(name: str | Path, error: Exception) -> FreezeframeError:
-    """The typed error for what went wrong while a data file was read."""
+    """The typed error for a failed read of a data file."""
     if isinstance(error, FreezeframeError):
         return error
     if isinstance(error, FileNotFoundError | NotADirectoryError):

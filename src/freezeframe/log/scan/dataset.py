@@ -1,8 +1,8 @@
-"""A snapshot as a PyArrow dataset, which DuckDB, Polars and Acero read with their predicates pushed down.
+"""A snapshot as a PyArrow dataset, for predicate pushdown by DuckDB, Polars and Acero.
 
-Each file is a fragment that knows its partition values and the bounds of its columns. A file that
-holds rows as they are is read by Arrow itself; one with a deletion vector, mapped columns or widened
-types is read by us when it is opened, and handed over as Parquet in memory.
+Each file is a fragment with its partition values and column bounds. Arrow reads a file without
+conversion directly; one with a deletion vector, mapped columns or widened types is converted on
+opening and returned as Parquet in memory.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ _TRUE = pc.scalar(True)  # noqa: FBT003 - the literal is the claim: it says noth
 
 
 def dataset_of(snapshot: ReadableSnapshot) -> ds.Dataset:
-    """The dataset: its fragments are left out where partition values or statistics rule their rows out.
+    """The dataset, whose scans skip fragments by partition values and statistics.
 
-    Bounds are given of the first ``CLAIMED_COLUMNS_MAX`` columns, and of none that could hold NaN.
+    Only the first ``CLAIMED_COLUMNS_MAX`` columns have bounds, except columns that may hold NaN.
 
     Raises:
-        UnsupportedTable, NotFound: as ``rows.read``. Damage is met when a scan comes to it.
+        UnsupportedTable, NotFound: as ``rows.read``. A scan raises for damage when it reads the file.
     """
-    # It brings pandas along, which costs most of a second: only those who ask for a dataset pay for it.
-    import pyarrow.dataset as ds  # noqa: PLC0415 - said above
+    # Lazy: the import loads pandas, which costs most of a second.
+    import pyarrow.dataset as ds  # noqa: PLC0415 - see above
 
     plan = plan_reads(snapshot, None, None)
     reads = {f"{number}/{read.path.rpartition('/')[2]}": read for number, read in enumerate(plan.reads)}
@@ -67,7 +67,7 @@ def _is_widened(schema: Mapping[str, Any]) -> bool:
 
 
 class _TableFiles(FileSystemHandler):  # type: ignore[misc]  # pyarrow ships no types
-    """The data files of a snapshot as a file system that is read only."""
+    """Read-only PyArrow file system over the data files of a snapshot."""
 
     def __init__(self, storage: Storage, reads: Mapping[str, FileRead], *, is_changed: bool) -> None:
         self._storage = storage
@@ -75,7 +75,7 @@ class _TableFiles(FileSystemHandler):  # type: ignore[misc]  # pyarrow ships no 
         self._is_changed = is_changed
 
     def open_input_file(self, path: str) -> Any:
-        """The file as Arrow reads it: its own bytes, or Parquet made of its rows."""
+        """Open a file: its own bytes, or its converted rows as Parquet."""
         read = self._reads[path]
         if read.vector is not None or read.mode != "none" or self._is_changed:
             sink = pa.BufferOutputStream()
@@ -90,15 +90,15 @@ class _TableFiles(FileSystemHandler):  # type: ignore[misc]  # pyarrow ships no 
         return pa.schema([arrow_field(field) for field in read.fields]).empty_table()
 
     def get_file_info(self, paths: list[str]) -> list[FileInfo]:
-        """Every file is there, as far as is known before it is opened."""
+        """Report every path as an existing file; opening it reveals a missing one."""
         return [FileInfo(path, FileType.File if path in self._reads else FileType.NotFound) for path in paths]
 
     def get_type_name(self) -> str:
-        """What it is, for messages."""
+        """The name of the file system in messages."""
         return "delta-snapshot"
 
     def normalize_path(self, path: str) -> str:
-        """Paths are names already."""
+        """Return the path unchanged; it is a name already."""
         return path
 
     def _refuse(self, *_: Any, **__: Any) -> Any:

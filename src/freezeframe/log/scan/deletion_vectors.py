@@ -1,8 +1,8 @@
 """Deletion vectors: bitmaps of a data file's deleted rows.
 
-The bytes are the protocol's ("Deletion Vector Format"): a magic number and a 64-bit Roaring
-bitmap, either as Z85 text in the log (``i``) or in a file of the table (``u``) or elsewhere
-(``p``), there with its length and its CRC-32. Nothing that fails one of its checks is used.
+The format is the protocol's ("Deletion Vector Format"): a magic number and a 64-bit Roaring
+bitmap, as Z85 text in the log (``i``), or in a file of the table (``u``) or elsewhere (``p``) with
+its length and CRC-32. A vector that fails one of its checks raises an error.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pyroaring import BitMap64
 from freezeframe.errors import CorruptData
 from freezeframe.log.actions.file_actions import DeletionVector
 
-_MAGIC = 1_681_511_377  # the portable form, the only one that the protocol describes
+_MAGIC = 1_681_511_377  # the portable format, the only one in the protocol
 _MAGIC_BYTES = 4
 _FILE_VERSION = 1
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
@@ -36,12 +36,12 @@ class VectorFile:
 
 
 def vector_file(rows: BitMap64, prefix: str = "") -> VectorFile:
-    """A file that holds ``rows`` (positions from 0), named as the protocol asks and as no other file is."""
+    """A file that holds ``rows`` (positions from 0), with a unique name of the protocol's form."""
     return vector_files([rows], prefix)[0]
 
 
 def vector_files(many: list[BitMap64], prefix: str = "") -> list[VectorFile]:
-    """One file for several vectors; every answer has the same name and content and its own descriptor."""
+    """One file for several vectors: the results share name and content and differ in the descriptor."""
     identity = uuid.uuid4()
     folder = f"{prefix}/" if prefix else ""
     content = bytearray([_FILE_VERSION])
@@ -56,7 +56,7 @@ def vector_files(many: list[BitMap64], prefix: str = "") -> list[VectorFile]:
 
 
 def bitmap_bytes(rows: BitMap64) -> bytes:
-    """The rows in the protocol's form, magic number first."""
+    """The rows in the protocol's format, magic number first."""
     return struct.pack("<i", _MAGIC) + bytes(rows.serialize())
 
 
@@ -64,7 +64,7 @@ def vector_name(vector: DeletionVector) -> str:
     """The file of a ``u`` vector, relative to the table's folder.
 
     Raises:
-        CorruptData: the text in the log is no such name.
+        CorruptData: the text in the log is not a valid name.
     """
     text = vector.path_or_inline_dv
     prefix, encoded = text[:-_UUID_LETTERS], text[-_UUID_LETTERS:]
@@ -73,10 +73,10 @@ def vector_name(vector: DeletionVector) -> str:
 
 
 def inline_rows(vector: DeletionVector) -> np.ndarray:
-    """The positions that an ``i`` vector names, ascending, as uint64.
+    """The positions of an inline (``i``) vector, ascending, as uint64.
 
     Raises:
-        CorruptData: the text is damaged or does not hold as many rows as it says.
+        CorruptData: the text is damaged or differs from its cardinality.
     """
     return _rows(z85_decode(vector.path_or_inline_dv, vector.size_in_bytes), vector, "inline")
 
@@ -85,7 +85,7 @@ def stored_rows(vector: DeletionVector, block: bytes, name: str) -> np.ndarray:
     """The positions in a vector file's ``block``: the bytes from the vector's offset on.
 
     Raises:
-        CorruptData: length, checksum, magic number or count are not what they must be; ``name`` is named.
+        CorruptData: wrong length, checksum, magic number or cardinality; the error has ``name``.
     """
     size = vector.size_in_bytes
     if len(block) < size + 8 or struct.unpack(">i", block[:4])[0] != size:
@@ -99,10 +99,10 @@ def stored_rows(vector: DeletionVector, block: bytes, name: str) -> np.ndarray:
 
 
 def require_file_version(first: bytes, name: str) -> None:
-    """Refuse a vector file whose first byte is not the version that is known.
+    """Refuse a vector file with an unknown format version in its first byte.
 
     Raises:
-        CorruptData: it is another one; ``name`` is named.
+        CorruptData: another version; the error has ``name``.
     """
     if first != bytes([_FILE_VERSION]):
         raise damaged_vector_error(name, f"It begins with {first!r} and not with the format's version.")
@@ -121,16 +121,16 @@ def _rows(bitmap: bytes, vector: DeletionVector, name: str) -> np.ndarray:
 
 
 def z85_encode(raw: bytes) -> str:
-    """Text of five letters for each four bytes; the length must be a multiple of four."""
+    """Encode bytes, a multiple of four, as Z85: five characters for four bytes."""
     words = [int.from_bytes(raw[at : at + 4], "big") for at in range(0, len(raw), 4)]
     return "".join(_Z85[word // 85**power % 85] for word in words for power in (4, 3, 2, 1, 0))
 
 
 def z85_decode(text: str, size: int) -> bytes:
-    """The first ``size`` bytes that the text encodes.
+    """Decode the first ``size`` bytes of a Z85 text.
 
     Raises:
-        CorruptData: the text is not Z85, or shorter than that.
+        CorruptData: the text is not Z85, or too short.
     """
     if len(text) % 5 or len(text) // 5 * 4 < size or any(letter not in _Z85_VALUES for letter in text):
         raise damaged_vector_error("inline", f"The text {text[:40]!r} does not stand for {size} bytes.")
@@ -146,7 +146,7 @@ def z85_decode(text: str, size: int) -> bytes:
 
 
 def damaged_vector_error(name: str, cause: str) -> CorruptData:
-    """The error for a deletion vector that cannot be trusted."""
+    """The error for a damaged deletion vector."""
     return CorruptData(
         f"The deletion vector {name!r} is damaged.",
         cause=cause,

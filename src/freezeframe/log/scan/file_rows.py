@@ -43,10 +43,10 @@ _BATCH_ROWS = 1 << 17
 
 @dataclass(frozen=True, slots=True)
 class FileRead:
-    """A file of a snapshot, and the columns to read of it.
+    """Read request for one file of a snapshot.
 
-    ``fields`` are the Delta fields to read, of which the first ``shown`` are handed out and the
-    others only serve the predicate; ``partition`` holds the typed values of partition columns.
+    ``fields`` are the Delta fields to read: the first ``shown`` are returned, the others only serve
+    the predicate. ``partition`` holds the typed values of partition columns.
     """
 
     table: str
@@ -70,7 +70,7 @@ class FileRead:
         shown: int,
         mode: Mode,
     ) -> FileRead:
-        """The reading of a file that is a row of ``Snapshot.files``."""
+        """The request for a file given as a row of ``Snapshot.files``."""
         vector = row["deletion_vector"]
         return cls(
             table,
@@ -95,10 +95,10 @@ def file_batches(
     verify: bool | None = None,
     use_threads: bool = True,
 ) -> Iterator[pa.RecordBatch]:
-    """The file's rows that are not deleted and match, in file order; see ``rows.read`` for the rest.
+    """The file's live matching rows in file order; see ``rows.read`` for the parameters.
 
-    ``without`` are positions of rows that are left out as if they were deleted. A caller that Arrow
-    itself has called must not wait for Arrow's threads: ``use_threads=False``.
+    ``without`` are positions of rows to leave out like deleted ones. A callback of Arrow must pass
+    ``use_threads=False``, because waiting for Arrow's threads there could deadlock.
 
     Raises:
         CorruptData: file or deletion vector is missing or damaged; it is named.
@@ -127,7 +127,7 @@ def file_batches(
 def file_part(
     storage: Storage, read: FileRead, part: int, parts: int
 ) -> tuple[int, Iterator[pa.RecordBatch]]:
-    """The rows of one of ``parts`` runs of row groups, deleted ones among them, and the first one's position.
+    """Position of the first row, and the rows, of one of ``parts`` runs of row groups, deleted included.
 
     Raises:
         CorruptData: the file is missing or damaged; it is named.
@@ -153,7 +153,7 @@ def _whole_groups(
 def rows_at(
     storage: Storage, read: FileRead, positions: npt.NDArray[np.int64], *, verify: bool | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """The file's rows at ascending positions, deleted or not; row groups without any are not read.
+    """The file's rows at ascending positions, deleted or not; other row groups are not read.
 
     Raises:
         CorruptData: the file is missing or damaged, or has no such position; it is named.
@@ -168,7 +168,7 @@ def rows_at(
     schema = pa.schema([arrow_field(field) for field in read.fields])
     group_of = np.searchsorted(ends, positions, side="right")
     is_read = np.isin(np.array(groups), group_of)
-    # Rows are numbered through the groups that are read: one that is left out leaves no gap.
+    # Row numbers run over the selected groups only, without gaps for skipped ones.
     numbered = np.cumsum(lengths * is_read) - lengths * is_read
     numbers = positions - (ends - lengths)[group_of] + numbered[group_of]
     at = 0
@@ -182,7 +182,7 @@ def rows_at(
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """A row group of a data file: its number, the position of its first row, its rows, its statistics."""
+    """A row group of a data file: its number, first row's position, number of rows, statistics."""
 
     number: int
     start: int
@@ -191,9 +191,9 @@ class RowGroup:
 
 
 class GroupedFile:
-    """A data file whose row groups are read one at a time, each when it is asked for.
+    """A data file read lazily by row group.
 
-    ``only`` are positions to which its rows are confined, deleted or not.
+    ``only`` restricts its rows to these positions, deleted or not.
 
     Raises:
         CorruptData: file or deletion vector is missing or damaged; it is named.
@@ -210,7 +210,7 @@ class GroupedFile:
             self._alive[only] = True
 
     def groups(self, schema: Mapping[str, Any]) -> Iterator[RowGroup]:
-        """Its row groups; their statistics are of Delta's form, for the table's ``schema``."""
+        """The row groups, with statistics in Delta's form for the table's ``schema``."""
         start = 0
         for number in range(self._file.metadata.num_row_groups):
             rows = self._file.metadata.row_group(number).num_rows
@@ -219,9 +219,9 @@ class GroupedFile:
             start += rows
 
     def rows(self, group: RowGroup, where: pc.Expression | None, position: str) -> Iterator[pa.RecordBatch]:
-        """The group's rows that are not deleted and match, with all fields of the reading.
+        """The group's live matching rows, with all fields of the request.
 
-        A further column named ``position`` says where in the file each row lies.
+        An additional column named ``position`` holds each row's position in the file.
         """
         fields = [*map(arrow_field, self._read.fields), pa.field(position, pa.int64())]
         at = group.start
@@ -236,7 +236,7 @@ class GroupedFile:
 
 
 def file_count(storage: Storage, read: FileRead) -> int:
-    """The number of the file's rows that are not deleted, from the log or else from the footer."""
+    """The number of the file's live rows, from the log or else from the footer."""
     rows = read.rows
     if rows is None:
         file = open_parquet(storage, file_name(storage, read.table, read.path), read.size)
@@ -245,10 +245,10 @@ def file_count(storage: Storage, read: FileRead) -> int:
 
 
 def deleted_rows(storage: Storage, table: str, vector: DeletionVector) -> npt.NDArray[np.uint64]:
-    """The positions that a deletion vector names, ascending.
+    """The positions in a deletion vector, ascending.
 
     Raises:
-        CorruptData: it is missing or damaged; the file is named.
+        CorruptData: the vector is missing or damaged; the error names its file.
     """
     if vector.storage_type == "i":
         return inline_rows(vector)
@@ -270,7 +270,7 @@ def _open_file(
     read: FileRead,
     verify: bool | None,  # noqa: FBT001 - passed on
 ) -> tuple[str | Path, pq.ParquetFile]:
-    """The file's name and the file, of the bytes and the number of rows that the log says."""
+    """The file's name and the opened file, with size and number of rows checked against the log."""
     name = file_name(storage, read.table, read.path)
     is_verified = read.size <= VERIFIED_BYTES_MAX if verify is None else verify
     file = open_parquet(storage, name, read.size, read.digest if is_verified else None)
@@ -301,7 +301,7 @@ def _read_stored(
     *,
     use_threads: bool = True,
 ) -> Iterator[tuple[dict[str, pa.Array], int]]:
-    """The file's own arrays of the wanted columns, by the column's name in the table, batch by batch."""
+    """Batches of the file's unconverted arrays, by the column's name in the table, with their length."""
     if groups is None:
         groups = range(file.metadata.num_row_groups)
     stored = file.schema_arrow

@@ -1,8 +1,7 @@
 """Rows of a snapshot as Arrow, from the files that may match.
 
-Damage is never returned as rows. A file that is missing, of another size, or holds another
-number of rows than the log says, a page whose checksum does not fit, a deletion vector that
-fails one of its checks: each is a ``CorruptData`` that names the file.
+Damage raises ``CorruptData`` with the file's name and never returns rows: a missing file, a size or
+number of rows that differs from the log, a page with a wrong checksum, an invalid deletion vector.
 """
 
 from __future__ import annotations
@@ -37,10 +36,10 @@ _THREADS_MAX = 8
 
 
 class ReadableSnapshot(Protocol):
-    """The part of a snapshot that reading rows needs; ``table`` is its folder in ``storage``."""
+    """Interface of a snapshot for row scans; ``table`` is its folder in ``storage``."""
 
     @property
-    def storage(self) -> Storage: ...  # noqa: D102 - the class says what they are
+    def storage(self) -> Storage: ...  # noqa: D102 - described in the class
     @property
     def table(self) -> str: ...  # noqa: D102
     @property
@@ -72,21 +71,20 @@ def read(
     *,
     verify: bool | None = None,
 ) -> pa.Table:
-    """The snapshot's rows as one table, files in the order of the log, rows in the order of each file.
+    """The snapshot's rows as one table, files in log order, rows in file order.
 
-    ``columns`` are the columns wanted, in that order (None: all but those of type void, which no
-    file holds; Spark leaves them out as well). ``where`` is a
-    ``pyarrow.compute`` expression, or tuples as ``pyarrow.parquet`` takes them:
-    ``[("city", "=", "Bern"), ("age", ">", 17)]`` (all hold), lists of such lists (one holds).
-    ``verify`` compares each file with the SHA-256 that was kept for it, where one was: None does
-    so for files of up to 4 MiB, True for all, False for none.
+    ``columns`` are the columns to return, in that order (None: all except type void, which files do
+    not store; Spark leaves them out as well). ``where`` is a ``pyarrow.compute`` expression, or
+    tuples in the form of ``pyarrow.parquet``: ``[("city", "=", "Bern"), ("age", ">", 17)]`` is a
+    conjunction, a list of such lists a disjunction. ``verify`` compares each file with its recorded
+    SHA-256, if any: None for files of up to 4 MiB, True for all, False for none.
 
     Raises:
         MissingColumn: a column that the table does not have.
-        InvalidOption: ``where`` is no predicate for this table.
-        CorruptData: a file or deletion vector is missing or damaged; it is named.
-        UnsupportedTable: the rows need a feature that this version does not know, named.
-        NotFound: the table has no version at all.
+        InvalidOption: ``where`` is not a valid predicate for this table.
+        CorruptData: a file or deletion vector is missing or damaged; the error names it.
+        UnsupportedTable: the rows require an unsupported feature; the error names it.
+        NotFound: the table has no version.
         StorageUnavailable: the storage failed; the same call may succeed later.
     """
     plan = plan_reads(snapshot, columns, where)
@@ -100,9 +98,9 @@ def read_batches(
     *,
     verify: bool | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The same rows as ``read`` in the same order, a batch at a time, for tables larger than memory.
+    """The rows of ``read``, in the same order, as an iterator of batches for tables larger than memory.
 
-    What is wrong with the call is raised at once; damage when the iteration comes to it.
+    The call raises for invalid arguments; the iteration raises for damage.
     """
     plan = plan_reads(snapshot, columns, where)
     return (
@@ -119,7 +117,7 @@ def read_at(
 ) -> pa.Table:
     """The rows at positions (ascending, counted from 0) of files, by path as in ``snapshot.files``.
 
-    They come file by file in the order of ``positions``, deleted rows among them if they are asked for.
+    Files come in the order of ``positions``; requested deleted rows are included.
 
     Raises:
         MissingColumn: a column that the table does not have.
@@ -134,12 +132,12 @@ def read_at(
 def read_without(
     snapshot: ReadableSnapshot, positions: Mapping[str, npt.NDArray[np.int64]]
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of some files, by path, without those at the positions and without deleted ones.
+    """The live rows of some files, by path, except those at the given positions.
 
-    A batch at a time, in the order of ``positions``, with all columns that files can hold.
+    Batches in the order of ``positions``, with all columns that files can store.
 
     Raises:
-        CorruptData: a file or deletion vector is missing or damaged, when the iteration comes to it.
+        CorruptData: a file or deletion vector is missing or damaged; raised while iterating.
     """
     plan = plan_reads(snapshot, None, None)
     reads = {one.path: one for one in plan.reads}
@@ -153,10 +151,10 @@ def read_without(
 def whole_files(
     snapshot: ReadableSnapshot, files: pa.Table, columns: Sequence[str], storage: Storage | None = None
 ) -> list[tuple[int, Callable[[int, int], tuple[int, Iterator[pa.RecordBatch]]]]]:
-    """For each of ``files`` (rows of ``snapshot.files``) its number of rows and the reading of its parts.
+    """Number of rows and part reader of each of ``files`` (rows of ``snapshot.files``).
 
-    The number counts deleted rows as well and is 0 where the log has none. The reading is ``file_part``, in
-    ``storage`` (None: the snapshot's own); errors as of ``read``.
+    The number includes deleted rows and is 0 where the log has no count. The reader is ``file_part``
+    in ``storage`` (None: the snapshot's own); errors as for ``read``.
     """
     plan = plan_reads(snapshot, columns, None, files)
     return [(one.rows or 0, functools.partial(file_part, storage or plan.storage, one)) for one in plan.reads]
@@ -168,10 +166,10 @@ def grouped_files(
     where: Predicate | None,
     only: Mapping[str, npt.NDArray[np.int64]],
 ) -> dict[str, Callable[[], GroupedFile]]:
-    """The files that may hold a wanted row, by path; each is opened when it is called for.
+    """The files that may hold a matching row, by path, each as a function that opens it.
 
-    Their rows have ``columns``, then those that only ``where`` needs; of a file that is in ``only`` they
-    are those at its positions. Errors as of ``read``.
+    Their rows have ``columns``, then the columns that only ``where`` needs; files in ``only`` are
+    restricted to its positions. Errors as for ``read``.
     """
     plan = plan_reads(snapshot, columns, where)
     return {
@@ -180,7 +178,7 @@ def grouped_files(
 
 
 def count(snapshot: ReadableSnapshot) -> int:
-    """The number of rows: from the log's statistics where they are there, else from the files' footers.
+    """The number of rows, from the log's statistics where present, else from the files' footers.
 
     Raises:
         CorruptData: a file without statistics is missing or damaged.
@@ -189,22 +187,22 @@ def count(snapshot: ReadableSnapshot) -> int:
 
 
 def require_files(snapshot: ReadableSnapshot) -> None:
-    """Open the footer of every data file, so that a missing one is found before rows are read.
+    """Open the footer of every data file, to detect a missing file before a read.
 
     Raises:
-        CorruptData: a file is missing, has another size or no footer; it is named.
+        CorruptData: a file is missing, has another size or no footer; the error names it.
     """
     require_present(snapshot.storage, snapshot.table, snapshot.files)
 
 
 def require_present(storage: Storage, table: str, files: pa.Table) -> None:
-    """The same of some files, rows of ``Snapshot.files``."""
+    """``require_files`` for some files, given as rows of ``Snapshot.files``."""
     for path, size in zip(files["path"].to_pylist(), files["size"].to_pylist(), strict=True):
         open_parquet(storage, file_name(storage, table, path), size)
 
 
 def file_uris(snapshot: ReadableSnapshot, where: Predicate | None = None) -> list[str]:
-    """Where each live file is, as a path of this machine or a URL; with ``where`` those that may match."""
+    """The local path or URL of each live file; with ``where`` only of files that may match."""
     files = snapshot.files if where is None else files_matching(snapshot, where)
     root = snapshot.storage.root.rstrip("/")
     names = (file_name(snapshot.storage, snapshot.table, path) for path in files["path"].to_pylist())
@@ -212,7 +210,7 @@ def file_uris(snapshot: ReadableSnapshot, where: Predicate | None = None) -> lis
 
 
 def partitions(snapshot: ReadableSnapshot) -> list[dict[str, Any]]:
-    """The distinct combinations of partition values among the live files, each by column, in typed values."""
+    """The distinct combinations of typed partition values of the live files, by column."""
     fields = {field["name"]: field for field in fields_of(snapshot.schema)}
     mode = mapping_mode(snapshot.protocol, snapshot.metadata)
     listed = _files(snapshot.files, partition_fields(snapshot, fields), mode)
@@ -221,7 +219,7 @@ def partitions(snapshot: ReadableSnapshot) -> list[dict[str, Any]]:
 
 
 def files_matching(snapshot: ReadableSnapshot, where: Predicate) -> pa.Table:
-    """The rows of ``snapshot.files`` whose files may hold a row that matches; errors as of ``read``."""
+    """The rows of ``snapshot.files`` whose files may hold a matching row; errors as for ``read``."""
     files = snapshot.files
     if not files.num_rows:
         return files
@@ -231,7 +229,7 @@ def files_matching(snapshot: ReadableSnapshot, where: Predicate) -> pa.Table:
 def _gather(
     plan: ReadPlan, batches_of: Callable[[FileRead], Iterator[pa.RecordBatch]], reads: Sequence[FileRead]
 ) -> pa.Table:
-    """The batches of all files as one table in their order, several files being read at once."""
+    """The batches of all files as one table in their order; reads several files concurrently."""
     workers = min(_THREADS_MAX, os.cpu_count() or 1, len(reads))
     if workers <= 1:
         found = [list(batches_of(one)) for one in reads]
@@ -247,7 +245,7 @@ def plan_reads(
     where: Predicate | None,
     files: pa.Table | None = None,
 ) -> ReadPlan:
-    """What is to be read of ``files`` (rows of ``snapshot.files``; None: of all that may match)."""
+    """Plan the scan of ``files`` (rows of ``snapshot.files``; None: all that may match)."""
     _require_rows(snapshot)
     mode = mapping_mode(snapshot.protocol, snapshot.metadata)
     fields = {field["name"]: field for field in fields_of(snapshot.schema)}
@@ -270,7 +268,7 @@ def plan_reads(
 
 
 def _matching_files(snapshot: ReadableSnapshot, where: pc.Expression, whole: pa.Schema) -> pa.Table:
-    """The rows of ``snapshot.files`` whose files may hold a row that matches."""
+    """The rows of ``snapshot.files`` whose files may hold a matching row."""
     mode = mapping_mode(snapshot.protocol, snapshot.metadata)
     fields = {field["name"]: field for field in fields_of(snapshot.schema)}
     skipper = Skipper(
@@ -318,7 +316,7 @@ def _require_column(name: str, fields: dict[str, Any]) -> None:
 
 
 def partition_fields(snapshot: ReadableSnapshot, fields: dict[str, Any]) -> list[dict[str, Any]]:
-    """The fields of the partition columns; upper and lower case do not matter."""
+    """The fields of the partition columns, matched regardless of case."""
     lower = {name.lower(): field for name, field in fields.items()}
     return [lower[name.lower()] for name in snapshot.metadata.partition_columns if name.lower() in lower]
 
@@ -326,7 +324,7 @@ def partition_fields(snapshot: ReadableSnapshot, fields: dict[str, Any]) -> list
 def _files(
     files: pa.Table, partition: list[dict[str, Any]], mode: Mode
 ) -> list[tuple[dict[str, Any], dict[str, pa.Scalar]]]:
-    """Each file's row in the log with its partition values, typed, by the column's name."""
+    """Each file's log row, with its typed partition values by column name."""
     columns = ["path", "partition_values", "size", "stats", "deletion_vector", "tags"]
     kinds = {field["name"]: arrow_field(field).type for field in partition}
     keys = {field["name"]: physical_name(field, mode) for field in partition}

@@ -1,8 +1,8 @@
 """Column mapping: the physical name or id of a column in data files.
 
-A table without column mapping uses its own names. With it the names in files, statistics and
-partition values are physical ones that never change, so a column can have any name at all and
-be renamed without a rewrite (protocol, section "Column Mapping").
+Without column mapping, files use the table's own names. With it, files, statistics and partition
+values use physical names that never change, so a column can have any name and be renamed without
+a rewrite (protocol, section "Column Mapping").
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ Mode = Literal["none", "name", "id"]
 
 
 def mapping_mode(protocol: Protocol, metadata: Metadata) -> Mode:
-    """How columns are found in the data files; the property counts only if the protocol has the feature.
+    """The mapping mode; the property applies only if the protocol has the feature.
 
     Raises:
-        UnsupportedTable: a mode that is none of ``none``, ``name`` and ``id``.
+        UnsupportedTable: a mode other than ``none``, ``name`` and ``id``.
     """
     mode = str(metadata.configuration.get(MODE_KEY, "none")).lower()
     if mode not in {"none", "name", "id"}:
@@ -45,7 +45,7 @@ def mapping_mode(protocol: Protocol, metadata: Metadata) -> Mode:
 
 
 def physical_name(field: Mapping[str, Any], mode: Mode = "name") -> str:
-    """The name of a Delta field in partition values, in statistics and (unless found by id) in files."""
+    """The name of a Delta field in partition values, statistics and (except in mode ``id``) files."""
     metadata = field.get("metadata") or {}
     if mode == "none":
         return str(field["name"])
@@ -53,7 +53,7 @@ def physical_name(field: Mapping[str, Any], mode: Mode = "name") -> str:
 
 
 def field_id(field: Mapping[str, Any]) -> int | None:
-    """The number of a Delta field under column mapping, or None."""
+    """The column id of a Delta field under column mapping, or None."""
     found = (field.get("metadata") or {}).get(ID_KEY)
     return None if found is None else int(found)
 
@@ -73,7 +73,7 @@ def every_field(kind: Any) -> Iterator[dict[str, Any]]:
 def fields_by_path(
     kind: Any, inside: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
-    """Every field of a Delta type, at any depth, with the names that lead to it."""
+    """Every field of a Delta type, at any depth, with its path of names."""
     if not isinstance(kind, Mapping):
         return
     if kind.get("type") == "struct":
@@ -86,10 +86,10 @@ def fields_by_path(
 
 
 def find_column(fields: Iterable[pa.Field], wanted: Mapping[str, Any], mode: Mode) -> int | None:
-    """The place of a Delta field among a file's fields, or None where the file lacks it.
+    """The index of a Delta field among a file's fields, or None where the file lacks it.
 
-    By id in the mode ``id``; else by physical name, and where no name is the same, by one that
-    differs in case only, as Spark finds it.
+    Matches by id in mode ``id``, else by physical name, and failing that by name regardless of case,
+    as Spark does.
     """
     listed = list(fields)
     if mode == "id" and field_id(wanted) is not None:

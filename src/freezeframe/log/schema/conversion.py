@@ -1,8 +1,8 @@
 """Conversion of a data file's columns to the table's current types.
 
-Files are older than the schema: a column may have been added, renamed, widened or moved inside
-a struct since. Each array is rebuilt from the parts that the file has, at every depth; what it
-lacks is null, and what would lose a value is damage.
+A file may be older than the schema: a column may have been added, renamed, widened or moved inside
+a struct since. Each array is rebuilt from the file's parts, at every depth. Missing parts become
+null; a conversion that would lose a value is reported as damage.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from freezeframe.log.schema.schema import arrow_type, fields_of, is_list
 
 
 def conform(array: pa.Array, kind: Any, mode: Mode) -> pa.Array:
-    """The array in the Arrow type of the Delta type ``kind``, nested fields found by ``mode``.
+    """Convert the array to the Arrow type of the Delta type ``kind``; ``mode`` matches nested fields.
 
     Raises:
         CorruptData: the file holds another type, or values that the table's type cannot hold.
-        UnsupportedTable: a variant that is stored in shredded form.
+        UnsupportedTable: a shredded variant.
     """
     target = arrow_type(kind)
     if isinstance(array, pa.ExtensionArray):
@@ -71,7 +71,7 @@ def _map(array: pa.Array, kind: Mapping[str, Any], mode: Mode, target: pa.DataTy
 
 
 def _from_zero(array: pa.Array) -> pa.Array:
-    # Arrow cannot rebuild a list from offsets that begin inside of another array.
+    # Arrow cannot rebuild a list from offsets that do not start at zero.
     return array if array.offset == 0 else array.take(pa.array(range(len(array)), pa.int64()))
 
 
@@ -81,7 +81,7 @@ def _primitive(array: pa.Array, target: pa.DataType) -> pa.Array:
     if kinds.is_null(target):
         return pa.nulls(len(array))
     if kinds.is_timestamp(array.type) and kinds.is_timestamp(target):
-        # A zone in the type is only a label: both count from 1970 UTC (older writers left it out).
+        # The zone of the type does not affect the values: both count from 1970 UTC (older writers omit it).
         array = array.cast(pa.timestamp(array.type.unit)).cast(pa.timestamp("us"))
         return array.cast(pa.int64()).cast(target)
     if _is_other_kind(array.type, target):
@@ -93,7 +93,7 @@ def _primitive(array: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _is_other_kind(stored: pa.DataType, target: pa.DataType) -> bool:
-    # Arrow would turn "12" into 12 and back; in a table that only happens to damaged files.
+    # Arrow would cast "12" to 12 and back; in a table such a difference means a damaged file.
     return _family(stored) != _family(target) and (_family(stored), _family(target)) != ("date", "time")
 
 

@@ -1,7 +1,7 @@
 """Partition values: text in the log, typed values in rows.
 
-The forms are the protocol's ("Partition Value Serialization"): the empty text is null for
-every type, times without a zone are UTC.
+The formats are the protocol's ("Partition Value Serialization"): the empty text is null for
+every type, and times without a zone are UTC.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from freezeframe.log.primitives.far_times import day, instant
 
 
 def partition_scalar(text: str | None, kind: pa.DataType) -> pa.Scalar:
-    """The value of the log's text in the column's Arrow type.
+    """Parse the log's text as a value of the column's Arrow type.
 
     Raises:
-        CorruptLog: the text is no value of that type.
+        CorruptLog: the text is not a value of that type.
     """
     if text is None or text == "":
         return pa.scalar(None, kind)
@@ -42,10 +42,10 @@ def partition_scalar(text: str | None, kind: pa.DataType) -> pa.Scalar:
 
 
 def partition_text(value: Any, column: str) -> str | None:
-    """The log's text for a partition value (a Python value of the column's type).
+    """Serialise a partition value (a Python value of the column's type) as the log's text.
 
     Raises:
-        BadInput: a value of a type by which a table cannot be partitioned.
+        BadInput: a value of a type that cannot be a partition column.
     """
     match value:
         case None | "":

@@ -1,8 +1,8 @@
 """Table schemas as Delta's JSON (``metaData.schemaString``) and as Arrow schemas.
 
-Every reader and writer of rows goes through these two functions, so one Delta type always is
-one Arrow type. The types are those of the protocol's section "Schema Serialization Format";
-one that this version cannot carry without loss is refused by its name.
+All row readers and writers use these functions, so each Delta type maps to exactly one Arrow type.
+The types are those of the protocol's section "Schema Serialization Format"; an error names a type
+that cannot be represented without loss.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from freezeframe.errors import BadInput, CorruptLog, UnsupportedTable
 
 DECIMAL_DIGITS_MAX = 38
 
-# Arrow has no variant of its own yet; this is the physical form that the Parquet format gives it.
+# Arrow has no variant type yet; this is its physical form in the Parquet format.
 VARIANT = pa.struct([pa.field("metadata", pa.binary(), nullable=False), pa.field("value", pa.binary())])
 
 _PRIMITIVES: dict[str, pa.DataType] = {
@@ -36,9 +36,9 @@ _PRIMITIVES: dict[str, pa.DataType] = {
     "timestamp": pa.timestamp("us", "UTC"),
     "timestamp_ntz": pa.timestamp("us"),
     "void": pa.null(),
-    "null": pa.null(),  # Spark before 3.0 wrote void so
+    "null": pa.null(),  # the name of void before Spark 3.0
     "variant": VARIANT,
-    "decimal": pa.decimal128(10, 0),  # Spark's meaning of a decimal without figures
+    "decimal": pa.decimal128(10, 0),  # Spark's default precision and scale
 }
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
 _TEXT = re.compile(r"(?:char|varchar)\(\s*\d+\s*\)|string collate \S+", re.IGNORECASE)
@@ -73,23 +73,23 @@ _NAMES: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
 
 
 def delta_to_arrow(schema: Mapping[str, Any]) -> pa.Schema:
-    """The Arrow schema of a Delta ``StructType`` JSON value; names and nullability are kept.
+    """Convert a Delta ``StructType`` JSON value to an Arrow schema; names and nullability are kept.
 
     ``timestamp`` is microseconds UTC, ``timestamp_ntz`` microseconds without a zone, ``void`` is
     Arrow's null, ``variant`` is ``VARIANT``.
 
     Raises:
-        CorruptLog: the value is no Delta schema.
-        UnsupportedTable: a type that this version does not know, named.
+        CorruptLog: the value is not a Delta schema.
+        UnsupportedTable: an unsupported type; the error names it.
     """
     return pa.schema([arrow_field(field) for field in fields_of(schema)])
 
 
 def fields_of(struct: Any) -> list[dict[str, Any]]:
-    """The fields of a Delta ``StructType`` JSON value, as they stand there.
+    """The fields of a Delta ``StructType`` JSON value, unchanged.
 
     Raises:
-        CorruptLog: the value is no Delta struct.
+        CorruptLog: the value is not a Delta struct.
     """
     fields = struct.get("fields") if isinstance(struct, Mapping) and struct.get("type") == "struct" else None
     if not isinstance(fields, list) or not all(_is_field(field) for field in fields):
@@ -105,13 +105,13 @@ def arrow_field(field: Mapping[str, Any]) -> pa.Field:
     """The Arrow field of one Delta ``StructField`` JSON value; see ``delta_to_arrow``."""
     if not isinstance(field.get("name"), str) or "type" not in field:
         raise _no_schema(field)
-    # Tables of other writers hold the key in other spellings or not at all; null then is allowed.
+    # Other writers misspell or omit "nullable"; the default is true.
     return _arrow_field(field["name"], field["type"], field.get("nullable"))
 
 
 def _arrow_field(name: str, kind: Any, nullable: Any) -> pa.Field:
     arrow = arrow_type(kind)
-    # A column of type void holds nothing but nulls, whatever the schema says.
+    # A column of type void holds only nulls, whatever its nullability in the schema.
     return pa.field(name, arrow, nullable is None or bool(nullable) or kinds.is_null(arrow))
 
 
@@ -154,14 +154,14 @@ def _primitive(name: str) -> pa.DataType:
 
 
 def arrow_to_delta(schema: pa.Schema) -> dict[str, Any]:
-    """The Delta ``StructType`` JSON value in which rows of this Arrow schema are kept without loss.
+    """Convert an Arrow schema to a Delta ``StructType`` JSON value that stores its rows without loss.
 
     Unsigned integers become the next wider signed type (64 bits: ``decimal(20,0)``), dictionaries
-    their values. ``delta_to_arrow`` of the answer is the Arrow schema to cast to before writing.
+    their value type. ``delta_to_arrow`` of the result is the Arrow schema to cast to before writing.
 
     Raises:
-        BadInput: a type that Delta cannot keep (times of day, durations, intervals, decimals of more
-            than 38 digits), or two names that differ only in case; the column is named.
+        BadInput: a type that Delta cannot store (times of day, durations, intervals, decimals of more
+            than 38 digits), or two names that differ only in case; the error names the column.
     """
     return _struct([schema.field(index) for index in range(len(schema))], "")
 

@@ -1,7 +1,7 @@
-"""Type widening: the type changes for which old files are converted while they are read.
+"""Type widening: the type changes for which scans convert the values of older files.
 
-Tables record each change in the field's metadata (protocol, section "Type Widening"). One that
-is not in the protocol's list was made by somebody else's rules, and rows would be guesses.
+Tables record each change in the field's metadata (protocol, section "Type Widening"). A change
+outside the protocol's list has no defined conversion, so such a table is refused.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}  # as decimals, b
 
 
 def is_widening(before: str, after: str) -> bool:
-    """Whether every value of ``before`` is one of ``after``, by the protocol's list of changes."""
+    """Whether the protocol lists the change from ``before`` to ``after`` as widening."""
     if before in _WHOLE and after in _WHOLE:
         return _WHOLE.index(before) <= _WHOLE.index(after)
     if (before, after) in {("float", "double"), ("date", "timestamp_ntz")}:
@@ -43,7 +43,7 @@ def _holds(precision: int, scale: int, wide: re.Match[str]) -> bool:
 
 
 def require_known_changes(schema: Mapping[str, Any]) -> None:
-    """Refuse a table in which a column's type was changed in a way that Delta does not allow.
+    """Refuse a table with a type change that Delta does not allow.
 
     Raises:
         UnsupportedTable: ``DELTA_UNSUPPORTED_TYPE_CHANGE_IN_SCHEMA``, naming the column and both types.

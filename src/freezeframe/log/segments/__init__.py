@@ -1,1 +1,1 @@
-"""Which files of a log make a version, and how a newer one is found."""
+"""Log segments (the files of one version), and the update to newer ones."""

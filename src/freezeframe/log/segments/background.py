@@ -14,9 +14,9 @@ _pools: dict[int, ThreadPoolExecutor] = {}
 
 
 def run_in_background(work: Callable[[], None]) -> Future[None]:
-    """Runs ``work`` on one of at most ``THREADS_MAX`` threads that all logs share.
+    """Run ``work`` on the pool of at most ``THREADS_MAX`` threads that all logs share.
 
-    A process that was forked has threads of its own.
+    A forked process has a pool of its own.
     """
     with _lock:
         pool = _pools.get(os.getpid())

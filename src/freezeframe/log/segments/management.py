@@ -1,16 +1,15 @@
 """SnapshotManagement: the current snapshot of a log, and its update.
 
-This is the seed's extension of ``DeltaLog``, as a class that any versioned log can stand on: a
-folder with ``N.json``, checkpoints named as Delta names them, and a hint. It lists, chooses the
-segment, falls back when a checkpoint is missing or damaged, decides on staleness, updates in
-the foreground or on a background thread, and installs the new snapshot. What a snapshot *is*
-it leaves to its subclass.
+This is the seed's extension of ``DeltaLog`` as a base class for any versioned log: a folder with
+``N.json``, checkpoints under Delta's names, and a hint. It lists the folder, selects the segment,
+falls back when a checkpoint is missing or damaged, decides on staleness, updates in the foreground
+or on a background thread, and installs the new snapshot. Subclasses define the type of snapshot.
 
-To stand another log on it, subclass ``SnapshotManagement[S]`` with your snapshot type (any
-object with ``version``, ``segment`` and ``uncache()``) and give two methods: ``create_snapshot``
-and, if times matter, ``version_at``. Set your own attributes *before* calling
-``super().__init__``, for it loads the first snapshot. A checkpoint that cannot be read must be
-reported as ``CorruptLog`` with the code ``CHECKPOINT_DAMAGED`` for the fallback to work::
+Another kind of log subclasses ``SnapshotManagement[S]`` with its snapshot type (any object with
+``version``, ``segment`` and ``uncache()``) and implements ``create_snapshot`` and, if it supports
+time travel by timestamp, ``version_at``. Attributes must be set *before* ``super().__init__``,
+which loads the first snapshot. An unreadable checkpoint must raise ``CorruptLog`` with the code
+``CHECKPOINT_DAMAGED`` for the fallback to work::
 
     class TenantLog(SnapshotManagement[TenantState]):
         def create_snapshot(self, segment, previous=None, new_commits=None):
@@ -63,14 +62,14 @@ class VersionedState(Protocol):
 
     @property
     def version(self) -> int:
-        """Its version; -1 where the log holds nothing."""
+        """The version; -1 for an empty log."""
 
     @property
     def segment(self) -> LogSegment:
-        """The files it was made of."""
+        """The files that define the snapshot."""
 
     def uncache(self) -> None:
-        """Release the state, which can be read again."""
+        """Release the state; it is read again on the next access."""
 
 
 S = TypeVar("S", bound=VersionedState)
@@ -79,7 +78,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class CapturedSnapshot(Generic[S]):
-    """A snapshot and when the update that found it began, in ms (-1: never updated)."""
+    """A snapshot and the start time of its update in ms (-1: never updated)."""
 
     snapshot: S
     updated_ms: int
@@ -88,8 +87,8 @@ class CapturedSnapshot(Generic[S]):
 class SnapshotManagement(ABC, Generic[S]):
     """The current snapshot of the log in ``folder`` of ``storage``, kept up to date on demand.
 
-    Threads may share one instance: installing a snapshot is one assignment under a lock, and
-    whoever reads ``current_snapshot`` never waits.
+    Threads may share one instance: a lock guards the assignment of a new snapshot, and reads of
+    ``current_snapshot`` never wait.
     """
 
     def __init__(self, storage: Storage, folder: str, options: LogOptions | None = None) -> None:
@@ -104,26 +103,26 @@ class SnapshotManagement(ABC, Generic[S]):
 
     @property
     def path(self) -> str:
-        """Where the log is, for messages."""
+        """The location of the log, for messages."""
         return self.folder
 
-    # What a subclass gives
+    # Implemented by subclasses
 
     @abstractmethod
     def create_snapshot(
         self, segment: LogSegment, previous: S | None = None, new_commits: Sequence[LogFile] | None = None
     ) -> S:
-        """The snapshot of the segment (seed: ``createSnapshot``).
+        """Create the snapshot of a segment (seed: ``createSnapshot``).
 
-        With ``previous`` and ``new_commits`` the segment is the state of ``previous`` plus
-        those commits, in ascending order; an implementation may start from there.
+        With ``previous`` and ``new_commits`` the segment's state is that of ``previous`` plus those
+        commits, in ascending order, so an implementation may read only these.
 
         Raises:
-            CorruptLog: ``CHECKPOINT_DAMAGED`` where another checkpoint may help, else any code.
+            CorruptLog: ``CHECKPOINT_DAMAGED`` to retry with another checkpoint, else any code.
         """
 
     def version_at(self, timestamp: datetime) -> int:
-        """The version that was current at ``timestamp``; a log without times refuses."""
+        """The version that was current at ``timestamp``; raises unless a subclass supports it."""
         raise InvalidOption(
             f"The log {self.folder!r} cannot be read as of {timestamp}.",
             cause="It keeps no times.",
@@ -134,23 +133,23 @@ class SnapshotManagement(ABC, Generic[S]):
 
     @property
     def current_snapshot(self) -> S:
-        """The snapshot that was loaded last; it is not updated by asking (behaviour 41)."""
+        """The snapshot loaded last; the access does not update it (behaviour 41)."""
         return self._captured.snapshot
 
     @property
     def last_update_timestamp(self) -> int:
-        """When the last successful update began, in ms; -1 before the first (behaviours 39, 46)."""
+        """Start time of the last successful update in ms; -1 before the first (behaviours 39, 46)."""
         return self._captured.updated_ms
 
     def snapshot_at_init(self) -> CapturedSnapshot[S]:
-        """The latest snapshot when the log is opened, found from the hint (seed: ``getSnapshotAtInit``)."""
+        """The latest snapshot on opening the log, located by the hint (seed: ``getSnapshotAtInit``)."""
         started = self.options.clock()
         snapshot = self._create_latest(self.log_segment_from(self.last_checkpoint()))
         _log.info("Returning initial snapshot %s", snapshot)
         return CapturedSnapshot(snapshot, started)
 
     def last_checkpoint(self) -> Hint | None:
-        """What the hint says; if it is garbled, the newest checkpoint there is (behaviours 26, 27)."""
+        """The hint; where it is garbled, one for the newest listed checkpoint (behaviours 26, 27)."""
         hint, garbled = read_hint(
             self.storage, self.folder, sleep=self.options.sleep, verify=self.options.verify_hint
         )
@@ -175,14 +174,14 @@ class SnapshotManagement(ABC, Generic[S]):
     def log_segment_for_version(
         self, start_checkpoint: int | None = None, version_to_load: int | None = None
     ) -> LogSegment:
-        """The newest checkpoint and the commits after it: of the latest version, or of ``version_to_load``.
+        """The segment of ``version_to_load`` (None: the latest): newest checkpoint and the commits after it.
 
-        ``start_checkpoint`` is a version that is believed to have a checkpoint; the listing
-        starts there, and starts again further back where the belief was wrong (behaviours 3 to 16).
+        ``start_checkpoint`` is the presumed version of a checkpoint. The listing starts there, and
+        again further back where that checkpoint is missing (behaviours 3 to 16).
         Seed: ``getLogSegmentForVersion``.
 
         Raises:
-            CorruptLog: a gap, a missing beginning, or no checkpoint where one is needed.
+            CorruptLog: a gap, missing first commits, or no checkpoint where one is required.
             VersionNotFound: ``version_to_load`` does not exist.
         """
         start = start_checkpoint
@@ -194,7 +193,7 @@ class SnapshotManagement(ABC, Generic[S]):
     def _choose(self, listing: Listing, start: int | None, version_to_load: int | None) -> LogSegment:
         use_compacted = self.options.use_compacted
         if start and listing.is_empty:
-            # The table was made anew, or the hint is from another one: look at all of it.
+            # The table was recreated, or the hint belongs to another one: list the whole log.
             listing = sort_listing(self.list_from(0), version_to_load)
             start = None
         if start is not None and listing.commits:
@@ -209,7 +208,7 @@ class SnapshotManagement(ABC, Generic[S]):
     def _segment_below(
         self, checkpoint_version: int, version_to_load: int | None, avoid: frozenset[str] = frozenset()
     ) -> LogSegment | None:
-        """A segment that does without the checkpoint of that version, or ``None`` (behaviours 16, 17)."""
+        """A segment without the checkpoint of that version, or ``None`` (behaviours 16, 17)."""
         checkpoint = self._other_checkpoint(checkpoint_version, avoid)
         start = 0 if checkpoint is None else checkpoint.version
         listing = sort_listing(self.list_from(start), version_to_load)
@@ -237,7 +236,7 @@ class SnapshotManagement(ABC, Generic[S]):
     def _create(
         self, segment: LogSegment, previous: S | None = None, new_commits: Sequence[LogFile] | None = None
     ) -> tuple[S, LogSegment]:
-        """A snapshot of the segment, or of one without its checkpoint if that is damaged (behaviour 32)."""
+        """Create a snapshot, avoiding a damaged checkpoint, and return its segment (behaviour 32)."""
         start = segment.checkpoint_version
         checkpoint = "" if start is None else f" starting from checkpoint version {start}"
         _log.info("Loading version %s%s", segment.version, checkpoint)
@@ -253,7 +252,7 @@ class SnapshotManagement(ABC, Generic[S]):
     def _create_latest(
         self, segment: LogSegment, previous: S | None = None, new_commits: Sequence[LogFile] | None = None
     ) -> S:
-        """As ``_create``; where files were cleaned up since they were listed, they are listed once more."""
+        """``_create``, with one new listing if listed files were cleaned up meanwhile."""
         try:
             return self._create(segment, previous, new_commits)[0]
         except ReportDamage:
@@ -263,10 +262,10 @@ class SnapshotManagement(ABC, Generic[S]):
             return self._create(again)[0]
 
     def _around_damage(self, segment: LogSegment, make: Callable[[LogSegment], T]) -> tuple[T, LogSegment]:
-        """What ``make`` gives for the segment, or for one without the file that is damaged.
+        """Call ``make`` with the segment, or with alternatives that avoid its damaged file.
 
-        Compacted files are done without first. Of other checkpoints at most ``checkpoint_retries_max``
-        are tried, then the commits alone; the first error is raised (behaviour 32).
+        The first alternative drops compacted files. Next come at most ``checkpoint_retries_max``
+        other checkpoints, then the commits alone; the first error is raised (behaviour 32).
         """
         damage: list[ReportDamage] = []
         avoid: frozenset[str] = frozenset()
@@ -275,7 +274,7 @@ class SnapshotManagement(ABC, Generic[S]):
                 return make(segment), segment
             except ReportDamage as error:
                 if segment.compacted and error.error_code != CHECKPOINT_DAMAGED:
-                    # They only repeat commits, and those are there.
+                    # Compacted files only repeat commits, which are all listed.
                     _log.warning("%s cannot be read with its compacted files: %s", segment, error)
                     segment = replace(segment, compacted=())
                     continue
@@ -299,11 +298,11 @@ class SnapshotManagement(ABC, Generic[S]):
     def snapshot_at(self, version: int | None = None, timestamp: datetime | None = None) -> S:
         """The snapshot of one version, or of the version that was current at ``timestamp`` (behaviour 67).
 
-        The current snapshot itself is given if it is the one; an older version causes no update.
+        Returns the current snapshot if it has that version; an older version causes no update.
 
         Raises:
             InvalidOption: neither or both are given, or the version is negative.
-            VersionNotFound: it does not exist (any more).
+            VersionNotFound: the version does not exist (any more).
         """
         if (version is None) == (timestamp is None):
             raise InvalidOption(
@@ -327,10 +326,10 @@ class SnapshotManagement(ABC, Generic[S]):
 
     @property
     def is_snapshot_stale(self) -> bool:
-        """Whether the snapshot is too old to be used without asking the storage.
+        """Whether the snapshot is too old for use without a listing.
 
-        True where the limit is 0, where there was no update yet, or where the last one is at
-        least the limit old. (Delta today calls exactly the limit fresh; the seed's rule holds here.)
+        True where the limit is 0, before the first update, or where the last update is at least the
+        limit old. (Current Delta treats exactly the limit as fresh; the seed's rule applies here.)
         """
         limit, updated = self.options.staleness_limit_ms, self.last_update_timestamp
         return limit == 0 or updated < 0 or self.options.clock() - updated >= limit
@@ -338,9 +337,9 @@ class SnapshotManagement(ABC, Generic[S]):
     def update(self, *, staleness_acceptable: bool = False, check_if_updated_since: int | None = None) -> S:
         """The latest snapshot (seed: ``update``).
 
-        With ``staleness_acceptable`` a snapshot that is not stale is given at once, and the
-        update runs on a background thread, at most one at a time (behaviour 43). An update that
-        began at or after ``check_if_updated_since`` (ms) is good enough (behaviour 42).
+        With ``staleness_acceptable`` a fresh snapshot is returned at once, and the update runs on a
+        background thread, at most one at a time (behaviour 43). An update that began at or after
+        ``check_if_updated_since`` (ms) suffices (behaviour 42).
 
         Raises:
             CorruptLog: the log is damaged; the old snapshot stays current (behaviour 46).
@@ -355,7 +354,7 @@ class SnapshotManagement(ABC, Generic[S]):
             return self.update_internal()
 
     def try_update(self, *, is_async: bool = False) -> S:
-        """Update unless another thread does; then the current snapshot (behaviour 44)."""
+        """Update, or return the current snapshot if another thread is updating (behaviour 44)."""
         if not self._update_lock.acquire(blocking=False):
             return self.current_snapshot
         try:
@@ -365,7 +364,7 @@ class SnapshotManagement(ABC, Generic[S]):
 
     def _update_in_background(self) -> None:
         if not self._async_lock.acquire(blocking=False):
-            return  # one is under way
+            return  # an update is already running
 
         def run() -> None:
             try:
@@ -378,7 +377,7 @@ class SnapshotManagement(ABC, Generic[S]):
         self._async_update = run_in_background(run)
 
     def update_internal(self, *, is_async: bool = False) -> S:
-        """List what is new and install it; the caller holds the update lock (seed: ``updateInternal``)."""
+        """List and install new files; the caller holds the update lock (seed: ``updateInternal``)."""
         with reported(self.options.listener, "deltaLog.update", self.path) as metrics:
             before = self._captured.snapshot
             found = self._update()
@@ -409,9 +408,9 @@ class SnapshotManagement(ABC, Generic[S]):
         return captured.snapshot
 
     def replace_snapshot(self, new_snapshot: S, updated_ms: int | None = None) -> None:
-        """Make a snapshot the current one and uncache the old one's state (behaviour 40).
+        """Install a snapshot as current and uncache the old one's state (behaviour 40).
 
-        Seed: ``replaceSnapshot``. A writer installs what it committed in the same way.
+        Seed: ``replaceSnapshot``. A writer installs its own commit in the same way.
         """
         with self._update_lock:
             old = self._captured

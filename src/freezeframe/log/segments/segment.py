@@ -1,8 +1,7 @@
 """LogSegment: the files that define one version of a table (or of another log of this shape).
 
-A segment that exists is usable: its constructor checks the guarantees that its docstring
-numbers. Choosing the files is ``choose_segment``; finding another checkpoint when the chosen
-one is damaged is ``SnapshotManagement``'s work.
+The constructor checks the guarantees numbered in the class docstring, so every segment is usable.
+``choose_segment`` selects the files; ``SnapshotManagement`` replaces a damaged checkpoint.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ class LogSegment:
         7. ``checksum`` is at or below ``version``.
 
     Equality compares version, folder and the name, size and modification time of commits and
-    checkpoint (behaviours 18 and 19): a commit that was replaced makes another segment; a
-    compacted file or checksum that turned up does not, for it changes no state.
+    checkpoint (behaviours 18 and 19): a replaced commit makes a different segment; a new compacted
+    file or checksum does not, since it changes no state.
     """
 
     folder: str
@@ -72,7 +71,7 @@ class LogSegment:
 
     @classmethod
     def empty(cls, folder: str) -> LogSegment:
-        """The segment of a log that holds nothing."""
+        """The segment of an empty log."""
         return cls(folder, EMPTY_VERSION)
 
     @property
@@ -81,7 +80,7 @@ class LogSegment:
 
     @property
     def checkpoint_version(self) -> int | None:
-        """The checkpoint's version, or ``None`` where none is used."""
+        """The checkpoint's version, or ``None`` without one."""
         return None if self.checkpoint is None else self.checkpoint.version
 
     @property
@@ -96,7 +95,7 @@ class LogSegment:
         return tuple(sorted((*plain, *self.compacted), key=lambda file: file.meaning.start))
 
     def path(self, file: LogFile) -> str:
-        """The file's name as the storage knows it."""
+        """The file's name in the storage."""
         return f"{self.folder}/{file.name}" if self.folder else file.name
 
 
@@ -106,8 +105,8 @@ def choose_segment(
     """The segment of the newest listed version, or of ``version_to_load`` (behaviours 8 to 14, 21 to 24).
 
     Raises:
-        CorruptLog: a gap, a missing beginning, or a checkpoint with no commit file at all.
-        VersionNotFound: ``version_to_load`` cannot be reached.
+        CorruptLog: a gap, missing first commits, or a checkpoint without any commit file.
+        VersionNotFound: the log does not reach ``version_to_load``.
     """
     checkpoint = newest_checkpoint(listing.checkpoint_files)
     base = EMPTY_VERSION if checkpoint is None else checkpoint.version
@@ -148,7 +147,8 @@ def verify_delta_versions(
     """Check that versions ascend without gap or repeat, from ``first`` to ``last`` (behaviours 12, 13).
 
     Raises:
-        CorruptLog: they do not; ``DELTA_VERSIONS_NOT_CONTIGUOUS`` for a gap, repeat or disorder.
+        CorruptLog: ``DELTA_VERSIONS_NOT_CONTIGUOUS`` for a gap, repeat or disorder;
+            ``DELTA_LOG_FILE_NOT_FOUND`` where the first or last version differs.
     """
     for before, after in itertools.pairwise(versions):
         if after != before + 1:
@@ -195,13 +195,13 @@ def version_missing(folder: str, wanted: int, latest: int) -> VersionNotFound:
 
 
 def commits_since(previous: LogSegment, listing: Listing, segment: LogSegment) -> tuple[LogFile, ...] | None:
-    """The commits that lead from ``previous`` to ``segment``, or ``None`` if it is no continuation."""
+    """The commits from ``previous`` to ``segment``; ``None`` if ``segment`` does not continue it."""
     if previous.version == EMPTY_VERSION or previous.version > segment.version:
         return None
     by_version = {file.version: file for file in listing.commits}
     known = {file.version: file for file in previous.commits}
     if any(by_version.get(version, file) != file for version, file in known.items()):
-        return None  # a commit we have read was replaced: another table lies there now
+        return None  # a commit already read was replaced: another table is in this folder now
     if by_version.get(previous.version) != previous.last_commit:
         return None
     wanted = range(previous.version + 1, segment.version + 1)

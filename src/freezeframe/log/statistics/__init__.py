@@ -1,1 +1,1 @@
-"""Statistics of data files, and which files a predicate can skip."""
+"""Statistics of data files, and data skipping by them."""

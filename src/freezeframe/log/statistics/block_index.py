@@ -1,9 +1,9 @@
 """A two-level index for data skipping over very many files: blocks first, then files.
 
-Asking Arrow's simplifier about one file costs some fifty microseconds, so a million files would
-take a minute. Files that lie together in the log mostly hold values that lie together, so blocks of
-them are asked about first, with bounds that hold for all of a block's files. Only the files of
-blocks that may match are then asked about one by one: the answer is that of ``skipping.keep`` alone.
+Arrow's simplifier takes some fifty microseconds per file, so a minute for a million files. Files
+that are adjacent in the log mostly hold similar values, so the first pass tests blocks of files
+with their common bounds. The second pass tests single files of the matching blocks: the result
+equals that of ``data_skipping.keep`` alone.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _Ints = npt.NDArray[np.int64]
 class Skipper:
     """A predicate for data skipping: ``schema`` has its columns, ``names`` their keys in the statistics.
 
-    ``partition`` gives for each partition column of the table its key in the log and its Arrow type.
+    ``partition`` maps each partition column of the table to its key in the log and its Arrow type.
     """
 
     where: pc.Expression
@@ -47,16 +47,16 @@ class Skipper:
     partition: Mapping[str, tuple[str, pa.DataType]]
 
     def kept(self, files: pa.Table) -> Bools:
-        """For each row of ``FILE_SCHEMA`` whether its file may hold a row that matches.
+        """Mask of the rows of ``FILE_SCHEMA`` whose files may hold a matching row.
 
         Raises:
-            CorruptLog: a partition value is no value of its column's type.
+            CorruptLog: a partition value does not parse as its column's type.
         """
         wanted = np.ones(files.num_rows, np.bool_)
         if files.num_rows >= BLOCKS_FROM_FILES:
             wanted = self.by_block(files)
             if all(field.name in self.partition for field in self.schema):
-                return wanted  # a block's files have the same partition values: nothing is left to ask
+                return wanted  # all files of a block share their partition values: the first pass is exact
         places = np.flatnonzero(wanted)
         for at in range(0, len(places), BLOCK_FILES):
             here = places[at : at + BLOCK_FILES]
@@ -72,7 +72,7 @@ class Skipper:
         )
 
     def by_block(self, files: pa.Table) -> Bools:
-        """For each file whether one of its block may hold a row that matches; errors as of ``kept``."""
+        """Mask of the files whose block may hold a matching row; errors as for ``kept``."""
         order, blocks, values = self._blocks(files)
         claims = [{name: partition_claim(name, scalar) for name, scalar in one.items()} for one in values]
         for field in self.schema:
@@ -85,12 +85,12 @@ class Skipper:
         return wanted
 
     def _blocks(self, files: pa.Table) -> tuple[_Ints, _Ints, list[dict[str, pa.Scalar]]]:
-        """(the files' order, each one's block in that order, the blocks' partition values)."""
+        """(sort order of the files, block number of each in that order, partition values of each block)."""
         asked = [name for name in self.partition if name in self.schema.names]
         codes = np.zeros(files.num_rows, np.int64)
         for name in asked:
             texts = pc.map_lookup(files["partition_values"].combine_chunks(), self.partition[name][0], "last")
-            # Nulls are a value of their own here.
+            # Null counts as a value here.
             encoded = texts.dictionary_encode(null_encoding="encode")
             own = encoded.indices.to_numpy().astype(np.int64)
             _, codes = np.unique(codes * (len(encoded.dictionary) + 1) + own, return_inverse=True)
@@ -117,7 +117,7 @@ class Skipper:
     def _block_bounds(
         self, field: pa.Field, statistics: pa.ChunkedArray, order: _Ints, blocks: _Ints, count: int
     ) -> list[pc.Expression]:
-        """The claim that holds for every file of a block, block by block."""
+        """The bounds common to all files of a block, as one expression per block."""
         bounds = column_bounds(statistics, field, self.names.get(field.name, field.name))
         valued = ~bounds.only_nulls[order]
         rows = pa.table(
@@ -127,7 +127,7 @@ class Skipper:
                 "high": bounds.high.take(pa.array(order[valued])),
             }
         )
-        # One file of unknown bounds makes its block's unknown.
+        # One file without bounds leaves its whole block without bounds.
         strict = pc.ScalarAggregateOptions(skip_nulls=False)
         found = rows.group_by("block").aggregate([("low", "min", strict), ("high", "max", strict)])
         claims = [pc.field(field.name).is_null() for _ in range(count)]

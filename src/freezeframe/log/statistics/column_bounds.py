@@ -1,8 +1,8 @@
-"""Minimum and maximum of a column in each file, parsed from the statistics of all files at once.
+"""Minimum and maximum of a column in each file, parsed from the statistics of all files in bulk.
 
-A file's statistics are a JSON text. Looking into a million of them one by one takes a minute and
-some gigabytes; Arrow's JSON reader takes a second. It reads what our writers and Spark write; texts
-that it cannot follow are looked into one by one, with the same answer.
+The statistics of a file are a JSON text. Parsing a million of them one by one takes a minute and
+some gigabytes; Arrow's JSON reader takes a second. It supports the texts of this package and of
+Spark; other texts are parsed one by one, with the same result.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _AS_TEXT: tuple[Callable[[pa.DataType], bool], ...] = (kinds.is_string, kinds.is
 class ColumnBounds:
     """Minimum and maximum of a column in each file; null where unknown.
 
-    They say nothing of nulls and NaN. ``only_nulls`` flags the files that hold no value at all.
+    The bounds exclude nulls and NaN. ``only_nulls`` flags the files that hold only nulls.
     """
 
     low: pa.ChunkedArray
@@ -38,7 +38,7 @@ class ColumnBounds:
 
 
 def column_bounds(statistics: pa.ChunkedArray, field: pa.Field, key: str) -> ColumnBounds:
-    """The bounds of ``field``, whose name in the statistics' JSON texts is ``key``, file by file."""
+    """The bounds of ``field`` per file; ``key`` is its name in the statistics' JSON texts."""
     found = [_piece(texts, field, key) for texts in _pieces(statistics)]
     return ColumnBounds(
         pa.chunked_array([low for low, _, _ in found], field.type),
@@ -61,7 +61,7 @@ def _piece(texts: pa.StringArray, field: pa.Field, key: str) -> tuple[pa.Array, 
 
 
 class _OddTexts(Exception):
-    """Texts, or a type, that are not to be read at once."""
+    """Texts, or a column type, that bulk parsing does not support."""
 
 
 def _read_at_once(texts: pa.StringArray, field: pa.Field, key: str) -> tuple[pa.Array, pa.Array, Bools]:
@@ -94,13 +94,13 @@ def _read_at_once(texts: pa.StringArray, field: pa.Field, key: str) -> tuple[pa.
     nulls = pc.equal(found["nullCount"], table["numRecords"].combine_chunks())
     high = _convert(found["maxValues"], field.type)
     if kinds.is_timestamp(field.type):
-        # Delta cuts times to whole milliseconds, so the greatest may be up to one later.
+        # Delta truncates times to milliseconds, so the true maximum may be up to one later.
         high = pc.add(high.cast(pa.int64()), MILLISECOND_US).cast(field.type)
     return _convert(found["minValues"], field.type), high, to_flags(nulls)
 
 
 def _json_type(kind: pa.DataType) -> pa.DataType | None:
-    """As what the JSON reader is to take the values; None for types that it reads in another way than we."""
+    """The type for Arrow's JSON reader; None for types that it parses differently from this package."""
     if any(is_kind(kind) for is_kind in _AS_TEXT):
         return pa.string()
     if kinds.is_signed_integer(kind):
@@ -110,7 +110,7 @@ def _json_type(kind: pa.DataType) -> pa.DataType | None:
 
 def _convert(values: pa.Array, kind: pa.DataType) -> pa.Array:
     if kinds.is_float64(kind):
-        return pc.if_else(pc.is_nan(values), None, values)  # NaN bounds nothing
+        return pc.if_else(pc.is_nan(values), None, values)  # NaN is not a bound
     if not kinds.is_timestamp(kind):
         return values if values.type == kind else values.cast(kind)
     with_zone = pc.match_substring_regex(values, _ZONE)

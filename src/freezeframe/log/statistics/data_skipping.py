@@ -1,8 +1,8 @@
 """Data skipping: files that a predicate excludes by partition values and statistics.
 
-What is known of a file's rows is written as an Arrow expression, and Arrow's own simplifier
-(the one that skips Parquet row groups) says whether the predicate can still be true. A file is
-left out only when it cannot; statistics that are missing or unreadable never leave one out.
+The partition values and statistics of a file become an Arrow expression. Arrow's simplifier, which
+also skips Parquet row groups, decides whether the predicate is satisfiable under it. Only files
+with an unsatisfiable predicate are skipped; missing or unreadable statistics never skip a file.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Claims: TypeAlias = Mapping[str, pc.Expression]
 
 MILLISECOND_US = 1_000
 _NAN_COLUMNS_MAX = 3
-_TRUE = pc.scalar(True)  # noqa: FBT003 - the literal is the claim: it says nothing
+_TRUE = pc.scalar(True)  # noqa: FBT003 - the expression without information
 _BOUNDED = (
     kinds.is_integer,
     kinds.is_floating,
@@ -55,10 +55,10 @@ class FileFacts:
 
 
 def as_expression(where: Predicate) -> pc.Expression:
-    """The predicate as Arrow's expression; ``[[("a", ">", 1), ("b", "=", 2)], [...]]`` is or-of-ands.
+    """The predicate as an Arrow expression; ``[[("a", ">", 1), ("b", "=", 2)], [...]]`` is or-of-ands.
 
     Raises:
-        InvalidOption: it is neither an expression nor such a list.
+        InvalidOption: neither an expression nor such a list.
     """
     if isinstance(where, pc.Expression):
         return where
@@ -73,11 +73,11 @@ def as_expression(where: Predicate) -> pc.Expression:
 
 
 def columns_of(where: pc.Expression, schema: pa.Schema) -> list[str]:
-    """The columns of the schema without which the predicate means nothing.
+    """The columns of the schema that the predicate refers to.
 
     Raises:
         MissingColumn: the predicate names a column that the schema lacks.
-        InvalidOption: it compares what cannot be compared.
+        InvalidOption: the predicate compares incomparable types.
     """
     empty = schema.empty_table()
     try:
@@ -98,7 +98,7 @@ def columns_of(where: pc.Expression, schema: pa.Schema) -> list[str]:
 
 
 def _can_do_without(where: pc.Expression, empty: pa.Table, name: str) -> bool:
-    # An expression cannot be asked for its columns, but it fails where one of them is missing.
+    # Arrow does not expose the columns of an expression, but binding fails where one is missing.
     try:
         empty.drop_columns([name]).filter(where)
     except (pa.ArrowException, ValueError, TypeError):
@@ -109,15 +109,15 @@ def _can_do_without(where: pc.Expression, empty: pa.Table, name: str) -> bool:
 def keep(
     where: pc.Expression, schema: pa.Schema, files: Iterable[FileFacts], names: Mapping[str, str]
 ) -> list[bool]:
-    """For each file whether rows of it may match; ``schema`` has the predicate's columns only."""
+    """For each file, whether its rows may match; ``schema`` has only the predicate's columns."""
     return keep_claimed(where, schema, [claims_of(facts, schema, names) for facts in files])
 
 
 def keep_claimed(where: pc.Expression, schema: pa.Schema, claims: Sequence[Claims]) -> list[bool]:
-    """For each claim whether the predicate can be true for its rows.
+    """For each claim, whether the predicate is satisfiable under it.
 
-    Bounds say nothing of NaN, and a file may hold some. So where NaN can meet the predicate, it is
-    asked about again with NaN in the place of the bounds.
+    Bounds exclude NaN, and a file may hold NaN. Where NaN can satisfy the predicate, a second test
+    uses NaN in place of the bounds.
     """
     kept = [False] * len(claims)
     for odd in _nan_cases(where, schema):
@@ -127,7 +127,7 @@ def keep_claimed(where: pc.Expression, schema: pa.Schema, claims: Sequence[Claim
 
 
 def _nan_cases(where: pc.Expression, schema: pa.Schema) -> list[Claims]:
-    """What may be claimed of floating columns besides their bounds: every choice of them being NaN."""
+    """Alternatives to the bounds of floating columns: every subset of them as NaN."""
     nan = {
         field.name: pc.field(field.name) == pc.scalar(pa.scalar(math.nan, field.type))
         for field in schema
@@ -136,16 +136,14 @@ def _nan_cases(where: pc.Expression, schema: pa.Schema) -> list[Claims]:
     met = _satisfiable(where, schema, list(nan.values())) if nan else []
     names = [name for name, is_met in zip(nan, met, strict=True) if is_met]
     if len(names) > _NAN_COLUMNS_MAX:
-        return [
-            dict.fromkeys(names, _TRUE)
-        ]  # nothing is known of them: sound, and no file is left out by them
+        return [dict.fromkeys(names, _TRUE)]  # no information: sound, and skips no file
     choices = itertools.product((False, True), repeat=len(names))
     return [{name: nan[name] for name, is_nan in zip(names, one, strict=True) if is_nan} for one in choices]
 
 
 def _satisfiable(where: pc.Expression, schema: pa.Schema, known: Sequence[pc.Expression]) -> list[bool]:
-    # It brings pandas along, which costs most of a second: only those who skip files pay for it.
-    import pyarrow.dataset as ds  # noqa: PLC0415 - said above
+    # Lazy: the import loads pandas, which costs most of a second.
+    import pyarrow.dataset as ds  # noqa: PLC0415 - see above
 
     format_ = ds.ParquetFileFormat()
     place = LocalFileSystem()
@@ -161,7 +159,7 @@ def _satisfiable(where: pc.Expression, schema: pa.Schema, known: Sequence[pc.Exp
 
 
 def claims_of(facts: FileFacts, schema: pa.Schema, names: Mapping[str, str]) -> Claims:
-    """What a file's partition values and statistics say of the schema's columns; NaN is not spoken of."""
+    """The expressions implied by a file's partition values and statistics; they ignore NaN."""
     claims = {
         name: partition_claim(name, value) for name, value in facts.partition.items() if name in schema.names
     }
@@ -175,7 +173,7 @@ def claims_of(facts: FileFacts, schema: pa.Schema, names: Mapping[str, str]) -> 
 
 
 def partition_claim(name: str, value: pa.Scalar) -> pc.Expression:
-    """What a partition value says of its column as an expression."""
+    """The expression implied by a partition value."""
     field = pc.field(name)
     return field == pc.scalar(value) if value.is_valid else field.is_null()
 
@@ -183,9 +181,9 @@ def partition_claim(name: str, value: pa.Scalar) -> pc.Expression:
 def value_bounds(
     field: pa.Field, key: str, statistics: str | None
 ) -> tuple[pa.Scalar | None, pa.Scalar | None]:
-    """Between which values all values of a column are that a file holds; None where nothing is known.
+    """Minimum and maximum of a column in a file; None where unknown.
 
-    ``key`` is the column's name in the statistics' JSON text. The bounds say nothing of nulls and NaN.
+    ``key`` is the column's name in the statistics' JSON text. The bounds exclude nulls and NaN.
     """
     return _limits(field, key, json_fields.statistics(statistics))
 
@@ -197,7 +195,7 @@ def _bounds(field: pa.Field, key: str, statistics: Mapping[str, Any]) -> pc.Expr
 
 
 def bound_claim(name: str, low: pa.Scalar | None, high: pa.Scalar | None) -> pc.Expression:
-    """What bounds say of a column that holds no NaN as an expression; None says nothing."""
+    """The expression implied by the bounds of a column without NaN; None is an unknown bound."""
     column = pc.field(name)
     claims = []
     if low is not None:
@@ -208,7 +206,7 @@ def bound_claim(name: str, low: pa.Scalar | None, high: pa.Scalar | None) -> pc.
 
 
 def is_only_nulls(key: str, statistics: str | None) -> bool:
-    """Whether a file's statistics say that the column of that key has no value in it."""
+    """Whether a file's statistics report only nulls in the column of that key."""
     return _holds_only_nulls(key, json_fields.statistics(statistics))
 
 
@@ -225,7 +223,7 @@ def _limits(
     low = _to_bound(_entry(statistics, "minValues", key), field.type)
     high = _to_bound(_entry(statistics, "maxValues", key), field.type)
     if high is not None and kinds.is_timestamp(field.type):
-        # Delta cuts times to whole milliseconds, so the greatest may be up to one later.
+        # Delta truncates times to milliseconds, so the true maximum may be up to one later.
         high = pa.scalar(high.value + MILLISECOND_US, field.type)
     return low, high
 
@@ -245,9 +243,9 @@ def _to_bound(value: Any, kind: pa.DataType) -> pa.Scalar | None:
             return day(value) if isinstance(value, str) else None
         if kinds.is_floating(kind):
             number = pa.scalar(float(value), kind)
-            return None if math.isnan(number.as_py()) else number  # NaN bounds nothing
+            return None if math.isnan(number.as_py()) else number  # NaN is not a bound
         if isinstance(value, str) != kinds.is_string(kind):
-            return None  # a bound of another type is none
+            return None  # a bound of another type is unknown
         if kinds.is_string(kind) or (kinds.is_integer(kind) and isinstance(value, int)):
             return pa.scalar(value, kind)
         return pa.scalar(str(value)).cast(kind)

@@ -1,8 +1,8 @@
 """Statistics of a new data file from its Parquet footer, as ``add.stats``.
 
-Nothing but the Parquet footer is read. A bound is given only where the footer's is one for
-every reader of Delta: what is missing costs a reader some speed, what is wrong would cost it
-rows. Per-file statistics are described in the protocol's section of that name.
+Only the Parquet footer is read. A bound is included only where the footer's is valid for every
+reader of Delta: a missing bound costs a reader speed, a wrong one would cost it rows. Source: the
+protocol's section "Per-file Statistics".
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _LAST_CHARACTER = "\U0010ffff"
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """One leaf column over the row groups that are looked at; ``bounds`` are raw footer values or None."""
+    """One leaf column over the selected row groups; ``bounds`` are raw footer values or None."""
 
     null_count: int | None
     bounds: tuple[Any, Any] | None
@@ -55,14 +55,14 @@ def file_statistics(
     """``numRecords``, ``minValues``, ``maxValues``, ``nullCount`` and ``tightBounds`` of a Parquet file.
 
     Keys are physical names; the first ``indexed_columns_max`` leaf columns of ``delta_schema`` are
-    covered (-1: all). Text is cut to 32 characters (a maximum then ends in a character above),
-    times are whole milliseconds (a maximum rounded up). A floating maximum is left out, for a
-    footer does not tell whether there are NaN, which Spark sorts above all numbers. Decimals are
-    ``Decimal``: write the answer with ``statistics_text``.
+    covered (-1: all). Text is truncated to 32 characters (a maximum then ends in a greater
+    character), times are whole milliseconds (a maximum rounded up). A floating maximum is left out,
+    because a footer does not record NaN, which Spark sorts above all numbers. Decimals are
+    ``Decimal``; serialise the result with ``statistics_text``.
 
     Raises:
-        CorruptData: the source is no Parquet file.
-        StorageUnavailable: it could not be read.
+        CorruptData: the source is not a Parquet file.
+        StorageUnavailable: the source is not readable.
     """
     try:
         file = pq.ParquetFile(BytesIO(source) if isinstance(source, bytes) else source)
@@ -81,7 +81,7 @@ def file_statistics(
 def footer_statistics(
     file: pq.ParquetFile, delta_schema: Mapping[str, Any], groups: Sequence[int], indexed_columns_max: int
 ) -> dict[str, Any]:
-    """What ``file_statistics`` says, of some row groups of an open file."""
+    """``file_statistics`` of some row groups of an open file."""
     leaves = _leaves(file.schema_arrow, file.metadata, groups)
     answer: dict[str, Any] = {
         "numRecords": sum(file.metadata.row_group(group).num_rows for group in groups),
@@ -152,8 +152,8 @@ def _delta_leaves(
 
 
 def _leaves(schema: pa.Schema, metadata: Any, groups: Sequence[int]) -> dict[tuple[str, ...], _Column]:
-    # Leaf columns stand in the footer in the schema's depth-first order; their dotted paths would
-    # be ambiguous, for a name may hold a dot.
+    # The footer lists leaf columns in the schema's depth-first order; their dotted paths would be
+    # ambiguous, because a name may contain a dot.
     paths = [path for field in schema for path in leaf_paths(field)]
     if len(paths) != metadata.num_columns:
         return {}
@@ -163,7 +163,7 @@ def _leaves(schema: pa.Schema, metadata: Any, groups: Sequence[int]) -> dict[tup
 def leaf_paths(
     field: pa.Field, inside: tuple[str, ...] = (), *, repeated: bool = False
 ) -> Iterator[tuple[str, ...] | None]:
-    """The path of each leaf below ``field``; None for one inside a list or map, whose nulls are not rows."""
+    """The path of each leaf of ``field``; None inside a list or map, where nulls are not rows."""
     kind = field.type.storage_type if isinstance(field.type, pa.BaseExtensionType) else field.type
     path = (*inside, field.name)
     if kinds.is_struct(kind):
@@ -185,17 +185,17 @@ def _column(metadata: Any, index: int, groups: Sequence[int]) -> _Column:
         chunk = metadata.row_group(group).column(index)
         found = chunk.statistics
         if chunk.num_values == 0:
-            continue  # an empty file may have a row group of no rows, and that has no statistics
+            continue  # an empty file may have a row group without rows and statistics
         counted = counted and found is not None and found.has_null_count
         null_count += found.null_count if counted and found is not None else 0
         if found is not None and counted and found.null_count == chunk.num_values:
-            continue  # nothing but nulls: the group has no bounds and needs none
+            continue  # only nulls: the group has no bounds
         if found is None or not found.has_min_max:
             bounded = False
             continue
         unit = _unit(found)
         least, most = _raw_bounds(found, unit)
-        if least != least:  # noqa: PLR0124 - NaN, the one value that is not itself: no order to rely on
+        if least != least:  # noqa: PLR0124 - only NaN differs from itself; it has no order
             bounded = False
             continue
         low = least if low is None else min(low, least)
@@ -213,7 +213,7 @@ def _unit(found: Any) -> str:
 
 
 def _raw_bounds(found: Any, unit: str) -> tuple[Any, Any]:
-    # Python's dates end at the year 9999 and Arrow's conversion raises there; counts do not.
+    # Arrow's conversion to Python dates raises beyond the year 9999; raw counts do not.
     return (found.min_raw, found.max_raw) if unit else (found.min, found.max)
 
 
@@ -228,7 +228,7 @@ def _low(kind: str, value: Any, unit: str) -> Any:
             return None if per is None else _moment(value // per, kind)
         case "float" | "double":
             finite = isinstance(value, float) and math.isfinite(value)
-            return (value or 0.0) if finite else None  # never "-0.0", which some sort below 0.0
+            return (value or 0.0) if finite else None  # never "-0.0", which some readers sort below 0.0
         case _:
             return _number(kind, value)
 
@@ -255,7 +255,7 @@ def _number(kind: str, value: Any) -> Any:
 
 
 def _text_above(text: str) -> str | None:
-    """A short text that sorts at or above ``text`` by its UTF-8 bytes, or None if there is none."""
+    """A truncated upper bound of ``text`` by UTF-8 bytes, or None if there is none."""
     if len(text) <= TEXT_LENGTH_MAX:
         return text
     for length in range(TEXT_LENGTH_MAX, min(len(text), 2 * TEXT_LENGTH_MAX)):

@@ -1,7 +1,7 @@
 """Converts a checkpoint's ``stats_parsed`` columns to the JSON of ``add.stats``.
 
-Whole columns are converted at once, never value by value through Python: decimals keep their digits,
-and dates that Python does not have keep their years.
+Conversion is by column, never value by value through Python: decimals keep their digits, and dates
+beyond Python's range keep their years.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ Path = tuple[str, ...]
 
 
 def statistics_texts(structs: pa.ChunkedArray, zoned: Collection[Path]) -> pa.ChunkedArray:
-    """One text per struct, null where there is none; fields that are null are left out.
+    """One JSON text per struct, null for a null struct, without null fields.
 
-    ``zoned`` are the paths of leaves that hold moments although their Arrow type has no zone.
+    ``zoned`` are the paths of leaves in UTC although their Arrow type has no zone.
 
     Raises:
-        pyarrow.ArrowInvalid: a value is no text, or no value of its column.
+        pyarrow.ArrowInvalid: a text is not UTF-8, or a value is invalid for its column.
     """
     pieces = [
         chunk.slice(at, _PIECE_ROWS) for chunk in structs.chunks for at in range(0, len(chunk), _PIECE_ROWS)
@@ -59,14 +59,14 @@ def _object(values: pa.StructArray, path: Path, zoned: Collection[Path]) -> pa.A
         )
         for field, one in zip(values.type, values.flatten(), strict=True)
     ]
-    # Arrow's own way to leave out nulls, null_handling="skip", loses the rows that are all null.
+    # Arrow's null_handling="skip" would lose the rows that are all null.
     body = pc.binary_join_element_wise(*(pc.fill_null(entry, "") for entry in entries), "")
     whole = pc.binary_join_element_wise("{", pc.ascii_rtrim(body, ","), "}", "")
     return pc.if_else(values.is_valid(), whole, None)
 
 
 def _numbers(values: pa.Array) -> pa.Array:
-    """Numbers as they are; what JSON has no number for is quoted, as Spark does."""
+    """Numbers as JSON; NaN and infinities quoted, as Spark does."""
     plain = values.cast(pa.string())
     infinite = pc.if_else(pc.greater(values, 0), '"Infinity"', '"-Infinity"')
     return pc.if_else(pc.is_nan(values), '"NaN"', pc.if_else(pc.is_inf(values), infinite, plain))

@@ -1,1 +1,1 @@
-"""One table: its log, its snapshots, its history, verification and cleanup."""
+"""One table: its log, snapshots, history, verification and cleanup."""

@@ -1,4 +1,4 @@
-"""Change data feed: rows that commits inserted, deleted and updated."""
+"""Change data feed: the rows inserted, deleted and updated by commits."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def read_changes(log: TableLog, start: int, end: int | None = None) -> pa.Record
 
 
 class _Commit:
-    """One commit of the range, its rows in the columns of ``snapshot``."""
+    """One commit of the range; its rows have the columns of ``snapshot``."""
 
     def __init__(self, log: TableLog, snapshot: Snapshot, version: int, timestamp_ms: int) -> None:
         self._log = log
@@ -79,7 +79,7 @@ class _Commit:
             yield pa.RecordBatch.from_arrays([*columns, change, version, moment], schema=schema)
 
     def _changes(self) -> Iterator[tuple[pa.RecordBatch, str | None]]:
-        """Batches with the kind of change, or None where the last column says it."""
+        """Batches with their kind of change, or None where the last column holds it."""
         actions = self._actions()
         recorded = [action for action in actions if isinstance(action, Cdc)]
         if recorded:
@@ -112,7 +112,7 @@ class _Commit:
         return [action for action in found if action is not None]
 
     def _removed(self, removes: Sequence[Remove]) -> dict[str, Add]:
-        """What was removed as it was live before; a remove may leave out all but the path."""
+        """The add actions of removed files, from the state before: a remove may hold only the path."""
         found: dict[str, Add] = {}
         bare: set[str] = set()
         for one in removes:
@@ -136,7 +136,7 @@ class _Commit:
         return file_batches(self._snapshot.storage, self._read(add), None)
 
     def _between(self, add: Add, other: Add) -> Iterator[pa.RecordBatch]:
-        """The rows of a file that its vector in ``add`` leaves and the one in ``other`` deletes."""
+        """The rows of a file that are live under the vector of ``add`` but deleted under ``other``'s."""
         gone = np.setdiff1d(self._deleted(other.deletion_vector), self._deleted(add.deletion_vector))
         return rows_at(self._snapshot.storage, self._read(add), gone.astype(np.int64))
 

@@ -1,4 +1,4 @@
-"""Log cleanup: deletes expired log files that no retained version needs."""
+"""Log cleanup: deletes expired log files not needed by any retained version."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CleanupPlan:
-    """Files of the log folder to delete, in order, and the oldest version that is retained."""
+    """The log files to delete, in order, and the oldest retained version."""
 
     kept_from: int
     files: tuple[str, ...]
 
 
 def plan_cleanup(snapshot: Snapshot, now_ms: int) -> CleanupPlan:
-    """What is older than the table's log retention and not needed by any version that stays (behaviour 75).
+    """Plan the deletion of expired log files not needed by any retained version (behaviour 75).
 
-    The newest complete checkpoint whose version is older than the retention stays, and all
-    after it; only files below it that are themselves older go. Days count whole, as in Delta.
-    A table that switches cleanup off, or protects versions above that checkpoint, loses nothing.
+    Retained are the newest complete checkpoint older than the retention and everything after it;
+    only older files below it are deleted. Days count whole, as in Delta. The plan is empty where the
+    table disables cleanup or protects versions above that checkpoint.
     """
     configuration = snapshot.metadata.configuration
     nothing = CleanupPlan(0, ())
@@ -60,12 +60,12 @@ def plan_cleanup(snapshot: Snapshot, now_ms: int) -> CleanupPlan:
 
 
 def clean_up(snapshot: Snapshot, now_ms: int) -> CleanupPlan:
-    """Delete what ``plan_cleanup`` names, oldest first, and say what it was.
+    """Delete the files of ``plan_cleanup``, oldest first, and return the plan.
 
-    A crash on the way leaves a log whose beginning is missing, which is what was wanted.
+    A crash leaves a valid log with part of its expired beginning deleted.
 
     Raises:
-        StorageUnavailable: the storage failed; what is left goes with the next call.
+        StorageUnavailable: the storage failed; the next call deletes the rest.
     """
     plan = plan_cleanup(snapshot, now_ms)
     folder = snapshot.segment.folder
@@ -95,7 +95,7 @@ def _is_expired(status: FileStatus, below: int, times: dict[int, int], cutoff: i
 def _orphaned_sidecars(
     storage: Storage, folder: str, statuses: list[FileStatus], going: list[str], now_ms: int
 ) -> list[str]:
-    """Sidecars that no kept checkpoint names and that are older than a day: a writer may still be at it."""
+    """Sidecars older than a day that no retained checkpoint names; a writer may still need younger ones."""
     found = list(storage.list_from(f"{folder}/{SIDECAR_FOLDER}"))
     old = [status.name for status in found if status.modified_ms < now_ms - DAY_MS]
     if not old:

@@ -1,7 +1,7 @@
 """History of a table: versions by time, their authors, and the oldest readable version.
 
-Times are those of the commit files, made ascending where clocks went backwards, or the commits'
-own where in-commit timestamps are on. The seed's ``DeltaHistoryManager``.
+Times are in-commit timestamps where enabled, else modification times of the commit files, adjusted
+to ascend where clocks went backwards. Seed: ``DeltaHistoryManager``.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class HistoryEntry:
     commit_info: CommitInfo | None
 
     def to_json(self) -> dict[str, Any]:
-        """Version, ISO time, and the commit info's own fields."""
+        """Version, ISO time, and the fields of the commit info."""
         fields = {} if self.commit_info is None else self.commit_info.to_json()
         return {"version": self.version, "timestamp": iso(self.timestamp), **_without(fields, "timestamp")}
 
@@ -63,11 +63,11 @@ class History:
     ) -> list[HistoryEntry]:
         """The versions from ``start`` to ``end``, newest first, at most ``limit`` (behaviour 69).
 
-        ``end`` beyond the latest version is the latest; ``start`` above ``end`` gives none.
-        Versions whose commits are gone are not listed.
+        ``end`` is limited to the latest version; ``start`` above ``end`` returns an empty list.
+        Versions without a commit file are left out.
 
         Raises:
-            VersionNotFound: ``DELTA_NO_COMMITS_FOUND``, the log holds no commit at all.
+            VersionNotFound: ``DELTA_NO_COMMITS_FOUND``, the log holds no commit.
         """
         last = snapshot.version if end is None else min(end, snapshot.version)
         if limit is not None:
@@ -82,12 +82,12 @@ class History:
         ]
 
     def _of_each(self, versions: Sequence[int], read: Callable[[Storage, str, int], T]) -> list[T]:
-        """What is read of each version's commit: side by side, unless they are on a local disk."""
+        """``read`` of each version's commit, concurrently unless the storage is local."""
         calls = (partial(read, self._storage, self._folder, version) for version in versions)
         return list(run_concurrently(self._storage, *calls))
 
     def commit_times(self, snapshot: Snapshot, start: int, end: int) -> list[CommitTime]:
-        """Each version from ``start`` to ``end`` that has a commit, with its time (behaviour 70)."""
+        """The time of each version from ``start`` to ``end`` with a commit file (behaviour 70)."""
         since = in_commit_timestamps(snapshot.metadata)
         plain = self.file_times(start, end)
         if since is None:
@@ -98,9 +98,9 @@ class History:
         return [time for time in plain if time.version < since[0]] + later
 
     def file_times(self, start: int, end: int) -> list[CommitTime]:
-        """Each commit's modification time, moved to its predecessor's + 1 ms where it is not later.
+        """The modification time of each commit, raised to its predecessor's + 1 ms where it is not later.
 
-        Earlier commits count: a file's time depends on all before it that are still there.
+        The result depends on all earlier commits that still exist.
         """
         listing = sort_listing(list_log(self._storage, self._folder, 0, end))
         times: list[CommitTime] = []
@@ -154,7 +154,7 @@ class History:
         return found
 
     def earliest_version(self, *, must_be_recreatable: bool = True) -> int:
-        """The first version that has a commit, or the first that can be made again (behaviour 72).
+        """The first version with a commit, or the first recreatable version (behaviour 72).
 
         Raises:
             VersionNotFound: ``DELTA_NO_COMMITS_FOUND`` or ``DELTA_NO_RECREATABLE_HISTORY_FOUND``.
@@ -170,7 +170,7 @@ class History:
         versions = [file.version for file in listing.commits]
         if not must_be_recreatable or versions[0] == 0:
             return versions[0]
-        # Commits below the first gap, counted from the newest, lead nowhere.
+        # Commits below the newest gap cannot be part of a segment.
         floor = versions[-1]
         for version in reversed(versions[:-1]):
             if version != floor - 1:
@@ -192,7 +192,7 @@ class History:
         """Refuse a version that cannot be read (seed: ``checkVersionExists``).
 
         Raises:
-            VersionNotFound: ``DELTA_VERSION_NOT_FOUND``, naming the versions that can.
+            VersionNotFound: ``DELTA_VERSION_NOT_FOUND``, with the range of readable versions.
         """
         earliest = self.earliest_version(must_be_recreatable=must_be_recreatable)
         if version > snapshot.version:
@@ -209,7 +209,7 @@ class History:
             )
 
     def _search_own_times(self, low: int, high: int, moment: int) -> CommitTime | None:
-        """The last version in [low, high] whose own time is at or before ``moment``, by halving."""
+        """Binary search for the last version in [low, high] with an own time at or before ``moment``."""
         found: CommitTime | None = None
         while low <= high:
             middle = (low + high) // 2
@@ -234,7 +234,7 @@ class History:
 
 
 def require_within_retention(snapshot: Snapshot, now_ms: int) -> None:
-    """Refuse a snapshot whose files a vacuum may have taken: older than the deleted-file retention.
+    """Refuse a snapshot older than the deleted-file retention, whose files a vacuum may have deleted.
 
     Raises:
         VersionNotFound: ``DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION``.
@@ -251,7 +251,7 @@ def require_within_retention(snapshot: Snapshot, now_ms: int) -> None:
 
 
 def iso(timestamp_ms: int) -> str:
-    """A time in ms as ISO 8601 in UTC; beyond the years that Python has, the number itself."""
+    """Format a time in ms as ISO 8601 in UTC; beyond Python's range, the number itself."""
     try:
         return datetime.fromtimestamp(timestamp_ms / 1000, tz=UTC).isoformat(timespec="milliseconds")
     except (OverflowError, ValueError, OSError):
@@ -259,10 +259,10 @@ def iso(timestamp_ms: int) -> str:
 
 
 def to_ms(timestamp: datetime) -> int:
-    """A moment in ms since 1970; one without a zone is UTC.
+    """Convert a timestamp (naive: UTC) to ms since 1970.
 
     Raises:
-        InvalidOption: it is no ``datetime``.
+        InvalidOption: not a ``datetime``.
     """
     if not isinstance(timestamp, datetime):
         raise InvalidOption(

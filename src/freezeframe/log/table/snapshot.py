@@ -1,8 +1,8 @@
-"""Snapshot: one version of a table; immutable, and its state is loaded on first use.
+"""Snapshot: one version of a table; immutable, with a lazily loaded state.
 
-Protocol and metadata are there from the start, for a table that must not be read is refused at
-once. Files, tombstones, transactions and domains come from the segment, or from the snapshot
-before with only the new commits on top.
+Protocol and metadata are loaded eagerly, so that an unsupported table is refused at once. Files,
+tombstones, transactions and domains come from the segment, or incrementally from the previous
+snapshot and the new commits.
 """
 
 from __future__ import annotations
@@ -47,11 +47,10 @@ class VersionHead:
 
 
 class Snapshot:
-    """A table at ``version``; -1 is a table that does not exist yet and holds nothing.
+    """A table at ``version``; -1 is an empty table that does not exist yet.
 
-    ``storage`` and ``table`` say where it lies: data files are named relative to the folder
-    ``table`` of the storage. ``load_state`` reads the state without the tombstones that are not
-    younger than the time given (ms; ``None``: with all).
+    Data files are named relative to the folder ``table`` of ``storage``. ``load_state`` reads the
+    state without tombstones deleted at or before the given time (ms; ``None``: with all).
     """
 
     def __init__(
@@ -82,15 +81,15 @@ class Snapshot:
 
     @property
     def path(self) -> str:
-        """Where the table is, for messages."""
+        """The location of the table, for messages."""
         return self.storage.uri(self.table) if self.table else self.storage.root
 
     @property
     def timestamp(self) -> int:
-        """The version's time in ms: its own where in-commit timestamps are on, else its file's; -1: none.
+        """The in-commit timestamp where enabled, else the commit file's modification time (ms); -1: none.
 
         Raises:
-            CorruptLog: the version must have its own time and has none (behaviour 74).
+            CorruptLog: a required in-commit timestamp is missing (behaviour 74).
         """
         since = in_commit_timestamps(self.metadata)
         if self.exists and since is not None and self.version >= since[0]:
@@ -99,7 +98,7 @@ class Snapshot:
 
     @property
     def exists(self) -> bool:
-        """Whether there is a table at all."""
+        """Whether the table exists."""
         return self.version > EMPTY_VERSION
 
     @property
@@ -112,7 +111,7 @@ class Snapshot:
         """The whole state, read once.
 
         Raises:
-            CorruptLog: a file of the log is damaged and no other file says the same.
+            CorruptLog: a file of the log is damaged and no alternative has its content.
         """
         state = self._state
         if state is None:
@@ -134,25 +133,25 @@ class Snapshot:
 
     @property
     def all_tombstones(self) -> pa.Table:
-        """Every removed file that the log still remembers: the log is read for those that are expired."""
+        """Every tombstone in the log; reads the log again for expired ones."""
         return self._load_state(None).files.tombstones if self.exists else no_rows(TOMBSTONE_SCHEMA)
 
     @property
     def tombstones(self) -> pa.Table:
-        """The removed files that are younger than the table's retention (behaviour 55)."""
+        """The unexpired tombstones: removed files younger than the table's retention (behaviour 55)."""
         found = self.state.files.tombstones if self.exists else no_rows(TOMBSTONE_SCHEMA)
         oldest = self._clock() - self.deleted_file_retention_ms
         return select_rows(found, younger_than(found["deletion_timestamp"], oldest))
 
     @property
     def deleted_file_retention_ms(self) -> int:
-        """For how long a removed file is kept, in ms."""
+        """The retention of removed files in ms."""
         configuration = self.metadata.configuration
         return milliseconds(configuration.get(DELETED_FILE_RETENTION, DELETED_FILE_RETENTION_DEFAULT))
 
     @property
     def transactions(self) -> dict[str, Txn]:
-        """The latest transaction of each application, without those that are expired (behaviour 55)."""
+        """The latest unexpired transaction of each application (behaviour 55)."""
         return self._unexpired_transactions(self.state.heads.transactions) if self.exists else {}
 
     def _unexpired_transactions(self, transactions: Mapping[str, Txn]) -> dict[str, Txn]:
@@ -168,14 +167,14 @@ class Snapshot:
         }
 
     def small_actions(self, heads: Heads) -> list[Action]:
-        """What a checkpoint of this snapshot holds of ``heads``: without what is expired or removed."""
+        """The actions of ``heads`` for a checkpoint, without expired transactions and removed domains."""
         transactions = self._unexpired_transactions(heads.transactions)
         domains = [domain for domain in heads.domains.values() if not domain.removed]
         return [self.protocol, self.metadata, *transactions.values(), *domains]
 
     @property
     def domains(self) -> dict[str, DomainMetadata]:
-        """The configuration of each domain that is not removed."""
+        """The configuration of each active domain."""
         found: Mapping[str, DomainMetadata] = self.state.heads.domains if self.exists else {}
         return {name: domain for name, domain in found.items() if not domain.removed}
 
@@ -196,7 +195,7 @@ class Snapshot:
         *,
         verify: bool | None = None,
     ) -> pa.Table:
-        """The rows as one Arrow table: all columns or ``columns``, all rows or those that meet ``where``.
+        """The rows as one Arrow table, optionally restricted to ``columns`` and to rows matching ``where``.
 
         Raises:
             CorruptData: a data file or deletion vector is missing or damaged; see ``rows.read``.
@@ -210,7 +209,7 @@ class Snapshot:
         *,
         verify: bool | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """The same rows a batch at a time, for tables larger than memory; see ``rows.read_batches``."""
+        """The same rows as batches, for tables larger than memory; see ``rows.read_batches``."""
         return rows.read_batches(self, columns, where, verify=verify)
 
     def to_pandas(
@@ -220,24 +219,24 @@ class Snapshot:
         *,
         verify: bool | None = None,
     ) -> pd.DataFrame:
-        """The same rows as pandas, as Arrow converts them."""
+        """The same rows as pandas, by Arrow's conversion."""
         frame: pd.DataFrame = self.to_arrow(columns, where, verify=verify).to_pandas()
         return frame
 
     def to_dataset(self) -> ds.Dataset:
-        """The rows as a PyArrow dataset, for engines that push predicates down; see ``scan.dataset``."""
+        """The rows as a PyArrow dataset, for engines with predicate pushdown; see ``scan.dataset``."""
         return dataset_of(self)
 
     def file_uris(self, where: Predicate | None = None) -> list[str]:
-        """Where each live file is: a path or URL; with ``where`` only those that may hold a matching row."""
+        """The path or URL of each live file; with ``where`` only files that may hold a matching row."""
         return rows.file_uris(self, where)
 
     def partitions(self) -> list[dict[str, Any]]:
-        """The combinations of partition values that live files have, each by column."""
+        """The distinct combinations of partition values of the live files, by column."""
         return rows.partitions(self)
 
     def only_file(self, row: int) -> Snapshot:
-        """This snapshot as if the file in that row of ``files`` were its only one: to read a single file."""
+        """This snapshot restricted to the file in one row of ``files``, to read a single file."""
         state = self.state
         one = FileState.of(self.files.slice(row, 1), no_rows(TOMBSTONE_SCHEMA))
         copy = Snapshot(
@@ -251,7 +250,7 @@ class Snapshot:
         return copy.with_state(state.with_files(one))
 
     def uncache(self) -> None:
-        """Release the state; it is read again when it is asked for.
+        """Release the state; the next access reads it again.
 
         Seed: ``StateCache.uncache``.
         """
@@ -265,7 +264,7 @@ class Snapshot:
 
 
 def oldest_tombstone(metadata: Metadata, now_ms: int) -> int | None:
-    """The deletion timestamp (ms) up to which tombstones are expired; ``None``: the property is garbled."""
+    """The deletion timestamp (ms) up to which tombstones are expired; ``None`` for a garbled property."""
     try:
         return now_ms - milliseconds(
             metadata.configuration.get(DELETED_FILE_RETENTION, DELETED_FILE_RETENTION_DEFAULT)

@@ -43,14 +43,14 @@ class StateReader:
     def heads(self, segment: LogSegment) -> tuple[Heads, TableState | None]:
         """The protocol and metadata of the segment, from as few files as possible (behaviour 57).
 
-        Where that takes reading every large commit from the first on, the whole state is made
-        on the way and given as well.
+        Where this requires reading every large commit from the first on, the whole state is built in
+        the same pass and returned too.
 
-        The newest commit is always read: an empty or torn one is found at once. Transactions
-        and domains in the answer are those of the files that were read, not all.
+        The newest commit is always read, to detect an empty or truncated one at once. The returned
+        transactions and domains are those of the files read, not all.
 
         Raises:
-            CorruptLog: a file that was read is damaged.
+            CorruptLog: a file is damaged.
         """
         checksum = self.checksum(segment)
         newest = self._newest_actions(segment)
@@ -78,7 +78,7 @@ class StateReader:
         return _over(base, later, newest), None
 
     def _checkpoint_actions(self, checkpoint: CheckpointFiles) -> tuple[Action, ...]:
-        """Its small actions; where a small one is fetched whole, the rest is kept for the state."""
+        """The small actions of a checkpoint; a small file is read whole and cached for the state."""
         is_fetched = self.storage.local_path(f"{self.folder}/{checkpoint.files[0].name}") is None
         has_sidecars = checkpoint.files[0].kind is Kind.V2_CHECKPOINT
         if not is_fetched or has_sidecars or sum(file.size for file in checkpoint.files) > KEPT_BYTES:
@@ -88,7 +88,7 @@ class StateReader:
         return content.actions
 
     def _newest_actions(self, segment: LogSegment) -> tuple[Action, ...]:
-        """The small actions of the newest commit; of one that a checkpoint covers, its commit info alone."""
+        """The small actions of the newest commit; only its commit info where a checkpoint covers it."""
         file = segment.last_commit
         if file is None:
             return ()
@@ -98,7 +98,7 @@ class StateReader:
         return () if info is None else (info,)
 
     def checksum(self, segment: LogSegment) -> tuple[int, Heads] | None:
-        """(version, heads) of the segment's checksum, if it is there and knows protocol and metadata."""
+        """(version, heads) of the segment's checksum, if it has protocol and metadata; else None."""
         file = segment.checksum
         if not self._use_checksum or file is None or file.version < (segment.checkpoint_version or 0):
             return None
@@ -108,7 +108,7 @@ class StateReader:
         return file.version, Heads(found.protocol, found.metadata, {}, {})
 
     def state(self, segment: LogSegment, oldest_tombstone: int | None = None) -> TableState:
-        """The whole state of the segment; of its checkpoint only tombstones after ``oldest_tombstone`` (ms).
+        """The whole state of the segment, without checkpoint tombstones up to ``oldest_tombstone`` (ms).
 
         Raises:
             CorruptLog: a file is damaged; ``CHECKPOINT_DAMAGED`` if it belongs to the checkpoint.
@@ -145,7 +145,7 @@ class StateReader:
     def _batches(
         self, segment: LogSegment, files: Iterable[LogFile], metadata: Metadata | None
     ) -> Iterator[tuple[list[CommitContent], tuple[str, ...]]]:
-        """Commits with the same partition columns together: a thousand small ones are parsed at once."""
+        """Group commits with the same partition columns, to parse a thousand small ones in one batch."""
         contents: list[CommitContent] = []
         partitions = () if metadata is None else physical_partition_names(metadata)
         size = 0
@@ -159,7 +159,7 @@ class StateReader:
                 contents.append(content)
                 partitions = names
                 size += content.size
-                del content  # so that its bytes go when the batch does
+                del content  # so that its bytes are freed with the batch
         if contents:
             yield contents, partitions
 
@@ -200,10 +200,10 @@ class StateReader:
 
 
 def _over(base: Heads, newest_first: Sequence[Sequence[Action]], newest: Sequence[Action]) -> Heads:
-    """The heads of ``base`` under the commits read, with the commit info of the newest commit."""
+    """The heads of ``base`` after the commits, with the commit info of the newest one."""
     return _folded(base, (action for actions in reversed(newest_first) for action in actions), newest)
 
 
 def _folded(base: Heads, actions: Iterable[Action], newest: Sequence[Action]) -> Heads:
-    """The heads after all actions, looked at once each, with the commit info of the newest commit."""
+    """The heads after all actions, in one pass, with the commit info of the newest commit."""
     return replace(base.after(actions), commit_info=Heads.empty().after(newest).commit_info)

@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 class TableLog(SnapshotManagement[Snapshot]):
     """The log of one Delta table: its snapshots, current and past, and its history.
 
-    ``freezeframe.log.DeltaLog`` adds how it is opened and how it is written.
+    ``freezeframe.log.DeltaLog`` adds opening and writing.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class TableLog(SnapshotManagement[Snapshot]):
 
     @property
     def path(self) -> str:
-        """Where the table is, for messages."""
+        """The location of the table, for messages."""
         return self.storage.uri(self.table) if self.table else self.storage.root
 
     # History
@@ -55,9 +55,9 @@ class TableLog(SnapshotManagement[Snapshot]):
         return History(self.storage, self.folder)
 
     def history(self, limit: int | None = None, start: int = 0, end: int | None = None) -> list[HistoryEntry]:
-        """The versions, newest first, with their times and what their writers said (behaviour 69).
+        """The versions, newest first, with their times and commit infos (behaviour 69).
 
-        A cached snapshot that reaches ``end`` is good enough; else the log is updated first.
+        A cached snapshot that reaches ``end`` suffices; else the log is updated first.
         Seed: ``DeltaHistoryManager.getHistory``.
         """
         snapshot = self.current_snapshot
@@ -66,14 +66,14 @@ class TableLog(SnapshotManagement[Snapshot]):
         return self._history.entries(snapshot, limit, start, end) if snapshot.exists else []
 
     def commit_times(self, start: int, end: int) -> list[CommitTime]:
-        """The time of each version from ``start`` to ``end`` that has a commit (behaviour 70)."""
+        """The time of each version from ``start`` to ``end`` with a commit file (behaviour 70)."""
         return self._history.commit_times(self.update(), start, end)
 
     def version_at(self, timestamp: datetime, *, can_return_last_commit: bool = False) -> int:
         """The version that was current at ``timestamp`` (naive: UTC), by monotonised times (behaviour 71).
 
         Raises:
-            VersionNotFound: the moment is before the first version that can be read, or after
+            VersionNotFound: the moment is before the first readable version, or after
                 the latest one (unless ``can_return_last_commit``).
         """
         found = self._history.active_commit_at_time(
@@ -99,7 +99,7 @@ class TableLog(SnapshotManagement[Snapshot]):
         )
 
     def earliest_version(self, *, must_be_recreatable: bool = True) -> int:
-        """The first version that has a commit, or the first that can be made again (behaviour 72)."""
+        """The first version with a commit, or the first recreatable version (behaviour 72)."""
         return self._history.earliest_version(must_be_recreatable=must_be_recreatable)
 
     def check_version_exists(self, version: int, *, must_be_recreatable: bool = True) -> None:
@@ -107,7 +107,7 @@ class TableLog(SnapshotManagement[Snapshot]):
         self._history.check_version_exists(self.update(), version, must_be_recreatable=must_be_recreatable)
 
     def starting_version(self, timestamp: datetime) -> int:
-        """The first version at or after ``timestamp``: where a stream of changes begins.
+        """The first version at or after ``timestamp``, from which a stream of changes starts.
 
         Seed: ``DeltaSource.getStartingVersion``.
 
@@ -122,7 +122,7 @@ class TableLog(SnapshotManagement[Snapshot]):
     # Snapshots
 
     def snapshot_at(self, version: int | None = None, timestamp: datetime | None = None) -> Snapshot:
-        """The snapshot of a version or moment; with ``enforce_file_retention`` a young one (behaviour 68)."""
+        """The snapshot of a version or moment; ``enforce_file_retention`` refuses old ones (behaviour 68)."""
         snapshot = super().snapshot_at(version, timestamp)
         if self.options.enforce_file_retention and snapshot.version < self.current_snapshot.version:
             require_within_retention(snapshot, self.options.clock())
@@ -137,8 +137,8 @@ class TableLog(SnapshotManagement[Snapshot]):
         """The table at the segment's version (seed: ``createSnapshot``; the checksum is read here).
 
         Raises:
-            CorruptLog: the log is damaged, or protocol or metadata are nowhere to be found.
-            UnsupportedTable: the protocol asks for what is not known here.
+            CorruptLog: the log is damaged, or it lacks protocol or metadata.
+            UnsupportedTable: the protocol requires an unsupported feature.
         """
         if segment.version == EMPTY_VERSION:
             _log.info("Creating initial snapshot without metadata, because the directory is empty")
@@ -148,7 +148,7 @@ class TableLog(SnapshotManagement[Snapshot]):
             state = self._reader.advance(previous.state, segment, new_commits)
             heads = state.heads
             if _retention(heads.metadata) != _retention(previous.metadata):
-                state = None  # tombstones that are kept for longer now are in the log
+                state = None  # a longer retention needs tombstones that only the log still has
         else:
             heads, state = self._reader.heads(segment)
         protocol, metadata = require_heads(heads, segment.version)
@@ -170,7 +170,7 @@ class TableLog(SnapshotManagement[Snapshot]):
         )
 
     def _load_state(self, segment: LogSegment, oldest: int | None) -> TableState:
-        """The state of the segment; where its checkpoint is damaged, of one that does without it."""
+        """The state of the segment, or of an alternative segment where its checkpoint is damaged."""
         if segment.version == EMPTY_VERSION:
             return TableState(Heads.empty(), FileState.empty())
         state, _ = self._around_damage(segment, lambda one: self._reader.state(one, oldest))

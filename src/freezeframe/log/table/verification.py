@@ -1,7 +1,7 @@
 """Verification: reads every file of a log and every data file, and reports damage.
 
-Nothing is repaired here. A finding names one file and says what is wrong with it; a table
-without findings gives the same rows by every way there is to read it.
+Verification repairs nothing. A finding names one file and its damage. A table without findings
+returns the same rows through every read path.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from freezeframe.storage import Storage
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One damaged file: its name below the table, the error's code, and what is wrong in a sentence."""
+    """One damaged file: its name below the table, the error's code, and a sentence on the damage."""
 
     file: str
     code: str
@@ -32,11 +32,11 @@ class Finding:
 
 
 def verify_log(storage: Storage, folder: str) -> list[Finding]:
-    """What is damaged among the files of the log itself: commits, compacted files, checkpoints, the hint.
+    """Verify the files of the log itself: commits, compacted files, checkpoints, the hint.
 
     Raises:
         InputNotFound: there is no log.
-        StorageUnavailable: a file could not be read.
+        StorageUnavailable: the storage failed.
     """
     listing = sort_listing(list_log(storage, folder))
     if listing.is_empty:
@@ -66,9 +66,9 @@ def verify_log(storage: Storage, folder: str) -> list[Finding]:
 
 
 def verify_snapshot(snapshot: Snapshot) -> list[Finding]:
-    """What is damaged among the files that make one snapshot: its checksum and every data file.
+    """Verify the files of one snapshot: its checksum and every data file.
 
-    Each data file is read whole with its deletion vector, page checksums and the SHA-256 kept for it.
+    Each data file is read whole, with its deletion vector, page checksums and recorded SHA-256.
     """
     findings: list[Finding] = []
     file = snapshot.segment.checksum
@@ -84,7 +84,7 @@ def verify_snapshot(snapshot: Snapshot) -> list[Finding]:
 
 
 def findings_of(name: str, look: Callable[[], object]) -> Iterator[Finding]:
-    """Findings of checking a file: none if the check returns, else the damage that it raises."""
+    """The damage raised by the check of a file, as findings; none if the check returns."""
     try:
         look()
     except ReportDamage as error:

@@ -1,1 +1,1 @@
-"""Writing: transactions and their conflicts, new files, deleted rows, and what follows a commit."""
+"""Writing: transactions and conflict detection, new files, deleted rows, post-commit hooks."""

@@ -14,12 +14,12 @@ from freezeframe.log.write.transaction import Transaction, require_committed
 
 
 def append_rows(transaction: Transaction, rows: Any) -> int:
-    """Store the rows and commit their files; the version that has them, the present one for no rows.
+    """Store the rows, commit their files and return the new version (the current one for no rows).
 
     Raises:
-        BadInput: the rows are no Arrow data.
-        MissingColumn, SchemaDriftError: they do not fit the table's columns.
-        ConflictError: the table itself was changed meanwhile.
+        BadInput: the rows are not Arrow data.
+        MissingColumn, SchemaDriftError: the rows do not fit the table's columns.
+        ConflictError: another writer changed the table's definition meanwhile.
     """
     snapshot = transaction.snapshot
     adds = store_rows(snapshot, as_table(rows))
@@ -34,7 +34,7 @@ def append_rows(transaction: Transaction, rows: Any) -> int:
 
 
 def store_rows(snapshot: Snapshot, rows: pa.Table) -> list[Add]:
-    """The actions of the data files that hold the rows; the files are stored and nothing names them yet."""
+    """Store the rows as data files, not yet committed, and return their add actions."""
     files = new_files(rows, snapshot.schema, snapshot.protocol, snapshot.metadata)
     folder = f"{snapshot.table}/" if snapshot.table else ""
     for file in files:
@@ -43,7 +43,7 @@ def store_rows(snapshot: Snapshot, rows: pa.Table) -> list[Add]:
 
 
 def as_table(rows: Any) -> pa.Table:
-    """Arrow tables, batches, readers, and frames that give Arrow data (pandas, Polars, DuckDB)."""
+    """Convert Arrow tables, batches, readers and frames with Arrow export (pandas, Polars, DuckDB)."""
     try:
         return rows if isinstance(rows, pa.Table) else pa.table(rows)
     except (TypeError, ValueError, pa.ArrowException) as error:

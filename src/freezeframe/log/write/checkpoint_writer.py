@@ -1,8 +1,8 @@
 """Writes a checkpoint of a version's state.
 
-A checkpoint changes nothing: every reader gets the same answer without it. It is written under
-its name by put-if-absent; who finds the name taken is content, for any two checkpoints of a
-version say the same. The hint follows, and only forwards.
+A checkpoint is redundant: readers get the same result without it. It is created by put-if-absent;
+an existing file counts as success, because all checkpoints of a version are equivalent. The hint is
+written afterwards and only ever moves forward.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ _log = logging.getLogger(__name__)
 
 
 def write_checkpoint(snapshot: Snapshot, *, part_actions_max: int = PART_ACTIONS_MAX) -> Hint:
-    """Write the checkpoint of the snapshot's version and the hint; the table's policy says of which kind.
+    """Write a checkpoint of the snapshot's version, of the kind in the table's policy, and the hint.
 
-    Expired tombstones, transactions and removed domains are left out, as readers do. A classic one of
-    more than ``part_actions_max`` actions consists of several files.
+    Expired tombstones, expired transactions and removed domains are left out, as in reads. A classic
+    checkpoint of more than ``part_actions_max`` actions has several parts.
 
     Raises:
-        InvalidOption: the snapshot is of a table that does not exist.
+        InvalidOption: the table does not exist.
         CorruptLog: the state cannot be read.
-        StorageUnavailable: nothing of the checkpoint is used by readers; try again.
+        StorageUnavailable: readers ignore the incomplete checkpoint; try again.
     """
     if snapshot.version < 0:
         raise InvalidOption(
@@ -65,7 +65,7 @@ def write_checkpoint(snapshot: Snapshot, *, part_actions_max: int = PART_ACTIONS
 
 
 def write_hint(storage: Storage, folder: str, hint: Hint) -> bool:
-    """Point ``_last_checkpoint`` to a checkpoint; False where it points to a later one already."""
+    """Point ``_last_checkpoint`` to a checkpoint; False where it already points to a later one."""
     present, _ = read_hint(storage, folder, sleep=lambda _: None)
     if present is not None and present.version > hint.version:
         return False
@@ -125,7 +125,7 @@ def _write_v2(snapshot: Snapshot, folder: str) -> Hint:
 
 def _state(snapshot: Snapshot) -> tuple[pa.Table, pa.Table]:
     tombstones = snapshot.tombstones
-    # A removed file changes no data any more once it is state; readers of V2 checkpoints ask for that.
+    # dataChange is false in a checkpoint; readers of V2 checkpoints require it for tombstones.
     flags = pa.array([False] * tombstones.num_rows, pa.bool_())
     index = tombstones.schema.get_field_index("data_change")
     tombstones = tombstones.set_column(index, TOMBSTONE_SCHEMA.field("data_change"), flags)
@@ -149,7 +149,7 @@ def _write_sidecar(storage: Storage, folder: str, rows: pa.Table) -> Sidecar:
 
 
 def parquet_bytes(schema: pa.Schema, tables: Sequence[pa.Table]) -> bytes:
-    """The tables as one Parquet file that every reader of checkpoints takes; its pages can be checked."""
+    """The tables as one Parquet file with page checksums, readable by every checkpoint reader."""
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(sink, schema, compression="snappy", write_page_checksum=True) as writer:
         for table in tables:

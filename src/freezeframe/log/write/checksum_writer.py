@@ -1,7 +1,6 @@
-"""Writes ``N.crc``, incrementally from the one before where that suffices.
+"""Writes ``N.crc``, incrementally from the previous one where possible.
 
-A checksum is a second opinion. It is never overwritten, and a version without one is as good
-as any (behaviours 60 to 66).
+A checksum is redundant and optional. It is never overwritten (behaviours 60 to 66).
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class NotIncremental:
-    """Reason why a checksum cannot be incremental; ``code`` is Delta's name for it."""
+    """The reason against an incremental checksum; ``code`` is Delta's name for it."""
 
     code: str
 
@@ -75,11 +74,11 @@ def checksum_of(snapshot: Snapshot, transaction_id: str | None = None) -> Checks
 def checksum_after(
     previous: Checksum | None, actions: Sequence[Action], replaced: pa.Table
 ) -> Checksum | NotIncremental:
-    """The checksum of the version that ``actions`` make of the one before (pure; behaviour 62).
+    """The checksum after ``actions`` on top of the previous one (pure; behaviour 62).
 
-    ``replaced`` are the rows of the state before whose file an add or remove among the actions names:
-    a file may be added again, and is then the same file still. Lists of files are not carried on.
-    Nor are transactions that expire: when they do depends on who looks.
+    ``replaced`` are the rows of the previous state for the files in the actions, because an add may
+    repeat a live file. File lists are not carried over, nor are transactions that can expire, since
+    their expiry depends on the reader's clock.
     """
     if previous is None:
         return NotIncremental("MISSING_OLD_CRC")
@@ -116,7 +115,7 @@ def checksum_after(
 
 
 def write_checksum(storage: Storage, folder: str, version: int, checksum: Checksum) -> bool:
-    """Write ``N.crc`` if there is none; False where it is there already or could not be written."""
+    """Write ``N.crc`` if absent; False where it exists already or the write failed."""
     name = f"{folder}/{checksum_name(version)}" if folder else checksum_name(version)
     try:
         storage.put_if_absent(name, checksum_text(checksum).encode())
@@ -134,10 +133,10 @@ def checksum_text(checksum: Checksum) -> str:
 
 
 def verify_checksum(snapshot: Snapshot, checksum: Checksum) -> None:
-    """Compare a checksum with the state it speaks of (behaviour 63).
+    """Compare a checksum with the state of its version (behaviour 63).
 
     Raises:
-        CorruptLog: ``DELTA_TXN_LOG_FAILED_INTEGRITY``, naming each field that differs.
+        CorruptLog: ``DELTA_TXN_LOG_FAILED_INTEGRITY``, naming each differing field.
     """
     actual = checksum_of(snapshot)
     wrong = [

@@ -1,6 +1,6 @@
-"""Log compaction: one file for a range of commits, which readers may use instead.
+"""Log compaction: one file in place of a range of commits, for readers only.
 
-The commits stay where they are (protocol, section "Log Compaction Files"; behaviours 21 to 25).
+The commits are not deleted (protocol, section "Log Compaction Files"; behaviours 21 to 25).
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ _log = logging.getLogger(__name__)
 
 
 def compact_log(storage: Storage, folder: str, start: int, end: int) -> str | None:
-    """Write ``<start>.<end>.compacted.json`` in the log ``folder``, and give its name.
+    """Write ``<start>.<end>.compacted.json`` in the log ``folder``, and return its name.
 
-    None, and no file, where the commits change nothing (a vacuum's notes): readers take an empty
-    file for a torn one.
+    Returns None, without a file, where the commits hold no such actions (a vacuum's notes), because
+    readers take an empty file for a truncated one.
 
-    It holds the last action on each file, removes included, and the last protocol, metadata,
-    transaction and domain of each name, removed domains included; no commitInfo.
+    The file holds the last action on each file, removes included, and the last protocol, metadata,
+    transaction and domain of each name, removed domains included, without commitInfo.
 
     Raises:
         InvalidOption: the range holds fewer than two versions.
-        FileNotFoundError: a commit of the range is not there.
+        FileNotFoundError: a commit of the range is missing.
         CorruptLog: a commit is damaged.
         StorageUnavailable: nothing was written.
     """
@@ -69,7 +69,7 @@ def _partitions(metadata: Metadata | None) -> tuple[str, ...]:
 
 
 def _without_change(files: pa.Table) -> pa.Table:
-    # What several commits did together is state, not a change that a stream of changes could follow.
+    # The combined actions are state, not a change for streaming readers.
     index = files.schema.get_field_index("data_change")
     flags = pa.array([False] * files.num_rows, pa.bool_())
     return files.set_column(index, files.schema.field(index), flags)

@@ -1,8 +1,8 @@
-"""Conflict detection against the commits that won (pure).
+"""Conflict detection against winning commits (pure).
 
-The rules are Delta's: a transaction may be moved behind a winner exactly when it would have read
-and done the same had it begun after it. Which of two isolation levels holds decides about rows
-that were only appended (see ``Isolation``).
+The rules are Delta's: a transaction may be rebased onto a winning commit exactly when it would have
+read and written the same after it. The isolation level decides about blind appends (see
+``Isolation``).
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from freezeframe.log.statistics.data_skipping import FileFacts, columns_of, keep
 class Isolation(Enum):
     """Isolation level of a transaction.
 
-    ``WRITE_SERIALIZABLE`` (Delta's default) lets a commit that only appended, without reading,
-    be taken as having come later. ``SERIALIZABLE`` does not.
+    ``WRITE_SERIALIZABLE`` (Delta's default) may order a winning blind append after this transaction.
+    ``SERIALIZABLE`` may not.
     """
 
     WRITE_SERIALIZABLE = "WriteSerializable"
@@ -53,13 +53,13 @@ class Reads:
 
     @property
     def any_rows(self) -> bool:
-        """Whether rows of the table were looked at, so that the commit is no blind append."""
+        """Whether the transaction read rows of the table, so that its commit is not a blind append."""
         return self.whole_table or bool(self.files) or bool(self.predicates)
 
 
 @dataclass(frozen=True, slots=True)
 class Clash:
-    """A conflict with a winning commit: Delta's error class and a sentence."""
+    """A conflict with a winning commit: Delta's error class and the reason as a sentence."""
 
     code: str
     explanation: str
@@ -82,7 +82,7 @@ class CommitAttempt:
 
 
 def clash(attempt: CommitAttempt, winner: Sequence[Action]) -> Clash | None:
-    """Why the attempt cannot be moved behind the winning commit, or None if it can."""
+    """The conflict that forbids a rebase onto the winning commit, or None."""
     return (
         _definition_clash(attempt, winner)
         or _removal_clash(attempt, winner)
@@ -96,8 +96,8 @@ def _definition_clash(attempt: CommitAttempt, winner: Sequence[Action]) -> Clash
         return Clash("DELTA_PROTOCOL_CHANGED", "The table's protocol was changed.")
     if any(isinstance(action, Metadata) for action in winner):
         return Clash("DELTA_METADATA_CHANGED", "The table's schema or properties were changed.")
-    # The other way round Delta lets it pass; but then the winner's files were written by a schema or a
-    # protocol that this commit ends, and nobody has looked whether they still fit.
+    # Stricter than Delta in the reverse case: the winner wrote its files under the schema or protocol
+    # that this commit replaces, and nothing has checked that they still fit.
     changes_table = any(isinstance(action, Protocol | Metadata) for action in attempt.actions)
     if changes_table and any(isinstance(action, Add) for action in winner):
         return Clash("DELTA_CONCURRENT_WRITE", "Files were added while the table itself is being changed.")

@@ -22,8 +22,8 @@ def first_actions(
     """Protocol and metadata of a new table.
 
     Raises:
-        InvalidOption: a type that Delta does not have, partition columns that are not in the schema or
-            are all of it, or column mapping, whose ids an engine must give.
+        InvalidOption: a type without a Delta counterpart, partition columns that are missing from the
+            schema or all of it, or column mapping, whose ids an engine must assign.
     """
     if configuration.get(MODE_KEY, "none").lower() != "none":
         raise _refused("Column mapping asks for an id and a name in the files of each column.")

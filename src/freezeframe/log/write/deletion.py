@@ -26,13 +26,13 @@ _Positions = dict[str, npt.NDArray[np.int64]]
 
 
 def delete_matching(begin: Callable[[], Transaction], where: Predicate | None) -> int:
-    """Delete the rows that match in a transaction of ``begin``; begun again when others changed them.
+    """Delete matching rows in a transaction of ``begin``, with a retry after each conflict.
 
-    The answer is the new version, or the present one where no row matched.
+    Returns the new version, or the current one where no row matched.
 
     Raises:
-        MissingColumn, InvalidOption: ``where`` is no predicate for this table.
-        ConflictError: others were quicker ``TRIES_MAX`` times.
+        MissingColumn, InvalidOption: ``where`` is not a valid predicate for this table.
+        ConflictError: ``TRIES_MAX`` attempts lost against other writers.
     """
     for attempt in range(1, TRIES_MAX + 1):
         transaction = begin()
@@ -63,7 +63,7 @@ def _matching(transaction: Transaction, where: pc.Expression) -> list[Action]:
 
 
 def _positions(snapshot: Snapshot, files: pa.Table, where: pc.Expression) -> _Positions:
-    """The positions of matching rows by file, deleted rows among them; files without any are left out."""
+    """The positions of matching rows by file, already deleted ones included, without empty files."""
     whole = delta_to_arrow(snapshot.schema)
     columns = columns_of(where, whole) or [fields_of(snapshot.schema)[0]["name"]]
     position = "position"

@@ -1,6 +1,6 @@
 """Validation of actions before a commit, by the protocol's sections.
 
-Pure but for the snapshot's state, which is read where actions name live files.
+Pure, except that the snapshot's state is loaded where actions name live files.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ class _Fault:
 
 
 def require_legal(snapshot: Snapshot, actions: Sequence[Action]) -> None:
-    """Refuse actions that the protocol does not allow as the version after ``snapshot``.
+    """Refuse actions that violate the protocol as the version after ``snapshot``.
 
     Raises:
-        InvalidOption: the first fault found, with its section of the protocol; nothing was written.
+        InvalidOption: the first violation, with its section of the protocol; nothing was written.
         CorruptLog: the snapshot's state cannot be read.
     """
     fault = next(_faults(snapshot, actions), None)

@@ -15,16 +15,16 @@ from freezeframe.log.write.vacuum import Vacuumed, vacuum_table
 
 
 class Maintenance:
-    """The upkeep of one table, on its newest version; nothing here changes its rows."""
+    """Maintenance of one table at its newest version; its rows never change."""
 
     def __init__(self, log: TableLog) -> None:
         self._log = log
 
     def checkpoint(self) -> Hint:
-        """Write a checkpoint of the newest version, so that readers need not replay what came before.
+        """Write a checkpoint of the newest version, which spares readers the replay of earlier commits.
 
         Raises:
-            InvalidOption: there is no table.
+            InvalidOption: the table does not exist.
             CorruptLog, StorageUnavailable: as ``write_checkpoint``.
         """
         with reported(self._log.options.listener, "deltaLog.checkpoint", self._log.path) as metrics:
@@ -33,7 +33,7 @@ class Maintenance:
             return hint
 
     def compact_log(self, start: int, end: int) -> str | None:
-        """Write the commits of a range once more as one file; its name, None where they change nothing.
+        """Write a compacted file for a range of commits, and return its name (None where it would be empty).
 
         Raises:
             InvalidOption: the range holds fewer than two versions.
@@ -48,10 +48,10 @@ class Maintenance:
         dry_run: bool = False,
         allow_short_retention: bool = False,
     ) -> Vacuumed:
-        """Delete the files that no version within the retention (None: the table's own) names.
+        """Delete files that no version within the retention (None: the table's own) references.
 
         Raises:
-            InvalidOption: the retention is shorter than the table's own and that was not allowed.
+            InvalidOption: a retention shorter than the table's own without ``allow_short_retention``.
             NotFound, UnsupportedTable, StorageUnavailable: as ``vacuum_table``.
         """
         return vacuum_table(
@@ -63,14 +63,14 @@ class Maintenance:
         )
 
     def clean_up(self) -> CleanupPlan:
-        """Delete what the table's log retention no longer asks for (behaviour 75); says what it was."""
+        """Delete log files beyond the table's log retention (behaviour 75) and return the plan."""
         return clean_up(self._log.update(), self._log.options.clock())
 
     def verify(self) -> list[Finding]:
-        """What is damaged in the log and in the data of its newest version; nothing if all is well.
+        """Verify the log and the data of its newest version; no findings mean no damage.
 
         Raises:
-            InputNotFound: there is no table.
+            InputNotFound: the table does not exist.
         """
         findings = verify_log(self._log.storage, self._log.folder)
         return findings or verify_snapshot(self._log.update())

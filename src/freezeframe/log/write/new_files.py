@@ -1,7 +1,7 @@
 """Writes rows as Parquet in the table's physical schema, with their ``add`` actions.
 
-Nothing is made visible here. A file has a name that no other file has, page checksums in every
-column, its statistics from its own footer and the SHA-256 of its bytes in its tags.
+The files are not visible before a commit. Each has a unique name, page checksums in every column,
+statistics from its own footer, and the SHA-256 of its bytes in its tags.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ class NewFile:
 def new_files(
     rows: pa.Table, schema: Mapping[str, Any], protocol: Protocol, metadata: Metadata
 ) -> list[NewFile]:
-    """The rows as data files of a table, one for each combination of partition values; none for no rows.
+    """The rows as data files of a table, one per combination of partition values; none for no rows.
 
-    Columns may be in any order; one that the rows lack is null. Values are cast where nothing is lost.
+    Columns may be in any order; missing ones become null. Values are cast where the cast is lossless.
 
     Raises:
         MissingColumn: the rows have a column that the table lacks.
-        SchemaDriftError: a value does not fit the table's type, or a null stands where none may.
+        SchemaDriftError: a value does not fit the table's type, or a null in a required column.
     """
     names = [field["name"] for field in fields_of(schema)]
     for name in rows.column_names:
@@ -96,7 +96,7 @@ def _fit_rows(rows: pa.Table, schema: Mapping[str, Any]) -> pa.Table:
 
 
 def _null_places(values: pa.Array, place: str) -> Iterator[str]:
-    """The fields inside of values that hold a null where their type allows none."""
+    """The nested fields with a null where their type allows none."""
     kind = values.type
     if kinds.is_struct(kind):
         there = values.filter(values.is_valid())
@@ -148,7 +148,7 @@ def _partition(rows: pa.Table, names: list[str]) -> Iterator[tuple[pa.Table, dic
 
 def _scalar(values: Mapping[str, Any], name: str, column: pa.ChunkedArray) -> pa.Scalar:
     value = values[name]
-    if isinstance(value, float) and value != value:  # noqa: PLR0124 - NaN equals nothing, so no row would match
+    if isinstance(value, float) and value != value:  # noqa: PLR0124 - NaN equals no value, so no row would match
         raise BadInput(f"The column {name!r} holds NaN and cannot partition the table.", column=name)
     return pa.scalar(value, column.type)
 
@@ -177,13 +177,13 @@ def _new_file(
 
 
 def physical_rows(rows: pa.Table, fields: list[dict[str, Any]], mode: Mode) -> pa.Table:
-    """The rows under the names, and with the ids, that the data files have."""
+    """The rows under the physical names and with the column ids of the data files."""
     if mode == "none":
         return rows.select([field["name"] for field in fields])
     renamed = [_to_physical_field(field) for field in fields]
     kinds = [_with_ids(arrow_field(to), field) for field, to in zip(fields, renamed, strict=True)]
     arrays = [
-        # Without the type a column of no chunks would have none.
+        # A column without chunks needs the explicit type.
         pa.chunked_array(
             [conform(chunk, to["type"], "name") for chunk in rows[field["name"]].chunks], kind.type
         )
@@ -193,7 +193,7 @@ def physical_rows(rows: pa.Table, fields: list[dict[str, Any]], mode: Mode) -> p
 
 
 def _to_physical_field(field: Mapping[str, Any]) -> dict[str, Any]:
-    """The field under its physical name, to be found under its own: the mapping turned round."""
+    """The field with physical and logical name swapped, to convert rows in the other direction."""
     return {
         "name": physical_name(field),
         "type": _to_physical_type(field["type"]),

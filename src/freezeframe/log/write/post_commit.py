@@ -1,7 +1,7 @@
 """Post-commit hooks: checksum, checkpoint, log compaction. None can undo the commit.
 
-Whoever lands a version calls ``after_commit``. A failure here costs later readers time and
-nothing else, so it is told to the log file and not to the caller.
+The writer of a version calls ``after_commit``. A failure costs later readers only time, so it is
+logged and not raised.
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Upkeep:
-    """Intervals of upkeep. ``checkpoint_interval`` None: the table's property, else 10.
+    """Intervals of checkpoints and log compaction, in commits.
 
-    ``compaction_interval`` 0 compacts never, which is Delta's default.
+    ``checkpoint_interval`` None: the table's property, else 10. ``compaction_interval`` 0 (Delta's
+    default) disables compaction.
     """
 
     checkpoint_interval: int | None = None
@@ -56,10 +57,10 @@ class Upkeep:
 def after_commit(
     log: TableLog, version: int, actions: Sequence[Action] | None = None, upkeep: Upkeep | None = None
 ) -> None:
-    """Bring ``log`` up to ``version``, which was just landed, and do what is due at it.
+    """Update ``log`` to the committed ``version``, and run the hooks due at it.
 
-    ``actions`` are the commit's own; with them a checksum is made from the previous one.
-    Never raises one of our errors: what went wrong is logged as a warning.
+    The commit's ``actions`` allow an incremental checksum. Errors of this package are logged as
+    warnings and never raised.
     """
     chosen = upkeep or Upkeep()
     try:
@@ -87,7 +88,7 @@ def _is_due(version: int, snapshot: Snapshot, interval: int | None) -> bool:
 def _write_checkpoint(log: TableLog, snapshot: Snapshot, version: int, checksum: Checksum | None) -> None:
     wanted = snapshot if snapshot.version == version else log.snapshot_at(version=version)
     if checksum is not None:
-        # The one moment at which state and checksum stand side by side anyway.
+        # Both state and checksum are in memory here, so their comparison is cheap.
         verify_checksum(wanted, checksum)
     write_checkpoint(wanted)
 
@@ -107,7 +108,7 @@ def _checksum_after(log: TableLog, version: int, actions: Sequence[Action]) -> _
 def _write_checksum(log: TableLog, snapshot: Snapshot, version: int, found: _Made) -> Checksum | None:
     if isinstance(found, NotIncremental):
         if snapshot.version != version:
-            return None  # others were quicker; their checksums will do
+            return None  # other writers were first; their checksums suffice
         found = checksum_of(snapshot)
     write_checksum(log.storage, log.folder, version, found)
     return found

@@ -20,8 +20,8 @@ def restore_version(transaction: Transaction, wanted: Snapshot) -> int:
     """Commit files, schema, properties and domains of ``wanted``; the protocol is never lowered.
 
     Raises:
-        CorruptData: a data file of ``wanted`` is gone; nothing is committed.
-        ConflictError: somebody else committed meanwhile.
+        CorruptData: a data file of ``wanted`` is missing; nothing is committed.
+        ConflictError: another writer committed meanwhile.
     """
     now = transaction.snapshot
     live = transaction.read_whole_table()
@@ -44,7 +44,7 @@ def restore_version(transaction: Transaction, wanted: Snapshot) -> int:
 
 
 def _missing(files: pa.Table, others: pa.Table) -> pa.Table:
-    """The rows of ``files`` whose file and deletion vector are not among ``others``."""
+    """The rows of ``files`` without a row of the same file and deletion vector in ``others``."""
     known = set(file_keys(others).to_pylist())
     return files.filter(pa.array([key not in known for key in file_keys(files).to_pylist()], pa.bool_()))
 

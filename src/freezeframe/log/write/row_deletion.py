@@ -1,4 +1,4 @@
-"""Marks rows as deleted: new deletion vectors and the actions that apply them."""
+"""Deletes rows by new deletion vectors and the actions that apply them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ VECTORS_KEY = "delta.enableDeletionVectors"
 
 @dataclass(frozen=True, slots=True)
 class RowDeletion:
-    """A deletion: the vector file to store first (None: none is needed), then the actions."""
+    """A deletion: the vector file to store first (None: not needed), then the actions."""
 
     file: VectorFile | None
     actions: tuple[Action, ...]
@@ -35,12 +35,12 @@ class RowDeletion:
 def delete_rows(snapshot: Snapshot, positions: Mapping[str, Iterable[int]]) -> RowDeletion:
     """Delete rows by path (as in ``snapshot.files``) and position in the file, counted from 0.
 
-    Rows that are deleted already stay so. A file that loses its last row is removed.
+    Already deleted rows are allowed. A file without remaining rows is removed.
 
     Raises:
         UnsupportedTable: the table does not allow deletion vectors.
-        InvalidOption: a path that is no live file, or a position outside of its file.
-        CorruptData: a vector in force is damaged.
+        InvalidOption: a path without a live file, or a position outside of its file.
+        CorruptData: a current vector is damaged.
     """
     _require_vectors(snapshot)
     return mark_rows(snapshot, positions)
@@ -53,7 +53,7 @@ def mark_rows(
     prefix: str = "",
     timestamp_ms: int | None = None,
 ) -> RowDeletion:
-    """The same for a commit that switches deletion vectors on, if they are not on already.
+    """``delete_rows`` for a commit that also enables deletion vectors, if they are off.
 
     ``prefix`` is the folder of a vector file below the table's.
 
@@ -81,7 +81,7 @@ def mark_rows(
             vectors.append((add, after))
     files = vector_files([rows for _, rows in vectors], prefix) if vectors else []
     for (add, _), file in zip(vectors, files, strict=True):
-        # Bounds stay true for the rows that are left; as text they keep every digit of a decimal.
+        # Bounds stay valid for the remaining rows; as text they keep every digit of a decimal.
         statistics = {**json_fields.statistics(add.stats), "tightBounds": False}
         text = statistics_text(statistics)
         actions.append(replace(add, deletion_vector=file.vector, stats=text, data_change=True))
@@ -89,7 +89,7 @@ def mark_rows(
 
 
 def removal(add: Add, timestamp_ms: int | None = None) -> Remove:
-    """The action that ends a live file (or its state under one deletion vector)."""
+    """The remove action of a live file (or of its state under one deletion vector)."""
     return Remove(
         path=add.path,
         deletion_timestamp=now_ms() if timestamp_ms is None else timestamp_ms,

@@ -18,10 +18,10 @@ _MARK = "rowIdHighWaterMark"
 def assign_row_ids(
     actions: Sequence[Action], domains: Mapping[str, DomainMetadata], version: int
 ) -> tuple[Action, ...]:
-    """The actions of ``version``, new files with ids above all that were given, and the new highest one.
+    """Assign base row ids above the high-water mark to new files, and add the new mark to the actions.
 
     Raises:
-        InvalidOption: a new file's statistics do not say how many rows it has.
+        InvalidOption: the statistics of a new file lack its number of rows.
     """
     mark = before = _high_water_mark(domains.get(DOMAIN))
     assigned: list[Action] = []

@@ -1,9 +1,9 @@
 """Optimistic transaction on one Delta table.
 
-Optimistic: nothing is locked. Who finds the version taken looks at what the winners did. Where
-the transaction would have read and done the same after them, its actions go behind them;
-otherwise the answer is a ``Conflict`` with Delta's error class. Losing is an answer, not an
-exception.
+Optimistic concurrency control takes no locks. A transaction whose version is taken checks the
+winning commits. Where it would have read and written the same after them, it is rebased onto them;
+otherwise the outcome is a ``Conflict`` with Delta's error class. A lost race is a return value, not
+an exception.
 """
 
 from __future__ import annotations
@@ -55,15 +55,15 @@ _EMPTY_SCHEMA: dict[str, Any] = {"type": "struct", "fields": []}
 
 @dataclass(frozen=True, slots=True)
 class AlreadyDone:
-    """The application's progress (``Txn``) was in the table by ``version`` already: nothing was written."""
+    """The application's progress (``Txn``) is already in the table at ``version``; nothing was written."""
 
     version: int
 
 
 class Transaction:
-    """One attempt to change a table, on the version that is newest when it begins.
+    """A transaction on the version that is newest when it begins.
 
-    ``own_features`` are writer features that the caller honours itself. An instance is for one
+    ``own_features`` are writer features that the caller implements. Each instance allows one
     ``commit``.
     """
 
@@ -88,12 +88,12 @@ class Transaction:
         self._sent: tuple[int, _Stamped] | None = None
 
     def add(self, *files: Add) -> Transaction:
-        """Stage data files that are stored already; they are live from the commit on."""
+        """Stage stored data files; the commit makes them live."""
         self._staged += files
         return self
 
     def remove(self, *files: Remove) -> Transaction:
-        """Stage the end of live files; ``row_deletion.removal`` makes the action of an ``Add``."""
+        """Stage the removal of live files; ``row_deletion.removal`` creates the action from an ``Add``."""
         self._staged += files
         return self
 
@@ -103,21 +103,21 @@ class Transaction:
         return self
 
     def set_protocol(self, protocol: Protocol) -> Transaction:
-        """Stage what readers and writers must be able to do from this commit on."""
+        """Stage the protocol (required reader and writer features) from this commit on."""
         self._staged.append(protocol)
         return self
 
     def read_whole_table(self) -> pa.Table:
-        """All live files; any change of rows by others will be a conflict."""
+        """All live files; any concurrent change of rows conflicts."""
         self._reads = replace(self._reads, whole_table=True)
         return self.snapshot.files
 
     def files_matching(self, where: Predicate) -> pa.Table:
-        """The live files that may hold rows matching ``where``; others' rows that match will conflict.
+        """The live files that may hold rows matching ``where``; concurrent changes of such rows conflict.
 
         Raises:
             MissingColumn: the predicate names a column that the table does not have.
-            InvalidOption: it is no predicate for this table.
+            InvalidOption: not a valid predicate for this table.
         """
         found = files_matching(self.snapshot, where)
         paths = {canonical_path(path) for path in found["path"].to_pylist()}
@@ -129,7 +129,7 @@ class Transaction:
         return found
 
     def transaction_version(self, app_id: str) -> int | None:
-        """How far an application has come in this table; its progress by others will be a conflict."""
+        """The last version of an application in this table; concurrent progress of it conflicts."""
         self._reads = replace(self._reads, applications=self._reads.applications | {app_id})
         found = self.snapshot.transactions.get(app_id)
         return None if found is None else found.version
@@ -141,16 +141,16 @@ class Transaction:
         parameters: Mapping[str, Any] | None = None,
         metrics: Mapping[str, int] | None = None,
     ) -> Outcome | AlreadyDone:
-        """Commit what was staged and ``actions`` as the next version, after winners that do not conflict.
+        """Commit the staged actions and ``actions`` as the next version, rebased onto compatible winners.
 
-        ``Committed(version)``: it is there, durable. ``Conflict``: nothing of it is visible and
-        ``code`` says why (``DELTA_CONCURRENT_APPEND``, ...; ``CONFLICT`` when the tries ran out).
-        ``AlreadyDone``: a ``Txn`` among the actions is in the table already. ``Unknown``: ask
-        ``resolve``; keep every file.
+        ``Committed(version)``: durable. ``Conflict``: nothing is visible and ``code`` has the reason
+        (``DELTA_CONCURRENT_APPEND``, ...; ``CONFLICT`` after the last attempt). ``AlreadyDone``: a
+        ``Txn`` among the actions is in the table already. ``Unknown``: call ``resolve``, and retain
+        every file.
 
         Raises:
             InvalidOption: the actions contradict each other, the table or its properties.
-            UnsupportedTable: the table asks of its writers what this version does not do.
+            UnsupportedTable: the table requires an unsupported writer feature.
             StorageUnavailable: the storage refused; nothing of this commit is visible.
         """
         with reported(self._log.options.listener, "deltaLog.commit", self._log.path) as metrics_told:
@@ -187,10 +187,10 @@ class Transaction:
         return refused
 
     def resolve(self) -> Outcome:
-        """What became of a commit whose outcome was ``Unknown``, looked up again; safe to repeat.
+        """Look up the outcome of a commit that returned ``Unknown``; idempotent.
 
         Raises:
-            InvalidOption: nothing was sent yet.
+            InvalidOption: no commit was sent yet.
         """
         if self._sent is None:
             raise InvalidOption("This transaction has sent nothing yet.", remedy="Call commit first.")
@@ -217,7 +217,7 @@ class Transaction:
         )
 
     def _winners(self, version: int) -> Iterator[tuple[int, bytes]]:
-        """The commits from ``version`` on, as far as there are any."""
+        """The existing commits from ``version`` on."""
         while True:
             try:
                 content = self._log.storage.read(commit_name(self._log.table, version))
@@ -233,13 +233,13 @@ class Transaction:
     def _stamp(
         self, actions: tuple[Action, ...], version: int, floor: int, description: dict[str, Any]
     ) -> _Stamped:
-        """The commitInfo and the actions, in-commit time and where it began filled in."""
+        """The commitInfo and the actions, with in-commit timestamp and its enablement properties."""
         metadata = next((a for a in actions if isinstance(a, Metadata)), None)
         effective = metadata or self.snapshot.metadata
         timestamp = now_ms()
         fields: dict[str, Any] = {"timestamp": timestamp}
         if in_commit_timestamps(effective) is not None:
-            # Later than every commit before, whatever the clocks of the writers say.
+            # Greater than in every earlier commit, regardless of the writers' clocks.
             timestamp = max(timestamp, floor + 1)
             fields = {"inCommitTimestamp": timestamp, "timestamp": timestamp}
             if metadata is not None and self.snapshot.version >= 0:
@@ -292,11 +292,11 @@ class Transaction:
 
 
 def require_committed(outcome: Outcome | AlreadyDone) -> int:
-    """The version of an outcome that is one, for verbs whose callers want an error otherwise.
+    """The version of a successful outcome; raises for every other outcome.
 
     Raises:
-        ConflictError: somebody was quicker; nothing of the commit is visible.
-        OutcomeUnknown: it may be there; its files must be kept.
+        ConflictError: another writer was first; nothing of the commit is visible.
+        OutcomeUnknown: the commit may exist; its files must be retained.
     """
     match outcome:
         case Committed(version) | AlreadyDone(version):
@@ -321,7 +321,7 @@ def require_committed(outcome: Outcome | AlreadyDone) -> int:
 def _description(
     operation: str, parameters: Mapping[str, Any] | None, metrics: Mapping[str, int] | None
 ) -> dict[str, Any]:
-    # Delta keeps each parameter as JSON text and each metric as text.
+    # Delta stores each parameter as JSON text and each metric as text.
     texts = {
         name: value if isinstance(value, str) else json.dumps(value)
         for name, value in (parameters or {}).items()

@@ -1,4 +1,4 @@
-"""Vacuum: deletes data files that no version within the retention references."""
+"""Vacuum: deletes data files not referenced by any version within the retention."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CHANGE_FOLDER = "_change_data"
 
 @dataclass(frozen=True, slots=True)
 class Vacuumed:
-    """Files that were (or would be) deleted, by name below the table, and their bytes."""
+    """The deleted files (under ``dry_run`` those to delete), by name below the table, and their bytes."""
 
     names: tuple[str, ...]
     bytes: int
@@ -36,15 +36,15 @@ def vacuum_table(
     dry_run: bool = False,
     allow_short_retention: bool = False,
 ) -> Vacuumed:
-    """Delete files older than the retention that neither the snapshot nor a younger remove names.
+    """Delete files older than the retention that neither the snapshot nor an unexpired remove names.
 
-    Folders and files whose names begin with ``_`` or ``.`` stay, but for change files and partitions.
+    Names that begin with ``_`` or ``.`` are excluded, except change files and partition folders.
 
     Raises:
-        NotFound: there is no table.
+        NotFound: the table does not exist.
         InvalidOption: ``retention_ms`` is shorter than the table's own and ``allow_short_retention`` is off.
-        UnsupportedTable: the table asks of its writers what is not known here.
-        StorageUnavailable: the storage failed; the next call deletes what is left.
+        UnsupportedTable: the table requires an unsupported writer feature.
+        StorageUnavailable: the storage failed; the next call deletes the rest.
     """
     if not snapshot.exists:
         raise NotFound(f"There is no table at {snapshot.path}.", remedy="Check the path.")

@@ -1,7 +1,7 @@
-"""Writer support: an unsupported writer feature is refused by name.
+"""Writer support: an error names each unsupported writer feature.
 
-Some features concern us only while a property or a column uses them; a table that merely lists
-one of these is written like any other.
+Some features matter only while a property or a column uses them; a table that merely lists one of
+these is writable.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from freezeframe.log.schema.column_mapping import every_field
 
 APPEND_ONLY_KEY = "delta.appendOnly"
 
-# Honoured by what a transaction does, or without anything to do for the actions it takes.
+# Implemented by transactions, or without effect on their actions.
 WRITER_FEATURES = frozenset(
     {
         "appendOnly",
@@ -39,7 +39,7 @@ WRITER_FEATURES = frozenset(
         "vacuumProtocolCheck",
     }
 )
-# In use, these ask for work on rows or files that this version does not do.
+# In use, these require unsupported work on rows or files.
 _REFUSED_PROPERTIES: Mapping[str, str] = {
     "delta.enableChangeDataFeed": "changeDataFeed",
     "delta.enableRowTracking": "rowTracking",
@@ -61,12 +61,12 @@ def require_writable(
     table: str,
     own_features: Collection[str] = (),
 ) -> None:
-    """Refuse to write a table that asks for more than we do; ``own_features`` are the caller's business.
+    """Refuse a table with unsupported writer features, except ``own_features`` of the caller.
 
     Raises:
         UnsupportedTable: ``DELTA_UNSUPPORTED_FEATURES_FOR_WRITE`` or ``DELTA_INVALID_PROTOCOL_VERSION``,
-            naming each feature; ``DELTA_FEATURES_PROTOCOL_METADATA_MISMATCH`` where a property uses a
-            feature that the protocol does not list (behaviour 59).
+            naming each feature; ``DELTA_FEATURES_PROTOCOL_METADATA_MISMATCH`` where a property uses an
+            unlisted feature (behaviour 59).
     """
     if protocol.min_writer_version > WRITER_VERSION_MAX:
         raise _refused(

@@ -1,4 +1,4 @@
-"""Bytes under names: the seam between freezeframe and a disk or an object store."""
+"""Storage: the interface to local disks, object stores and memory, and its implementations."""
 
 from freezeframe.storage.base import FileStatus, Storage
 from freezeframe.storage.bucket import open_bucket

@@ -1,13 +1,12 @@
 """The storage interface: a few verbs with exact guarantees.
 
-Names are relative to the storage's root, with ``/`` between folders. Everything above this
-seam (the Delta log, the tenant log) is written against these promises only, so the same code
-runs on a local disk, on an object store, in memory and under injected faults; one contract
-test holds all of them to it.
+Names are relative to the storage's root, with ``/`` between folders. The Delta log and the tenant
+log depend on these guarantees only, so the same code runs on a local disk, on an object store, in
+memory and under injected faults. One contract test covers all implementations.
 
-Errors: ``FileNotFoundError`` and ``FileExistsError`` are answers, not accidents. Everything
-else that goes wrong is a ``StorageUnavailable`` (nothing happened) or an ``OutcomeUnknown``
-(it may have happened: read back before deciding).
+Errors: ``FileNotFoundError`` and ``FileExistsError`` are regular outcomes. Every other failure is a
+``StorageUnavailable`` (nothing happened) or an ``OutcomeUnknown`` (it may have happened: read back
+before deciding).
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class FileStatus:
-    """One listed file: its name without the folder, its size in bytes, its age in ms since 1970."""
+    """One listed file: its name without the folder, size in bytes, modification time in ms since 1970."""
 
     name: str
     size: int
@@ -28,16 +27,16 @@ class FileStatus:
 
 
 class Storage(Protocol):
-    """Bytes under names. Reads see every finished write; a write is durable when it returns."""
+    """Files by name. Reads see every completed write; a write is durable when it returns."""
 
     @property
     def root(self) -> str:
-        """Where this storage is, for messages and as the key of caches: a path or a URL."""
+        """The location of this storage, a path or a URL; used in messages and as a cache key."""
 
     def list_from(self, folder: str, start: str = "") -> Iterator[FileStatus]:
         """The files directly in ``folder`` whose names are >= ``start``, in order of their UTF-8 bytes.
 
-        An absent folder is an empty one. Unfinished writes are never listed.
+        An absent folder is empty. Incomplete writes are never listed.
         """
 
     def read(self, name: str, offset: int = 0, length: int | None = None) -> bytes:
@@ -48,38 +47,38 @@ class Storage(Protocol):
         """
 
     def put_if_absent(self, name: str, content: bytes | Iterable[bytes]) -> None:
-        """Create the file whole, or change nothing: of any number of writers exactly one succeeds.
+        """Create the file atomically: of any number of concurrent writers exactly one succeeds.
 
         Raises:
-            FileExistsError: the name is taken; what it holds is untouched.
-            OutcomeUnknown: the answer was lost; the file is there whole or not at all.
+            FileExistsError: the name is taken; the existing file is unchanged.
+            OutcomeUnknown: the response was lost; the file exists whole or not at all.
         """
 
     def list_below(self, folder: str) -> Iterator[FileStatus]:
-        """The files below ``folder`` at any depth, in no promised order; names are from ``folder`` on.
+        """The files below ``folder`` at any depth, in undefined order; names are relative to ``folder``.
 
-        For counting, proving and removing, not for reading a log: left-overs of unfinished writes
-        are told too.
+        For counting, verification and deletion, not for reading a log: the listing includes
+        left-overs of incomplete writes.
         """
 
     def replace(self, name: str, content: bytes | Iterable[bytes], *, durable: bool = True) -> None:
-        """Create or overwrite the file atomically. For hints and derived copies only, never for truth.
+        """Create or overwrite the file atomically. Only for hints and derived copies, never for commits.
 
-        What matters no longer than this machine runs need not be ``durable``: everybody sees it, but it
-        may be gone, or empty, after a power loss.
+        Without ``durable`` the file is visible to all readers, but may be missing or empty after a
+        power loss.
         """
 
     def delete(self, name: str, *, durable: bool = True) -> None:
-        """Remove the file; an absent one is fine. If not ``durable`` it may be back after a power loss."""
+        """Delete the file if it exists. Without ``durable`` it may reappear after a power loss."""
 
     def prune(self, folder: str) -> None:
-        """Remove the folders at and below ``folder`` that hold nothing, and those above it that then do.
+        """Remove empty folders at and below ``folder``, and parents of it that become empty.
 
-        A place without folders of its own has nothing to do.
+        A storage without real folders does nothing.
         """
 
     def local_path(self, name: str) -> Path | None:
-        """The file as a path of this machine, where there is one: Arrow then reads it directly."""
+        """The file's local path, if any, from which Arrow reads directly."""
 
     def uri(self, name: str) -> str:
-        """The same file as Spark names it: an absolute path or an ``s3a://`` URL."""
+        """The file's name for Spark: an absolute path or an ``s3a://`` URL."""

@@ -1,4 +1,4 @@
-"""Runs storage calls concurrently where each is a network request, and in sequence on a local disk."""
+"""Runs storage calls concurrently on remote storage, sequentially on a local disk."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _local: WeakKeyDictionary[Storage, bool] = WeakKeyDictionary()
 
 
 def run_concurrently(storage: Storage, *calls: Callable[[], Any]) -> tuple[Any, ...]:
-    """The result of each call, in order; all have ended when it returns or raises.
+    """The result of each call, in order; returns or raises after all calls have ended.
 
     On a local disk, where a thread costs more than a call, they run in sequence up to the first error;
-    else all of them run, and the error raised is that of the first call in order that failed.
+    else all of them run, and the first error in order is raised.
     """
     if len(calls) <= 1 or is_local(storage):
         return tuple(call() for call in calls)
@@ -28,7 +28,7 @@ def run_concurrently(storage: Storage, *calls: Callable[[], Any]) -> tuple[Any, 
 
 
 def map_concurrently(read: Callable[[str], _T], names: Sequence[str], threads_max: int) -> list[_T]:
-    """``read`` of each name, in order, by up to ``threads_max`` threads; or its first error."""
+    """``read`` of each name, in order, on up to ``threads_max`` threads; raises the first error."""
     if len(names) <= 1:
         return [read(name) for name in names]
     with ThreadPoolExecutor(min(threads_max, len(names)), "freezeframe-read") as pool:
@@ -36,7 +36,7 @@ def map_concurrently(read: Callable[[str], _T], names: Sequence[str], threads_ma
 
 
 def is_local(storage: Storage) -> bool:
-    """Whether the storage is a disk of this machine; asked once, since asking is a call itself."""
+    """Whether the storage is a local disk; cached, since the check is a call itself."""
     found = _local.get(storage)
     if found is None:
         found = _local[storage] = storage.local_path("") is not None

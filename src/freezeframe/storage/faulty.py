@@ -1,8 +1,7 @@
 """A fault-injecting storage, driven by a plan.
 
-It wraps any other storage, so the code under test is the real one and so are the bytes. The
-log of calls tells which faults are worth planning: run once without a plan, then once for
-every call and every way to fail.
+It wraps any other storage, so tests use the real code and the real bytes. Its call log lists the
+possible faults: run once without a plan, then once for every call and every failure mode.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _T = TypeVar("_T")
 
 
 class Crash(BaseException):
-    """Simulated death of the process, which no ``except Exception`` may survive."""
+    """Simulated crash of the process; not a subclass of ``Exception``, so handlers do not catch it."""
 
 
 class Way(Enum):
@@ -37,7 +36,7 @@ class Way(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """At call number ``call`` (from 0, counting the calls of ``verb`` only, if one is given) do ``way``."""
+    """Inject ``way`` at call number ``call`` (from 0; counting only calls of ``verb``, if given)."""
 
     call: int
     way: Way
@@ -66,10 +65,10 @@ WRITES = frozenset({"put_if_absent", "replace", "delete", "prune"})
 
 
 class FaultyStorage:
-    """``inner`` with faults. Once cut it stays dead: every later call dies as well.
+    """``inner`` with injected faults. After a crash every later call crashes as well.
 
-    A write whose answer is lost raises ``OutcomeUnknown``, a read then ``StorageUnavailable``.
-    There are no local paths, so that every byte goes through a call that can fail.
+    A lost response raises ``OutcomeUnknown`` for a write and ``StorageUnavailable`` for a read.
+    There are no local paths, so that every byte passes through a call that can fail.
     """
 
     def __init__(self, inner: Storage, plan: Iterable[Fault] = ()) -> None:
@@ -87,11 +86,11 @@ class FaultyStorage:
 
     @property
     def root(self) -> str:
-        """The inner storage's."""
+        """The inner storage's root."""
         return self._inner.root
 
     def list_from(self, folder: str, start: str = "") -> Iterator[FileStatus]:
-        """See ``Storage.list_from``; the fault strikes when it is called, not while it is iterated."""
+        """See ``Storage.list_from``; the fault occurs at the call, not while iterating."""
         return self._do("list_from", folder, lambda: iter(list(self._inner.list_from(folder, start))))
 
     def list_below(self, folder: str) -> Iterator[FileStatus]:
@@ -119,7 +118,7 @@ class FaultyStorage:
         self._do("prune", folder, lambda: self._inner.prune(folder))
 
     def local_path(self, name: str) -> Path | None:  # noqa: ARG002 - the protocol's signature
-        """There is none: reading past this wrapper would read past its faults."""
+        """None: a direct read would bypass the injected faults."""
         return None
 
     def uri(self, name: str) -> str:
@@ -141,7 +140,7 @@ class FaultyStorage:
         try:
             work()
         finally:
-            # A process that dies after a call dies whatever the call answered.
+            # A crash after a call occurs whatever the outcome of the call.
             if fault.way is Way.CUT_AFTER:
                 self._die(verb, name)
         lost = OutcomeUnknown if verb in WRITES else StorageUnavailable

@@ -1,4 +1,4 @@
-"""The identity of a file on disk, which distinguishes it from any other of its name."""
+"""Identity of a file on disk, which distinguishes it from other files of the same name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from freezeframe.storage.local import failure
 
 @dataclass(frozen=True, slots=True)
 class FileIdentity:
-    """One file as it is at one moment; a file that replaces it, or bytes added to it, make another one."""
+    """A file's identity and state at one moment; a replacement or appended bytes change it."""
 
     device: int
     inode: int
@@ -21,12 +21,12 @@ class FileIdentity:
 
 
 def file_identity(path: str | Path) -> FileIdentity | None:
-    """The identity of the current file; None: there is none.
+    """The identity of the current file, or None without one.
 
-    It is looked at and not opened: where a link leads does not matter.
+    Uses ``lstat``: the file is not opened and links are not followed.
 
     Raises:
-        StorageUnavailable: the disk could not be asked.
+        StorageUnavailable: the disk failed.
     """
     try:
         found = os.lstat(path)

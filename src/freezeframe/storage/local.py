@@ -1,11 +1,11 @@
 """Local file storage with atomic create-if-absent and durable writes.
 
 Create-if-absent is ``link(2)``: the bytes are first written and fsynced under a temporary
-name, and the link either appears whole or fails because somebody was first. Durability is an
+name, and the link either appears whole or fails because the name exists. Durability is an
 fsync of the file *and* of its folder; a new folder is fsynced into its parent as well.
-Everything is opened beneath the directory, so that a planted link leads nowhere (``beneath``).
-Measured against stock Delta on a local disk, which loses acknowledged commits between
-processes and never fsyncs: see ``docs/decisions/0001``.
+Every open is confined to the directory, so that planted links are not followed (``safe_open``).
+Stock Delta on a local disk loses acknowledged commits between processes and never fsyncs:
+measured in ``docs/decisions/0001``.
 """
 
 from __future__ import annotations
@@ -170,15 +170,15 @@ class LocalStorage:
             raise failure("prune", folder, error) from error
 
     def local_path(self, name: str) -> Path | None:
-        """The file's absolute path, which no link below the root is part of.
+        """The file's absolute path, without links below the root.
 
         Raises:
-            UnsafePath: a link is on the way.
+            UnsafePath: the path contains a link.
         """
         return self._plain_path(name)
 
     def uri(self, name: str) -> str:
-        """The file's absolute path, as Spark takes it; links are refused as ``local_path`` does."""
+        """The file's absolute path for Spark; refuses links like ``local_path``."""
         return str(self._plain_path(name))
 
     @contextmanager
@@ -191,14 +191,14 @@ class LocalStorage:
     def _open_file(self, name: str) -> Iterator[BinaryIO]:
         checked = self._check_name(name)
         with open_root(self._root) as root:
-            # Without O_NONBLOCK the opening of a pipe would wait for its writer.
+            # Without O_NONBLOCK, opening a named pipe would block until it has a writer.
             handle = open_beneath(root, checked, os.O_RDONLY | os.O_NONBLOCK)
         with os.fdopen(_plain(handle, name), "rb") as file:
             yield file
 
     @contextmanager
     def _make_folder(self, name: str) -> Iterator[tuple[int, str]]:
-        """The folder that a file is to be in, made if need be, and the file's name in it."""
+        """The open parent folder of a file, created if absent, and the file's name in it."""
         folder, _, own = self._check_name(name).rpartition("/")
         make_folder(self._root)
         with open_root(self._root) as root:
@@ -216,7 +216,7 @@ class LocalStorage:
         except OSError as error:
             if error.errno == errno.ELOOP:
                 raise failure("open", name, error) from error
-            # What is not there yet, or may not be opened, is met by whoever uses the path.
+            # A missing or unreadable file raises where the path is used.
         return path
 
     def _check_name(self, name: str) -> str:
@@ -224,18 +224,18 @@ class LocalStorage:
 
 
 def make_folder(folder: Path) -> None:
-    """Make ``folder`` and what is missing above it, mode 0700, each fsynced into its parent."""
+    """Create ``folder`` and its missing parents, mode 0700, each fsynced into its parent."""
     for new in make_private(folder):
         sync_folder(new.parent)
 
 
 def keep_private() -> None:
-    """Have this process, and those that it starts, make files and folders for their owner alone."""
+    """Set the umask of this process and its children to owner-only access."""
     os.umask(stat.S_IRWXG | stat.S_IRWXO)
 
 
 def make_private(folder: Path) -> list[Path]:
-    """Make ``folder`` and what is missing above it, mode 0700 whatever the umask; those that were missing."""
+    """Create ``folder`` and its missing parents, mode 0700 whatever the umask; returns the new ones."""
     missing, above = [], folder
     while not above.is_dir():
         missing.append(above)
@@ -258,7 +258,7 @@ def write_durably(
     try:
         for chunk in (content,) if isinstance(content, bytes) else content:
             rest = memoryview(chunk)
-            while rest:  # a full disk shows as a short write first
+            while rest:  # a full disk causes a short write first
                 rest = rest[os.write(file, rest) :]
         if synced:
             os.fsync(file)
@@ -280,7 +280,7 @@ sync_folder = sync_file
 
 
 def failure(verb: str, name: str, error: OSError) -> FreezeframeError:
-    """The typed error for what the operating system said while we tried to ``verb`` ``name``."""
+    """The typed error for a failed operating system call: ``verb`` on ``name``."""
     if error.errno in _FULL:
         return StorageFull(
             f"There is no space left to {verb} {name!r}.",
@@ -304,7 +304,7 @@ def failure(verb: str, name: str, error: OSError) -> FreezeframeError:
 def _status_of(entry: os.DirEntry[str]) -> FileStatus | None:
     try:
         info = entry.stat(follow_symlinks=False)
-    except FileNotFoundError:  # deleted between listing and looking
+    except FileNotFoundError:  # deleted after the listing
         return None
     if not stat.S_ISREG(info.st_mode):
         return None
@@ -312,7 +312,7 @@ def _status_of(entry: os.DirEntry[str]) -> FileStatus | None:
 
 
 def _plain(handle: int, name: str) -> int:
-    """The same handle, if it is a file's."""
+    """The handle, if it is a regular file's; else raise."""
     mode = os.fstat(handle).st_mode
     if stat.S_ISREG(mode):
         return handle
@@ -329,13 +329,13 @@ def _plain(handle: int, name: str) -> int:
 
 @contextmanager
 def _temporary(folder: int, content: bytes | Iterable[bytes], *, durable: bool = True) -> Iterator[str]:
-    """A file of that content in the open folder, under a hidden name that is gone afterwards."""
+    """A temporary file of that content in the open folder, under a hidden name, deleted on exit."""
     name = f".{uuid.uuid4().hex}.tmp"
     try:
         write_durably(name, content, folder, synced=durable)
         yield name
     finally:
-        # A left-over temporary file is hidden and harmless; the call's own outcome matters more.
+        # A left-over temporary file is hidden and harmless; it must not mask the call's outcome.
         with suppress(OSError):
             os.unlink(name, dir_fd=folder)
 
@@ -344,7 +344,7 @@ def _sync_after_publish(folder: int, name: str) -> None:
     try:
         os.fsync(folder)
     except OSError as error:
-        # The name is visible already, but a power loss may still take it back.
+        # The name is already visible, but not yet safe from a power loss.
         raise OutcomeUnknown(
             f"It is not known whether {name!r} will survive a power loss.",
             cause=str(error),

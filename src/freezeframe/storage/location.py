@@ -19,13 +19,13 @@ _SCHEMES = ("s3", "s3a")
 def storage_at(location: str | os.PathLike[str], options: Mapping[str, str] | None = None) -> Storage:
     """The storage at a directory, a ``file:`` URL or ``s3://bucket/prefix``.
 
-    ``options`` say how a bucket is reached, by the names of the variables of AWS's own tools
-    (``AWS_ENDPOINT_URL``, ``AWS_REGION``, ``AWS_ACCESS_KEY_ID``, ...; upper or lower case); those
-    variables count for what is left out.
+    ``options`` configure access to a bucket, under the names of AWS's environment variables
+    (``AWS_ENDPOINT_URL``, ``AWS_REGION``, ``AWS_ACCESS_KEY_ID``, ...; upper or lower case); the
+    environment supplies omitted ones.
 
     Raises:
-        InvalidOption: a URL of another kind, or an option that does not exist.
-        MissingExtra: a bucket, and the extra ``s3`` is not installed.
+        InvalidOption: an unsupported URL, or an unknown option.
+        MissingExtra: a bucket without the extra ``s3`` installed.
     """
     text = os.fspath(location)
     named = {name.upper(): value for name, value in (options or {}).items()}

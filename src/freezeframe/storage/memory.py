@@ -16,19 +16,17 @@ _numbers = itertools.count()
 
 
 class MemoryStorage:
-    """Files in this process; every instance is a place of its own."""
+    """Files in the memory of this process, separate for each instance."""
 
     def __init__(self) -> None:
         self._files: dict[str, tuple[bytes, int]] = {}
-        self._folders: dict[
-            str, set[str]
-        ] = {}  # the names of each folder's files: logs are listed all the time
+        self._folders: dict[str, set[str]] = {}  # file names by folder, because log listings are frequent
         self._lock = threading.Lock()
         self._root = f"memory://{next(_numbers)}"
 
     @property
     def root(self) -> str:
-        """A name that no other instance of this process has."""
+        """A name unique to this instance within the process."""
         return self._root
 
     def list_from(self, folder: str, start: str = "") -> Iterator[FileStatus]:
@@ -97,7 +95,7 @@ class MemoryStorage:
         """See ``Storage.prune``: there are no folders."""
 
     def local_path(self, name: str) -> Path | None:  # noqa: ARG002 - the protocol's signature
-        """There is none."""
+        """None: the files are only in memory."""
         return None
 
     def uri(self, name: str) -> str:

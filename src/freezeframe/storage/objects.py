@@ -1,8 +1,8 @@
 """Object storage through obstore: S3 and compatible ones, Google, Azure, memory.
 
-Create-if-absent is the store's own conditional put (``If-None-Match: *``); a store without one
-is found by ``probe``. A request whose answer is lost may have been carried out, so what went
-wrong is looked up by reading the object back before anything is said about it.
+Create-if-absent is the store's conditional put (``If-None-Match: *``); ``probe`` detects a store
+without it. A request may have succeeded although its response was lost, so a failed put reads the
+object back before it reports an outcome.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from freezeframe.errors import OutcomeUnknown, StorageUnavailable
 from freezeframe.storage.base import FileStatus
 from freezeframe.storage.relative_name import check_name
 
-# What a store answers without having done anything.
+# Responses of a store that did not execute the request.
 _REFUSED = (PermissionDeniedError, UnauthenticatedError)
-# Spark reaches the same objects through Hadoop's connector, under another scheme.
+# Spark opens the same objects through Hadoop's connector, under another scheme.
 _SPARK_SCHEMES = {"s3": "s3a"}
 
 
 class ObjectStorage:
-    """The objects below ``prefix`` of an obstore store; ``url`` names that place in messages and for Spark.
+    """The objects below ``prefix`` of an obstore store; ``url`` is its location in messages and for Spark.
 
-    A new object is sent in one request, for a request in parts cannot be conditional: S3 takes
-    up to 5 GB so.
+    A new object is sent in one request, because a multipart upload cannot be conditional; S3 limits
+    it to 5 GB.
     """
 
     def __init__(self, store: ObjectStore, url: str, prefix: str = "", access: str = "") -> None:
@@ -50,7 +50,7 @@ class ObjectStorage:
 
     @classmethod
     def at(cls, url: str, **options: Any) -> ObjectStorage:
-        """The objects below a URL such as ``s3://bucket/folder``; ``options`` are those of its obstore."""
+        """The objects below a URL such as ``s3://bucket/folder``; ``options`` are passed to obstore."""
         access = hashlib.sha256(repr(sorted(options.items())).encode()).hexdigest()
         return cls(from_url(url, **options), url, access=access)
 
@@ -68,13 +68,13 @@ class ObjectStorage:
         below = f"{base}/" if base else ""
         found = self._statuses(folder, base, below, start)
         if start and self._url.startswith("s3://"):
-            return found  # S3 lists in order: who has seen enough asks for no further page
+            return found  # lazy: S3 lists in order, so a reader that stops early saves further pages
         return iter(sorted(found, key=lambda status: status.name.encode()))
 
     def _statuses(self, folder: str, base: str, below: str, start: str) -> Iterator[FileStatus]:
         try:
             for meta in self._list(base, below, start):
-                # The path of the base itself is the mark of an empty folder, as Hadoop leaves it.
+                # An object at the base path itself is Hadoop's marker of an empty folder.
                 name = meta["path"].removeprefix(below)
                 if meta["path"] != base and "/" not in name and name.encode() >= start.encode():
                     yield FileStatus(name, meta["size"], int(meta["last_modified"].timestamp() * 1000))
@@ -85,7 +85,7 @@ class ObjectStorage:
         if not start:
             yield from obstore.list_with_delimiter(self._store, prefix=base or None)["objects"]
             return
-        # A store lists what follows a name, without that name; a shorter one is below both.
+        # The store's start offset is exclusive, so a shorter one includes the name itself.
         for chunk in obstore.list(self._store, prefix=base or None, offset=below + start[:-1]):
             yield from chunk
 
@@ -126,18 +126,18 @@ class ObjectStorage:
             return b""
         wanted: Any = {"offset": offset} if length is None else (offset, offset + length)
         try:
-            # One request: a store cuts off what lies beyond the end.
+            # One request: a store truncates a range at the end of the object.
             return bytes(obstore.get(self._store, path, options={"range": wanted}).bytes())
         except BaseError:
             if offset < obstore.head(self._store, path)["size"]:
                 raise
-            return b""  # it begins behind the end, which a store refuses
+            return b""  # the range starts beyond the end, which a store refuses
 
     def put_if_absent(self, name: str, content: bytes | Iterable[bytes]) -> None:
         """See ``Storage.put_if_absent``.
 
-        A client that sends a request twice can be told that the name is taken by its own first
-        request: who gets ``FileExistsError`` and cannot be sure compares the content.
+        A client that repeats a request may find the name taken by its own first request. After
+        ``FileExistsError`` a caller with unique content compares it to find out.
         """
         whole = content if isinstance(content, bytes) else b"".join(content)
         try:
@@ -153,7 +153,7 @@ class ObjectStorage:
         try:
             found = self.read(name)
         except (FileNotFoundError, StorageUnavailable):
-            # Not there yet is no proof: the request may still be under way.
+            # A missing object proves nothing: the request may still be in progress.
             raise OutcomeUnknown(
                 f"It is not known whether {name!r} was created.",
                 cause=_first_line(error),
@@ -189,11 +189,11 @@ class ObjectStorage:
         """See ``Storage.prune``: folders are only parts of names here."""
 
     def local_path(self, name: str) -> Path | None:  # noqa: ARG002 - the protocol's signature
-        """There is none."""
+        """None: the files are remote."""
         return None
 
     def uri(self, name: str) -> str:
-        """The object's URL, with the scheme under which Spark knows the store."""
+        """The object's URL under Spark's scheme for the store."""
         scheme, _, rest = self._url.partition("://")
         return f"{_SPARK_SCHEMES.get(scheme, scheme)}://{rest}/{name}"
 

@@ -1,8 +1,8 @@
 """A storage with additional files in memory, visible to one reader.
 
-The tenant log may be ahead of a table's own log for a moment (or on a read-only disk, for
-good). A reader lays the commits that are not yet landed over the table and reads as if they
-were there; nothing is written.
+The tenant log may be ahead of a table's own log for a moment (on a read-only disk permanently). A
+reader overlays the pending commits on the table and reads them as if they were stored; nothing is
+written.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from freezeframe.storage.base import FileStatus, Storage
 
 
 class OverlayStorage:
-    """``inner`` plus ``files``; where both have a name, ``inner`` wins, for it landed meanwhile."""
+    """``inner`` plus ``files``; ``inner`` wins on equal names, because the file was stored meanwhile."""
 
     def __init__(self, inner: Storage, files: Mapping[str, bytes], modified_ms: int) -> None:
         self._inner = inner
@@ -23,11 +23,11 @@ class OverlayStorage:
 
     @property
     def root(self) -> str:
-        """The inner storage's root: it is the same place."""
+        """The inner storage's root."""
         return self._inner.root
 
     def list_from(self, folder: str, start: str = "") -> Iterator[FileStatus]:
-        """Both, in order; see ``Storage.list_from``."""
+        """The files of both, in order; see ``Storage.list_from``."""
         prefix = f"{folder.strip('/')}/" if folder.strip("/") else ""
         merged = {
             path[len(prefix) :]: FileStatus(path[len(prefix) :], len(content), self._modified_ms)
@@ -39,7 +39,7 @@ class OverlayStorage:
         return iter(sorted(merged.values(), key=lambda status: status.name.encode()))
 
     def list_below(self, folder: str) -> Iterator[FileStatus]:
-        """Both, the inner storage's first; see ``Storage.list_below``."""
+        """The files of both, the inner storage's first; see ``Storage.list_below``."""
         prefix = f"{folder.strip('/')}/" if folder.strip("/") else ""
         found = {status.name: status for status in self._inner.list_below(folder)}
         for path, content in self._files.items():
@@ -59,27 +59,27 @@ class OverlayStorage:
         return content[offset:] if length is None else content[offset : offset + length]
 
     def put_if_absent(self, name: str, content: bytes | Iterable[bytes]) -> None:
-        """Written to the inner storage; a laid-over name counts as taken."""
+        """Write to the inner storage; an overlaid name counts as taken."""
         if name in self._files:
             raise FileExistsError(name)
         self._inner.put_if_absent(name, content)
 
     def replace(self, name: str, content: bytes | Iterable[bytes], *, durable: bool = True) -> None:
-        """Written to the inner storage."""
+        """Write to the inner storage."""
         self._inner.replace(name, content, durable=durable)
 
     def delete(self, name: str, *, durable: bool = True) -> None:
-        """Deleted from the inner storage."""
+        """Delete from the inner storage."""
         self._inner.delete(name, durable=durable)
 
     def prune(self, folder: str) -> None:
-        """Pruned in the inner storage."""
+        """Prune the inner storage."""
         self._inner.prune(folder)
 
     def local_path(self, name: str) -> Path | None:
-        """The inner storage's, unless the file is only laid over."""
+        """The inner storage's local path; None for an overlaid file."""
         return None if name in self._files else self._inner.local_path(name)
 
     def uri(self, name: str) -> str:
-        """The inner storage's."""
+        """The inner storage's URI."""
         return self._inner.uri(name)

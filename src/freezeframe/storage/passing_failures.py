@@ -1,7 +1,7 @@
 """Distinguishes transient read failures from damaged data.
 
-The operating system gives an error number: the disk, a limit or a permission stopped the read, and the
-same call may succeed later. An error without a number is a parser's: it has read the bytes.
+An operating system error has a number: a disk, limit or permission stopped the read, and the same
+call may succeed later. An error without a number comes from a parser that has read the bytes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from freezeframe.storage.local import failure
 
 
 def passing_failure(name: str, error: BaseException) -> FreezeframeError | None:
-    """The typed error for a read of ``name`` that failed; None for damage, or no file."""
+    """The typed error for a transient failure to read ``name``; None for damage or a missing file."""
     if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError):
         return None
     if isinstance(error, OSError) and error.errno is not None:
@@ -24,7 +24,7 @@ def passing_failure(name: str, error: BaseException) -> FreezeframeError | None:
 
 @contextmanager
 def reads_of(name: str) -> Iterator[None]:
-    """Make what stops the reads in the block a typed error.
+    """Convert read failures in the block to typed errors.
 
     Raises:
         StorageUnavailable: a read failed.

@@ -1,7 +1,7 @@
-"""A folder of a storage as a storage of its own.
+"""A folder of a storage as a separate storage.
 
-Every name is put behind the folder's before the inner storage sees it, and the inner storage
-refuses names that climb; so nothing that is reached through this view lies outside the folder.
+The folder prefixes every name, and the inner storage refuses names with parent folders, so this
+view cannot access files outside of the folder.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class PrefixStorage:
 
     @property
     def root(self) -> str:
-        """The inner storage's root and the folder: the same place opened alone has the same root."""
+        """The inner storage's root plus the folder, equal to the root of a storage opened there."""
         return f"{self._inner.root}/{self._folder}"
 
     def __repr__(self) -> str:

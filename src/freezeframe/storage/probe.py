@@ -1,8 +1,8 @@
 """Probes a storage for the required guarantees before the first commit.
 
-Everything rests on one promise: of any number of writers that create the same name, exactly
-one succeeds. Network file systems and object stores exist that claim it and do not keep it;
-they lose commits silently. The probe lets writers race for names and looks at what became of them.
+All commits depend on one guarantee: of any number of writers that create the same name, exactly
+one succeeds. Some network file systems and object stores claim it and break it, and so lose commits
+silently. The probe lets writers race for names and checks the results.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ ROUNDS = 4
 _DAILY_ROUNDS = 2
 _DAY_SECONDS = 24 * 60 * 60
 
-# What link(2) answers on a file system that has no links.
+# Error numbers of link(2) on a file system without hard links.
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV})
 
 
 def require_atomic_create(
     storage: Storage, folder: str, *, writers: int = WRITERS, rounds: int = ROUNDS
 ) -> None:
-    """Race ``writers`` threads for each of ``rounds`` new names in ``folder``, which are deleted again.
+    """Race ``writers`` threads for each of ``rounds`` new names in ``folder``; the files are deleted after.
 
     Raises:
-        StorageUnsuitable: a race had no winner or several, or the winner's bytes were not kept, or
-            the file system has no links; the message says what was seen.
-        StorageUnavailable: the storage could not be written at all.
+        StorageUnsuitable: a race had no winner or several, or the winner's bytes were lost, or the
+            file system has no hard links; the message has the observation.
+        StorageUnavailable: the storage is not writable.
     """
     for _ in range(rounds):
         name = f"{folder}/probe-{uuid.uuid4().hex}" if folder else f"probe-{uuid.uuid4().hex}"
@@ -48,10 +48,10 @@ def require_atomic_create(
 
 
 def require_atomic_create_daily(storage: Storage, folder: str, memory: Path) -> None:
-    """``require_atomic_create``, unless this machine asked the same store within a day.
+    """``require_atomic_create``, at most once a day for each machine and store.
 
-    The answer is remembered in the folder ``memory``. A store that cannot be written now is let pass: nothing
-    can be lost in it either, and whoever writes later is told what is wrong with it.
+    The folder ``memory`` caches the result. A store that is not writable now passes: it can lose
+    nothing, and a later write raises its own error.
 
     Raises:
         StorageUnsuitable: as ``require_atomic_create``.
@@ -116,7 +116,7 @@ def _tidy(storage: Storage, name: str) -> None:
     try:
         storage.delete(name)
     except FreezeframeError:
-        # A few bytes may stay behind; what the probe found matters more.
+        # A few left-over bytes are harmless; they must not mask the probe's result.
         return
 
 

@@ -6,10 +6,10 @@ from freezeframe.errors import InvalidName
 
 
 def check_name(name: str, root: str) -> str:
-    """The name itself; ``root`` is for the message.
+    """Validate a name and return it; ``root`` is for the message.
 
     Raises:
-        InvalidName: it is absolute, holds a NUL, or climbs to a parent folder.
+        InvalidName: the name is absolute, holds a NUL, or refers to a parent folder.
     """
     if name.startswith("/") or ".." in name.split("/") or "\0" in name:
         raise InvalidName(

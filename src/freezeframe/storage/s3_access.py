@@ -1,7 +1,6 @@
-"""How S3 is reached: one block of settings, as obstore takes it for the logs and Hadoop for Spark's files.
+"""S3 access: one set of options for obstore (logs) and for Hadoop (Spark's files).
 
-What the settings leave open comes from the variables that AWS's own tools read, and what those leave open
-from where the machine or the pod gets its role.
+Precedence: the settings, then AWS's environment variables, then the role of the machine or pod.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ VARIABLES = frozenset(
     }
 )
 """The variables of AWS's tools that count; AWS_ALLOW_HTTP is known and follows from the endpoint."""
-# With a region or an endpoint of its own Hadoop need not ask where a bucket is.
+# A region or endpoint spares Hadoop a request for the bucket's region.
 _KEYS = "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider"
 _SESSION_KEYS = "org.apache.hadoop.fs.s3a.TemporaryAWSCredentialsProvider"
 _CHAIN = "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider"
@@ -39,7 +38,7 @@ _CHAIN = "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider"
 
 @dataclass(frozen=True, slots=True)
 class S3Access:
-    """An endpoint (empty: Amazon's own), a region, how buckets are addressed, and keys (empty: a role's)."""
+    """Endpoint (empty: Amazon's), region, bucket addressing style, and keys (empty: a role's)."""
 
     endpoint: str
     region: str
@@ -64,7 +63,7 @@ class S3Access:
 
     @classmethod
     def of(cls, settings: Settings, environment: Mapping[str, str]) -> S3Access:
-        """What the settings say, and for the rest what the variables ``AWS_…`` say.
+        """Access from the settings, completed by the ``AWS_…`` variables.
 
         Raises:
             InvalidOption: the endpoint is none, or a key is half given.
@@ -86,7 +85,7 @@ class S3Access:
 
     @classmethod
     def of_variables(cls, environment: Mapping[str, str]) -> S3Access:
-        """What the variables ``AWS_…`` say; a bucket at an endpoint of its own is part of the path.
+        """Access from the ``AWS_…`` variables; an own endpoint implies path-style addressing.
 
         Raises:
             InvalidOption: the endpoint is none, or a key is half given.
@@ -107,16 +106,16 @@ class S3Access:
 
     @property
     def digest(self) -> str:
-        """A digest that differs for each way of access and reveals no secret."""
+        """A digest of the access options that reveals no secret."""
         return hashlib.sha256(repr((self.obstore_options(), self.token)).encode()).hexdigest()[:16]
 
     @property
     def place(self) -> str:
-        """A name of the endpoint that does not depend on credentials."""
+        """The endpoint's name, independent of credentials."""
         return hashlib.sha256(f"{self.endpoint} {self.region}".encode()).hexdigest()[:16]
 
     def obstore_options(self) -> dict[str, Any]:
-        """As ``obstore.store.from_url`` takes it."""
+        """The options for ``obstore.store.from_url``."""
         options: dict[str, Any] = {
             "region": self.region or _DEFAULT_REGION,
             "virtual_hosted_style_request": not self.is_path_style,
@@ -132,7 +131,7 @@ class S3Access:
         return options
 
     def hadoop_options(self) -> dict[str, str]:
-        """Where S3 is, as Hadoop's connector takes it; nothing secret is among it."""
+        """The options for Hadoop's connector, without secrets."""
         options = {
             "fs.s3a.endpoint.region": self.region or _DEFAULT_REGION,
             "fs.s3a.path.style.access": str(self.is_path_style).lower(),
@@ -144,7 +143,7 @@ class S3Access:
         return options
 
     def hadoop_secrets(self) -> dict[str, str]:
-        """The keys as Hadoop's connector takes them; empty where a role gives them."""
+        """The keys for Hadoop's connector; empty under a role."""
         keys = {"fs.s3a.access.key": self.key_id, "fs.s3a.secret.key": self.secret}
         if self.token:
             keys["fs.s3a.session.token"] = self.token

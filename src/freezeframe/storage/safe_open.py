@@ -1,9 +1,9 @@
 """Opens files beneath a directory without following links or ``..``.
 
-A check of the path before it is opened can be outrun: the folder is swapped for a link between
-the two. So the kernel itself is told to stay beneath the directory, by ``openat2(2)`` where there
-is one (Linux 5.6), else by walking down one folder at a time, each opened relative to the last
-and none through a link. What is refused has the error number ``ELOOP``.
+A path check before the open is a race: a folder may be replaced by a link in between. The kernel
+therefore confines the resolution to the directory, by ``openat2(2)`` where available (Linux 5.6).
+Elsewhere the walk opens one folder at a time, relative to the last one and without following links.
+Refusals have the error number ``ELOOP``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class _How(ctypes.Structure):
 
 @contextmanager
 def open_folder(root: int, name: str) -> Iterator[int]:
-    """The folder ``name`` beneath ``root``, both as open descriptors; an empty name is ``root`` itself."""
+    """Open the folder ``name`` beneath the open folder ``root``; an empty name is ``root`` itself."""
     folder = open_beneath(root, name, _FOLDER_FLAGS)
     try:
         yield folder
@@ -44,7 +44,7 @@ def open_folder(root: int, name: str) -> Iterator[int]:
 
 @contextmanager
 def open_root(path: str | os.PathLike[str]) -> Iterator[int]:
-    """A directory as it is named from outside; links on the way there are its owner's own affair."""
+    """Open a root directory by its path; links in that path are followed."""
     root = os.open(path, _FOLDER_FLAGS)
     try:
         yield root
@@ -53,11 +53,11 @@ def open_root(path: str | os.PathLike[str]) -> Iterator[int]:
 
 
 def open_beneath(root: int, name: str, flags: int) -> int:
-    """A descriptor of what is there beneath ``root``; nothing is created.
+    """Open an existing file or folder beneath ``root`` and return its descriptor.
 
     Raises:
         FileNotFoundError, NotADirectoryError: there is no such file or folder.
-        OSError: with ``ELOOP``: a link is on the way, or the name leads out of ``root``.
+        OSError: with ``ELOOP``: the path contains a link, or leaves ``root``.
     """
     call = _openat2()
     if call is None:
@@ -80,7 +80,7 @@ def open_by_kernel(call: Any, root: int, name: str, flags: int) -> int:
 
 
 def open_stepwise(root: int, name: str, flags: int) -> int:
-    """``open_beneath`` one folder at a time, where the kernel cannot do it at once."""
+    """``open_beneath`` one folder at a time, for kernels without openat2."""
     parts = [part for part in name.split("/") if part not in {"", "."}]
     if ".." in parts or name.startswith("/"):
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
@@ -98,7 +98,7 @@ def open_stepwise(root: int, name: str, flags: int) -> int:
 
 
 def make_beneath(root: int, name: str) -> int:
-    """A descriptor of the folder ``name`` beneath ``root``, made if need be, each fsynced into its parent."""
+    """Open the folder ``name`` beneath ``root``, created if absent, each level fsynced into its parent."""
     parts = [part for part in name.split("/") if part]
     here, made = _nearest(root, parts)
     try:
@@ -116,19 +116,19 @@ def make_beneath(root: int, name: str) -> int:
 
 
 def _nearest(root: int, parts: list[str]) -> tuple[int, int]:
-    """A descriptor of the deepest folder on the way that is there, and how many parts it is from ``root``."""
-    for count in range(len(parts), 0, -1):  # mostly the last folder alone is missing, if any
+    """The descriptor of the deepest existing folder of the path, and its depth below ``root``."""
+    for count in range(len(parts), 0, -1):  # usually at most the last folder is missing
         with suppress(FileNotFoundError):
             return open_beneath(root, "/".join(parts[:count]), _FOLDER_FLAGS), count
     return os.open(".", _FOLDER_FLAGS, dir_fd=root), 0
 
 
 def files_below(folder: int, prefix: str = "") -> Iterator[tuple[str, os.stat_result]]:
-    """Each file at any depth, by its name from ``folder`` on; links are returned as links."""
+    """Each file at any depth, by its name relative to ``folder``; links are not followed."""
     with os.scandir(folder) as found:
         entries = sorted(found, key=lambda entry: os.fsencode(entry.name))
         for entry in entries:
-            # A file or folder may go while we look; what is gone is not listed.
+            # Files and folders deleted during the walk are left out.
             with suppress(FileNotFoundError):
                 if not entry.is_dir(follow_symlinks=False):
                     yield f"{prefix}{entry.name}", entry.stat(follow_symlinks=False)
@@ -138,7 +138,7 @@ def files_below(folder: int, prefix: str = "") -> Iterator[tuple[str, os.stat_re
 
 
 def remove_empty_below(folder: int) -> None:
-    """Remove the folders below that hold no file at any depth."""
+    """Remove the folders below ``folder`` that hold no file at any depth."""
     with os.scandir(folder) as found:
         names = [entry.name for entry in found if entry.is_dir(follow_symlinks=False)]
     for name in names:
@@ -149,7 +149,7 @@ def remove_empty_below(folder: int) -> None:
 
 
 def remove_if_empty(parent: int, name: str) -> bool:
-    """Remove a folder unless something is in it (or it is no folder); whether it is gone."""
+    """Remove a folder if it is empty; whether it no longer exists."""
     try:
         os.rmdir(name, dir_fd=parent)
     except FileNotFoundError:
@@ -165,7 +165,7 @@ def _open_plain(folder: int, name: str, flags: int) -> int:
     try:
         return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     except NotADirectoryError:
-        # Of a link that was to be opened as a folder the kernel says only that it is none.
+        # For a link opened as a folder the kernel reports only ENOTDIR.
         if stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name) from None
         raise
@@ -173,7 +173,7 @@ def _open_plain(folder: int, name: str, flags: int) -> int:
 
 @cache
 def _openat2() -> Any:
-    """The C library's ``syscall``, if the kernel (and its sandbox) lets us use openat2 through it."""
+    """The C library's ``syscall``, if the kernel (and its sandbox) allows openat2; else None."""
     if sys.platform != "linux":
         return None
     call = ctypes.CDLL(None, use_errno=True).syscall
